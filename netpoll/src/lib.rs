@@ -1,0 +1,1 @@
+//! The netpoller: readiness of descriptors on mio, knowing nothing of green threads.

@@ -1,0 +1,1 @@
+//! Goroutines for Rust: green threads, blocking-style code, no function colours.

@@ -1,0 +1,1 @@
+//! The scheduler: green threads (G) on OS threads (M) with the right to run (P).
