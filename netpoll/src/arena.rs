@@ -1,0 +1,329 @@
+//! Where descriptors live: slots that never move, found by the number that the system gives back with an
+//! event.
+//!
+//! A token is a slot's index and its generation. The generation is odd while the slot is free and changes
+//! when the slot is given back, so the token of an event that comes late matches nothing. That leaves the
+//! event that has matched a moment *before*: while it is being delivered the slot must not get a new owner.
+//! Deliveries happen in rounds, numbered odd while one is under way; a slot given back during a round stays
+//! out of use until that round is over. (Protocol 3 in `lib.rs`.)
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+
+use crate::semaphore::Semaphore;
+use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, broken, fence};
+use crate::waiter::{Direction, Waiter};
+
+/// On 64-bit systems 2^32 descriptors and generations; on 32-bit ones a million, in 4096 generations.
+const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 20 };
+const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
+const GENERATION_MASK: u32 = (usize::MAX >> INDEX_BITS) as u32;
+
+/// Chunk k holds `FIRST << k` slots. loom gets few, for it counts each atomic.
+const FIRST: usize = if cfg!(loom) { 1 } else { 64 };
+const CHUNKS: usize = (INDEX_BITS - FIRST.ilog2()) as usize;
+
+/// The highest tokens belong to the poller's own sources.
+const RESERVED: usize = 2;
+/// All chunks together hold `FIRST` less than can be numbered.
+const CAPACITY: usize = INDEX_MASK + 1 - if FIRST > RESERVED { FIRST } else { RESERVED };
+
+/// One descriptor's place, on cache lines of its own.
+#[repr(align(64))]
+pub(crate) struct Slot {
+    /// Even: has an owner. Odd: free.
+    generation: AtomicU32,
+    read: Semaphore,
+    write: Semaphore,
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot { generation: AtomicU32::new(1), read: Semaphore::new(), write: Semaphore::new() }
+    }
+
+    pub(crate) fn side(&self, direction: Direction) -> &Semaphore {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+
+    pub(crate) fn close(&self, woken: &mut Vec<Waiter>) {
+        self.read.close(woken);
+        self.write.close(woken);
+    }
+
+    /// Gives the slot its next owner.
+    fn begin(&self) -> u32 {
+        self.read.reset();
+        self.write.reset();
+        let generation = self.generation.load(Ordering::Relaxed).wrapping_add(1);
+        // Release: whoever matches this generation (`Slot::is`) finds the semaphores as new.
+        self.generation.store(generation, Ordering::Release);
+        generation
+    }
+
+    fn end(&self) {
+        let generation = self.generation.load(Ordering::Relaxed);
+        debug_assert!(generation.is_multiple_of(2), "a free slot was given back");
+        // Relaxed: `Arena::give_back` fences.
+        self.generation.store(generation.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn is(&self, generation: u32) -> bool {
+        // Acquire: the partner is the store in `begin`.
+        self.generation.load(Ordering::Acquire) & GENERATION_MASK == generation
+    }
+}
+
+/// The number that the system gives back with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotToken(pub(crate) usize);
+
+impl SlotToken {
+    fn new(index: usize, generation: u32) -> SlotToken {
+        SlotToken(((generation & GENERATION_MASK) as usize) << INDEX_BITS | index)
+    }
+
+    /// One of the poller's own: no slot ever has it.
+    pub(crate) const fn reserved(which: usize) -> SlotToken {
+        assert!(which < RESERVED);
+        SlotToken(usize::MAX - which)
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 & INDEX_MASK
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> INDEX_BITS) as u32
+    }
+}
+
+pub(crate) struct Arena {
+    chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
+    free: Mutex<Free>,
+    in_use: AtomicUsize,
+    /// Odd while a round of deliveries is under way.
+    round: AtomicU32,
+}
+
+struct Free {
+    /// Slots given back, oldest first, each with the round that was read then.
+    given_back: VecDeque<(usize, u32)>,
+    /// All indices from here on were never used.
+    fresh: usize,
+}
+
+impl Arena {
+    pub(crate) fn new() -> Arena {
+        Arena {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            free: Mutex::new(Free { given_back: VecDeque::new(), fresh: 0 }),
+            in_use: AtomicUsize::new(0),
+            round: AtomicU32::new(0),
+        }
+    }
+
+    /// A slot for a new owner; none when all indices are in use. *Runs on: any thread.*
+    pub(crate) fn take(&self) -> Option<SlotToken> {
+        let index = self.free_index()?;
+        let (chunk, offset) = place(index);
+        let slots = self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Slot::new()).collect());
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        Some(SlotToken::new(index, slots[offset].begin()))
+    }
+
+    fn free_index(&self) -> Option<usize> {
+        let mut free = self.free.lock();
+        if let Some(&(index, round)) = free.given_back.front()
+            && self.is_over(round)
+        {
+            free.given_back.pop_front();
+            return Some(index);
+        }
+        // Fresh ones while the oldest must wait: as many as are opened in one round of deliveries.
+        if free.fresh < CAPACITY {
+            free.fresh += 1;
+            return Some(free.fresh - 1);
+        }
+        None
+    }
+
+    fn is_over(&self, round: u32) -> bool {
+        // Acquire: the partner is `Round::drop`. All that the round did to the slot comes before its new
+        // owner.
+        round.is_multiple_of(2)
+            || self.round.load(Ordering::Acquire) != round
+            || broken!("netpoll_reuse_in_round")
+    }
+
+    /// The slot of an index that `take` has given.
+    pub(crate) fn slot(&self, index: usize) -> &Slot {
+        let (chunk, offset) = place(index);
+        &self.chunks[chunk].get().expect("the chunk of a slot in use exists")[offset]
+    }
+
+    /// Ends the owner's use of its slot. *Runs on: the only one who has the descriptor.*
+    pub(crate) fn give_back(&self, index: usize) {
+        self.slot(index).end();
+        // The partner is the fence in `begin_round`: either that round's deliveries find the new generation,
+        // or we find that round's number.
+        fence(Ordering::SeqCst);
+        // Acquire: if the number is even, a round has ended, and all that it did comes before the new owner.
+        let round = self.round.load(Ordering::Acquire);
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.free.lock().given_back.push_back((index, round));
+    }
+
+    /// How many slots have owners.
+    pub(crate) fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// Opens a round of deliveries. *Runs on: the one who polls.*
+    pub(crate) fn begin_round(&self) -> Round<'_> {
+        self.round.fetch_add(1, Ordering::Relaxed);
+        // The partner is the fence in `give_back`.
+        fence(Ordering::SeqCst);
+        Round { arena: self }
+    }
+}
+
+/// A round of deliveries: while it lives, a slot that is given back gets no new owner.
+pub(crate) struct Round<'a> {
+    arena: &'a Arena,
+}
+
+impl Round<'_> {
+    /// Something has happened to the descriptor that the token was for, if that still exists.
+    pub(crate) fn deliver(&self, token: SlotToken, read: bool, write: bool, woken: &mut Vec<Waiter>) {
+        let slot = self.arena.slot(token.index());
+        if !slot.is(token.generation()) {
+            return;
+        }
+        if read {
+            slot.read.event(woken);
+        }
+        if write {
+            slot.write.event(woken);
+        }
+    }
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        // Release: the partners are the loads in `is_over` and `give_back`.
+        self.arena.round.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Which chunk, and where in it.
+fn place(index: usize) -> (usize, usize) {
+    let shifted = index + FIRST;
+    let chunk = shifted.ilog2() - FIRST.ilog2();
+    (chunk as usize, shifted - (FIRST << chunk))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_has_one_place() {
+        let mut expected = (0, 0);
+        for index in 0..100_000 {
+            assert_eq!(place(index), expected, "index {index}");
+            expected.1 += 1;
+            if expected.1 == FIRST << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_index_has_a_place_and_no_reserved_token() {
+        let last = CAPACITY - 1;
+        let (chunk, offset) = place(last);
+        assert!(chunk < CHUNKS && offset < FIRST << chunk);
+        let token = SlotToken::new(last, u32::MAX);
+        assert!((0..RESERVED).all(|which| SlotToken::reserved(which) != token));
+        assert_eq!((token.index(), token.generation()), (last, GENERATION_MASK));
+    }
+
+    #[test]
+    fn a_slot_given_back_is_used_again_under_another_generation() {
+        let arena = Arena::new();
+        let first = arena.take().unwrap();
+        arena.give_back(first.index());
+        let second = arena.take().unwrap();
+        assert_eq!(first.index(), second.index());
+        assert_ne!(first, second);
+        assert_eq!(arena.in_use(), 1);
+    }
+
+    #[test]
+    fn a_slot_given_back_during_a_round_is_used_again_after_it() {
+        let arena = Arena::new();
+        let first = arena.take().unwrap();
+        let round = arena.begin_round();
+        arena.give_back(first.index());
+        let second = arena.take().unwrap();
+        assert_ne!(first.index(), second.index());
+        drop(round);
+        assert_eq!(arena.take().unwrap().index(), first.index());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use crate::semaphore::Wait;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    #[test]
+    fn a_late_event_neither_wakes_nor_turns_away_a_stranger() {
+        loom::model(|| {
+            let arena = Arc::new(Arena::new());
+            let old = arena.take().unwrap();
+            let poller = thread::spawn({
+                let arena = Arc::clone(&arena);
+                move || {
+                    let mut woken = Vec::new();
+                    arena.begin_round().deliver(old, true, false, &mut woken);
+                    woken
+                }
+            });
+            arena.give_back(old.index());
+            let new = arena.take().unwrap();
+            let side = arena.slot(new.index()).side(Direction::Read);
+            let stranger = Waiter::new(2);
+            assert_eq!(side.wait(side.seen(), stranger), Ok(Wait::Park));
+            assert_eq!(poller.join().unwrap(), [], "somebody was woken by another's event");
+            assert!(side.withdraw(stranger));
+        });
+    }
+
+    #[test]
+    fn an_event_of_the_owner_reaches_it_after_any_reuse() {
+        loom::model(|| {
+            let arena = Arc::new(Arena::new());
+            let old = arena.take().unwrap();
+            let earlier = thread::spawn({
+                let arena = Arc::clone(&arena);
+                move || drop(arena.begin_round())
+            });
+            arena.give_back(old.index());
+            let new = arena.take().unwrap();
+            let owner = Waiter::new(2);
+            let side = arena.slot(new.index()).side(Direction::Write);
+            assert_eq!(side.wait(side.seen(), owner), Ok(Wait::Park));
+            earlier.join().unwrap();
+            let mut woken = Vec::new();
+            arena.begin_round().deliver(new, false, true, &mut woken);
+            assert_eq!(woken, [owner]);
+        });
+    }
+}

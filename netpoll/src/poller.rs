@@ -1,0 +1,376 @@
+//! The poller: mio below, waiters above.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use std::{fmt, io};
+
+use mio::event::Event;
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::arena::{Arena, Slot, SlotToken};
+use crate::blocker::{Blocker, Break, WakeBy};
+use crate::desc::PollDesc;
+use crate::source::Source;
+use crate::sys::{Alarm, explain};
+use crate::waiter::Waiter;
+
+/// How many events one wait brings at most; the rest come with the next.
+const BATCH: usize = 1024;
+
+const BREAK: Token = Token(SlotToken::reserved(0).0);
+const ALARM: Token = Token(SlotToken::reserved(1).0);
+
+/// The readiness of all registered sources.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// use std::net::Ipv4Addr;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use netpoll::{Direction, Netpoll, Wait, Waiter, net::UdpSocket};
+///
+/// let netpoll = Arc::new(Netpoll::new()?);
+/// let mut socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0).into())?;
+/// let desc = netpoll.register(&mut socket)?;
+///
+/// let me = Waiter::new(7);
+/// let attempt = desc.prepare(Direction::Read);
+/// assert!(socket.recv(&mut [0; 8]).is_err(), "nothing has been sent yet");
+/// assert_eq!(desc.wait(attempt, me), Ok(Wait::Park));
+///
+/// socket.send_to(b"hello", socket.local_addr()?)?;
+/// let mut ready = Vec::new();
+/// while ready.is_empty() {
+///     let mut turn = netpoll.begin_block().expect("nobody else polls");
+///     turn.publish(u64::MAX);
+///     turn.block(u64::MAX, None, &mut ready)?;
+/// }
+/// assert_eq!(ready, [me]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Netpoll {
+    blocker: Blocker,
+    poller: Mutex<Poller>,
+    registry: Registry,
+    waker: Waker,
+    arena: Arena,
+    last_poll: AtomicU64,
+    counts: Counts,
+}
+
+/// What only the one who polls touches.
+struct Poller {
+    poll: Poll,
+    events: Events,
+    alarm: Alarm,
+}
+
+#[derive(Default)]
+struct Counts {
+    polls: AtomicU64,
+    delivered: AtomicU64,
+    breaks_written: AtomicU64,
+    breaks_saved: AtomicU64,
+}
+
+/// What a poller has done since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Waits for events, those that did not block included.
+    pub polls: u64,
+    /// Waiters handed to whoever polled.
+    pub delivered: u64,
+    /// Breaks that were a system call.
+    pub breaks_written: u64,
+    /// Breaks that an earlier one served.
+    pub breaks_saved: u64,
+}
+
+impl Netpoll {
+    /// Makes a poller with no sources.
+    ///
+    /// # Errors
+    ///
+    /// When the process or the system has no descriptors left.
+    pub fn new() -> io::Result<Netpoll> {
+        let poll = Poll::new()?;
+        let registry = poll.registry().try_clone()?;
+        let waker = Waker::new(&registry, BREAK)?;
+        let alarm = Alarm::new(&registry, ALARM);
+        Ok(Netpoll {
+            blocker: Blocker::new(),
+            poller: Mutex::new(Poller { poll, events: Events::with_capacity(BATCH), alarm }),
+            registry,
+            waker,
+            arena: Arena::new(),
+            last_poll: AtomicU64::new(0),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Registers a source, edge-triggered and for both directions. *Runs on: any thread.*
+    ///
+    /// # Errors
+    ///
+    /// When the system cannot wait for such a source (a regular file) or a limit is reached. Nothing else is
+    /// disturbed.
+    pub fn register<S: Source + ?Sized>(self: &Arc<Self>, source: &mut S) -> io::Result<PollDesc> {
+        let token = self.arena.take().ok_or_else(all_slots_taken)?;
+        // From here on the slot is the descriptor's to give back.
+        let desc = PollDesc::new(Arc::clone(self), token.index());
+        register_with(&self.registry, source, Token(token.0)).map_err(explain)?;
+        Ok(desc)
+    }
+
+    pub(crate) fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {
+        deregister_from(&self.registry, source)
+    }
+
+    pub(crate) fn slot(&self, index: usize) -> &Slot {
+        self.arena.slot(index)
+    }
+
+    pub(crate) fn give_back(&self, index: usize) {
+        self.arena.give_back(index);
+    }
+
+    /// Looks for events without blocking, adds those whom they wake to `ready`, and gives their number.
+    /// `None`: somebody else polls. *Runs on: any thread.*
+    pub fn poll_now(&self, ready: &mut Vec<Waiter>) -> Option<usize> {
+        let mut poller = self.poller.try_lock()?;
+        let before = ready.len();
+        // The wait can only fail on a descriptor that is not a poller's: there is nothing to report.
+        let outcome = self.blocker.poll(|| wait_for_events(&mut poller, Some(Duration::ZERO)));
+        let _ = self.deliver(&mut poller, outcome, ready);
+        Some(ready.len() - before)
+    }
+
+    /// The right to be the one who blocks. `None`: somebody else has it. *Runs on: any thread.*
+    pub fn begin_block(&self) -> Option<Turn<'_>> {
+        if !self.blocker.claim() {
+            return None;
+        }
+        // Not a try: somebody may be looking without blocking, and will be done at once. To give up for them
+        // would leave nobody blocking.
+        let poller = self.poller.lock();
+        Some(Turn { netpoll: self, poller, until: None })
+    }
+
+    /// Makes the present wait return, or the next one if nobody blocks. A break that nobody has noticed yet
+    /// serves all that follow it. *Runs on: any thread.*
+    pub fn break_poll(&self) {
+        // A waker that cannot be written to is one whose count is full: it wakes as it is.
+        let count = match self.blocker.break_with(|| drop(wake(&self.waker))) {
+            Break::Written => &self.counts.breaks_written,
+            Break::Saved => &self.counts.breaks_saved,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sees to it that whoever blocks is back by `when`, for a caller who has just made a timer for then
+    /// visible (this fences: no fence of the caller's is needed). *Runs on: any thread.*
+    #[inline]
+    pub fn wake_by(&self, when: u64) -> WakeBy {
+        match self.blocker.published() {
+            None => WakeBy::NobodyBlocks,
+            Some(until) if until <= when => WakeBy::Served,
+            Some(_) => {
+                self.break_poll();
+                WakeBy::Broken
+            }
+        }
+    }
+
+    /// When somebody last polled, as told by [`polled`](Netpoll::polled); `u64::MAX` while somebody blocks.
+    pub fn last_poll(&self) -> u64 {
+        if self.blocker.somebody_blocks() { u64::MAX } else { self.last_poll.load(Ordering::Relaxed) }
+    }
+
+    /// Notes the time of a poll, for [`last_poll`](Netpoll::last_poll): after [`poll_now`](Netpoll::poll_now)
+    /// or [`Turn::block`], from a caller who has just read the clock anyway.
+    pub fn polled(&self, now: u64) {
+        self.last_poll.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether any source is registered, and polling can bring anything but breaks. Only an opinion: it may
+    /// change at any time.
+    pub fn has_sources(&self) -> bool {
+        self.sources() != 0
+    }
+
+    /// How many sources are registered. Only an opinion: it may change at any time.
+    pub fn sources(&self) -> usize {
+        self.arena.in_use()
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> Counters {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counters {
+            polls: read(&self.counts.polls),
+            delivered: read(&self.counts.delivered),
+            breaks_written: read(&self.counts.breaks_written),
+            breaks_saved: read(&self.counts.breaks_saved),
+        }
+    }
+
+    /// What comes of a wait. *Runs on: whoever has the poller.*
+    fn deliver(
+        &self,
+        poller: &mut Poller,
+        waited: io::Result<bool>,
+        ready: &mut Vec<Waiter>,
+    ) -> io::Result<()> {
+        self.counts.polls.fetch_add(1, Ordering::Relaxed);
+        if waited? {
+            let before = ready.len();
+            self.deliver_events(poller, ready);
+            self.counts.delivered.fetch_add((ready.len() - before) as u64, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn deliver_events(&self, poller: &mut Poller, ready: &mut Vec<Waiter>) {
+        let Poller { events, alarm, .. } = poller;
+        let round = self.arena.begin_round();
+        for event in events.iter() {
+            match event.token() {
+                BREAK => {}
+                ALARM => alarm.rang(),
+                Token(token) => {
+                    round.deliver(SlotToken(token), wakes_readers(event), wakes_writers(event), ready)
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Netpoll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Netpoll")
+            .field("sources", &self.sources())
+            .field("blocks_until", &self.blocker.published())
+            .field("counters", &self.counters())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The right to be the one who blocks.
+///
+/// ```text
+/// let mut turn = netpoll.begin_block()?;
+/// turn.publish(until);
+/// // look at all timers and queues: work -> drop the turn; an earlier timer -> publish that
+/// turn.block(until, timeout, &mut ready)?;
+/// // look at all timers and queues
+/// ```
+///
+/// Dropping it gives the right up and takes the published time back; the caller looks at the timers after
+/// that, for whoever added one meanwhile may have counted on it.
+#[must_use]
+pub struct Turn<'a> {
+    netpoll: &'a Netpoll,
+    poller: MutexGuard<'a, Poller>,
+    /// What was published last.
+    until: Option<u64>,
+}
+
+impl Turn<'_> {
+    /// Says until when its caller will block, on the caller's clock (`u64::MAX`: for ever), *before* the
+    /// caller's last look at timers and queues. It fences: that look needs no fence of its own.
+    pub fn publish(&mut self, until: u64) {
+        self.until = Some(until);
+        self.netpoll.blocker.publish(until);
+    }
+
+    /// Blocks until there is an event or a break, or the time is up, and adds those whom the events wake to
+    /// `ready`. It may also return early and for nothing, after a signal or an alarm set by an earlier turn.
+    ///
+    /// `until` is what was published last, and `timeout` how far off that is: `None` for ever, zero not to
+    /// block.
+    ///
+    /// On Linux the time-out is kept by a timerfd, to some tens of microseconds; where kqueue is, by kqueue,
+    /// to the nanosecond; elsewhere (Windows) it is rounded up to whole milliseconds, as the system takes
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of a wait that failed, which means that this process has closed a descriptor that
+    /// is not its own to close.
+    pub fn block(mut self, until: u64, timeout: Option<Duration>, ready: &mut Vec<Waiter>) -> io::Result<()> {
+        debug_assert!(
+            self.until == Some(until) || timeout == Some(Duration::ZERO),
+            "a turn blocks until what it has published"
+        );
+        let poller = &mut *self.poller;
+        let timeout = match timeout {
+            None => None,
+            Some(Duration::ZERO) => Some(Duration::ZERO),
+            Some(timeout) => poller.alarm.set(until, timeout),
+        };
+        let waited = self.netpoll.blocker.block(|| wait_for_events(poller, timeout));
+        // The wait has taken it back.
+        self.until = None;
+        self.netpoll.deliver(poller, waited, ready)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.until.is_some() {
+            self.netpoll.blocker.withdraw();
+        }
+        self.netpoll.blocker.yield_claim();
+    }
+}
+
+impl fmt::Debug for Turn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("until", &self.until).finish_non_exhaustive()
+    }
+}
+
+/// An error or a hang-up ends every wait: the attempt that follows says what it is.
+fn wakes_readers(event: &Event) -> bool {
+    event.is_readable() || event.is_read_closed() || event.is_error()
+}
+
+fn wakes_writers(event: &Event) -> bool {
+    event.is_writable() || event.is_write_closed() || event.is_error()
+}
+
+fn all_slots_taken() -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, "as many descriptors are registered as a token can number")
+}
+
+// The system calls. Each stands with the reading of its error in a function that is never inlined: `errno` is
+// a thread-local, and its address must not be kept by a caller that may go on on another thread.
+
+/// Whether the events are fresh: a signal ends a wait without any.
+#[inline(never)]
+fn wait_for_events(poller: &mut Poller, timeout: Option<Duration>) -> io::Result<bool> {
+    match poller.poll.poll(&mut poller.events, timeout) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[inline(never)]
+fn register_with<S: Source + ?Sized>(registry: &Registry, source: &mut S, token: Token) -> io::Result<()> {
+    registry.register(source, token, Interest::READABLE | Interest::WRITABLE)
+}
+
+#[inline(never)]
+fn deregister_from<S: Source + ?Sized>(registry: &Registry, source: &mut S) -> io::Result<()> {
+    registry.deregister(source)
+}
+
+#[inline(never)]
+fn wake(waker: &Waker) -> io::Result<()> {
+    waker.wake()
+}

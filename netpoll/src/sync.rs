@@ -1,0 +1,65 @@
+//! The atomics and the lock that the protocols use: the real ones, or loom's when loom checks them.
+
+#[cfg(not(loom))]
+pub(crate) use parking_lot::Mutex;
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// loom's mutex with parking_lot's signatures: nobody panics under a lock here, so poison is no news.
+#[cfg(loom)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Mutex<T> {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+        self.0.lock().expect("nobody panics under this lock")
+    }
+}
+
+/// Whether the named transition is broken on purpose, so that its model is seen to fail; `false` in any build
+/// that was not asked for by `--cfg broken="name"`.
+macro_rules! broken {
+    ($name:literal) => {
+        cfg!(broken = $name)
+    };
+}
+pub(crate) use broken;
+
+#[cfg(all(test, loom))]
+pub(crate) mod model {
+    //! What the models wait with.
+
+    use loom::sync::{Condvar, Mutex};
+
+    /// Remembers that it was opened until somebody has waited for that, as a waker does.
+    pub(crate) struct Gate {
+        opened: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Gate {
+        pub(crate) fn new() -> Gate {
+            Gate { opened: Mutex::new(false), changed: Condvar::new() }
+        }
+
+        pub(crate) fn open(&self) {
+            *self.opened.lock().unwrap() = true;
+            self.changed.notify_one();
+        }
+
+        pub(crate) fn wait(&self) {
+            let mut opened = self.opened.lock().unwrap();
+            while !*opened {
+                opened = self.changed.wait(opened).unwrap();
+            }
+            *opened = false;
+        }
+    }
+}

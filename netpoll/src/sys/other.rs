@@ -1,0 +1,27 @@
+//! Systems whose poller takes the time-out itself: kqueue to the nanosecond, Windows to the millisecond.
+
+use std::io;
+use std::time::Duration;
+
+use mio::{Registry, Token};
+
+/// Nothing: the wait's own time-out serves.
+pub(crate) struct Alarm;
+
+impl Alarm {
+    pub(crate) fn new(_registry: &Registry, _token: Token) -> Alarm {
+        Alarm
+    }
+
+    /// The time-out that the wait itself must have.
+    pub(crate) fn set(&mut self, _until: u64, timeout: Duration) -> Option<Duration> {
+        Some(timeout)
+    }
+
+    pub(crate) fn rang(&mut self) {}
+}
+
+/// Why the system refused a source, with what to do about it where that is known.
+pub(crate) fn explain(refusal: io::Error) -> io::Error {
+    refusal
+}

@@ -1,0 +1,229 @@
+//! Real sockets over loopback, with threads for waiters: accepting, reading, writing, connecting, closing.
+
+#![cfg(not(loom))]
+
+mod common;
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::Reactor;
+use netpoll::net::{TcpListener, TcpStream, UdpSocket};
+use netpoll::{Direction, Netpoll, PollDesc, Wait, Waiter};
+
+fn any_port() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+fn listener(reactor: &Reactor) -> (TcpListener, PollDesc, SocketAddr) {
+    let mut listener = TcpListener::bind(any_port()).unwrap();
+    let desc = reactor.netpoll.register(&mut listener).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, desc, address)
+}
+
+/// Both ends of a connection, made by waiting for it on both sides.
+fn connect(reactor: &Reactor) -> ((TcpStream, PollDesc), (TcpStream, PollDesc)) {
+    let (listener, accepting, address) = listener(reactor);
+    let mut client = TcpStream::connect(address).unwrap();
+    let client_desc = reactor.netpoll.register(&mut client).unwrap();
+    reactor
+        .retry(&client_desc, Direction::Write, || {
+            client.take_error()?.map_or(Ok(()), Err)?;
+            match client.peer_addr() {
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    Err(io::ErrorKind::WouldBlock.into())
+                }
+                other => other,
+            }
+        })
+        .unwrap();
+    let (mut server, _) = reactor.retry(&accepting, Direction::Read, || listener.accept()).unwrap();
+    let server_desc = reactor.netpoll.register(&mut server).unwrap();
+    ((client, client_desc), (server, server_desc))
+}
+
+#[test]
+fn what_is_sent_arrives_and_the_end_is_seen() {
+    let reactor = Reactor::start();
+    let ((client, client_desc), (server, server_desc)) = connect(&reactor);
+    let sent: Vec<u8> = (0..4 << 20).map(|i: u32| (i % 251) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // More than any buffer takes, so the writer waits too.
+            let mut rest = &sent[..];
+            while !rest.is_empty() {
+                let n = reactor.retry(&client_desc, Direction::Write, || (&client).write(rest)).unwrap();
+                rest = &rest[n..];
+            }
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut received = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match reactor.retry(&server_desc, Direction::Read, || (&server).read(&mut buffer)).unwrap() {
+                0 => break,
+                n => received.extend_from_slice(&buffer[..n]),
+            }
+        }
+        assert!(received == sent);
+    });
+    assert!(reactor.netpoll.counters().delivered > 0);
+}
+
+#[test]
+fn several_accept_on_one_listener_and_each_gets_its_connection() {
+    const ACCEPTORS: usize = 8;
+    let reactor = Reactor::start();
+    for _ in 0..20 {
+        let (listener, desc, address) = listener(&reactor);
+        thread::scope(|scope| {
+            for _ in 0..ACCEPTORS {
+                // Each takes one connection and never comes back for another.
+                scope.spawn(|| reactor.retry(&desc, Direction::Read, || listener.accept()).unwrap());
+            }
+            let connections: Vec<_> =
+                (0..ACCEPTORS).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+            drop(connections);
+        });
+    }
+}
+
+#[test]
+fn closing_wakes_both_sides_with_an_error() {
+    let reactor = Reactor::start();
+    let ((client, desc), _server) = connect(&reactor);
+    let full = vec![0; 1 << 20];
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| reactor.retry(&desc, Direction::Read, || (&client).read(&mut [0; 16])));
+        let writer = scope.spawn(|| {
+            loop {
+                if let Err(error) = reactor.retry(&desc, Direction::Write, || (&client).write(&full)) {
+                    break error;
+                }
+            }
+        });
+        thread::sleep(Duration::from_millis(20));
+        assert!(!reader.is_finished() && !writer.is_finished());
+        let mut waiting = Vec::new();
+        desc.close(&mut waiting);
+        reactor.wake(waiting);
+        assert_eq!(reader.join().unwrap().unwrap_err().kind(), io::ErrorKind::NotConnected);
+        assert_eq!(writer.join().unwrap().kind(), io::ErrorKind::NotConnected);
+    });
+    assert!(desc.is_closed());
+}
+
+#[test]
+fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let mut old = UdpSocket::bind(any_port()).unwrap();
+    let old_desc = netpoll.register(&mut old).unwrap();
+    // The source outlives its descriptor, so its events go on coming under the old token.
+    let place = format!("{old_desc:?}");
+    drop(old_desc);
+    let mut new = UdpSocket::bind(any_port()).unwrap();
+    let new_desc = netpoll.register(&mut new).unwrap();
+    assert_eq!(format!("{new_desc:?}"), place, "the place is used again");
+
+    let mut ready = Vec::new();
+    // The first poll brings both sockets' news that they are writable.
+    netpoll.poll_now(&mut ready).unwrap();
+    let stranger = Waiter::new(9);
+    let attempt = new_desc.prepare(Direction::Read);
+    assert_eq!(new_desc.wait(attempt, stranger), Ok(Wait::Park));
+    new.send_to(b"to the old one", old.local_addr().unwrap()).unwrap();
+    for _ in 0..50 {
+        netpoll.poll_now(&mut ready).unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(ready, [], "an event of the old socket woke the new one's waiter");
+    old.send_to(b"to the new one", new.local_addr().unwrap()).unwrap();
+    while ready.is_empty() {
+        netpoll.poll_now(&mut ready).unwrap();
+    }
+    assert_eq!(ready, [stranger]);
+}
+
+#[test]
+fn one_who_withdraws_is_not_woken() {
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let mut socket = UdpSocket::bind(any_port()).unwrap();
+    let desc = netpoll.register(&mut socket).unwrap();
+    let mut ready = Vec::new();
+    netpoll.poll_now(&mut ready).unwrap();
+    let (gone, stays) = (Waiter::new(1), Waiter::new(2));
+    let attempt = desc.prepare(Direction::Read);
+    assert_eq!(desc.wait(attempt, gone), Ok(Wait::Park));
+    assert_eq!(desc.wait(attempt, stays), Ok(Wait::Park));
+    assert!(desc.withdraw(Direction::Read, gone));
+    socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+    while ready.is_empty() {
+        netpoll.poll_now(&mut ready).unwrap();
+    }
+    assert_eq!(ready, [stays]);
+    assert!(!desc.withdraw(Direction::Read, stays));
+}
+
+#[test]
+fn a_deregistered_source_can_be_registered_again() {
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let mut socket = UdpSocket::bind(any_port()).unwrap();
+    assert!(!netpoll.has_sources());
+    for _ in 0..3 {
+        let desc = netpoll.register(&mut socket).unwrap();
+        assert_eq!(netpoll.sources(), 1);
+        desc.deregister(&mut socket).unwrap();
+    }
+    assert!(!netpoll.has_sources());
+}
+
+#[test]
+fn sockets_may_come_and_go_while_others_work() {
+    let reactor = Reactor::start();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let ((client, _client_desc), (server, server_desc)) = connect(&reactor);
+                    (&client).write_all(b"ping").unwrap();
+                    let mut buffer = [0; 8];
+                    let n =
+                        reactor.retry(&server_desc, Direction::Read, || (&server).read(&mut buffer)).unwrap();
+                    assert_eq!(&buffer[..n], b"ping");
+                }
+            });
+        }
+    });
+    assert!(!reactor.netpoll.has_sources());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_regular_file_is_refused_in_plain_words() {
+    use netpoll::source::SourceFd;
+    use std::os::fd::AsRawFd;
+
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+    let error = netpoll.register(&mut SourceFd(&file.as_raw_fd())).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("regular file"), "{error}");
+    assert!(!netpoll.has_sources(), "nothing is left of it");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_descriptor_registered_twice_is_refused_in_plain_words() {
+    let netpoll = Arc::new(Netpoll::new().unwrap());
+    let socket = UdpSocket::bind(any_port()).unwrap();
+    use std::os::fd::AsRawFd;
+    let fd = socket.as_raw_fd();
+    let _desc = netpoll.register(&mut netpoll::source::SourceFd(&fd)).unwrap();
+    let error = netpoll.register(&mut netpoll::source::SourceFd(&fd)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    assert!(error.to_string().contains("registered already"), "{error}");
+}

@@ -1,0 +1,18 @@
+//! What the scheduler has done and has: counters and gauges.
+
+pub use sched::{Rescue, Snapshot};
+
+/// All counters and gauges of the caller's runtime (on a plain OS thread: the default one).
+///
+/// It looks at every green thread there has been at once, so it costs a millisecond per million of them.
+///
+/// ```
+/// runtime::block_on(|| {
+///     runtime::spawn(|| ()).join().unwrap();
+///     let now = runtime::metrics::snapshot();
+///     assert!(now.spawned >= 2 && now.running >= 1);
+/// });
+/// ```
+pub fn snapshot() -> Snapshot {
+    crate::builder::current_sched().metrics()
+}

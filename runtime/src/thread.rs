@@ -1,0 +1,324 @@
+//! `std::thread` with green threads: the same names, signatures and semantics, and [`JoinHandle::cancel`].
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU64;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+pub use crate::time::{sleep, sleep_until};
+pub use crate::yield_now;
+pub use sched::Cancelled;
+pub use std::thread::{Result, available_parallelism, panicking};
+
+use sched::spawn::{Spec, Where};
+use sched::{GHandle, Join};
+
+use crate::entry::Entry;
+use crate::{builder, start};
+
+/// Starts a green thread: [`runtime::spawn`](crate::spawn) under std's name.
+///
+/// # Panics
+///
+/// As for [`runtime::spawn`](crate::spawn).
+///
+/// ```
+/// use runtime::thread;
+/// assert_eq!(thread::spawn(|| 42).join().unwrap(), 42);
+/// ```
+#[track_caller]
+pub fn spawn<M, E>(task: E) -> JoinHandle<E::Output>
+where
+    E: Entry<M> + Send + 'static,
+    E::Output: Send + 'static,
+{
+    crate::spawn(task)
+}
+
+/// Makes a green thread with a name or a stack of its own.
+///
+/// ```
+/// use runtime::thread;
+/// let thread = thread::Builder::new().name("parser".into()).stack_size(1 << 20).spawn(|| {
+///     thread::current().name().map(str::to_string)
+/// })?;
+/// assert_eq!(thread.join().unwrap().as_deref(), Some("parser"));
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "must eventually spawn the thread"]
+pub struct Builder {
+    name: Option<String>,
+    stack_bytes: Option<usize>,
+}
+
+impl Builder {
+    /// One with the runtime's values: no name, the runtime's stack size.
+    ///
+    /// ```
+    /// runtime::thread::Builder::new().spawn(|| ())?.join().unwrap();
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn new() -> Self {
+        Builder::default()
+    }
+
+    /// Names it: for [`Thread::name`], for reports of panics' joiners, overflows and rescues.
+    ///
+    /// ```
+    /// let builder = runtime::thread::Builder::new().name("parser".into());
+    /// ```
+    pub fn name(mut self, name: String) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// The stack in bytes of address space. It is taken when the thread is spawned, and kept for the next of that
+    /// size.
+    ///
+    /// ```
+    /// let builder = runtime::thread::Builder::new().stack_size(64 << 20);
+    /// ```
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_bytes = Some(bytes);
+        self
+    }
+
+    /// Spawns it.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a stack size that cannot be (it says what can), or what the system says when it has no such
+    /// stack to give. Nothing else is disturbed.
+    ///
+    /// ```
+    /// let error = runtime::thread::Builder::new().stack_size(1).spawn(|| ()).unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    /// ```
+    #[track_caller]
+    pub fn spawn<M, E>(self, task: E) -> io::Result<JoinHandle<E::Output>>
+    where
+        E: Entry<M> + Send + 'static,
+        E::Output: Send + 'static,
+    {
+        let spec = Spec {
+            name: self.name.map(String::into_boxed_str),
+            stack_bytes: self.stack_bytes,
+            place: Location::caller(),
+        };
+        start::spawn(Where::Here(builder::default_sched), spec, task)
+    }
+}
+
+/// The right to wait for a green thread and take its result; dropping it lets the thread go on by itself.
+///
+/// It is a future too: awaiting it gives what [`join`](JoinHandle::join) gives.
+///
+/// ```
+/// let thread = runtime::spawn(|| 6);
+/// let both = runtime::spawn(async { thread.await.unwrap() * 7 });
+/// assert_eq!(both.join().unwrap(), 42);
+/// ```
+pub struct JoinHandle<T>(pub(crate) Join<T>);
+
+impl<T> JoinHandle<T> {
+    /// Waits for the thread's end and gives its result; `Err` has the payload of its panic, or [`Cancelled`].
+    ///
+    /// # Errors
+    ///
+    /// The thread has panicked or was cancelled.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled caller unwinds from here; the other thread goes on by itself.
+    ///
+    /// ```
+    /// let thread = runtime::spawn(|| { if true { panic!("oh") } });
+    /// assert_eq!(*thread.join().unwrap_err().downcast::<&str>().unwrap(), "oh");
+    /// ```
+    pub fn join(self) -> Result<T> {
+        self.0.join()
+    }
+
+    /// Whether the thread has ended (its stack may still be in use for a moment).
+    ///
+    /// ```
+    /// let thread = runtime::spawn(runtime::thread::park);
+    /// assert!(!thread.is_finished());
+    /// thread.thread().unpark();
+    /// thread.join().unwrap();
+    /// ```
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// The thread.
+    ///
+    /// ```
+    /// let thread = runtime::spawn(|| runtime::thread::current().id());
+    /// let id = thread.thread().id();
+    /// assert_eq!(thread.join().unwrap(), id);
+    /// ```
+    pub fn thread(&self) -> &Thread {
+        Thread::from_handle(self.0.thread())
+    }
+
+    /// Makes the thread's current parking call, or its next one, unwind with [`Cancelled`] (no message is printed,
+    /// destructors run), and every later one too, until it ends. One that has not begun never will. Code that does
+    /// not park is not interrupted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let thread = runtime::spawn(|| runtime::sleep(Duration::from_secs(3600)));
+    /// thread.cancel();
+    /// assert!(thread.join().unwrap_err().is::<runtime::thread::Cancelled>());
+    /// ```
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("thread", self.thread()).finish_non_exhaustive()
+    }
+}
+
+/// A thread, green or not: who it is, and waking it. Harmless when it has ended.
+///
+/// ```
+/// let main = runtime::thread::current();
+/// runtime::spawn(move || main.unpark());
+/// runtime::thread::park();
+/// ```
+#[derive(Clone)]
+#[repr(transparent)]
+pub struct Thread(GHandle);
+
+impl Thread {
+    fn from_handle(handle: &GHandle) -> &Thread {
+        // SAFETY: `Thread` is a transparent wrapper of exactly this type.
+        unsafe { &*std::ptr::from_ref(handle).cast::<Thread>() }
+    }
+
+    /// Unique for ever among all threads, green or not.
+    ///
+    /// ```
+    /// let (a, b) = (runtime::spawn(|| ()), runtime::spawn(|| ()));
+    /// assert_ne!(a.thread().id(), b.thread().id());
+    /// ```
+    pub fn id(&self) -> ThreadId {
+        ThreadId(NonZeroU64::new(self.0.id()).expect("ids begin at 1"))
+    }
+
+    /// Its name, if it was given one. A plain OS thread has that of `std`.
+    ///
+    /// ```
+    /// assert_eq!(runtime::spawn(|| ()).thread().name(), None);
+    /// ```
+    pub fn name(&self) -> Option<&str> {
+        self.0.name()
+    }
+
+    /// Lets its current [`park`] return, or its next one. *Works from anywhere, at any time.*
+    ///
+    /// ```
+    /// let thread = runtime::spawn(runtime::thread::park);
+    /// thread.thread().unpark();
+    /// thread.join().unwrap();
+    /// ```
+    pub fn unpark(&self) {
+        self.0.unpark();
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Thread").field("id", &self.id()).field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// Tells threads apart, green or not, for as long as the process lives.
+///
+/// ```
+/// let id = runtime::thread::current().id();
+/// assert_eq!(id, runtime::thread::current().id());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadId(NonZeroU64);
+
+/// The calling thread: the green one on a green thread, else the OS thread.
+///
+/// ```
+/// let me = runtime::thread::current();
+/// let other = runtime::block_on(|| runtime::thread::current().id());
+/// assert_ne!(me.id(), other);
+/// ```
+pub fn current() -> Thread {
+    Thread(GHandle::current())
+}
+
+/// Waits until somebody calls [`Thread::unpark`] on the calling thread, or has since its last `park`. As in std it
+/// may return for no reason, so call it in a loop around what is waited for.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds from here.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+/// let flag = Arc::new(AtomicBool::new(false));
+/// let seen = flag.clone();
+/// let thread = runtime::spawn(move || {
+///     while !seen.load(Ordering::Acquire) {
+///         runtime::thread::park();
+///     }
+/// });
+/// flag.store(true, Ordering::Release);
+/// thread.thread().unpark();
+/// thread.join().unwrap();
+/// ```
+pub fn park() {
+    sched::park::park(None);
+}
+
+/// [`park`], for `time` at most; a time beyond the clock's range means for ever.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// let start = Instant::now();
+/// while start.elapsed() < Duration::from_millis(2) {
+///     runtime::thread::park_timeout(Duration::from_millis(2));
+/// }
+/// ```
+pub fn park_timeout(time: Duration) {
+    sched::park::park(Instant::now().checked_add(time));
+}
+
+/// Whether the calling green thread has been cancelled: for long computations that want to end early.
+///
+/// ```
+/// let thread = runtime::spawn(|| {
+///     while !runtime::thread::cancelled() {
+///         runtime::yield_now();
+///     }
+/// });
+/// thread.cancel();
+/// let _ = thread.join();
+/// ```
+pub fn cancelled() -> bool {
+    sched::park::is_cancelled()
+}

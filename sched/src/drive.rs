@@ -1,0 +1,88 @@
+//! Driving a future from where blocking-style code runs: the caller parks between polls.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::g::Ticket;
+use crate::g::wait::Cancel;
+use crate::lend;
+use crate::park::{self, Waiting};
+use crate::wake;
+
+/// Runs `future` to its end on the calling green thread, or on a plain thread.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    match lend::current_g() {
+        // The G of a future keeps its own waker for that one.
+        Some(g) if !g.runs_a_future() => {
+            let waker = wake::borrowed_waker(g);
+            drive(future, &waker, || {
+                park::unwind_if_cancelled();
+                let waiting = Waiting::begin(Cancel::Ends);
+                if g.wakes.park(waiting.ticket().number) {
+                    waiting.park();
+                }
+                g.wakes.clear();
+                park::unwind_if_cancelled();
+            })
+        }
+        Some(_) => drive_apart(future),
+        None => drive(future, &Waker::from(Arc::new(Unpark(thread::current()))), thread::park),
+    }
+}
+
+fn drive<F: Future>(future: F, waker: &Waker, mut wait: impl FnMut()) -> F::Output {
+    let mut future = pin!(future);
+    let mut cx = Context::from_waker(waker);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => wait(),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A wake-up kept apart from the G's own two: for a future driven within the poll of another.
+struct Apart(parking_lot::Mutex<Kept>);
+
+enum Kept {
+    Nothing,
+    Notified,
+    Waits(Ticket),
+}
+
+impl Wake for Apart {
+    fn wake(self: Arc<Self>) {
+        if let Kept::Waits(ticket) = std::mem::replace(&mut *self.0.lock(), Kept::Notified) {
+            wake::wake(ticket);
+        }
+    }
+}
+
+fn drive_apart<F: Future>(future: F) -> F::Output {
+    let apart = Arc::new(Apart(parking_lot::Mutex::new(Kept::Nothing)));
+    let waker = Waker::from(apart.clone());
+    drive(future, &waker, || {
+        park::unwind_if_cancelled();
+        let waiting = Waiting::begin(Cancel::Ends);
+        let mut kept = apart.0.lock();
+        if !matches!(*kept, Kept::Notified) {
+            *kept = Kept::Waits(waiting.ticket());
+            drop(kept);
+            waiting.park();
+            kept = apart.0.lock();
+        }
+        *kept = Kept::Nothing;
+        drop(kept);
+        park::unwind_if_cancelled();
+    })
+}

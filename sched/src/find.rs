@@ -1,0 +1,190 @@
+//! Where an M looks for a G, in order, and how it goes to sleep without leaving one behind.
+
+use netpoll::Turn;
+use timers::clock;
+
+use crate::g::GRef;
+use crate::g::list::GList;
+use crate::m::{M, MRef};
+use crate::p::Held;
+use crate::sched::Sched;
+
+/// How long an M looks at the other Ps before it rests: about what waking it again would cost.
+const SPIN_NS: u64 = 5_000;
+
+impl Sched {
+    /// The next G to run, with a P to run it; blocks until there is one. `None`: the M is to end.
+    /// *Runs on: `m`, on its own stack.*
+    pub(crate) fn find_runnable(&self, m: &M) -> Option<GRef> {
+        loop {
+            if self.is_exiting() {
+                return None;
+            }
+            let Some(held) = m.held().or_else(|| self.take_idle_p(m)) else {
+                self.park_m(m);
+                continue;
+            };
+            let found = self.next_g(m, held).or_else(|| self.polled_g(m, held)).or_else(|| self.stolen_g(m, held));
+            if let Some(g) = found {
+                self.found(m, held);
+                return Some(g);
+            }
+            self.rest(m, held);
+        }
+    }
+
+    fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        if self.poll_now(m, held) { held.queue.pop(1, &mut 0) } else { None }
+    }
+
+    /// Looks at the other Ps, round after round in random order, until it has spun for long enough; the last round
+    /// also takes run-next slots and due timers (Go: `stealWork`).
+    fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        let ps = self.procs();
+        if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(ps)) {
+            return None;
+        }
+        m.spinning.set(true);
+        let start = clock::now();
+        loop {
+            let now = clock::now();
+            let last = now - start >= SPIN_NS;
+            if let Some(g) = self.steal_round(held, ps, last.then_some(now)) {
+                return Some(g);
+            }
+            if last || self.is_exiting() {
+                return None;
+            }
+            for _ in 0..32 {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn steal_round(&self, held: Held<'_>, ps: usize, last_at: Option<u64>) -> Option<GRef> {
+        let first = held.own().random_below(ps);
+        for victim in (0..ps).map(|i| (first + i) % ps).filter(|&i| i != held.index) {
+            let victim = self.p(victim);
+            if let Some(g) = victim.queue.steal(&held.queue, last_at.is_some()) {
+                held.counters.steals.one();
+                return Some(g);
+            }
+            if let Some(now) = last_at
+                && self.heaps.earliest(victim.index) <= now
+            {
+                let mut woken = GList::new();
+                self.fire_timers(held, victim.index, now, &mut woken);
+                self.ready_all(held, woken);
+                if let Some(g) = held.queue.pop(1, &mut 0) {
+                    return Some(g);
+                }
+            }
+        }
+        self.global.pop_batch(ps, |g| held.queue.put_woken(g))
+    }
+
+    /// It has something to run. If it had promised to look, it looks once more for what came meanwhile.
+    #[inline]
+    fn found(&self, m: &M, held: Held<'_>) {
+        if m.spinning.replace(false) {
+            self.idle.stop_spinning();
+            self.idle.look_again();
+            if self.any_work() {
+                self.wake_idle_p();
+            }
+            // Whoever added a timer meanwhile counted on us.
+            held.own().uncovered.set(true);
+        }
+    }
+
+    /// Whether a G lies in any queue. *Runs on: any thread; after `Idle::look_again` nothing is missed.*
+    pub(crate) fn any_work(&self) -> bool {
+        !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
+    }
+
+    /// Nothing to run: gives the P up, looks once more, and then waits for the network and the timers, or parks.
+    fn rest(&self, m: &M, held: Held<'_>) {
+        let p = held.p();
+        m.let_go();
+        self.idle.give_up(p.index, || p.lease.set_idle());
+        if m.spinning.replace(false) {
+            self.idle.stop_spinning();
+        }
+        self.idle.look_again();
+        if self.any_work() {
+            if self.take_idle_p(m).is_some() {
+                self.idle.count_spinning();
+                m.spinning.set(true);
+            }
+            return;
+        }
+        match self.netpoll.begin_block() {
+            Some(turn) => self.block_in_netpoll(m, turn),
+            None => {
+                // Another M waits for the timers, or is about to: it must be back in time for ours.
+                self.netpoll.wake_by(self.heaps.time_sleep_until());
+                self.park_m(m);
+            }
+        }
+    }
+
+    /// The one M that waits for the network and for the next timer of all Ps.
+    fn block_in_netpoll(&self, m: &M, mut turn: Turn<'_>) {
+        let mut until = self.heaps.time_sleep_until();
+        // First it says until when it will sleep, then it looks: whoever adds a timer does the reverse.
+        loop {
+            turn.publish(until);
+            let again = self.heaps.time_sleep_until();
+            if again >= until {
+                break;
+            }
+            until = again;
+        }
+        if self.is_exiting() {
+            return;
+        }
+        let woken = self.wait_for_events(m, turn, until);
+        let Some(held) = self.take_idle_p(m) else {
+            // All Ps are busy: sysmon must see to it that one of them looks.
+            self.global.append(woken);
+            self.work_was_made();
+            self.watch.wake();
+            return self.park_m(m);
+        };
+        // It looks for more than what it was woken for, so it counts as spinning until it has found something.
+        self.idle.count_spinning();
+        m.spinning.set(true);
+        held.counters.net_wakes.add(woken.len() as u64);
+        self.ready_all(held, woken);
+        self.steal_due_timers(held);
+    }
+
+    /// Fires what is due on any P.
+    fn steal_due_timers(&self, held: Held<'_>) {
+        if self.heaps.time_sleep_until() == clock::NEVER {
+            return;
+        }
+        let now = clock::now();
+        let mut woken = GList::new();
+        for p in self.ps().filter(|p| self.heaps.earliest(p.index) <= now) {
+            self.fire_timers(held, p.index, now, &mut woken);
+        }
+        self.ready_all(held, woken);
+    }
+
+    /// Parks the M until it is handed a P. *Runs on: `m`, without a P.*
+    pub(crate) fn park_m(&self, m: &M) {
+        debug_assert!(!m.spinning.get());
+        self.idle.park(MRef::new(m));
+        // Either we see this, or `exit` finds us in the list.
+        crate::sync::full_fence();
+        if self.is_exiting() {
+            return;
+        }
+        m.note.sleep();
+        if let Some((p, spinning)) = m.take_handed() {
+            self.adopt(m, p);
+            m.spinning.set(spinning);
+        }
+    }
+}

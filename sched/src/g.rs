@@ -1,0 +1,283 @@
+//! A G: one green thread (or the face that a plain OS thread shows to what it waits for).
+//!
+//! Gs live in a process-wide table and are never freed, only used again: a stale pointer to one is harmless, since
+//! every wait has its number ([`wait`]) and every handle its reference ([`life`]).
+//!
+//! ```text
+//!   spawn ─> Runnable ─> Running ─┬─> Waiting ─> Runnable ...      its stack is taken when it first runs; a
+//!                         ^       ├─> Runnable (yield)             future's is given back after each poll
+//!                         └───────┴─> Dead ─> used again
+//! ```
+
+#![allow(unsafe_code)]
+
+pub(crate) mod coro;
+pub(crate) mod fault;
+pub(crate) mod life;
+pub(crate) mod list;
+pub(crate) mod table;
+pub(crate) mod task;
+pub(crate) mod token;
+pub(crate) mod wait;
+
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::task::Waker;
+
+use timers::Timer;
+
+use crate::sched::Sched;
+use coro::Coro;
+use life::Life;
+use task::Task;
+use token::Token;
+use wait::Wait;
+
+/// What a G is doing, for those who look from outside. Nothing is decided by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// Not in use.
+    Idle,
+    /// In a run queue.
+    Runnable,
+    /// On an M.
+    Running,
+    /// Parked.
+    Waiting,
+    /// Ended; handles may still exist.
+    Dead,
+}
+
+/// A reference to a G: the table keeps them for ever.
+pub(crate) type GRef = &'static G;
+
+/// What a wait is for: a G and the number of the wait. Harmless when the wait is over.
+#[derive(Clone, Copy)]
+pub struct Ticket {
+    pub(crate) g: GRef,
+    pub(crate) number: u32,
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "wait {} of {}", self.number, self.g.index)
+    }
+}
+
+impl Ticket {
+    /// The ticket in one word, for who keeps waiters without knowing Gs (the netpoller).
+    pub(crate) fn word(self) -> u64 {
+        // Indices begin at 1, so no ticket is one of the small words that the keeper uses itself.
+        u64::from(self.g.index) << 32 | u64::from(self.number)
+    }
+
+    pub(crate) fn from_word(word: u64) -> Option<Ticket> {
+        Some(Ticket { g: table::get((word >> 32) as u32)?, number: word as u32 })
+    }
+}
+
+/// Who waits for a G's end.
+#[derive(Default)]
+pub(crate) enum Joiner {
+    #[default]
+    Nobody,
+    Parked(Ticket),
+    Polls(Waker),
+}
+
+/// The inline room for a closure, a future or a result; what is larger is boxed.
+const PAYLOAD_WORDS: usize = 10;
+type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
+
+/// One green thread.
+#[repr(C, align(64))]
+pub struct G {
+    // What wakers touch.
+    pub(crate) wait: Wait,
+    /// `thread::park` and `unpark`.
+    pub(crate) token: Token,
+    /// The waker of the future that this G runs.
+    pub(crate) wakes: Token,
+    pub(crate) life: Life,
+    /// The runtime it belongs to; null for the face of a plain thread. Written before anyone knows the G.
+    sched: AtomicPtr<Sched>,
+    // What belongs to whoever runs it, or to the list it is in.
+    pub(crate) next: Cell<Option<GRef>>,
+    pub(crate) coro: Cell<*mut Coro>,
+    // What runs.
+    task: Cell<Option<&'static Task>>,
+    payload: UnsafeCell<Payload>,
+    joiner: UnsafeCell<Joiner>,
+    /// For its own sleeps and time-outs.
+    pub(crate) timer: Timer,
+    // Who it is.
+    id: AtomicU64,
+    place: Cell<Option<&'static Location<'static>>>,
+    extra: UnsafeCell<Option<Box<Extra>>>,
+    index: u32,
+    status: AtomicU8,
+    /// Its own timer is lent to a future ([`crate::time::Sleep`]).
+    pub(crate) timer_lent: AtomicBool,
+}
+
+/// What only some Gs have.
+#[derive(Default)]
+pub(crate) struct Extra {
+    name: Option<Box<str>>,
+}
+
+// SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
+// it or holds it in a list (`next`, `coro`, `task`, `payload` until `Life::complete`), then the join
+// handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `extra` change only while
+// the G has no reference.
+unsafe impl Sync for G {}
+
+impl G {
+    pub(crate) fn new(index: u32) -> G {
+        G {
+            wait: Wait::new(),
+            token: Token::new(),
+            wakes: Token::new(),
+            life: Life::new(),
+            sched: AtomicPtr::new(std::ptr::null_mut()),
+            next: Cell::new(None),
+            coro: Cell::new(std::ptr::null_mut()),
+            task: Cell::new(None),
+            payload: UnsafeCell::new([MaybeUninit::uninit(); PAYLOAD_WORDS]),
+            joiner: UnsafeCell::new(Joiner::Nobody),
+            timer: Timer::new(),
+            id: AtomicU64::new(0),
+            place: Cell::new(None),
+            extra: UnsafeCell::new(None),
+            index,
+            status: AtomicU8::new(Status::Idle as u8),
+            timer_lent: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes it somebody.
+    ///
+    /// # Safety
+    /// The caller took the G from the pool and nobody else has a reference to it.
+    pub(crate) unsafe fn begin(
+        &self,
+        sched: *const Sched,
+        id: u64,
+        place: &'static Location<'static>,
+        name: Option<Box<str>>,
+    ) {
+        self.wait.reset();
+        self.token.reset();
+        self.wakes.reset();
+        // Relaxed: `Life::begin` publishes it.
+        self.sched.store(sched.cast_mut(), Ordering::Relaxed);
+        self.id.store(id, Ordering::Relaxed);
+        self.place.set(Some(place));
+        self.timer_lent.store(false, Ordering::Relaxed);
+        if name.is_some() {
+            // SAFETY: nobody else has a reference, by this function's contract.
+            unsafe { *self.extra.get() = Some(Box::new(Extra { name })) };
+        }
+    }
+
+    /// Forgets what only this incarnation had. *Runs on: whoever gave the last reference up.*
+    pub(crate) fn forget(&self) {
+        // SAFETY: the last reference is gone, so the caller is alone.
+        let extra = unsafe { &mut *self.extra.get() };
+        if extra.is_some() {
+            *extra = None;
+        }
+        self.set_status(Status::Idle);
+    }
+
+    /// Unique for ever among green and OS threads.
+    pub fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// Where it was spawned.
+    pub fn place(&self) -> Option<&'static Location<'static>> {
+        self.place.get()
+    }
+
+    /// Its name. *Runs on: a holder of a reference.*
+    pub fn name(&self) -> Option<&str> {
+        // SAFETY: `extra` changes only while the G has no reference, and the caller holds one.
+        unsafe { (*self.extra.get()).as_ref().and_then(|e| e.name.as_deref()) }
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    #[inline]
+    pub(crate) fn set_status(&self, status: Status) {
+        // Relaxed: for those who look from outside.
+        self.status.store(status as u8, Ordering::Relaxed);
+    }
+
+    /// What it is doing, as of a moment ago.
+    pub fn status(&self) -> Status {
+        match self.status.load(Ordering::Relaxed) {
+            0 => Status::Idle,
+            1 => Status::Runnable,
+            2 => Status::Running,
+            3 => Status::Waiting,
+            _ => Status::Dead,
+        }
+    }
+
+    /// True for a green thread, false for the face of a plain OS thread.
+    #[inline]
+    pub(crate) fn is_green(&self) -> bool {
+        !self.owner().is_null()
+    }
+
+    /// The runtime it belongs to; null for a face.
+    #[inline]
+    pub(crate) fn owner(&self) -> *const Sched {
+        self.sched.load(Ordering::Relaxed)
+    }
+
+    /// True if it polls a future of its own between which it has no stack.
+    pub(crate) fn runs_a_future(&self) -> bool {
+        self.task().polled
+    }
+
+    #[inline]
+    pub(crate) fn set_task(&self, task: &'static Task) {
+        self.task.set(Some(task));
+    }
+
+    #[inline]
+    pub(crate) fn task(&self) -> &'static Task {
+        self.task.get().expect("a G that runs has a task")
+    }
+
+    /// The room for the task's state and result; who may touch it stands at `Sync`.
+    #[inline]
+    pub(crate) fn payload(&self) -> *mut u64 {
+        self.payload.get().cast()
+    }
+
+    /// Writes who waits for the end.
+    ///
+    /// # Safety
+    /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has succeeded since.
+    pub(crate) unsafe fn set_joiner(&self, joiner: Joiner) {
+        // SAFETY: by the contract above nobody else looks at it.
+        unsafe { *self.joiner.get() = joiner };
+    }
+
+    /// Takes who waits.
+    ///
+    /// # Safety
+    /// The caller is the G and `Life::complete` said that there is a waiter; or as for `set_joiner`.
+    pub(crate) unsafe fn take_joiner(&self) -> Joiner {
+        // SAFETY: by the contract above nobody else looks at it.
+        unsafe { std::mem::take(&mut *self.joiner.get()) }
+    }
+}

@@ -1,0 +1,144 @@
+//! Coroutines: how a G gets onto a stack, off it, and back. The only file that names corosensei's switches.
+//!
+//! A coroutine outlives the Gs that run on it: its root is a loop that runs one G after another, so a pooled one
+//! starts its next G with a single switch. It lives at the top of its own stack, on the page that every green
+//! thread touches anyway.
+//!
+//! ```text
+//!   the M                                    the G's stack
+//!   resume(g) ─────────────────────────────> run the task of g, or go on where it stopped
+//!             <───────────────────────────── suspend(why)
+//!   act on why: only now may others see g as parked, queued or dead
+//! ```
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::io;
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use super::GRef;
+use crate::m::M;
+use crate::stack::{Stack, checked_stack_bytes};
+
+/// Why a G gave its M back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Stop {
+    /// It lets others go first.
+    Yield,
+    /// It waits: `Wait::commit` decides.
+    Park,
+    /// It lost its P and found none on its way out of the runtime.
+    Lost,
+    /// Its task has ended.
+    Done,
+    /// Its future waits: it needs no stack until it is woken.
+    Pending,
+}
+
+type Inner = Coroutine<GRef, Stop, (), Stack>;
+
+/// One coroutine, at the top of its stack.
+pub(crate) struct Coro {
+    inner: Inner,
+    yielder: Cell<*const Yielder<GRef, Stop>>,
+    /// The next in the pool that it is in.
+    pub(crate) next: *mut Coro,
+    /// The size it was asked for; 0 for the runtime's own.
+    pub(crate) class: u32,
+    /// Where an access means that whoever runs on it has gone too deep, and how deep one can go.
+    guard: Range<usize>,
+    usable_bytes: usize,
+    /// The M that a G parked in place blocks; null for all others.
+    pub(crate) in_place: AtomicPtr<M>,
+}
+
+impl Coro {
+    /// Makes the coroutine of a stack that nobody has used, on that stack.
+    pub(crate) fn new(stack: Stack, class: u32) -> *mut Coro {
+        let (place, stack) = stack.reserve_top(size_of::<Coro>());
+        let place = place.cast::<Coro>().as_ptr();
+        let (guard, usable_bytes) = (stack.guard_range(), stack.usable_bytes());
+        let inner = Inner::with_stack(stack, root);
+        let coro = Coro {
+            inner,
+            yielder: Cell::new(ptr::null()),
+            next: ptr::null_mut(),
+            class,
+            guard,
+            usable_bytes,
+            in_place: AtomicPtr::new(ptr::null_mut()),
+        };
+        // SAFETY: `reserve_top` kept these bytes, aligned to 16, for us alone, for as long as the stack is mapped.
+        unsafe { place.write(coro) };
+        place
+    }
+
+    /// Runs `g` until it stops.
+    ///
+    /// # Safety
+    /// `g` is this M's to run and `g.coro` is its coroutine; nobody else uses that coroutine.
+    #[inline]
+    pub(crate) unsafe fn resume(g: GRef) -> Stop {
+        // SAFETY: by the contract above, this is the only use of the coroutine.
+        let inner = unsafe { &mut (*g.coro.get()).inner };
+        match inner.resume(g) {
+            CoroutineResult::Yield(stop) => stop,
+            CoroutineResult::Return(()) => unreachable!("the root of a coroutine runs for ever"),
+        }
+    }
+
+    /// Stops the running G; returns when it is resumed, perhaps on another M.
+    ///
+    /// # Safety
+    /// `g` is the G that runs on this stack.
+    #[inline]
+    pub(crate) unsafe fn suspend(g: GRef, stop: Stop) {
+        // SAFETY: a running G has its coroutine, whose root stored the yielder, which lives on that same stack.
+        unsafe { (*(*g.coro.get()).yielder.get()).suspend(stop) };
+    }
+
+
+    /// How deep the stack of the running G is, if `address` lies in its guard. Signal handlers may call this.
+    ///
+    /// # Safety
+    /// `g` runs on this thread.
+    pub(crate) unsafe fn overflowed(g: GRef, address: usize) -> Option<usize> {
+        // SAFETY: a running G has its coroutine.
+        let coro = unsafe { &*g.coro.get() };
+        coro.guard.contains(&address).then_some(coro.usable_bytes)
+    }
+
+    /// The M that `g` blocks, if it is parked in place. *Runs on: whoever may make `g` runnable.*
+    pub(crate) fn in_place(g: GRef) -> Option<&'static M> {
+        let coro = g.coro.get();
+        if coro.is_null() {
+            return None;
+        }
+        // SAFETY: the caller has the right to make `g` runnable, so `g` stays parked and keeps its coroutine; an M
+        // that a G is parked in place on stays while that G lives.
+        unsafe { (*coro).in_place.load(Ordering::Acquire).as_ref() }
+    }
+}
+
+/// How large a stack must be that leaves `stack_bytes` to its green threads; `InvalidInput` if no stack can be so.
+pub(crate) fn with_header(stack_bytes: usize) -> io::Result<usize> {
+    Ok(checked_stack_bytes(stack_bytes)? + size_of::<Coro>().next_multiple_of(16))
+}
+
+/// The root of every coroutine.
+fn root(yielder: &Yielder<GRef, Stop>, first: GRef) {
+    // SAFETY: the M that resumed us set `first.coro` to this coroutine, and nobody else looks at `yielder`.
+    unsafe { (*first.coro.get()).yielder.set(yielder) };
+    let mut g = first;
+    loop {
+        // SAFETY: the M gave us `g` to run, with its payload as its task left it.
+        let stop = unsafe { (g.task().run)(g) };
+        g = yielder.suspend(stop);
+    }
+}

@@ -1,0 +1,180 @@
+//! Entering the runtime and leaving it: the P is taken back and lent again, and what happens when it was lost.
+//!
+//! ```text
+//!   user code ──enter──> runtime, with its P ──leave──> user code, P lent
+//!                   └──> runtime, without    ──leave──> an idle P? take it and go on
+//!                        (sysmon took it)               none: the G queues up globally, its M parks
+//! ```
+//!
+//! Losing the P never blocks at entry, for the caller may hold the lock of a channel: without a P a call does what
+//! it came for (a ready or a spawn goes to the global queue, a timer into any P's heap, a park parks). Only on the
+//! way out, where the runtime holds no lock, does the G wait for a P.
+
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+
+use crate::g::coro::{Coro, Stop};
+use crate::g::GRef;
+use crate::m::{M, current::current};
+use crate::p::{Held, lease::Lent};
+
+/// What an M has to show for its P.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loan {
+    /// The M is in the runtime; its P, if it has one, is held.
+    InRuntime,
+    /// The M runs user code and has lent its P by this word.
+    Lent(Lent),
+    /// The M runs user code and has no P: a G that may not be moved now.
+    WithoutP,
+}
+
+/// Evidence that this thread is an M in the runtime; leaves when dropped.
+pub(crate) struct Entered {
+    m: *const M,
+    /// It was in the runtime already, on its own stack: leaving is somebody else's.
+    nested: bool,
+    _here: PhantomData<*const ()>,
+}
+
+/// Enters the runtime; `None` on a thread that is no M. *Runs on: any thread.*
+#[inline]
+pub(crate) fn enter() -> Option<Entered> {
+    // SAFETY: an M outlives its thread's stay in it.
+    let m = unsafe { current().as_ref()? };
+    let nested = match m.loan.get() {
+        Loan::InRuntime => true,
+        loan => {
+            take_back(m, loan);
+            false
+        }
+    };
+    Some(Entered { m, nested, _here: PhantomData })
+}
+
+#[inline]
+fn take_back(m: &M, loan: Loan) {
+    m.loan.set(Loan::InRuntime);
+    if let Loan::Lent(lent) = loan {
+        let kept = m.lent_p().is_some_and(|p| p.lease.take_back(lent));
+        if !kept {
+            m.let_go();
+        }
+    }
+}
+
+/// Enters on the G's stack, to be left by the M after the switch.
+#[inline]
+pub(crate) fn enter_for_good() {
+    std::mem::forget(enter());
+}
+
+/// Lends the P to user code. *Runs on: an M in the runtime, with a P.*
+#[inline]
+pub(crate) fn lend(m: &M, held: Held<'_>) {
+    m.loan.set(Loan::Lent(held.lease.lend()));
+}
+
+impl Entered {
+    #[inline]
+    pub(crate) fn m(&self) -> &M {
+        // SAFETY: as in `enter`.
+        unsafe { &*self.m }
+    }
+
+    #[inline]
+    pub(crate) fn held(&self) -> Option<Held<'_>> {
+        self.m().held()
+    }
+
+    /// True if it runs on the M's own stack: there is no G to stop.
+    pub(crate) fn nested(&self) -> bool {
+        self.nested
+    }
+
+    /// Stops the running G; returns when it is resumed, in user code again.
+    #[inline]
+    pub(crate) fn suspend(self, stop: Stop) {
+        debug_assert!(!self.nested);
+        let g = self.m().running().expect("user code on an M is a G's");
+        std::mem::forget(self);
+        // SAFETY: it is the G that runs on this stack; nothing of the M is used after this line.
+        unsafe { Coro::suspend(g, stop) };
+    }
+
+    /// Lends the P to code that said it will block. The caller touches nothing of the P any more and forgets `self`.
+    pub(crate) fn lend_blocking(&self, held: Held<'_>) {
+        self.m().loan.set(Loan::Lent(held.lease.lend_blocking()));
+    }
+}
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        if self.nested {
+            return;
+        }
+        let m = self.m();
+        match m.held() {
+            Some(held) => lend(m, held),
+            None => come_back(m),
+        }
+    }
+}
+
+/// Out of the runtime without a P.
+#[cold]
+fn come_back(m: &M) {
+    if let Some(held) = m.sched().take_idle_p(m) {
+        return lend(m, held);
+    }
+    if std::thread::panicking() {
+        // Its thread counts a panic; another must not be given that count. It runs on without a P.
+        return m.loan.set(Loan::WithoutP);
+    }
+    let g = m.running().expect("user code on an M is a G's");
+    // SAFETY: it is the G that runs on this stack; nothing of the M is used after this line.
+    unsafe { Coro::suspend(g, Stop::Lost) };
+}
+
+/// The G that runs here, in user code; `None` on the M's own stack and on other threads.
+#[inline]
+pub(crate) fn current_g() -> Option<GRef> {
+    // SAFETY: as in `enter`.
+    unsafe { current().as_ref()?.running() }
+}
+
+/// Parks the calling G, whose wait is armed and registered. *Runs on: a green thread.*
+#[inline]
+pub(crate) fn park(g: GRef) {
+    if g.wait.is_decided() {
+        return;
+    }
+    let entered = enter().expect("a green thread runs on an M");
+    if std::thread::panicking() {
+        return park_in_place(g, entered);
+    }
+    entered.suspend(Stop::Park);
+}
+
+/// Parks the G together with its M, which hands its P on. std counts panics per thread: a G that parks in a
+/// destructor while it unwinds must not leave its count to others, nor take it along.
+#[cold]
+fn park_in_place(g: GRef, entered: Entered) {
+    let m = entered.m();
+    if let Some(held) = m.held() {
+        m.let_go();
+        m.sched().hand_off(held.p());
+    }
+    // SAFETY: the running G has its coroutine.
+    unsafe { (*g.coro.get()).in_place.store(std::ptr::from_ref(m).cast_mut(), std::sync::atomic::Ordering::Release) };
+    if g.wait.commit() {
+        m.note.sleep();
+    }
+    // SAFETY: likewise; its waker has come and gone.
+    unsafe { (*g.coro.get()).in_place.store(std::ptr::null_mut(), std::sync::atomic::Ordering::Release) };
+    // Leaving finds a P or goes on without.
+    drop(entered);
+}
+

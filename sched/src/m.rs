@@ -1,0 +1,184 @@
+//! An M: an OS thread that runs Gs while it has a P. Its own stack is where the scheduler runs.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod current;
+pub(crate) mod note;
+
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+
+use netpoll::Waiter;
+
+use crate::g::{G, GRef, table};
+use crate::ids;
+use crate::lend::Loan;
+use crate::p::{Held, P};
+use crate::sched::Sched;
+use note::Note;
+
+/// An M keeps up to this many dead Gs for its next spawns.
+const KEPT_GS: usize = 128;
+
+/// One M. Ms live as long as their runtime: sysmon looks at them.
+pub(crate) struct M {
+    pub(crate) sched: *const Sched,
+    pub(crate) note: Note,
+    /// The P that whoever woke it gave it: index + 1 above the bit that says to spin; 0 for none.
+    handed: AtomicUsize,
+    /// The G whose code it runs, for sysmon and the overflow report.
+    running: AtomicPtr<G>,
+    /// The kernel's name for the thread.
+    pub(crate) tid: AtomicI32,
+    // The rest is this thread's own.
+    p: Cell<*const P>,
+    pub(crate) loan: Cell<Loan>,
+    pub(crate) spinning: Cell<bool>,
+    /// Reused by every poll.
+    pub(crate) ready: RefCell<Vec<Waiter>>,
+    dead: UnsafeCell<Vec<GRef>>,
+    ids: Cell<ids::Batch>,
+}
+
+// SAFETY: the cells are touched by the M's own thread alone; the rest is atomic.
+unsafe impl Sync for M {}
+// SAFETY: it is made on one thread and given to its own before anyone touches the cells.
+unsafe impl Send for M {}
+
+impl M {
+    pub(crate) fn new(sched: *const Sched) -> Self {
+        M {
+            sched,
+            note: Note::new(),
+            handed: AtomicUsize::new(0),
+            running: AtomicPtr::new(ptr::null_mut()),
+            tid: AtomicI32::new(0),
+            p: Cell::new(ptr::null()),
+            loan: Cell::new(Loan::InRuntime),
+            spinning: Cell::new(false),
+            ready: RefCell::new(Vec::new()),
+            dead: UnsafeCell::new(Vec::new()),
+            ids: Cell::new(ids::Batch::EMPTY),
+        }
+    }
+
+    /// The runtime it belongs to. *Runs on: this M.*
+    #[inline]
+    pub(crate) fn sched(&self) -> &Sched {
+        // SAFETY: the M's thread holds its runtime by an `Arc`.
+        unsafe { &*self.sched }
+    }
+
+    /// The P that it holds. *Runs on: this M, in the runtime.*
+    #[inline]
+    pub(crate) fn held(&self) -> Option<Held<'_>> {
+        debug_assert!(matches!(self.loan.get(), Loan::InRuntime), "a lent P is not held");
+        // SAFETY: Ps live as long as their runtime; `p` is set only while this M holds or has lent it, and whoever is
+        // in the runtime has taken it back.
+        unsafe { self.p.get().as_ref().map(|p| Held::new(p)) }
+    }
+
+    /// The P that it holds or has lent; maybe lost since.
+    #[inline]
+    pub(crate) fn lent_p(&self) -> Option<&P> {
+        // SAFETY: as for `held`.
+        unsafe { self.p.get().as_ref() }
+    }
+
+    /// It holds `p` from now on: it has just won its lease.
+    #[inline]
+    pub(crate) fn acquire(&self, p: &P) {
+        self.p.set(p);
+        // Release: sysmon reads what this M was made with.
+        p.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+    }
+
+    /// It has no P any more.
+    #[inline]
+    pub(crate) fn let_go(&self) {
+        self.p.set(ptr::null());
+    }
+
+    /// Gives a parked M (or one that is about to start) a P, and with `spinning` the promise to look for work.
+    /// *Runs on: any thread; the caller then wakes it.*
+    pub(crate) fn hand(&self, p: usize, spinning: bool) {
+        // Relaxed: the note that wakes it, or the start of its thread, orders this.
+        self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Relaxed);
+    }
+
+    /// The P it was handed, and whether it is to spin. *Runs on: this M, woken.*
+    pub(crate) fn take_handed(&self) -> Option<(usize, bool)> {
+        let handed = self.handed.swap(0, Ordering::Relaxed);
+        Some(((handed >> 1).checked_sub(1)?, handed & 1 != 0))
+    }
+
+    #[inline]
+    pub(crate) fn set_running(&self, g: Option<GRef>) {
+        let g = g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut());
+        // Relaxed: for those who look, and for this thread itself.
+        self.running.store(g, Ordering::Relaxed);
+    }
+
+    /// The G whose code it runs.
+    #[inline]
+    pub(crate) fn running(&self) -> Option<GRef> {
+        // SAFETY: only `set_running` writes it, and Gs are never freed.
+        unsafe { self.running.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// A G that nobody uses. *Runs on: this M.*
+    #[inline]
+    pub(crate) fn take_g(&self) -> GRef {
+        // SAFETY: this thread's own; nothing below comes back here.
+        let dead = unsafe { &mut *self.dead.get() };
+        if dead.is_empty() {
+            table::take(KEPT_GS / 2, dead);
+        }
+        dead.pop().expect("the table makes new ones")
+    }
+
+    /// Keeps a G that nobody uses any more. *Runs on: this M.*
+    #[inline]
+    pub(crate) fn give_g(&self, g: GRef) {
+        // SAFETY: this thread's own; nothing below comes back here.
+        let dead = unsafe { &mut *self.dead.get() };
+        dead.push(g);
+        if dead.len() > KEPT_GS {
+            table::give(dead.drain(..KEPT_GS / 2));
+        }
+    }
+
+    /// The thread ends: others may have what it kept.
+    pub(crate) fn give_all_gs(&self) {
+        // SAFETY: this thread's own.
+        table::give(unsafe { &mut *self.dead.get() }.drain(..));
+    }
+
+    /// A fresh id. *Runs on: this M.*
+    #[inline]
+    pub(crate) fn next_id(&self) -> u64 {
+        let mut batch = self.ids.get();
+        let id = batch.next();
+        self.ids.set(batch);
+        id
+    }
+}
+
+/// A parked M in the idle list. Ms live as long as their runtime.
+#[derive(Debug)]
+pub(crate) struct MRef(*const M);
+
+// SAFETY: an M is `Sync` and outlives the list.
+unsafe impl Send for MRef {}
+
+impl MRef {
+    pub(crate) fn new(m: &M) -> Self {
+        MRef(m)
+    }
+
+    pub(crate) fn m(&self) -> &M {
+        // SAFETY: Ms live as long as their runtime, of which the list is a part.
+        unsafe { &*self.0 }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the scheduler has done and has, added up.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::g::{Status, table};
+use crate::rescue::Rescue;
+use crate::sched::Sched;
+
+/// Counters since the runtime began, and gauges of this moment. The figures are read one after the other while the
+/// runtime goes on, so they need not add up to the last one.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Ps.
+    pub procs: usize,
+    /// Ps that nobody uses.
+    pub idle_procs: usize,
+    /// OS threads that run green threads (without sysmon's).
+    pub threads: usize,
+    /// Those of them that are parked.
+    pub idle_threads: usize,
+    /// Those of them that look for work.
+    pub spinning_threads: usize,
+    /// Green threads spawned.
+    pub spawned: u64,
+    /// Green threads that have ended.
+    pub ended: u64,
+    /// Green threads in run queues.
+    pub runnable: u64,
+    /// Green threads on a thread.
+    pub running: u64,
+    /// Green threads that are parked.
+    pub waiting: u64,
+    /// Length of the global run queue.
+    pub global_queue: usize,
+    /// Length of each P's run queue.
+    pub local_queues: Vec<usize>,
+    /// Times that a green thread parked.
+    pub parks: u64,
+    /// Times that a green thread yielded.
+    pub yields: u64,
+    /// Thefts of green threads by one P from another.
+    pub steals: u64,
+    /// Timers pending.
+    pub timers_pending: usize,
+    /// Timers that have fired.
+    pub timers_fired: u64,
+    /// Those of them that another P than their own fired.
+    pub timers_stolen: u64,
+    /// Green threads woken by the network.
+    pub net_wakeups: u64,
+    /// Polls of the network, blocking and not.
+    pub net_polls: u64,
+    /// Times that a thread blocked in the netpoller was told to come back.
+    pub net_breaks: u64,
+    /// Ps taken from green threads in `blocking`.
+    pub hand_offs: u64,
+    /// Ps taken from green threads that computed for long.
+    pub rescues_computing: u64,
+    /// Ps taken from green threads that blocked without saying so.
+    pub rescues_blocked: u64,
+    /// The last rescues.
+    pub rescues: Vec<Rescue>,
+    /// Times that sysmon woke.
+    pub sysmon_wakeups: u64,
+    /// Address space taken for stacks, in bytes.
+    pub stack_bytes: usize,
+}
+
+impl Sched {
+    /// All counters and gauges.
+    pub fn metrics(self: &Arc<Self>) -> Snapshot {
+        let load = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+        let mut all = Snapshot {
+            procs: self.procs(),
+            idle_procs: self.idle.idle_ps(),
+            threads: self.threads.load(Ordering::Relaxed),
+            idle_threads: self.idle.parked_ms(),
+            spinning_threads: self.idle.spinning(),
+            spawned: load(&self.spawned),
+            ended: load(&self.ended),
+            global_queue: self.global.len(),
+            net_polls: self.netpoll.counters().polls,
+            net_breaks: self.netpoll.counters().breaks_written,
+            hand_offs: load(&self.rescues.declared),
+            rescues_computing: load(&self.rescues.computing),
+            rescues_blocked: load(&self.rescues.blocked),
+            rescues: self.rescues.last(),
+            sysmon_wakeups: load(&self.watch.wakes),
+            stack_bytes: self.coros.mapped_bytes(),
+            ..Snapshot::default()
+        };
+        for p in self.ps() {
+            let counters = &p.counters;
+            all.local_queues.push(p.queue.len());
+            all.timers_pending += self.heaps.len(p.index);
+            all.spawned += counters.spawned.get();
+            all.ended += counters.ended.get();
+            all.parks += counters.parks.get();
+            all.yields += counters.yields.get();
+            all.steals += counters.steals.get();
+            all.timers_fired += counters.timers_fired.get();
+            all.timers_stolen += counters.timers_stolen.get();
+            all.net_wakeups += counters.net_wakes.get();
+        }
+        for g in table::all().filter(|g| std::ptr::eq(g.owner(), Arc::as_ptr(self))) {
+            match g.status() {
+                Status::Runnable => all.runnable += 1,
+                Status::Running => all.running += 1,
+                Status::Waiting => all.waiting += 1,
+                Status::Idle | Status::Dead => {}
+            }
+        }
+        all
+    }
+}

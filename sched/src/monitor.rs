@@ -1,0 +1,249 @@
+//! The face that sysmon sees: ticks, taking back a P, starting an M, polling, sleeping. It names no G and no queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use timers::clock;
+
+use crate::m::note::Note;
+use crate::p::lease::{Seen, State};
+use crate::sched::Sched;
+use crate::sys::{self, Doing};
+
+/// A timer may be overdue by so much before the P of a green thread that computes is taken for it. (At 50 us short
+/// computations lose their Ps all the time.)
+pub const OVERDUE_NS: u64 = 200_000;
+/// A declared blocking call that found work waiting is looked at so soon.
+const BLOCKING_LOOK_NS: u64 = 100_000;
+
+/// When sysmon means to wake, and how it is woken earlier.
+pub(crate) struct Watch {
+    note: Note,
+    /// When it means to wake; 0 while it is awake; NEVER while it sleeps until something happens.
+    until: AtomicU64,
+    /// There is a sysmon.
+    enabled: AtomicBool,
+    /// Some P may be lent to a blocking call.
+    lent_blocking: AtomicBool,
+    pub(crate) wakes: AtomicU64,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Watch {
+            note: Note::new(),
+            until: AtomicU64::new(0),
+            enabled: AtomicBool::new(false),
+            lent_blocking: AtomicBool::new(false),
+            wakes: AtomicU64::new(0),
+        }
+    }
+
+    /// Something runs again: a sysmon that sleeps for good must look now and then. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn wake_if_asleep(&self) {
+        // SeqCst: the P was taken first (`Idle::take`); the partner is `Monitor::sleep`, which stores first.
+        if self.until.load(Ordering::SeqCst) == clock::NEVER {
+            self.wake();
+        }
+    }
+
+    /// Nobody else watches a timer that is due at `when`. *Runs on: any thread.*
+    pub(crate) fn timer_at(&self, when: u64) {
+        self.wake_by(when.saturating_add(OVERDUE_NS));
+    }
+
+    /// Sysmon must look by `time`.
+    fn wake_by(&self, time: u64) {
+        // SeqCst: the timer was published first; the partner is `Monitor::sleep`.
+        if self.until.load(Ordering::SeqCst) > time {
+            self.wake();
+        }
+    }
+
+    /// A P has just been lent to a blocking call. *Runs on: the M that lent it.*
+    pub(crate) fn blocking_begins(&self) {
+        // Release: whoever clears this sees the P lent; pairs with `look_for_blocking`.
+        self.lent_blocking.store(true, Ordering::Release);
+    }
+
+    /// True if a P may be lent to a blocking call; the caller then looks at all of them and says if one is.
+    fn look_for_blocking(&self) -> bool {
+        // Acquire: pairs with `blocking_begins`.
+        self.lent_blocking.swap(false, Ordering::Acquire)
+    }
+
+    /// Work waits and no P is idle: if somebody blocks by its own word, its P is there to be had.
+    #[inline]
+    pub(crate) fn work_waits(&self) {
+        // Relaxed: whoever begins to block looks for waiting work itself.
+        if self.lent_blocking.load(Ordering::Relaxed) {
+            self.blocking_with_work();
+        }
+    }
+
+    /// A P is lent to a blocking call and work waits.
+    #[cold]
+    pub(crate) fn blocking_with_work(&self) {
+        let until = self.until.load(Ordering::SeqCst);
+        if until != 0 && until > clock::now() + BLOCKING_LOOK_NS {
+            self.wake();
+        }
+    }
+
+    /// *Runs on: any thread.*
+    pub(crate) fn wake(&self) {
+        if self.enabled.load(Ordering::Relaxed) {
+            self.note.wake();
+        }
+    }
+}
+
+/// What a look at a P shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Its word: equal words mean that nothing happened in between.
+    pub seen: Seen,
+    /// Gs wait in its queue, or in the global queue with no P idle.
+    pub work_waits: bool,
+    /// How long its next timer has been due while no P was idle, in ns.
+    pub overdue_ns: u64,
+}
+
+impl Look {
+    /// What the P is.
+    pub fn state(&self) -> State {
+        self.seen.state()
+    }
+}
+
+/// One runtime, as its sysmon sees it.
+#[derive(Clone)]
+pub struct Monitor {
+    sched: Arc<Sched>,
+}
+
+impl Monitor {
+    /// The monitor of a runtime; the calling thread becomes its sysmon.
+    pub fn new(sched: Arc<Sched>) -> Self {
+        sched.watch.note.adopt();
+        sched.watch.enabled.store(true, Ordering::Relaxed);
+        sys::sleep_exactly();
+        Monitor { sched }
+    }
+
+    /// True when the runtime ends.
+    pub fn is_exiting(&self) -> bool {
+        self.sched.is_exiting()
+    }
+
+    /// How many Ps there are.
+    pub fn procs(&self) -> usize {
+        self.sched.procs()
+    }
+
+    /// True if any P is idle: whatever comes up finds a place to run.
+    pub fn any_idle(&self) -> bool {
+        self.sched.idle.idle_ps() > 0
+    }
+
+    /// True if all Ps are idle.
+    pub fn all_idle(&self) -> bool {
+        self.sched.idle.idle_ps() == self.sched.procs()
+    }
+
+    /// True if some P is lent to a blocking call.
+    pub fn any_blocking(&self) -> bool {
+        let watch = &self.sched.watch;
+        let any = watch.look_for_blocking()
+            && self.sched.ps().any(|p| p.lease.look().state() == State::LentBlocking);
+        if any {
+            watch.blocking_begins();
+        }
+        any
+    }
+
+    /// How often Ps have been lent in all: it stands still only if nothing runs, or nothing comes back.
+    pub fn activity(&self) -> u64 {
+        self.sched.ps().map(|p| p.lease.tick()).sum()
+    }
+
+    /// A look at P `p`.
+    pub fn look(&self, p: usize, now: u64) -> Look {
+        let p_ref = self.sched.p(p);
+        let any_idle = self.any_idle();
+        let work_waits = !p_ref.queue.is_empty() || (!any_idle && !self.sched.global.is_empty());
+        let overdue_ns = if any_idle { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
+        Look { seen: p_ref.lease.look(), work_waits, overdue_ns }
+    }
+
+    /// Whether whoever has lent P `p` computes or is blocked.
+    pub fn doing(&self, p: usize) -> Doing {
+        match self.sched.p(p).holder().map(|m| m.tid.load(Ordering::Relaxed)) {
+            Some(tid) if tid != 0 => sys::doing(tid),
+            _ => Doing::Unknown,
+        }
+    }
+
+    /// Takes P `p`, lent since `seen` without a change, and gives it to whoever can use it. `away_ns`: for how long.
+    pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
+        let p_ref = self.sched.p(p);
+        let running = p_ref.holder().and_then(|m| m.running());
+        if !p_ref.lease.retake(seen) {
+            return false;
+        }
+        match seen.state() {
+            State::LentBlocking => drop(self.sched.rescues.declared.fetch_add(1, Ordering::Relaxed)),
+            _ => self.sched.rescues.note(running, away_ns, doing),
+        }
+        self.sched.hand_off(p_ref);
+        true
+    }
+
+    /// How long the network has gone unpolled, in ns; 0 if somebody waits for it or nobody uses it.
+    pub fn unpolled_ns(&self, now: u64) -> u64 {
+        let netpoll = &self.sched.netpoll;
+        if netpoll.has_sources() { now.saturating_sub(netpoll.last_poll()) } else { 0 }
+    }
+
+    /// Polls the network, without blocking.
+    pub fn poll_network(&self) {
+        self.sched.poll_from_outside();
+    }
+
+    /// When the next timer of all Ps is due; NEVER if there is none.
+    pub fn next_timer(&self) -> u64 {
+        self.sched.heaps.time_sleep_until()
+    }
+
+    /// Timers are due: an idle P, if there is one, and if nobody looks already, gets an M to run them.
+    pub fn start_m_for_timers(&self) {
+        self.sched.wake_idle_p();
+    }
+
+    /// Keeps one M parked in reserve.
+    pub fn keep_spare_m(&self) {
+        self.sched.keep_spare_m();
+    }
+
+    /// Sleeps until `until`, or until something makes an earlier look necessary; NEVER: until something runs.
+    pub fn sleep(&self, until: u64) {
+        let watch = &self.sched.watch;
+        // SeqCst: first the plan, then the looks below; the partners are in `Watch`.
+        watch.until.store(until, Ordering::SeqCst);
+        crate::sync::full_fence();
+        let pointless = until == clock::NEVER && !self.all_idle();
+        if !pointless && !self.is_exiting() {
+            match until {
+                clock::NEVER => watch.note.sleep(),
+                until => {
+                    let time = Duration::from_nanos(until.saturating_sub(clock::now()));
+                    watch.note.sleep_for(time);
+                }
+            }
+        }
+        watch.until.store(0, Ordering::Relaxed);
+        watch.wakes.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,110 @@
+//! Plain OS threads: each shows a G as its face, so that everything one can wait for serves both worlds.
+
+#![allow(unsafe_code)]
+
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::g::wait::Outcome;
+use crate::g::{GRef, table};
+use crate::ids;
+
+/// What a face keeps in its payload, for ever: where its thread sleeps.
+#[derive(Default)]
+struct Bed {
+    lock: Mutex<()>,
+    wake: Condvar,
+}
+
+/// Makes a new G a face. *Runs on: the table, once a face.*
+pub(crate) fn make_face(g: GRef) {
+    const { assert!(size_of::<Bed>() <= 80 && align_of::<Bed>() <= 8) };
+    // SAFETY: nobody else knows this G yet; a face keeps its bed for ever, so a late waker finds it.
+    unsafe { g.payload().cast::<Bed>().write(Bed::default()) };
+}
+
+fn bed(g: GRef) -> &'static Bed {
+    // SAFETY: `make_face` wrote it, and nothing else writes the payload of a face.
+    unsafe { &*g.payload().cast::<Bed>() }
+}
+
+struct Face(GRef);
+
+impl Drop for Face {
+    fn drop(&mut self) {
+        if self.0.life.release() {
+            recycle(self.0);
+        }
+    }
+}
+
+/// Nobody needs the face any more.
+pub(crate) fn recycle(g: GRef) {
+    g.forget();
+    table::give_face(g);
+}
+
+thread_local! {
+    static FACE: OnceLock<Face> = const { OnceLock::new() };
+}
+
+/// The face of this thread. *Runs on: a thread that is no M, or the stack of an M.*
+pub(crate) fn face() -> GRef {
+    FACE.try_with(|face| face.get_or_init(new_face).0).unwrap_or_else(|_| {
+        // The thread is ending and its face is gone: a last wait gets one that is never used again.
+        let face = new_face();
+        let g = face.0;
+        std::mem::forget(face);
+        g
+    })
+}
+
+fn new_face() -> Face {
+    let g = table::take_face();
+    let name = thread::current().name().map(Into::into);
+    let place = std::panic::Location::caller();
+    // SAFETY: it comes from the pool of faces, so nobody else has a reference.
+    unsafe { g.begin(std::ptr::null(), ids::single(), place, name) };
+    g.life.begin_unjoined();
+    Face(g)
+}
+
+/// Sleeps until the face's wait is decided. *Runs on: the thread of the face.*
+pub(crate) fn park(g: GRef) {
+    if !g.wait.commit() {
+        return;
+    }
+    let bed = bed(g);
+    let mut lock = bed.lock.lock();
+    while !g.wait.is_decided() {
+        bed.wake.wait(&mut lock);
+    }
+}
+
+/// Likewise, but only for so long; the wait then ends as timed out.
+pub(crate) fn park_until(g: GRef, number: u32, deadline: Option<Instant>) {
+    let Some(deadline) = deadline else { return park(g) };
+    if !g.wait.commit() {
+        return;
+    }
+    let bed = bed(g);
+    let mut lock = bed.lock.lock();
+    while !g.wait.is_decided() {
+        if deadline.saturating_duration_since(Instant::now()) == Duration::ZERO {
+            g.wait.decide(number, Outcome::TimedOut);
+            return;
+        }
+        bed.wake.wait_until(&mut lock, deadline);
+    }
+}
+
+/// Wakes the thread of a face whose parked wait the caller has just decided. *Runs on: any thread.*
+pub(crate) fn wake(g: GRef) {
+    let bed = bed(g);
+    // The lock: either the thread has not looked yet, or it sleeps and hears this.
+    drop(bed.lock.lock());
+    bed.wake.notify_one();
+}

@@ -1,0 +1,37 @@
+//! What a P has done: counted by its holder alone, read by anyone.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One count. Only the holder of the P adds, so adding is a load and a store.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    #[inline]
+    pub(crate) fn add(&self, n: u64) {
+        // Relaxed: a count orders nothing.
+        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counts of one P; `metrics` adds them up.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) spawned: Count,
+    pub(crate) ended: Count,
+    pub(crate) parks: Count,
+    pub(crate) yields: Count,
+    pub(crate) steals: Count,
+    pub(crate) timers_stolen: Count,
+    pub(crate) timers_fired: Count,
+    pub(crate) net_wakes: Count,
+}

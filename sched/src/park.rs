@@ -1,0 +1,185 @@
+//! Waiting, in both worlds: a green thread parks, a plain OS thread sleeps, and what they wait for cannot tell.
+
+use std::time::Instant;
+
+use timers::clock;
+
+use crate::g::task::Cancelled;
+use crate::g::wait::{Cancel, Outcome};
+use crate::g::{GRef, Ticket};
+use crate::lend::{self, enter};
+use crate::timer::TimerRef;
+use crate::{outside, wake};
+
+/// Who calls: the green thread that runs here, else the face of this thread.
+pub(crate) fn me() -> GRef {
+    lend::current_g().unwrap_or_else(outside::face)
+}
+
+/// True on a green thread; false on a plain thread, and where the scheduler itself runs.
+pub fn on_green_thread() -> bool {
+    lend::current_g().is_some()
+}
+
+/// A wait of the caller's that has begun: register its ticket wherever it may be woken, then park.
+#[must_use]
+#[derive(Debug)]
+pub struct Waiting {
+    ticket: Ticket,
+}
+
+impl Waiting {
+    /// Begins a wait of whoever calls.
+    #[inline]
+    pub fn begin(cancel: Cancel) -> Waiting {
+        let g = me();
+        // While it unwinds, another unwind would end the process.
+        let cancel = if std::thread::panicking() { Cancel::Waits } else { cancel };
+        Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) } }
+    }
+
+    /// What `wake` needs.
+    #[inline]
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// The ticket in one word.
+    pub fn word(&self) -> u64 {
+        self.ticket.word()
+    }
+
+    /// Waits until somebody wakes it. A caller that gets anything but `Woken` withdraws its ticket where it can.
+    #[inline]
+    pub fn park(self) -> Outcome {
+        let g = self.ticket.g;
+        if g.is_green() { lend::park(g) } else { outside::park(g) }
+        g.wait.outcome()
+    }
+
+    /// Likewise, but no longer than until `deadline`.
+    pub fn park_until(self, deadline: Instant) -> Outcome {
+        let Ticket { g, number } = self.ticket;
+        if !g.is_green() {
+            outside::park_until(g, number, Some(deadline));
+            return g.wait.outcome();
+        }
+        park_green_until(g, number, clock::at(deadline));
+        g.wait.outcome()
+    }
+}
+
+/// Parks the calling G under its armed wait `number`, until `when` at the latest.
+pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
+    if g.timer_lent.load(std::sync::atomic::Ordering::Acquire) {
+        // A future that this G polls has its timer; this wait gets one of its own.
+        return crate::time::park_with_alarm(g, number, when);
+    }
+    {
+        let entered = enter().expect("a green thread runs on an M");
+        let sched = entered.m().sched();
+        let held = entered.held();
+        // Without a P any heap will do.
+        let heap = held.map_or(0, |h| h.index);
+        let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
+        if let Some(when) = modified.wake_for {
+            match held {
+                // This M comes back to its timers at once, or to `cover` if it finds something else to run.
+                Some(held) => held.own().uncovered.set(true),
+                None => sched.timer_was_added(when),
+            }
+        }
+        if held.is_some() && !std::thread::panicking() && !g.wait.is_decided() {
+            entered.suspend(crate::g::coro::Stop::Park);
+        }
+    }
+    lend::park(g);
+    if g.wait.outcome() != Outcome::TimedOut {
+        crate::time::delete_timer(g);
+    }
+}
+
+/// Unwinds the caller if it has been cancelled, unless it unwinds already.
+#[inline]
+pub fn unwind_if_cancelled() {
+    if let Some(g) = lend::current_g()
+        && g.wait.is_cancelled()
+        && !std::thread::panicking()
+    {
+        unwind();
+    }
+}
+
+/// Whether the calling green thread has been cancelled.
+pub fn is_cancelled() -> bool {
+    lend::current_g().is_some_and(|g| g.wait.is_cancelled())
+}
+
+#[cold]
+fn unwind() -> ! {
+    // No message: nothing went wrong. Destructors run; the join handle gets the payload.
+    std::panic::resume_unwind(Box::new(Cancelled));
+}
+
+/// `thread::park`, until `deadline` if there is one.
+pub fn park(deadline: Option<Instant>) {
+    let g = me();
+    unwind_if_cancelled();
+    let waiting = Waiting::begin(Cancel::Ends);
+    if g.token.park(waiting.ticket.number) {
+        match deadline {
+            None => waiting.park(),
+            Some(deadline) => waiting.park_until(deadline),
+        };
+        g.token.clear();
+        unwind_if_cancelled();
+    }
+}
+
+/// `Thread::unpark`.
+pub(crate) fn unpark(g: GRef) {
+    if let Some(number) = g.token.unpark() {
+        wake::wake(Ticket { g, number });
+    }
+}
+
+/// Lets others run: the caller goes to the end of the queue. On a plain thread, the system's own.
+#[inline]
+pub fn yield_now() {
+    match enter() {
+        Some(entered) if !entered.nested() && !std::thread::panicking() => {
+            entered.suspend(crate::g::coro::Stop::Yield);
+        }
+        Some(_) => {}
+        None => std::thread::yield_now(),
+    }
+}
+
+/// Runs `f`, which may block its thread: the P is there for others meanwhile.
+pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    let Some(entered) = enter().filter(|e| !e.nested()) else { return f() };
+    begin_blocking(entered);
+    let _end = EndBlocking;
+    f()
+}
+
+fn begin_blocking(entered: lend::Entered) {
+    let sched = entered.m().sched();
+    let Some(held) = entered.held() else { return };
+    let work_waits = !held.queue.is_empty() || !sched.global.is_empty();
+    entered.lend_blocking(held);
+    sched.watch.blocking_begins();
+    if work_waits && sched.idle.idle_ps() == 0 {
+        sched.watch.blocking_with_work();
+    }
+    std::mem::forget(entered);
+}
+
+/// Ends the stretch whether `f` returned or unwound: in and out of the runtime, with a P again.
+struct EndBlocking;
+
+impl Drop for EndBlocking {
+    fn drop(&mut self) {
+        drop(enter());
+    }
+}

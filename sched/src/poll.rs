@@ -1,0 +1,112 @@
+//! The network and the clock, seen from the scheduler: who watches them while Gs run.
+
+use std::time::Duration;
+
+use netpoll::{Turn, WakeBy, Waiter};
+use timers::clock;
+
+use crate::g::Ticket;
+use crate::g::list::GList;
+use crate::g::wait::{Decision, Outcome};
+use crate::m::M;
+use crate::p::Held;
+use crate::sched::Sched;
+
+/// A timer further off than this needs nobody to watch it yet: sysmon looks as often.
+const NEAR_NS: u64 = 10_000_000;
+
+impl Sched {
+    /// Takes what the network has, without blocking; true if it woke a G. *Runs on: the holder of the P.*
+    pub(crate) fn poll_now(&self, m: &M, held: Held<'_>) -> bool {
+        if !self.netpoll.has_sources() {
+            return false;
+        }
+        let mut ready = m.ready.borrow_mut();
+        if self.netpoll.poll_now(&mut ready).is_none() {
+            return false;
+        }
+        self.netpoll.polled(clock::now());
+        let woken = woken_gs(&mut ready);
+        held.counters.net_wakes.add(woken.len() as u64);
+        let any = !woken.is_empty();
+        self.ready_all(held, woken);
+        any
+    }
+
+    /// Blocks in the netpoller. *Runs on: `m`, without a P.*
+    pub(crate) fn wait_for_events(&self, m: &M, turn: Turn<'_>, until: u64) -> GList {
+        let mut ready = m.ready.borrow_mut();
+        let timeout = match until {
+            clock::NEVER => None,
+            until => Some(Duration::from_nanos(until.saturating_sub(clock::now()))),
+        };
+        if let Err(error) = turn.block(until, timeout, &mut ready) {
+            self.report_once(&format!("the netpoller cannot wait: {error}; was its descriptor closed?"));
+        }
+        self.netpoll.polled(clock::now());
+        woken_gs(&mut ready)
+    }
+
+    /// Sysmon's poll, when nobody else has for long. *Runs on: a thread without a P.*
+    pub(crate) fn poll_from_outside(&self) {
+        let mut ready = Vec::new();
+        if self.netpoll.poll_now(&mut ready).is_none() {
+            return;
+        }
+        self.netpoll.polled(clock::now());
+        let woken = woken_gs(&mut ready);
+        if !woken.is_empty() {
+            self.global.append(woken);
+            self.work_was_made();
+        }
+    }
+
+    /// A G is about to run for who knows how long, and this M had been the one to watch the timers and the network,
+    /// or has added a timer. If nobody watches now, somebody must. *Runs on: the holder of the P.*
+    ///
+    /// Deferred to this moment from that of the addition: the green thread that sleeps alone finds its M back in the
+    /// netpoller at once, and wakes no second one.
+    #[cold]
+    pub(crate) fn cover(&self, held: Held<'_>) {
+        held.own().uncovered.set(false);
+        let next = self.heaps.time_sleep_until();
+        let sources = self.netpoll.has_sources();
+        if next == clock::NEVER && !sources {
+            return;
+        }
+        if self.netpoll.wake_by(next) == WakeBy::NobodyBlocks {
+            if self.idle.idle_ps() == 0 {
+                self.watch.timer_at(next);
+            } else if sources || next < clock::now() + NEAR_NS {
+                self.wake_idle_p();
+            }
+        }
+    }
+
+    /// A timer was added for `when` by code that goes on running (Go: `wakeNetPoller`). *Runs on: any thread.*
+    pub(crate) fn timer_was_added(&self, when: u64) {
+        if self.netpoll.wake_by(when) == WakeBy::NobodyBlocks {
+            if self.idle.idle_ps() == 0 {
+                self.watch.timer_at(when);
+            } else {
+                self.wake_idle_p();
+            }
+        }
+    }
+}
+
+/// The Gs whose waits for the network are over.
+fn woken_gs(ready: &mut Vec<Waiter>) -> GList {
+    let mut gs = GList::new();
+    for waiter in ready.drain(..) {
+        let Some(ticket) = Ticket::from_word(waiter.word()) else { continue };
+        if ticket.g.wait.decide(ticket.number, Outcome::Woken) == Decision::Parked {
+            // A plain thread, or a G parked in place, is in no queue.
+            if crate::wake::is_elsewhere(ticket.g) {
+                continue;
+            }
+            gs.push(ticket.g);
+        }
+    }
+    gs
+}

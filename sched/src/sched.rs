@@ -1,0 +1,202 @@
+//! One runtime's scheduler: its Ps, its Ms, its queues, its timers, its netpoller. The verbs stand in files of their
+//! own.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread;
+
+use netpoll::Netpoll;
+use parking_lot::Mutex;
+use timers::Heaps;
+
+use crate::coros::Coros;
+use crate::global_queue::GlobalQueue;
+use crate::idle::Idle;
+use crate::lend::enter;
+use crate::m::{M, MRef};
+use crate::monitor::Watch;
+use crate::p::{Held, P};
+use crate::rescue::Rescues;
+use crate::timer::TimerRef;
+
+/// The most Ps a runtime can have.
+pub const MAX_PROCS: usize = 1024;
+
+/// What a runtime is made with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Ps.
+    pub procs: usize,
+    /// Address space of a stack, in bytes.
+    pub stack_bytes: usize,
+    /// The most Ms.
+    pub max_threads: usize,
+    /// The name of its threads.
+    pub thread_name: String,
+}
+
+/// See the file's head.
+pub struct Sched {
+    pub(crate) config: Config,
+    /// Made when they are first needed, never taken away: `procs` says how many are in use.
+    ps: Box<[OnceLock<Box<P>>]>,
+    procs: AtomicUsize,
+    pub(crate) idle: Idle<MRef>,
+    pub(crate) global: GlobalQueue,
+    pub(crate) heaps: Heaps<TimerRef>,
+    pub(crate) netpoll: Arc<Netpoll>,
+    pub(crate) coros: Coros,
+    pub(crate) watch: Watch,
+    pub(crate) rescues: Rescues,
+    /// All Ms ever started, by number; they live as long as the runtime.
+    pub(crate) ms: Mutex<Ms>,
+    pub(crate) threads: AtomicUsize,
+    /// Spawned and ended without a P at hand.
+    pub(crate) spawned: AtomicU64,
+    pub(crate) ended: AtomicU64,
+    /// Green threads are being cancelled: new ones are born cancelled.
+    pub(crate) closing: AtomicBool,
+    /// Ms are to end.
+    exiting: AtomicBool,
+    /// Something was said on stderr already.
+    pub(crate) reported: AtomicBool,
+    /// Itself.
+    me: Weak<Sched>,
+}
+
+#[derive(Default)]
+pub(crate) struct Ms {
+    pub(crate) all: Vec<Arc<M>>,
+    pub(crate) joins: Vec<thread::JoinHandle<()>>,
+    pub(crate) limit_reported: bool,
+}
+
+impl Sched {
+    /// A scheduler without threads yet: the first spawn starts one.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a value that is not allowed (it says what is); what the system says if it has no
+    /// descriptor for the netpoller.
+    pub fn new(config: Config) -> io::Result<Arc<Sched>> {
+        check(&config)?;
+        let procs = config.procs;
+        let (netpoll, coros) = (Arc::new(Netpoll::new()?), Coros::new(config.stack_bytes)?);
+        let sched = Arc::new_cyclic(|me| Sched {
+            ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
+            procs: AtomicUsize::new(0),
+            idle: Idle::new(),
+            global: GlobalQueue::new(),
+            heaps: Heaps::new(MAX_PROCS),
+            netpoll,
+            coros,
+            watch: Watch::new(),
+            rescues: Rescues::default(),
+            ms: Mutex::new(Ms::default()),
+            threads: AtomicUsize::new(0),
+            spawned: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            exiting: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
+            me: me.clone(),
+            config,
+        });
+        crate::g::fault::watch();
+        for index in 0..procs {
+            sched.open_p(index);
+        }
+        // Release: the Ps; pairs with `ps`.
+        sched.procs.store(procs, Ordering::Release);
+        Ok(sched)
+    }
+
+    /// The runtime of the calling green thread.
+    pub fn current() -> Option<Arc<Sched>> {
+        enter().map(|entered| entered.m().sched().arc())
+    }
+
+    fn open_p(&self, index: usize) {
+        self.heaps.open(index);
+        let p = self.ps[index].get_or_init(|| Box::new(P::new(index)));
+        debug_assert_eq!(p.index, index);
+        self.idle.add(index);
+    }
+
+    /// How many Ps there are.
+    #[inline]
+    pub fn procs(&self) -> usize {
+        // Acquire: pairs with the Release in `new`.
+        self.procs.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn p(&self, index: usize) -> &P {
+        self.ps[index].get().expect("a P that was named exists")
+    }
+
+    #[inline]
+    pub(crate) fn ps(&self) -> impl DoubleEndedIterator<Item = &P> {
+        (0..self.procs()).map(|index| self.p(index))
+    }
+
+    /// Takes an idle P for this M. *Runs on: `m`, without a P.*
+    pub(crate) fn take_idle_p<'m>(&'m self, m: &'m M) -> Option<Held<'m>> {
+        let index = self.idle.take(|p| self.p(p).lease.set_held())?;
+        self.adopt(m, index);
+        m.held()
+    }
+
+    /// `m` becomes the holder of a P whose lease is held for it. *Runs on: `m`.*
+    pub(crate) fn adopt(&self, m: &M, index: usize) {
+        m.acquire(self.p(index));
+        self.watch.wake_if_asleep();
+    }
+
+    /// A file of this runtime's, for the netpoller.
+    pub fn netpoll(&self) -> &Arc<Netpoll> {
+        &self.netpoll
+    }
+
+    /// Itself, to be kept. *Runs on: a thread that knows it to live.*
+    pub(crate) fn arc(&self) -> Arc<Sched> {
+        self.me.upgrade().expect("whoever calls holds it")
+    }
+
+    #[inline]
+    pub(crate) fn is_exiting(&self) -> bool {
+        // SeqCst: a sleeper looks at this after it has entered its list; the partner is `exit`.
+        self.exiting.load(Ordering::SeqCst)
+    }
+
+    /// Tells all Ms to end. The caller then wakes them.
+    pub(crate) fn set_exiting(&self) {
+        // SeqCst: before the caller's look at who sleeps.
+        self.exiting.store(true, Ordering::SeqCst);
+    }
+
+    /// What it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+fn check(config: &Config) -> io::Result<()> {
+    let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    if !(1..=MAX_PROCS).contains(&config.procs) {
+        return invalid(format!("procs is {}: from 1 to {MAX_PROCS} are allowed", config.procs));
+    }
+    if config.max_threads == 0 {
+        return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
+    }
+    if config.thread_name.contains('\0') {
+        return invalid("thread_name contains a zero byte, which no system takes in a thread's name".into());
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for Sched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sched").field("config", &self.config).field("idle_ps", &self.idle.idle_ps()).finish_non_exhaustive()
+    }
+}

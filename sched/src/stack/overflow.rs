@@ -1,0 +1,550 @@
+//! The report of a stack overflow: a handler for the fault, which names the green thread and aborts.
+//!
+//! ```text
+//!   a green thread touches its guard       the kernel sends SIGSEGV (or SIGBUS) to its OS thread
+//!     -> the handler, on the alternate stack of that OS thread
+//!          -> the scheduler's lookup       which green thread runs here, and is the address in its guard?
+//!               yes: one line to stderr, abort
+//!               no:  the handler that was there before (std's reports real threads), or the default action
+//! ```
+//!
+//! All of it may interrupt anything, `malloc` with its lock held too: it allocates nothing, takes no lock, formats
+//! by hand and leaves `errno` as it was.
+
+#![allow(unsafe_code)]
+
+use std::sync::OnceLock;
+
+#[cfg(unix)]
+pub(crate) use unix::{ensure_alternate_stack, install};
+#[cfg(windows)]
+pub(crate) use windows::{ensure_alternate_stack, install};
+
+/// Whose stack it was.
+pub(crate) struct Overflowed {
+    /// Empty if it has none. `'static` by courtesy: the green thread runs on the very OS thread that faulted, and
+    /// the process ends before it can.
+    pub(crate) name: &'static str,
+    pub(crate) id: u64,
+    /// Where it was spawned.
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+    /// What it could use, without the guard.
+    pub(crate) stack_bytes: usize,
+}
+
+/// Tells whether an address lies in the guard of the green thread that runs on this OS thread, and which that is.
+pub(crate) type Lookup = fn(fault_address: usize) -> Option<Overflowed>;
+
+/// Read by signal handlers: `OnceLock::get` is a load.
+static LOOKUP: OnceLock<Lookup> = OnceLock::new();
+
+/// Sets what the handler asks; the first call counts. The function runs inside a signal handler: it reads and
+/// compares, and neither allocates nor locks.
+pub(crate) fn set_lookup(lookup: Lookup) {
+    let _ = LOOKUP.set(lookup);
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::{c_int, c_void};
+    use std::io;
+    use std::marker::PhantomData;
+    use std::mem::{self, MaybeUninit};
+    use std::process;
+    use std::ptr::{null, null_mut, with_exposed_provenance_mut};
+    use std::sync::{Once, OnceLock};
+
+    use super::{LOOKUP, Overflowed};
+    use crate::sys;
+
+    /// Which of the two a guard causes differs between systems.
+    const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+    /// What was installed before us, for each of `SIGNALS`. Read by the handler: `OnceLock::get` is a load.
+    static PREVIOUS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2];
+
+    type SimpleHandler = extern "C" fn(c_int);
+    type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+    /// Installs the handler, once in a process, in front of whatever is there (std's, from before `main`).
+    pub(crate) fn install() {
+        static INSTALLED: Once = Once::new();
+        INSTALLED.call_once(|| {
+            for (signal, previous) in SIGNALS.into_iter().zip(&PREVIOUS) {
+                // Stored first: the handler may run as soon as it is installed.
+                let before = previous.get_or_init(|| action_of(signal));
+                let mut ours = *before;
+                ours.sa_sigaction = on_fault as Handler as libc::sighandler_t;
+                // The mask stays as it was, for the sake of the one behind us.
+                ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (before.sa_flags & libc::SA_NODEFER);
+                set_action(signal, &ours);
+            }
+        });
+    }
+
+    extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+        let errno = sys::errno();
+        // SAFETY: the kernel passes a valid `siginfo_t` to a handler with SA_SIGINFO.
+        let fault = Fault::new(unsafe { &*info });
+        if let Some(overflowed) = fault.address.and_then(|address| LOOKUP.get()?(address)) {
+            report(&overflowed);
+            process::abort();
+        }
+        pass_on(signal, fault, info, context);
+        sys::set_errno(errno);
+    }
+
+    /// What the signal is about.
+    struct Fault {
+        /// `None` if a process sent the signal: then the field holds something else.
+        address: Option<usize>,
+    }
+
+    impl Fault {
+        fn new(info: &libc::siginfo_t) -> Fault {
+            // BSD and macOS count kill(2) and its like from 0x10001 on, Linux from 0 downwards.
+            let by_kernel = (1..0x10000).contains(&info.si_code);
+            // SAFETY: the kernel fills the address in for the faults it sends itself.
+            Fault { address: by_kernel.then(|| unsafe { info.si_addr() }.addr()) }
+        }
+    }
+
+    /// Does what would have been done without us.
+    fn pass_on(signal: c_int, fault: Fault, info: *mut libc::siginfo_t, context: *mut c_void) {
+        let previous = SIGNALS.iter().position(|&ours| ours == signal).and_then(|at| PREVIOUS[at].get());
+        let Some(previous) = previous else { return restore_default(signal) };
+        match previous.sa_sigaction {
+            // A fault cannot be ignored: it would repeat for ever, and so the kernel kills.
+            libc::SIG_IGN if fault.address.is_none() => {}
+            libc::SIG_DFL | libc::SIG_IGN => {
+                restore_default(signal);
+                if fault.address.is_none() {
+                    send_again(signal);
+                }
+            }
+            handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+                // SAFETY: with this flag, a handler of three arguments was installed.
+                let handler = unsafe { mem::transmute::<libc::sighandler_t, Handler>(handler) };
+                handler(signal, info, context);
+            }
+            handler => {
+                // SAFETY: without the flag, a handler of one argument was installed.
+                let handler = unsafe { mem::transmute::<libc::sighandler_t, SimpleHandler>(handler) };
+                handler(signal);
+            }
+        }
+    }
+
+    /// The default action from now on; a fault repeats as soon as the handler returns, and meets it.
+    fn restore_default(signal: c_int) {
+        // SAFETY: all zeroes is a valid `sigaction`: no flags, nothing masked.
+        let mut default: libc::sigaction = unsafe { mem::zeroed() };
+        default.sa_sigaction = libc::SIG_DFL;
+        set_action(signal, &default);
+    }
+
+    /// A signal that somebody sent does not repeat by itself. It waits until the handler has returned.
+    fn send_again(signal: c_int) {
+        // SAFETY: `raise` touches no memory of ours.
+        unsafe { libc::raise(signal) };
+    }
+
+    #[inline(never)]
+    fn action_of(signal: c_int) -> libc::sigaction {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: asks only; the place is big enough, and all zeroes is a valid value should the call fail.
+        unsafe {
+            libc::sigaction(signal, null(), action.as_mut_ptr());
+            action.assume_init()
+        }
+    }
+
+    #[inline(never)]
+    fn set_action(signal: c_int, action: &libc::sigaction) {
+        // SAFETY: the action's handler is ours or the default. The call cannot fail for these two signals.
+        unsafe { libc::sigaction(signal, action, null_mut()) };
+    }
+
+    // The line ------------------------------------------------------------------------------------------
+
+    fn report(overflowed: &Overflowed) {
+        let Overflowed { name, id, file, line, stack_bytes } = *overflowed;
+        let mut text = Text { bytes: [0; 512], len: 0 };
+        text.push("green thread '").push(if name.is_empty() { "<unnamed>" } else { name });
+        text.push("' (id ")
+            .push_number(id)
+            .push(", spawned at ")
+            .push(file)
+            .push(":")
+            .push_number(line.into());
+        text.push(") has overflowed its stack (").push_number((stack_bytes / 1024) as u64).push(" KiB)\n");
+        text.flush();
+    }
+
+    /// Text on its way to stderr: one `write` if it fits, several if a name is long.
+    struct Text {
+        bytes: [u8; 512],
+        len: usize,
+    }
+
+    impl Text {
+        fn push(&mut self, text: &str) -> &mut Text {
+            text.bytes().for_each(|byte| self.push_byte(byte));
+            self
+        }
+
+        fn push_number(&mut self, number: u64) -> &mut Text {
+            if number >= 10 {
+                self.push_number(number / 10);
+            }
+            self.push_byte(b'0' + (number % 10) as u8);
+            self
+        }
+
+        fn push_byte(&mut self, byte: u8) {
+            if self.len == self.bytes.len() {
+                self.flush();
+            }
+            self.bytes[self.len] = byte;
+            self.len += 1;
+        }
+
+        fn flush(&mut self) {
+            let mut left = &self.bytes[..mem::take(&mut self.len)];
+            while !left.is_empty() {
+                match write_to_stderr(left) {
+                    Ok(written) => left = &left[written..],
+                    Err(libc::EINTR) => {}
+                    // Nobody is there to be told.
+                    Err(_) => return,
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn write_to_stderr(bytes: &[u8]) -> Result<usize, c_int> {
+        // SAFETY: reads the bytes given.
+        let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+        usize::try_from(written).map_err(|_| sys::errno())
+    }
+
+    // The alternate stack -------------------------------------------------------------------------------
+
+    /// The alternate stack of the OS thread that made this, or nothing if it had one already (Rust's have).
+    /// Dropped on the same OS thread, outside signal handlers.
+    pub(crate) struct AlternateStack {
+        /// Start and length of our mapping, guard included.
+        mapping: Option<(usize, usize)>,
+        not_send: PhantomData<*mut ()>,
+    }
+
+    /// Makes sure that signal handlers have a stack to run on when this OS thread's own, or a green thread's, is
+    /// exhausted. For an OS thread that may not have been started by std.
+    pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {
+        let mut stack = AlternateStack { mapping: None, not_send: PhantomData };
+        if alternate_stack()?.ss_flags & libc::SS_DISABLE == 0 {
+            return Ok(stack);
+        }
+        let guard = sys::page_size();
+        let bytes = (2 * sys::least_signal_stack()).next_multiple_of(guard);
+        let start = sys::map(guard + bytes)?;
+        stack.mapping = Some((start, guard + bytes));
+        // SAFETY: a page of the mapping made just now.
+        unsafe { sys::forbid(start, guard) }?;
+        // SAFETY: the mapping lives until `stack` is dropped, which takes it away from the thread first.
+        unsafe { set_alternate_stack(start + guard, bytes, 0) }?;
+        Ok(stack)
+    }
+
+    impl Drop for AlternateStack {
+        fn drop(&mut self) {
+            let Some((start, bytes)) = self.mapping else { return };
+            // SAFETY: no stack at all is always valid, and this is the thread that `ensure` ran on (`!Send`).
+            let _ = unsafe { set_alternate_stack(0, bytes, libc::SS_DISABLE) };
+            // SAFETY: `ensure` mapped it, and the thread does not use it any more.
+            unsafe { sys::unmap(start, bytes) };
+        }
+    }
+
+    #[inline(never)]
+    fn alternate_stack() -> io::Result<libc::stack_t> {
+        let mut current = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };
+        // SAFETY: asks only, and the place is big enough.
+        match unsafe { libc::sigaltstack(null(), &mut current) } {
+            0 => Ok(current),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// # Safety
+    /// Unless `flags` disable it, the memory is the caller's until another call changes this thread's stack.
+    #[inline(never)]
+    unsafe fn set_alternate_stack(start: usize, bytes: usize, flags: c_int) -> io::Result<()> {
+        let stack =
+            libc::stack_t { ss_sp: with_exposed_provenance_mut(start), ss_flags: flags, ss_size: bytes };
+        // SAFETY: the caller answers for the memory.
+        match unsafe { libc::sigaltstack(&stack, null_mut()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Windows has its own report: the exception of an overflow reaches std's handler, which names the OS thread.
+#[cfg(windows)]
+mod windows {
+    use std::io;
+
+    /// Nothing: the exception runs on the stack's own reserve.
+    pub(crate) struct AlternateStack;
+
+    /// Nothing to install.
+    pub(crate) fn install() {}
+
+    /// Nothing to make.
+    pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {
+        Ok(AlternateStack)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::ffi::{c_int, c_void};
+    use std::hint::black_box;
+    use std::mem;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{self, Output};
+    use std::ptr::{null, null_mut, with_exposed_provenance_mut};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use corosensei::Coroutine;
+
+    use super::super::testing::{alone, succeeds_alone};
+    use super::super::{Slabs, Stack};
+    use super::*;
+    use crate::sys;
+
+    const STACK_BYTES: usize = 64 * 1024;
+
+    /// The guard of the only green thread of these processes.
+    static GUARD: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+    fn lookup(address: usize) -> Option<Overflowed> {
+        let [start, end] = [0, 1].map(|at| GUARD[at].load(Ordering::Relaxed));
+        let overflowed =
+            Overflowed { name: "deep one", id: 70_901, file: "src/a.rs", line: 42, stack_bytes: STACK_BYTES };
+        (start..end).contains(&address).then_some(overflowed)
+    }
+
+    const REPORT: &str =
+        "green thread 'deep one' (id 70901, spawned at src/a.rs:42) has overflowed its stack (64 KiB)\n";
+
+    /// Runs `body` on a stack of `STACK_BYTES`, with handler and lookup in place.
+    fn on_green_thread(body: impl FnOnce() + 'static) {
+        install();
+        set_lookup(lookup);
+        let slabs = Slabs::new(STACK_BYTES).unwrap();
+        let stack = slabs.carve().unwrap();
+        GUARD[0].store(stack.guard_range().start, Ordering::Relaxed);
+        GUARD[1].store(stack.guard_range().end, Ordering::Relaxed);
+        Coroutine::<(), (), (), Stack>::with_stack(stack, |_, ()| body()).resume(());
+    }
+
+    fn recurse(depth: u64) -> u64 {
+        black_box(depth) + if black_box(true) { recurse(depth + 1) } else { 0 }
+    }
+
+    fn overflow() {
+        black_box(recurse(0));
+    }
+
+    fn touch(address: usize) {
+        // SAFETY: there is nothing at these addresses; the process is meant to die.
+        unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
+    }
+
+    #[track_caller]
+    fn assert_killed(output: Output, signal: c_int, expected: &str) {
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.signal(), Some(signal), "{told}");
+        assert!(told.contains(expected), "{told}");
+        let is_ours = signal == libc::SIGABRT && expected != STD_TEXT;
+        assert_eq!(told.contains("green thread '"), is_ours, "{told}");
+    }
+
+    /// A test whose body runs in a process of its own and kills it.
+    macro_rules! killed {
+        ($name:ident, $signal:expr, $told:expr, $body:expr) => {
+            #[test]
+            fn $name() {
+                let output = alone(module_path!(), stringify!($name), $body);
+                assert_killed(output.expect("should not have survived"), $signal, $told);
+            }
+        };
+    }
+
+    killed!(recursion_is_reported, libc::SIGABRT, REPORT, || on_green_thread(overflow));
+
+    killed!(a_frame_beyond_the_stack_is_reported, libc::SIGABRT, REPORT, || on_green_thread(|| {
+        black_box([1u8; 160 * 1024]);
+    }));
+
+    killed!(a_stray_pointer_is_not_reported, libc::SIGSEGV, "", || on_green_thread(|| touch(64)));
+
+    const STD_TEXT: &str = "has overflowed its stack\nfatal runtime error: stack overflow";
+
+    killed!(std_reports_its_threads, libc::SIGABRT, STD_TEXT, || {
+        on_green_thread(|| {});
+        thread::spawn(overflow).join().unwrap();
+    });
+
+    killed!(the_default_action_comes_back_for_a_fault, libc::SIGSEGV, "", || {
+        set_previous(libc::SIG_DFL, 0);
+        on_green_thread(|| touch(64));
+    });
+
+    killed!(the_default_action_comes_back_for_a_sent_signal, libc::SIGSEGV, "", || {
+        set_previous(libc::SIG_DFL, 0);
+        on_green_thread(send_segv);
+    });
+
+    killed!(a_fault_is_not_ignored, libc::SIGSEGV, "", || {
+        set_previous(libc::SIG_IGN, 0);
+        on_green_thread(|| touch(64));
+    });
+
+    killed!(an_overflow_is_reported_before_other_handlers, libc::SIGABRT, REPORT, || {
+        set_previous(exit_with_three as extern "C" fn(c_int) as libc::sighandler_t, 0);
+        on_green_thread(overflow);
+    });
+
+    killed!(a_long_name_is_written_whole, libc::SIGABRT, LONG_NAME, || {
+        set_lookup(|_| Some(Overflowed { name: LONG_NAME, id: 0, file: "", line: 0, stack_bytes: 0 }));
+        on_green_thread(overflow);
+    });
+
+    const LONG_NAME: &str = {
+        const A: [u8; 2000] = [b'a'; 2000];
+        match str::from_utf8(&A) {
+            Ok(name) => name,
+            Err(_) => unreachable!(),
+        }
+    };
+
+    killed!(
+        an_unnamed_one_is_called_so,
+        libc::SIGABRT,
+        "green thread '<unnamed>' (id 18446744073709551615,",
+        || {
+            set_lookup(|_| Some(Overflowed { name: "", id: u64::MAX, file: "", line: 0, stack_bytes: 0 }));
+            on_green_thread(overflow);
+        }
+    );
+
+    killed!(a_thread_of_c_reports_with_our_alternate_stack, libc::SIGABRT, REPORT, || on_c_thread(|| {
+        let _alternate = ensure_alternate_stack().unwrap();
+        on_green_thread(overflow);
+    }));
+
+    #[test]
+    fn a_previous_handler_is_called() {
+        let output = alone(module_path!(), "a_previous_handler_is_called", || {
+            set_previous(exit_with_three as extern "C" fn(c_int) as libc::sighandler_t, 0);
+            on_green_thread(|| touch(64));
+        });
+        let Some(output) = output else { return };
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+    }
+
+    #[test]
+    fn a_sent_signal_that_was_ignored_still_is() {
+        succeeds_alone(module_path!(), "a_sent_signal_that_was_ignored_still_is", || {
+            set_previous(libc::SIG_IGN, 0);
+            on_green_thread(send_segv);
+        });
+    }
+
+    #[test]
+    fn errno_survives_the_handler() {
+        succeeds_alone(module_path!(), "errno_survives_the_handler", || {
+            type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+            set_previous(fail_a_call as Handler as libc::sighandler_t, libc::SA_SIGINFO);
+            on_green_thread(|| {
+                sys::set_errno(77);
+                send_segv();
+                assert_eq!(sys::errno(), 77);
+            });
+        });
+    }
+
+    #[test]
+    fn an_alternate_stack_goes_when_dropped_and_std_keeps_its_own() {
+        succeeds_alone(module_path!(), "an_alternate_stack_goes_when_dropped_and_std_keeps_its_own", || {
+            let std_has = alternate_stack();
+            drop(ensure_alternate_stack().unwrap());
+            assert!(std_has.is_some() && alternate_stack() == std_has);
+            on_c_thread(|| {
+                assert_eq!(alternate_stack(), None);
+                let ours = ensure_alternate_stack().unwrap();
+                assert!(alternate_stack().is_some());
+                drop(ours);
+                assert_eq!(alternate_stack(), None);
+            });
+        });
+    }
+
+    fn alternate_stack() -> Option<usize> {
+        let mut current = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };
+        // SAFETY: asks only.
+        assert_eq!(unsafe { libc::sigaltstack(null(), &mut current) }, 0);
+        (current.ss_flags & libc::SS_DISABLE == 0).then(|| current.ss_sp.addr())
+    }
+
+    /// What is there before `install`, instead of std's handler.
+    fn set_previous(handler: libc::sighandler_t, flags: c_int) {
+        // SAFETY: all zeroes is a valid `sigaction`.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        (action.sa_sigaction, action.sa_flags) = (handler, flags);
+        for signal in [libc::SIGSEGV, libc::SIGBUS] {
+            // SAFETY: a handler of this test's own, in a process of its own.
+            assert_eq!(unsafe { libc::sigaction(signal, &action, null_mut()) }, 0);
+        }
+    }
+
+    fn send_segv() {
+        // SAFETY: touches no memory of ours.
+        assert_eq!(unsafe { libc::raise(libc::SIGSEGV) }, 0);
+    }
+
+    extern "C" fn exit_with_three(_signal: c_int) {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(3) }
+    }
+
+    extern "C" fn fail_a_call(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
+        assert!(!info.is_null());
+        // SAFETY: there is no such descriptor; sets `errno`.
+        assert_eq!(unsafe { libc::close(-1) }, -1);
+    }
+
+    /// Runs `body` on an OS thread that std knows nothing of.
+    fn on_c_thread(body: fn()) {
+        extern "C" fn run(body: *mut c_void) -> *mut c_void {
+            // SAFETY: `on_c_thread` passes a `fn()`.
+            let body = unsafe { mem::transmute::<*mut c_void, fn()>(body) };
+            if std::panic::catch_unwind(body).is_err() {
+                process::exit(1);
+            }
+            null_mut()
+        }
+        // SAFETY: all zeroes is a place for a thread's id on each system.
+        let mut id: libc::pthread_t = unsafe { mem::zeroed() };
+        // SAFETY: `run` gets what it expects, and does not unwind.
+        assert_eq!(unsafe { libc::pthread_create(&mut id, null(), run, body as *mut c_void) }, 0);
+        // SAFETY: joined once.
+        assert_eq!(unsafe { libc::pthread_join(id, null_mut()) }, 0);
+    }
+}

@@ -1,0 +1,491 @@
+//! Slabs: large mappings cut into stacks of one size, so that a million stacks are a few dozen mappings.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::mem;
+use std::ops::Range;
+use std::ptr::with_exposed_provenance_mut;
+
+use corosensei::stack::valgrind::ValgrindStackRegistration;
+use parking_lot::Mutex;
+
+use super::guard::{Guards, guard_bytes};
+use super::{Stack, checked_stack_bytes};
+use crate::sys;
+
+/// The first slab. Address space is free, but not where a limit on it is set: small programs stay small.
+#[cfg(target_pointer_width = "64")]
+const FIRST_SLAB_BYTES: usize = 64 << 20;
+#[cfg(not(target_pointer_width = "64"))]
+const FIRST_SLAB_BYTES: usize = 4 << 20;
+
+/// Each slab is as large as all before it, up to this: some thirty slabs for a million stacks.
+const LARGEST_SLAB_BYTES: usize = FIRST_SLAB_BYTES << 8;
+
+/// All stacks of one size.
+///
+/// Whoever drops this vouches that no stack of it is in use any more: all their memory goes.
+pub(crate) struct Slabs {
+    /// From one stack's limit to the next one's.
+    stride: usize,
+    guards: Guards,
+    /// Held for a few instructions, or for one `mmap`; guards are installed outside.
+    land: Mutex<Land>,
+}
+
+/// Which address space is there and which of it has been cut.
+#[derive(Default)]
+struct Land {
+    slabs: Vec<Slab>,
+    /// What the youngest slab still has.
+    uncut: Range<usize>,
+    /// Cut, but left without a guard, as the kernel refused it.
+    spare: Vec<usize>,
+    mapped_bytes: usize,
+    carved: usize,
+}
+
+/// Some adjacent pieces of address space, a stack each, not guarded yet.
+struct Plot {
+    limit: usize,
+    count: usize,
+}
+
+impl Slabs {
+    /// Stacks of `stack_bytes` usable bytes, rounded up to pages; the guard comes on top. Maps nothing yet.
+    pub(crate) fn new(stack_bytes: usize) -> io::Result<Slabs> {
+        Slabs::with_guards(stack_bytes, Guards::new())
+    }
+
+    fn with_guards(stack_bytes: usize, guards: Guards) -> io::Result<Slabs> {
+        let usable = checked_stack_bytes(stack_bytes)?.next_multiple_of(sys::page_size());
+        Ok(Slabs { stride: usable + guard_bytes(), guards, land: Mutex::default() })
+    }
+
+    /// A stack that nobody has used yet. *Runs on: any thread.*
+    pub(crate) fn carve(&self) -> io::Result<Stack> {
+        let plot = self.land.lock().take(self.stride, 1)?;
+        self.build(plot.limit)
+    }
+
+    /// Appends `count` new stacks to `out`, by few lockings. After an error, those that there was room for.
+    pub(crate) fn carve_many(&self, out: &mut Vec<Stack>, count: usize) -> io::Result<()> {
+        let mut missing = count;
+        while missing > 0 {
+            let plot = self.land.lock().take(self.stride, missing)?;
+            missing -= plot.count;
+            self.build_all(plot, out)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours (so the
+    /// stacks are sorted). They keep their guards, their address space and the pages above their bases.
+    pub(crate) fn release_pages(&self, stacks: &mut [Stack]) {
+        stacks.sort_unstable_by_key(Stack::limit);
+        for run in runs(stacks) {
+            // Where this fails (locked memory), the pages merely stay.
+            // SAFETY: to own a stack is to be the only one who may use it, and `stacks` is borrowed mutably. The
+            // guards in between are of stacks of the same run.
+            let _ = unsafe { sys::discard(run.start, run.len()) };
+        }
+    }
+
+    /// The stack as it was carved: takes back what `reserve_top` kept aside, whose content is needed no more.
+    pub(crate) fn whole(&self, stack: Stack) -> Stack {
+        // SAFETY: the range that `build` promised for, of which `stack` was the only owner.
+        unsafe { Stack::new(stack.limit(), stack.limit() + self.stride) }
+    }
+
+    /// Address space in all slabs.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        self.land.lock().mapped_bytes
+    }
+
+    /// How many stacks were made so far.
+    pub(crate) fn carved(&self) -> usize {
+        self.land.lock().carved
+    }
+
+    fn build_all(&self, plot: Plot, out: &mut Vec<Stack>) -> io::Result<()> {
+        out.reserve(plot.count);
+        let mut limits = (0..plot.count).map(|nth| plot.limit + nth * self.stride);
+        while let Some(limit) = limits.next() {
+            let built = self.build(limit).inspect_err(|_| self.land.lock().give_back(limits.by_ref()))?;
+            out.push(built);
+        }
+        Ok(())
+    }
+
+    /// Makes a stack of the piece at `limit`, which `Land::take` gave to the caller alone.
+    fn build(&self, limit: usize) -> io::Result<Stack> {
+        // SAFETY: the land is mapped, and given to nobody else.
+        if let Err(error) = unsafe { self.guards.install(limit) } {
+            self.land.lock().give_back([limit]);
+            return Err(error);
+        }
+        // Valgrind must know stacks apart (no operation outside Valgrind). It may know them for ever.
+        mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
+        // SAFETY: mapped and, from now on, guarded; nobody else has got this piece.
+        Ok(unsafe { Stack::new(limit, limit + self.stride) })
+    }
+}
+
+impl Land {
+    /// Up to `most` adjacent pieces; one at least.
+    fn take(&mut self, stride: usize, most: usize) -> io::Result<Plot> {
+        if let Some(limit) = self.spare.pop() {
+            self.carved += 1;
+            return Ok(Plot { limit, count: 1 });
+        }
+        if self.uncut.is_empty() {
+            self.buy(stride)?;
+        }
+        let count = most.min(self.uncut.len() / stride);
+        let limit = self.uncut.start;
+        self.uncut.start += count * stride;
+        self.carved += count;
+        Ok(Plot { limit, count })
+    }
+
+    /// Takes pieces back that did not become stacks.
+    fn give_back(&mut self, limits: impl IntoIterator<Item = usize>) {
+        let before = self.spare.len();
+        self.spare.extend(limits);
+        self.carved -= self.spare.len() - before;
+    }
+
+    /// Maps the next slab: a smaller one where address space is scarce, down to one stack.
+    fn buy(&mut self, stride: usize) -> io::Result<()> {
+        let wished = self.mapped_bytes.clamp(FIRST_SLAB_BYTES, LARGEST_SLAB_BYTES);
+        let mut count = (wished / stride).max(1);
+        let slab = loop {
+            match Slab::map(count * stride) {
+                Ok(slab) => break slab,
+                // By quarters, so as to leave some of the rest to others in the process.
+                Err(_) if count > 1 => count = count.div_ceil(4),
+                Err(error) => return Err(no_room(error, stride)),
+            }
+        };
+        self.mapped_bytes += slab.bytes;
+        self.uncut = slab.start..slab.start + slab.bytes;
+        self.slabs.push(slab);
+        Ok(())
+    }
+}
+
+/// One mapping.
+struct Slab {
+    start: usize,
+    bytes: usize,
+}
+
+impl Slab {
+    fn map(bytes: usize) -> io::Result<Slab> {
+        let start = sys::map(bytes)?;
+        sys::advise_stacks(start, bytes);
+        Ok(Slab { start, bytes })
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // SAFETY: who drops the `Slabs` vouches that its stacks are used no more, and nothing else is in here.
+        unsafe { sys::unmap(self.start, self.bytes) }
+    }
+}
+
+/// What to give back for these stacks, sorted by address: one range for each run of whole neighbours.
+fn runs(stacks: &[Stack]) -> impl Iterator<Item = Range<usize>> {
+    let page = sys::page_size();
+    stacks
+        .chunk_by(|lower, upper| lower.base() == upper.limit())
+        .map(move |run| run[0].guard_range().end..run[run.len() - 1].base() & !(page - 1))
+}
+
+fn no_room(error: io::Error, stride: usize) -> io::Error {
+    let advice = "raise the limit on address space (RLIMIT_AS), or take smaller or fewer stacks";
+    let kib = stride >> 10;
+    io::Error::new(error.kind(), format!("cannot map a stack of {kib} KiB with its guard: {error}; {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::ptr::with_exposed_provenance;
+    use std::thread;
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    use super::super::testing::succeeds_alone;
+    use super::*;
+
+    const KIB: usize = 1024;
+
+    fn each_way() -> impl Iterator<Item = Guards> {
+        [Guards::new(), Guards::by_protection()].into_iter()
+    }
+
+    fn touch(address: usize) {
+        // SAFETY: tests write only into stacks they own, or in a child process that dies of it.
+        unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
+    }
+
+    fn read(address: usize) -> u8 {
+        // SAFETY: as in `touch`.
+        unsafe { with_exposed_provenance::<u8>(address).read_volatile() }
+    }
+
+    /// Whether a process that touches this address dies of it.
+    fn is_deadly(address: usize) -> bool {
+        // SAFETY: between `fork` and `_exit` the child makes two system calls and touches memory.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            for signal in [libc::SIGSEGV, libc::SIGBUS] {
+                // std's handler takes a lock, which another thread may have held at the fork.
+                // SAFETY: the default action runs no code of ours.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            touch(address);
+            // SAFETY: ends the child without running what belongs to the parent.
+            unsafe { libc::_exit(0) };
+        }
+        let mut status = 0;
+        // SAFETY: our own child.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        libc::WIFSIGNALED(status) && [libc::SIGSEGV, libc::SIGBUS].contains(&libc::WTERMSIG(status))
+    }
+
+    fn resident_pages(range: Range<usize>) -> usize {
+        let mut pages = vec![0u8; range.len() / sys::page_size()];
+        let start = with_exposed_provenance_mut(range.start);
+        // SAFETY: one byte for each page, as wanted.
+        assert_eq!(unsafe { libc::mincore(start, range.len(), pages.as_mut_ptr().cast()) }, 0);
+        pages.iter().filter(|&page| page & 1 == 1).count()
+    }
+
+    fn assert_disjoint(stacks: &mut [Stack]) {
+        stacks.sort_unstable_by_key(Stack::limit);
+        for pair in stacks.windows(2) {
+            assert!(pair[0].base() <= pair[1].limit(), "{pair:x?}");
+        }
+    }
+
+    #[test]
+    fn threads_get_distinct_stacks() {
+        let slabs = Slabs::new(64 * KIB).unwrap();
+        let carve_some = || {
+            let mut stacks = Vec::new();
+            for _ in 0..250 {
+                stacks.push(slabs.carve().unwrap());
+                slabs.carve_many(&mut stacks, 4).unwrap();
+            }
+            stacks
+        };
+        let mut stacks: Vec<Stack> = thread::scope(|scope| {
+            let carvers: Vec<_> = (0..4).map(|_| scope.spawn(carve_some)).collect();
+            carvers.into_iter().flat_map(|carver| carver.join().unwrap()).collect()
+        });
+        assert_eq!((stacks.len(), slabs.carved()), (5000, 5000));
+        assert!(slabs.mapped_bytes() >= 5000 * slabs.stride);
+        assert_disjoint(&mut stacks);
+        for stack in &stacks {
+            assert_eq!((stack.usable_bytes(), stack.base() % sys::page_size()), (64 * KIB, 0));
+            touch(stack.base() - 1);
+        }
+    }
+
+    #[test]
+    fn the_guard_is_deadly_and_nothing_else_is() {
+        for guards in each_way() {
+            let slabs = Slabs::with_guards(5000, guards).unwrap();
+            let (lower, upper) = (slabs.carve().unwrap(), slabs.carve().unwrap());
+            assert_eq!(lower.usable_bytes(), 5000usize.next_multiple_of(sys::page_size()));
+            for stack in [lower, upper] {
+                let guard = stack.guard_range();
+                assert!(guard.len() >= 16 * KIB && guard.start == stack.limit());
+                assert!(is_deadly(guard.start) && is_deadly(guard.end - 1));
+                touch(guard.end);
+                touch(stack.base() - 1);
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn release_gives_pages_back_and_leaves_guards() {
+        for guards in each_way() {
+            let slabs = Slabs::with_guards(64 * KIB, guards).unwrap();
+            let mut stacks = Vec::new();
+            slabs.carve_many(&mut stacks, 20).unwrap();
+            let all = stacks[0].limit()..stacks[19].base();
+            for stack in &stacks {
+                (1..=5).for_each(|page| touch(stack.base() - page * sys::page_size()));
+            }
+            assert_eq!(resident_pages(all.clone()), 100);
+            let busy = stacks.swap_remove(7);
+            slabs.release_pages(&mut stacks);
+            assert_eq!(resident_pages(all), 5);
+            assert_eq!(resident_pages(busy.limit()..busy.base()), 5);
+            for stack in &stacks {
+                assert!(is_deadly(stack.guard_range().end - 1));
+                assert_eq!(read(stack.base() - 1), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_survives_release_until_the_stack_is_whole_again() {
+        let slabs = Slabs::new(64 * KIB).unwrap();
+        let stack = slabs.carve().unwrap();
+        let base = stack.base();
+        let (header, stack) = stack.reserve_top(100);
+        assert_eq!(
+            (header.addr().get(), stack.base(), stack.usable_bytes()),
+            (base - 112, base - 112, 65424)
+        );
+        // SAFETY: the header is this test's alone.
+        unsafe { header.write(42) };
+        let mut stacks = [stack];
+        slabs.release_pages(&mut stacks);
+        // SAFETY: as above.
+        assert_eq!(unsafe { header.read() }, 42);
+        let [stack] = stacks;
+        assert_eq!(slabs.whole(stack).base(), base);
+    }
+
+    #[test]
+    #[should_panic(expected = "no room for")]
+    fn a_header_leaves_a_stack() {
+        let slabs = Slabs::new(sys::page_size()).unwrap();
+        let _ = slabs.carve().unwrap().reserve_top(sys::page_size() - 4080);
+    }
+
+    #[test]
+    fn neighbours_are_released_in_one_run() {
+        let slabs = Slabs::new(16 * KIB).unwrap();
+        let mut stacks = Vec::new();
+        slabs.carve_many(&mut stacks, 6).unwrap();
+        let ends: Vec<_> = stacks.iter().map(|stack| (stack.guard_range().end, stack.base())).collect();
+        stacks.remove(2);
+        let (_header, shorter) = stacks.remove(3).reserve_top(16);
+        stacks.insert(3, shorter);
+        let (page, runs): (usize, Vec<_>) = (sys::page_size(), runs(&stacks).collect());
+        assert_eq!(runs, [ends[0].0..ends[1].1, ends[3].0..ends[4].1 - page, ends[5].0..ends[5].1]);
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_with_what_is_allowed() {
+        for bytes in [0, 4095, usize::MAX - 4096, usize::MAX] {
+            let error = Slabs::new(bytes).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains("from 4096 bytes to"), "{error}");
+        }
+        assert_eq!(Slabs::new(4096).unwrap().carve().unwrap().usable_bytes(), sys::page_size());
+    }
+
+    #[test]
+    fn a_stack_may_be_larger_than_a_slab() {
+        let slabs = Slabs::new(300 * KIB * KIB).unwrap();
+        let mut stacks = vec![slabs.carve().unwrap(), slabs.carve().unwrap()];
+        assert_eq!(slabs.mapped_bytes(), 2 * slabs.stride);
+        assert_disjoint(&mut stacks);
+        for stack in &stacks {
+            touch(stack.base() - 1);
+            touch(stack.guard_range().end);
+        }
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn drop_unmaps() {
+        succeeds_alone(module_path!(), "drop_unmaps", || {
+            let slabs = Slabs::new(256 * KIB).unwrap();
+            let stack = slabs.carve().unwrap();
+            let is_mapped = || {
+                fs::read_to_string("/proc/self/maps").unwrap().lines().any(|line| {
+                    let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+                    let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
+                    (start..end).contains(&(stack.base() - 1))
+                })
+            };
+            assert!(is_mapped());
+            drop(slabs);
+            assert!(!is_mapped());
+        });
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn scarce_address_space_gives_smaller_slabs_and_then_an_error() {
+        succeeds_alone(module_path!(), "scarce_address_space_gives_smaller_slabs_and_then_an_error", || {
+            let slabs = Slabs::new(256 * KIB).unwrap();
+            let mut stacks = Vec::with_capacity(1000);
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+            let size: libc::rlim_t = size.trim().trim_end_matches(" kB").parse().unwrap();
+            limit_address_space((size << 10) + (20 << 20));
+            let error = slabs.carve_many(&mut stacks, 1000).unwrap_err();
+            limit_address_space(libc::RLIM_INFINITY);
+            assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+            assert!(error.to_string().contains("RLIMIT_AS"), "{error}");
+            assert!((60..=75).contains(&stacks.len()), "{}", stacks.len());
+            assert_eq!(slabs.carved(), stacks.len());
+            slabs.carve_many(&mut stacks, 100).unwrap();
+            assert_disjoint(&mut stacks);
+        });
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn too_many_mappings_are_an_error_that_says_so() {
+        succeeds_alone(module_path!(), "too_many_mappings_are_an_error_that_says_so", || {
+            let allowed = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
+            let allowed: usize = allowed.trim().parse().unwrap();
+            if allowed > 100_000 {
+                return;
+            }
+            let slabs = Slabs::with_guards(4096, Guards::by_protection()).unwrap();
+            let mut stacks = Vec::new();
+            let error = slabs.carve_many(&mut stacks, allowed).unwrap_err();
+            assert!(error.to_string().contains("raise vm.max_map_count"), "{error}");
+            assert_eq!(stacks.len(), (allowed - allowed / 16) / 2);
+            // What was refused is tried again, not lost.
+            assert!(slabs.carve().is_err() && slabs.carve().is_err());
+            assert_eq!(slabs.carved(), stacks.len());
+            let land = slabs.land.lock();
+            let cut = land.mapped_bytes - land.uncut.len();
+            assert_eq!(cut / slabs.stride, stacks.len() + land.spare.len());
+            drop(land);
+            drop(slabs);
+            let slabs = Slabs::with_guards(4096, Guards::by_protection()).unwrap();
+            slabs.carve_many(&mut Vec::new(), 1000).unwrap();
+        });
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn limit_address_space(bytes: libc::rlim_t) {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: sets a limit of a process that this test has for itself.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn locked_memory_has_guards_too() {
+        succeeds_alone(module_path!(), "locked_memory_has_guards_too", || {
+            // SAFETY: changes nothing but where memory may go.
+            if unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_ONFAULT) } != 0 {
+                return;
+            }
+            let slabs = Slabs::new(64 * KIB).unwrap();
+            let mut stacks = vec![slabs.carve().unwrap()];
+            touch(stacks[0].base() - 1);
+            slabs.release_pages(&mut stacks);
+            assert!(is_deadly(stacks[0].guard_range().end - 1));
+            assert!(!is_deadly(stacks[0].guard_range().end));
+        });
+    }
+}

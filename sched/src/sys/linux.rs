@@ -1,0 +1,79 @@
+//! Linux: what it can do beyond other Unixes.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::ptr::with_exposed_provenance_mut;
+use std::{fs, io};
+
+// Memory of stacks ---------------------------------------------------------------------------------------
+
+/// Address space is free until it is touched; no huge page may turn one touched page into 2 MiB.
+pub(super) const MAP_FLAGS: c_int = libc::MAP_NORESERVE | libc::MAP_STACK;
+
+/// From Linux 6.13 on: the pages fault from now on, at no cost in mappings (not yet in the `libc` crate).
+const MADV_GUARD_INSTALL: c_int = 102;
+
+/// Says that a fresh mapping holds stacks: small pages only, and no gigabytes of them in a core dump.
+pub(crate) fn advise_stacks(start: usize, bytes: usize) {
+    for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTDUMP] {
+        // A kernel built without huge pages refuses the first, which then is no loss.
+        // SAFETY: neither advice changes what the memory holds or who may touch it.
+        let _ = unsafe { advise(start, bytes, advice) };
+    }
+}
+
+/// Makes pages fault by a mark in the page table. `EINVAL`: the kernel is too old, or the memory is locked.
+///
+/// # Safety
+/// Whoever calls is the only one who may use these pages, and needs nothing in them.
+pub(crate) unsafe fn mark_guard(start: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise is the same.
+    unsafe { advise(start, bytes, MADV_GUARD_INSTALL) }
+}
+
+/// Gives physical pages back; the next touch finds zeroes. Guards stay. Locked pages stay too (an error).
+///
+/// # Safety
+/// Whoever calls is the only one who may use these pages, and needs nothing in them.
+pub(crate) unsafe fn discard(start: usize, bytes: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise is the same.
+    unsafe { advise(start, bytes, libc::MADV_DONTNEED) }
+}
+
+#[inline(never)]
+unsafe fn advise(start: usize, bytes: usize, advice: c_int) -> io::Result<()> {
+    // SAFETY: the caller answers for what this advice does to these pages.
+    if unsafe { libc::madvise(with_exposed_provenance_mut(start), bytes, advice) } == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Whether a write to this page fails, found out by letting the kernel try: it answers with an error where we
+/// would get a signal.
+///
+/// # Safety
+/// Whoever calls is the only one who may use the page at `start`, and needs nothing in it.
+#[inline(never)]
+pub(crate) unsafe fn refuses_writes(start: usize) -> bool {
+    let page: *mut c_void = with_exposed_provenance_mut(start);
+    // SAFETY: writes one byte at most, into a page that is the caller's alone. (The page is both what is asked
+    // about and where the answer goes: it need only be some mapped address.)
+    let answer = unsafe { libc::mincore(page, 1, page.cast()) };
+    answer == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// How many mappings the kernel lets one process have.
+#[inline(never)]
+pub(crate) fn most_mappings() -> usize {
+    let told = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    told.and_then(|told| told.trim().parse().ok()).unwrap_or(65_530)
+}
+
+/// Enough for a signal handler of some depth: what the kernel itself puts there grows with the processor's registers.
+pub(crate) fn least_signal_stack() -> usize {
+    // SAFETY: reads one value that the kernel gave the process at its start; 0 if there is none.
+    let least = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) };
+    usize::try_from(least).unwrap_or(0).max(libc::SIGSTKSZ)
+}

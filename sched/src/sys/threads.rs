@@ -1,0 +1,99 @@
+//! What the scheduler asks of the system about threads.
+
+#![allow(unsafe_code)]
+
+/// Whether another thread of this process computes or is blocked in the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// It runs, or would if it had a processor.
+    Computing,
+    /// It waits in the kernel.
+    Blocked,
+    /// This system does not tell.
+    Unknown,
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux {
+    use super::Doing;
+
+    /// The kernel's name for this thread.
+    #[inline(never)]
+    pub(crate) fn thread_id() -> i32 {
+        // SAFETY: takes nothing, always succeeds.
+        unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+    }
+
+    /// What thread `tid` of this process does. Its CPU clock would not tell: a starved thread looks blocked.
+    pub(crate) fn doing(tid: i32) -> Doing {
+        match std::fs::read(format!("/proc/self/task/{tid}/syscall")) {
+            Ok(text) if text.starts_with(b"running") => Doing::Computing,
+            Ok(text) if !text.is_empty() => Doing::Blocked,
+            _ => Doing::Unknown,
+        }
+    }
+
+    /// `struct sched_attr` of sched_setattr(2), as far as every kernel knows it.
+    #[repr(C)]
+    #[derive(Default)]
+    struct SchedAttr {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+
+    /// How long this thread runs before the kernel lets another go first; the default is above a millisecond.
+    const SLICE_NS: u64 = 100_000;
+
+    /// Asks for short slices for this thread: a woken green thread then waits less behind one that computes. Needs
+    /// no privilege and changes neither policy nor nice value; a kernel that does not know it says no.
+    #[inline(never)]
+    pub(crate) fn shorten_slice() {
+        let mut attr = SchedAttr::default();
+        let size = size_of::<SchedAttr>() as libc::c_uint;
+        // SAFETY: `attr` is `size` bytes that the kernel may write.
+        let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+        if got != 0 || attr.policy != libc::SCHED_OTHER as u32 {
+            return;
+        }
+        attr.size = size;
+        attr.runtime = SLICE_NS;
+        // SAFETY: `attr` is as the kernel gave it, but for the slice.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    }
+
+    /// Lets time-outs of this thread's sleeps be exact; the kernel's default is to be up to 50 us late.
+    #[inline(never)]
+    pub(crate) fn sleep_exactly() {
+        // SAFETY: takes numbers only.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use linux::{doing, shorten_slice, sleep_exactly, thread_id};
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod other {
+    use super::Doing;
+
+    pub(crate) fn thread_id() -> i32 {
+        0
+    }
+
+    pub(crate) fn doing(_tid: i32) -> Doing {
+        Doing::Unknown
+    }
+
+    pub(crate) fn shorten_slice() {}
+
+    pub(crate) fn sleep_exactly() {}
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) use other::{doing, shorten_slice, sleep_exactly, thread_id};

@@ -1,0 +1,80 @@
+//! Time as the timers count it: nanoseconds on the monotonic clock since this process first asked.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The time that never comes. A timer set for it is kept, and never fires; nobody is woken for it.
+pub const NEVER: u64 = u64::MAX;
+
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Now, in nanoseconds. Never goes back; 585 years to the end.
+#[inline]
+pub fn now() -> u64 {
+    let since = base().elapsed();
+    since.as_secs() * NANOS_PER_SECOND + u64::from(since.subsec_nanos())
+}
+
+/// The time `delay` from now, or [`NEVER`] if that is beyond what 64 bits can say.
+#[inline]
+pub fn after(delay: Duration) -> u64 {
+    now().saturating_add(nanos(delay))
+}
+
+/// The time of `instant`: 0 (long past, so due at once) if it lies before the clock's beginning, [`NEVER`] if it is
+/// beyond what 64 bits can say.
+pub fn at(instant: Instant) -> u64 {
+    instant.checked_duration_since(base()).map_or(0, nanos)
+}
+
+fn base() -> Instant {
+    static BASE: OnceLock<Instant> = OnceLock::new();
+    *BASE.get_or_init(Instant::now)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overflows_is_never() {
+        assert_eq!(after(Duration::MAX), NEVER);
+        assert_eq!(nanos(Duration::from_secs(u64::MAX / NANOS_PER_SECOND + 1)), NEVER);
+        assert_eq!(
+            nanos(Duration::from_nanos(NEVER - 1)),
+            NEVER - 1,
+            "the last nanosecond but one is a real time"
+        );
+    }
+
+    #[test]
+    fn an_instant_and_a_delay_name_the_same_time() {
+        let (low, instant, high) = (now(), Instant::now(), now());
+        assert!((low..=high).contains(&at(instant)));
+        let later = at(instant + Duration::from_secs(3600));
+        assert_eq!(later - at(instant), 3600 * NANOS_PER_SECOND);
+    }
+
+    #[test]
+    fn before_the_beginning_is_due_at_once() {
+        let base = base();
+        if let Some(past) = base.checked_sub(Duration::from_nanos(1)) {
+            assert_eq!(at(past), 0);
+        }
+        assert_eq!(at(base), 0);
+    }
+
+    #[test]
+    fn now_does_not_go_back() {
+        let mut last = now();
+        for _ in 0..10_000 {
+            let next = now();
+            assert!(next >= last);
+            last = next;
+        }
+    }
+}

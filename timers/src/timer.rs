@@ -1,0 +1,431 @@
+//! One timer: its fields, and what any thread may do to it without its heap: delete and modify.
+//!
+//! The fields are plain data behind the state. Who has claimed the timer for a brief state writes them, and the state it
+//! leaves hands them on (`state.rs`); `when` and `owner` of a timer in a heap change under that heap's lock besides.
+//! They are atomics because several threads share them; `Relaxed`, because the state orders them.
+
+use crate::clock::NEVER;
+use crate::counts::Counts;
+use crate::state::{State, Status};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, broken, yield_now};
+
+/// A timer, to be embedded in what it wakes: 40 bytes, and usable again and again for ever.
+///
+/// It holds no callback: a heap entry holds a [`Handle`](crate::Handle), which leads to the timer and tells whoever
+/// fires it what to do.
+pub struct Timer {
+    /// The time its heap entry is sorted by.
+    when: AtomicU64,
+    /// The time it is to fire at, in ModifiedEarlier and ModifiedLater.
+    nextwhen: AtomicU64,
+    /// 0 for a one-shot.
+    period: AtomicU64,
+    /// Its holder's word, handed back when it fires.
+    seq: AtomicU64,
+    status: Status,
+    /// The index of the P whose heap it is in.
+    owner: AtomicU32,
+}
+
+/// What [`Heaps::modify`](crate::Heaps::modify) found and did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modified {
+    /// Whether the timer was armed, and has not fired for that.
+    pub was_pending: bool,
+    /// Wake the netpoller for this time: the timer is new in its heap, or earlier than it was.
+    pub wake_for: Option<u64>,
+}
+
+/// The right to write a timer's fields: its state is brief, and whoever holds this put it there.
+#[must_use = "a brief state must be left"]
+pub(crate) struct Claim(State);
+
+impl Timer {
+    /// A timer in no heap. It fires once a heap has it and its time has come.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            when: AtomicU64::new(0),
+            nextwhen: AtomicU64::new(0),
+            period: AtomicU64::new(0),
+            seq: AtomicU64::new(0),
+            status: Status::new(),
+            owner: AtomicU32::new(0),
+        }
+    }
+
+    /// A timer in no heap. (loom's atomics are not made at compile time.)
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            when: AtomicU64::new(0),
+            nextwhen: AtomicU64::new(0),
+            period: AtomicU64::new(0),
+            seq: AtomicU64::new(0),
+            status: Status::new(),
+            owner: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.status.get()
+    }
+
+    pub(crate) fn when(&self) -> u64 {
+        self.when.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn period(&self) -> u64 {
+        self.period.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn owner(&self) -> usize {
+        self.owner.load(Ordering::Relaxed) as usize
+    }
+
+    /// Enters the brief state, if the timer still is in `from`.
+    pub(crate) fn claim(&self, from: State, brief: State) -> Option<Claim> {
+        debug_assert!(brief.is_brief());
+        self.status.step(from, brief).then_some(Claim(brief))
+    }
+
+    /// Enters the brief state without asking. Right nowhere: for the models, which must see this fail.
+    pub(crate) fn seize(&self, brief: State) -> Claim {
+        self.status.seize(brief);
+        Claim(brief)
+    }
+
+    /// Leaves the brief state.
+    pub(crate) fn settle(&self, claim: Claim, to: State) {
+        self.status.put(claim.0, to);
+    }
+
+    /// `add`'s step: NoStatus -> Waiting. False if it was not NoStatus. Runs on: the only thread that arms this timer,
+    /// holding the lock of heap `owner`.
+    pub(crate) fn begin(&self, owner: usize, when: u64, period: u64, seq: u64) -> bool {
+        if self.state() != State::NoStatus {
+            return false;
+        }
+        self.set(owner, when, period, seq);
+        self.status.step(State::NoStatus, State::Waiting)
+    }
+
+    /// Sets all fields of a timer in no heap, which is to go into heap `owner`.
+    pub(crate) fn begin_again(&self, _: &Claim, owner: usize, when: u64, period: u64, seq: u64) {
+        self.set(owner, when, period, seq);
+    }
+
+    /// The time it is to fire at, or NEVER if it is not; its entry stands at `when`. Runs on: the lock's holder, while
+    /// no one is at work on the timer.
+    pub(crate) fn earliest(&self, when: u64) -> u64 {
+        match self.state() {
+            State::ModifiedEarlier => self.nextwhen.load(Ordering::Relaxed),
+            _ => when,
+        }
+    }
+
+    pub(crate) fn set_when(&self, _: &Claim, when: u64) {
+        self.when.store(when, Ordering::Relaxed);
+    }
+
+    /// Makes the time it was modified to its time, and returns it.
+    pub(crate) fn take_nextwhen(&self, claim: &Claim) -> u64 {
+        let when = self.nextwhen.load(Ordering::Relaxed);
+        self.set_when(claim, when);
+        when
+    }
+
+    pub(crate) fn set_owner(&self, _: &Claim, owner: usize) {
+        if !broken!("timers_moveall_no_owner") {
+            self.put_owner(owner);
+        }
+    }
+
+    fn set(&self, owner: usize, when: u64, period: u64, seq: u64) {
+        self.put_owner(owner);
+        self.when.store(when, Ordering::Relaxed);
+        self.period.store(period, Ordering::Relaxed);
+        self.seq.store(seq, Ordering::Relaxed);
+    }
+
+    fn put_owner(&self, owner: usize) {
+        self.owner.store(u32::try_from(owner).expect("fewer Ps than 2^32"), Ordering::Relaxed);
+    }
+
+    /// Stops the timer where it is; its entry stays in the heap until the lock's holder meets it. True if it was
+    /// pending. Go: `deltimer`. Runs on: any thread; `counts` leads to the counts of a P.
+    pub(crate) fn delete<'c>(&self, counts: impl Fn(usize) -> &'c Counts) -> bool {
+        use State::*;
+        loop {
+            match self.state() {
+                from @ (Waiting | ModifiedEarlier | ModifiedLater) => {
+                    if broken!("timers_delete_no_modifying") {
+                        counts(self.owner()).count_deleted();
+                        self.settle(Claim(Modifying), Deleted);
+                        return true;
+                    }
+                    if let Some(claim) = self.claim(from, Modifying) {
+                        self.delete_claimed(claim, from, counts(self.owner()));
+                        return true;
+                    }
+                }
+                Deleted | Removing | Removed | NoStatus => return false,
+                Running | Moving | Modifying => yield_now(),
+            }
+        }
+    }
+
+    /// The counts first: once Deleted shows, the entry may be removed, and uncounted, at any moment.
+    fn delete_claimed(&self, claim: Claim, from: State, counts: &Counts) {
+        if broken!("timers_delete_counts_late") {
+            self.settle(claim, State::Deleted);
+            counts.count_deleted();
+            return;
+        }
+        if from == State::ModifiedEarlier {
+            counts.uncount_earlier();
+        }
+        counts.count_deleted();
+        self.settle(claim, State::Deleted);
+    }
+
+    /// Sets a timer that is in a heap for another time; its entry stays where it is. None if the timer is no longer in
+    /// state `from`. Go: `modtimer`, its `wasRemoved == false` half. Runs on: any thread.
+    pub(crate) fn modify_in_heap<'c>(
+        &self,
+        from: State,
+        (when, period, seq): (u64, u64, u64),
+        counts: impl Fn(usize) -> &'c Counts,
+    ) -> Option<Modified> {
+        let claim = if broken!("timers_modify_no_modifying") {
+            self.seize(State::Modifying)
+        } else {
+            self.claim(from, State::Modifying)?
+        };
+        let counts = counts(self.owner());
+        self.nextwhen.store(when, Ordering::Relaxed);
+        self.period.store(period, Ordering::Relaxed);
+        self.seq.store(seq, Ordering::Relaxed);
+        let earlier = when < self.when();
+        match (from == State::ModifiedEarlier, earlier) {
+            (false, true) => counts.count_earlier(when),
+            (true, true) => counts.lower_modified_earliest(when),
+            (true, false) => counts.uncount_earlier(),
+            (false, false) => {}
+        }
+        if from == State::Deleted {
+            counts.uncount_deleted();
+        }
+        self.settle(claim, if earlier { State::ModifiedEarlier } else { State::ModifiedLater });
+        Some(Modified { was_pending: from != State::Deleted, wake_for: earlier.then_some(when) })
+    }
+}
+
+impl Default for Timer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Modified {
+    /// A timer that was in no heap is in one now.
+    pub(crate) fn inserted(when: u64) -> Self {
+        Self { was_pending: false, wake_for: wake_for(when) }
+    }
+}
+
+/// Whom to wake for a timer that is new in its heap: nobody, if it never fires.
+pub(crate) fn wake_for(when: u64) -> Option<u64> {
+    (when != NEVER).then_some(when)
+}
+
+/// The next time on a ticker's grid that is after `now`: ticks that were missed are left out, the grid stays.
+/// `when` is due: not after `now`.
+pub(crate) fn next_tick(when: u64, period: u64, now: u64) -> u64 {
+    let late = now - when;
+    when.saturating_add(period.saturating_mul(1 + late / period))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_is_forty_bytes() {
+        assert_eq!(size_of::<Timer>(), 40);
+    }
+
+    #[test]
+    fn ticks_keep_to_their_grid() {
+        assert_eq!(next_tick(100, 10, 100), 110, "on time");
+        assert_eq!(next_tick(100, 10, 109), 110, "late within the period");
+        assert_eq!(next_tick(100, 10, 110), 120, "the tick due just now counts as fired");
+        assert_eq!(next_tick(100, 10, 1234), 1240, "late by many periods");
+        assert_eq!(next_tick(0, 1, NEVER - 1), NEVER, "the last tick");
+        assert_eq!(next_tick(100, NEVER, 100), NEVER, "beyond the clock's end");
+        assert_eq!(next_tick(5, NEVER / 2, NEVER - 2), NEVER);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use crate::models::{World, explore};
+    use loom::thread::spawn;
+
+    #[test]
+    fn delete_against_run() {
+        explore(5, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let deleter = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.delete(&timer)
+            });
+            world.check(0, 10, true);
+            let deleted = deleter.join().unwrap();
+            world.finish(10);
+            assert_eq!(world.fired().is_empty(), deleted);
+        });
+    }
+
+    #[test]
+    fn delete_against_delete() {
+        explore(5, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let deleter = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.delete(&timer)
+            });
+            let deleted = world.delete(&timer);
+            assert!(deleted ^ deleter.join().unwrap(), "one of them stops it");
+            world.finish(10);
+        });
+    }
+
+    /// Another timer's `add` cleans the head away while it is being deleted.
+    #[test]
+    fn delete_against_clean_head() {
+        explore(5, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let deleter = spawn({
+                let world = world.clone();
+                move || assert!(world.delete(&timer))
+            });
+            world.add(0, 20, 0, 2);
+            deleter.join().unwrap();
+            world.finish(20);
+            assert_eq!(world.fired(), [2]);
+        });
+    }
+
+    #[test]
+    fn modify_against_run() {
+        explore(5, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let modifier = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.modify(0, &timer, 20, 2)
+            });
+            world.check(0, 10, true);
+            let modified = modifier.join().unwrap();
+            world.finish(20);
+            let expected: &[u64] = if modified.was_pending { &[2] } else { &[1, 2] };
+            assert_eq!(world.fired(), expected);
+        });
+    }
+
+    #[test]
+    fn modify_against_delete() {
+        explore(5, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let deleter = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || assert!(world.delete(&timer))
+            });
+            let modified = world.modify(0, &timer, 5, 2);
+            deleter.join().unwrap();
+            world.finish(10);
+            assert_eq!(world.fired().len(), usize::from(!modified.was_pending));
+        });
+    }
+
+    #[test]
+    fn modify_against_modify() {
+        explore(5, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let modifier = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || assert!(world.modify(0, &timer, 5, 2).was_pending)
+            });
+            assert!(world.modify(0, &timer, 15, 3).was_pending);
+            modifier.join().unwrap();
+            world.finish(15);
+            assert_eq!(world.fired().len(), 1);
+        });
+    }
+
+    /// In no heap yet, and put into two different ones: it ends up in one.
+    #[test]
+    fn two_inserting_modifies() {
+        explore(2, || {
+            let world = World::new(2);
+            let timer = std::sync::Arc::new(super::Timer::new());
+            let modifier = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.modify(0, &timer, 10, 1)
+            });
+            let mine = world.modify(1, &timer, 10, 2);
+            let other = modifier.join().unwrap();
+            assert!(mine.was_pending ^ other.was_pending, "the later one finds it pending");
+            world.finish(10);
+            assert_eq!(world.fired().len(), 1);
+        });
+    }
+
+    /// Armed again while its deleted entry is being cleared away.
+    #[test]
+    fn modify_against_clear_deleted() {
+        explore(5, || {
+            let world = World::new(2);
+            let timer = world.add(0, 10, 0, 1);
+            assert!(world.delete(&timer));
+            let modifier = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || assert!(!world.modify(1, &timer, 20, 2).was_pending)
+            });
+            world.check(0, 5, true);
+            modifier.join().unwrap();
+            world.finish(20);
+            assert_eq!(world.fired(), [2]);
+        });
+    }
+
+    #[test]
+    fn delete_and_modify_against_run() {
+        explore(1, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let deleter = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.delete(&timer)
+            });
+            let modifier = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.modify(0, &timer, 5, 2)
+            });
+            world.check(0, 10, true);
+            deleter.join().unwrap();
+            modifier.join().unwrap();
+            world.finish(10);
+        });
+    }
+}

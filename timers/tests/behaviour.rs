@@ -1,0 +1,264 @@
+//! What a heap of timers promises whoever uses it, one promise a test.
+#![cfg(not(loom))]
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use timers::clock::NEVER;
+use timers::{Checked, Handle, Heaps, Modified, Timer};
+
+fn heaps(ps: usize) -> Heaps<Arc<Timer>> {
+    let heaps = Heaps::new(ps);
+    (0..ps).for_each(|p| heaps.open(p));
+    heaps
+}
+
+fn add(heaps: &Heaps<Arc<Timer>>, p: usize, when: u64, period: u64, seq: u64) -> Arc<Timer> {
+    let timer = Arc::new(Timer::new());
+    heaps.add(p, timer.clone(), when, period, seq);
+    timer
+}
+
+/// Checks P `p` as its owner; the seqs that fired, in order.
+fn check(heaps: &Heaps<Arc<Timer>>, p: usize, now: u64) -> (Vec<u64>, u64) {
+    let mut fired = Vec::new();
+    let checked = heaps.check(p, now, true, &mut |_, seq, at| {
+        assert_eq!(at, now);
+        fired.push(seq);
+    });
+    heaps.verify_idle(p);
+    assert_eq!(checked.ran, !fired.is_empty());
+    assert_eq!(checked.next, heaps.earliest(p));
+    (fired, checked.next)
+}
+
+#[test]
+fn fires_in_the_order_of_time_and_never_early() {
+    let heaps = heaps(1);
+    let _timers: Vec<_> =
+        (0..500).map(|i| add(&heaps, 0, 1 + i * 7919 % 500, 0, 1 + i * 7919 % 500)).collect();
+    assert_eq!(check(&heaps, 0, 0), (vec![], 1));
+    assert_eq!(check(&heaps, 0, 200), ((1..=200).collect(), 201));
+    assert_eq!(check(&heaps, 0, 500), ((201..=500).collect(), NEVER));
+    assert_eq!(check(&heaps, 0, NEVER), (vec![], NEVER));
+}
+
+#[test]
+fn what_is_set_for_never_is_kept_and_does_not_fire() {
+    let heaps = heaps(1);
+    let timer = Arc::new(Timer::new());
+    assert_eq!(heaps.add(0, timer.clone(), NEVER, 0, 1), None, "nobody to wake");
+    assert_eq!(check(&heaps, 0, NEVER), (vec![], NEVER));
+    assert_eq!(heaps.len(0), 1);
+    let modified = heaps.modify(0, &timer, 5, 0, 2);
+    assert_eq!(modified, Modified { was_pending: true, wake_for: Some(5) });
+    assert_eq!(check(&heaps, 0, 5), (vec![2], NEVER));
+    assert_eq!(heaps.modify(0, &timer, NEVER, 0, 3), Modified { was_pending: false, wake_for: None });
+    assert!(heaps.delete(&timer));
+}
+
+#[test]
+fn a_ticker_keeps_its_grid_and_leaves_out_what_it_missed() {
+    let heaps = heaps(1);
+    let ticker = add(&heaps, 0, 100, 10, 7);
+    assert_eq!(check(&heaps, 0, 99), (vec![], 100));
+    assert_eq!(check(&heaps, 0, 100), (vec![7], 110));
+    assert_eq!(check(&heaps, 0, 145), (vec![7], 150), "once for four ticks");
+    assert_eq!(check(&heaps, 0, 150), (vec![7], 160));
+    assert!(heaps.delete(&ticker));
+    assert_eq!(check(&heaps, 0, 1000), (vec![], NEVER));
+}
+
+#[test]
+fn modify_says_whether_it_was_pending_and_whom_to_wake() {
+    let heaps = heaps(2);
+    let modified = |was_pending, wake_for| Modified { was_pending, wake_for };
+    let timer = Arc::new(Timer::new());
+    assert_eq!(heaps.modify(0, &timer, 100, 0, 1), modified(false, Some(100)), "NoStatus: inserted");
+    assert_eq!(heaps.modify(1, &timer, 200, 0, 2), modified(true, None), "later: nobody");
+    assert_eq!(heaps.modify(1, &timer, 50, 0, 3), modified(true, Some(50)), "earlier");
+    assert_eq!(heaps.earliest(0), 50);
+    assert_eq!(heaps.modify(1, &timer, 60, 0, 4), modified(true, Some(60)), "earlier than its entry still");
+    assert_eq!(heaps.modify(1, &timer, 100, 0, 5), modified(true, None), "back to its entry's time");
+    assert!(heaps.delete(&timer));
+    assert_eq!(heaps.modify(1, &timer, 70, 0, 6), modified(false, Some(70)), "Deleted: where it was");
+    heaps.verify_idle(0);
+    assert_eq!((heaps.len(0), heaps.len(1)), (1, 0));
+    assert_eq!(check(&heaps, 0, 70), (vec![6], NEVER));
+    assert_eq!(heaps.modify(1, &timer, 80, 0, 7), modified(false, Some(80)), "fired: to the caller's P");
+    assert_eq!((heaps.len(0), heaps.len(1)), (0, 1));
+}
+
+#[test]
+fn delete_says_whether_it_stopped_something() {
+    let heaps = heaps(1);
+    assert!(!heaps.delete(&Timer::new()), "never armed");
+    let timer = add(&heaps, 0, 10, 0, 1);
+    assert!(heaps.delete(&timer));
+    assert!(!heaps.delete(&timer), "deleted");
+    assert_eq!(check(&heaps, 0, 10), (vec![], NEVER));
+    assert!(!heaps.delete(&timer), "removed");
+    heaps.modify(0, &timer, 20, 0, 2);
+    assert_eq!(check(&heaps, 0, 20), (vec![2], NEVER));
+    assert!(!heaps.delete(&timer), "fired");
+}
+
+#[test]
+fn one_made_earlier_is_found_deep_in_the_heap() {
+    let heaps = heaps(1);
+    let timers: Vec<_> = (0..1000).map(|i| add(&heaps, 0, 1_000 + i, 0, i)).collect();
+    for i in (0..1000).step_by(10) {
+        heaps.modify(0, &timers[i], i as u64, 0, i as u64);
+    }
+    assert_eq!(heaps.earliest(0), 0);
+    assert_eq!(check(&heaps, 0, 499).0, (0..500).step_by(10).collect::<Vec<_>>());
+    assert_eq!(check(&heaps, 0, 999).0, (500..1000).step_by(10).collect::<Vec<_>>());
+    assert_eq!(check(&heaps, 0, 3_000).0.len(), 900);
+}
+
+#[test]
+fn a_stale_earliest_is_cleared_when_it_is_reached() {
+    let heaps = heaps(1);
+    let (timer, _other) = (add(&heaps, 0, 100, 0, 1), add(&heaps, 0, 90, 0, 2));
+    heaps.modify(0, &timer, 10, 0, 3);
+    heaps.modify(0, &timer, 200, 0, 4);
+    assert_eq!(heaps.earliest(0), 10, "too early is allowed");
+    assert_eq!(check(&heaps, 0, 10), (vec![], 90));
+}
+
+#[test]
+fn an_empty_heap_has_no_time() {
+    let heaps = heaps(1);
+    let timer = add(&heaps, 0, 100, 0, 1);
+    heaps.modify(0, &timer, 50, 0, 2);
+    assert!(heaps.delete(&timer));
+    assert_eq!(check(&heaps, 0, 0), (vec![], NEVER));
+    assert_eq!(heaps.time_sleep_until(), NEVER);
+}
+
+#[test]
+fn create_and_stop_keeps_memory_in_proportion() {
+    struct Counted(Arc<Timer>, Arc<()>);
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            Self(self.0.clone(), self.1.clone())
+        }
+    }
+    impl Handle for Counted {
+        fn timer(&self) -> &Timer {
+            &self.0
+        }
+    }
+    for checked in [true, false] {
+        let heaps = Heaps::new(1);
+        heaps.open(0);
+        let entries = Arc::new(());
+        let mut most = 0;
+        for i in 0..100_000_u64 {
+            let timer = Arc::new(Timer::new());
+            heaps.add(0, Counted(timer.clone(), entries.clone()), 1_000_000 - i % 1000, 0, i);
+            // One in a thousand stays.
+            if i % 1000 != 0 {
+                assert!(heaps.delete(&timer));
+            }
+            if checked {
+                heaps.check(0, 0, true, &mut |_, _, _| unreachable!("nothing is due"));
+            }
+            most = most.max(Arc::strong_count(&entries) - 1);
+        }
+        assert_eq!(heaps.len(0), 100);
+        assert!(most < 1_000, "{most} entries for 100 live timers");
+        heaps.verify_idle(0);
+    }
+}
+
+#[test]
+fn callbacks_run_without_the_lock() {
+    let heaps = heaps(1);
+    let timer = add(&heaps, 0, 10, 0, 1);
+    let again = RefCell::new(3);
+    let mut fired = Vec::new();
+    heaps.check(0, 10, true, &mut |h: Arc<Timer>, seq, now| {
+        fired.push(seq);
+        assert!(Arc::ptr_eq(&h, &timer));
+        let mut again = again.borrow_mut();
+        if *again > 0 {
+            *again -= 1;
+            heaps.modify(0, &h, now, 0, seq + 1);
+            assert!(heaps.delete(&h));
+            heaps.modify(0, &h, now, 0, seq + 1);
+            add(&heaps, 0, now + 1, 0, 100);
+        }
+    });
+    assert_eq!(fired, [1, 2, 3, 4], "what comes due meanwhile is fired as well");
+    assert_eq!(check(&heaps, 0, 11), (vec![100; 3], NEVER));
+}
+
+#[test]
+fn a_panicking_callback_loses_no_other_timer() {
+    let heaps = heaps(1);
+    let _timers: Vec<_> = (0..100).map(|i| add(&heaps, 0, i, 0, i)).collect();
+    let mut fired = Vec::new();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        heaps.check(0, 1000, true, &mut |_, seq, _| {
+            fired.push(seq);
+            assert!(seq != 5, "the fifth panics (on purpose)");
+        })
+    }));
+    assert!(panicked.is_err());
+    fired.extend(check(&heaps, 0, 1000).0);
+    assert_eq!(fired, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn move_all_takes_the_live_timers_along() {
+    let heaps = heaps(3);
+    let timers: Vec<_> = (0..10).map(|i| add(&heaps, 2, 100 + i, 0, i)).collect();
+    heaps.delete(&timers[0]);
+    heaps.modify(2, &timers[5], 50, 0, 5);
+    heaps.modify(2, &timers[6], 500, 0, 6);
+    let _there = add(&heaps, 0, 80, 0, 80);
+    assert_eq!(heaps.move_all(2, 0), Some(50));
+    assert_eq!((heaps.len(0), heaps.len(2)), (10, 0));
+    heaps.verify_idle(0);
+    heaps.verify_idle(2);
+    assert_eq!(heaps.earliest(2), NEVER);
+    assert_eq!(heaps.time_sleep_until(), 50);
+    assert!(heaps.delete(&timers[1]), "counted where it is now");
+    assert_eq!(check(&heaps, 0, 200).0, [5, 80, 2, 3, 4, 7, 8, 9]);
+    assert_eq!(check(&heaps, 0, 500), (vec![6], NEVER));
+    assert_eq!(heaps.move_all(2, 1), None, "nothing there");
+    let unopened = Heaps::<Arc<Timer>>::new(2);
+    unopened.open(0);
+    assert_eq!(unopened.move_all(1, 0), None);
+}
+
+#[test]
+fn handles_are_dropped_when_their_entry_goes() {
+    let heaps = heaps(2);
+    let timers: Vec<_> = (0..8).map(|i| add(&heaps, 0, 10 + i, 0, i)).collect();
+    timers[..3].iter().for_each(|timer| assert!(heaps.delete(timer)));
+    heaps.move_all(0, 1);
+    check(&heaps, 1, 100);
+    assert!(timers.iter().all(|timer| Arc::strong_count(timer) == 1));
+}
+
+#[test]
+fn a_heap_not_opened_has_no_timers() {
+    let heaps = Heaps::<Arc<Timer>>::new(2);
+    assert_eq!((heaps.earliest(1), heaps.len(1), heaps.time_sleep_until()), (NEVER, 0, NEVER));
+    let checked = heaps.check(1, 5, true, &mut |_, _, _| unreachable!());
+    assert_eq!(checked, Checked { next: NEVER, ran: false });
+    heaps.open(1);
+    let _timer = add(&heaps, 1, 5, 0, 1);
+    heaps.open(1);
+    assert_eq!(heaps.len(1), 1, "opening twice changes nothing");
+}
+
+#[test]
+#[should_panic(expected = "already in use")]
+fn adding_twice_is_a_bug() {
+    let heaps = heaps(1);
+    let timer = add(&heaps, 0, 5, 0, 1);
+    heaps.add(0, timer, 6, 0, 2);
+}
