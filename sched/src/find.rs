@@ -24,7 +24,8 @@ impl Sched {
                 self.park_m(m);
                 continue;
             };
-            let found = self.next_g(m, held).or_else(|| self.polled_g(m, held)).or_else(|| self.stolen_g(m, held));
+            let found =
+                self.next_g(m, held).or_else(|| self.polled_g(m, held)).or_else(|| self.stolen_g(m, held));
             if let Some(g) = found {
                 self.found(m, held);
                 return Some(g);

@@ -14,8 +14,8 @@
 
 use std::marker::PhantomData;
 
-use crate::g::coro::{Coro, Stop};
 use crate::g::GRef;
+use crate::g::coro::{Coro, Stop};
 use crate::m::{M, current::current};
 use crate::p::{Held, lease::Lent};
 
@@ -168,7 +168,9 @@ fn park_in_place(g: GRef, entered: Entered) {
         m.sched().hand_off(held.p());
     }
     // SAFETY: the running G has its coroutine.
-    unsafe { (*g.coro.get()).in_place.store(std::ptr::from_ref(m).cast_mut(), std::sync::atomic::Ordering::Release) };
+    unsafe {
+        (*g.coro.get()).in_place.store(std::ptr::from_ref(m).cast_mut(), std::sync::atomic::Ordering::Release)
+    };
     if g.wait.commit() {
         m.note.sleep();
     }
@@ -177,4 +179,3 @@ fn park_in_place(g: GRef, entered: Entered) {
     // Leaving finds a P or goes on without.
     drop(entered);
 }
-

@@ -11,10 +11,10 @@ mod find;
 mod g;
 #[cfg(not(loom))]
 mod global_queue;
-#[cfg(not(loom))]
-mod ids;
 #[cfg_attr(loom, allow(dead_code))]
 mod idle;
+#[cfg(not(loom))]
+mod ids;
 #[cfg(not(loom))]
 mod join;
 #[cfg(not(loom))]

@@ -64,14 +64,15 @@ impl Watch {
 
     /// A P has just been lent to a blocking call. *Runs on: the M that lent it.*
     pub(crate) fn blocking_begins(&self) {
-        // Release: whoever clears this sees the P lent; pairs with `look_for_blocking`.
+        // Release: whoever clears this sees the P lent; pairs with `forget_blocking`.
         self.lent_blocking.store(true, Ordering::Release);
     }
 
-    /// True if a P may be lent to a blocking call; the caller then looks at all of them and says if one is.
-    fn look_for_blocking(&self) -> bool {
-        // Acquire: pairs with `blocking_begins`.
-        self.lent_blocking.swap(false, Ordering::Acquire)
+    /// A round of looks at all Ps begins: each that is lent to a blocking call is to say so again.
+    fn forget_blocking(&self) {
+        // A swap, and Acquire: whoever said so before is seen as lent by the looks that follow; pairs with
+        // `blocking_begins`.
+        self.lent_blocking.swap(false, Ordering::Acquire);
     }
 
     /// Work waits and no P is idle: if somebody blocks by its own word, its P is there to be had.
@@ -105,6 +106,8 @@ impl Watch {
 pub struct Look {
     /// Its word: equal words mean that nothing happened in between.
     pub seen: Seen,
+    /// Counts its looks for a G: it stands still while one G runs, whatever that G calls.
+    pub rounds: u32,
     /// Gs wait in its queue, or in the global queue with no P idle.
     pub work_waits: bool,
     /// How long its next timer has been due while no P was idle, in ns.
@@ -133,6 +136,11 @@ impl Monitor {
         Monitor { sched }
     }
 
+    /// The runtime's clock, in ns.
+    pub fn now(&self) -> u64 {
+        clock::now()
+    }
+
     /// True when the runtime ends.
     pub fn is_exiting(&self) -> bool {
         self.sched.is_exiting()
@@ -153,29 +161,25 @@ impl Monitor {
         self.sched.idle.idle_ps() == self.sched.procs()
     }
 
-    /// True if some P is lent to a blocking call.
-    pub fn any_blocking(&self) -> bool {
-        let watch = &self.sched.watch;
-        let any = watch.look_for_blocking()
-            && self.sched.ps().any(|p| p.lease.look().state() == State::LentBlocking);
-        if any {
-            watch.blocking_begins();
-        }
-        any
-    }
-
     /// How often Ps have been lent in all: it stands still only if nothing runs, or nothing comes back.
     pub fn activity(&self) -> u64 {
         self.sched.ps().map(|p| p.lease.tick()).sum()
     }
 
-    /// A look at P `p`.
+    /// A look at P `p`; a round looks at all of them, from 0 on.
     pub fn look(&self, p: usize, now: u64) -> Look {
+        if p == 0 {
+            self.sched.watch.forget_blocking();
+        }
         let p_ref = self.sched.p(p);
         let any_idle = self.any_idle();
         let work_waits = !p_ref.queue.is_empty() || (!any_idle && !self.sched.global.is_empty());
         let overdue_ns = if any_idle { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
-        Look { seen: p_ref.lease.look(), work_waits, overdue_ns }
+        let seen = p_ref.lease.look();
+        if seen.state() == State::LentBlocking {
+            self.sched.watch.blocking_begins();
+        }
+        Look { seen, rounds: p_ref.rounds(), work_waits, overdue_ns }
     }
 
     /// Whether whoever has lent P `p` computes or is blocked.
@@ -227,23 +231,24 @@ impl Monitor {
         self.sched.keep_spare_m();
     }
 
-    /// Sleeps until `until`, or until something makes an earlier look necessary; NEVER: until something runs.
-    pub fn sleep(&self, until: u64) {
+    /// Sleeps until `until` (NEVER: until something runs), or until something makes an earlier look necessary; true
+    /// if it did.
+    pub fn sleep(&self, until: u64) -> bool {
         let watch = &self.sched.watch;
         // SeqCst: first the plan, then the looks below; the partners are in `Watch`.
         watch.until.store(until, Ordering::SeqCst);
         crate::sync::full_fence();
         let pointless = until == clock::NEVER && !self.all_idle();
-        if !pointless && !self.is_exiting() {
-            match until {
-                clock::NEVER => watch.note.sleep(),
-                until => {
-                    let time = Duration::from_nanos(until.saturating_sub(clock::now()));
-                    watch.note.sleep_for(time);
-                }
+        let woken = match until {
+            _ if pointless || self.is_exiting() => true,
+            clock::NEVER => {
+                watch.note.sleep();
+                true
             }
-        }
+            until => watch.note.sleep_for(Duration::from_nanos(until.saturating_sub(clock::now()))),
+        };
         watch.until.store(0, Ordering::Relaxed);
         watch.wakes.fetch_add(1, Ordering::Relaxed);
+        woken
     }
 }

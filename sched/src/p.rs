@@ -8,7 +8,7 @@ pub(crate) mod lease;
 pub(crate) mod run_queue;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crossbeam_utils::CachePadded;
 
@@ -27,13 +27,13 @@ pub(crate) struct P {
     pub(crate) holder: AtomicPtr<M>,
     pub(crate) queue: RunQueue,
     pub(crate) counters: Counters,
+    /// Looks for a G, for all that happens every so often; written by the holder, read by sysmon.
+    rounds: AtomicU32,
     own: Own,
 }
 
 /// What only the holder touches.
 pub(crate) struct Own {
-    /// Rounds of `schedule`, for all that happens every so often.
-    pub(crate) round: Cell<u32>,
     /// Picks from the run-next slot since a queue had its turn.
     pub(crate) slice: Cell<u32>,
     pub(crate) coros: CoroList,
@@ -57,8 +57,8 @@ impl P {
             holder: AtomicPtr::new(std::ptr::null_mut()),
             queue: RunQueue::new(),
             counters: Counters::default(),
+            rounds: AtomicU32::new(0),
             own: Own {
-                round: Cell::new(0),
                 slice: Cell::new(0),
                 coros: CoroList::new(),
                 gate: Gate::new(),
@@ -66,6 +66,10 @@ impl P {
                 random: Cell::new(0x9E37_79B9 ^ (index as u32 + 1)),
             },
         }
+    }
+
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.load(Ordering::Relaxed)
     }
 
     /// The M that holds or lent it, as of a moment ago.
@@ -96,6 +100,15 @@ impl<'p> Held<'p> {
         &self.p.own
     }
 
+    /// The next round's number.
+    #[inline]
+    pub(crate) fn next_round(self) -> u32 {
+        // Relaxed: only the holder writes.
+        let round = self.p.rounds.load(Ordering::Relaxed).wrapping_add(1);
+        self.p.rounds.store(round, Ordering::Relaxed);
+        round
+    }
+
     #[inline]
     pub(crate) fn p(self) -> &'p P {
         self.p
@@ -112,14 +125,6 @@ impl std::ops::Deref for Held<'_> {
 }
 
 impl Own {
-    /// The next round's number.
-    #[inline]
-    pub(crate) fn next_round(&self) -> u32 {
-        let round = self.round.get().wrapping_add(1);
-        self.round.set(round);
-        round
-    }
-
     /// A number below `n`, good enough to spread thieves (xorshift32).
     pub(crate) fn random_below(&self, n: usize) -> usize {
         let mut x = self.random.get();

@@ -53,7 +53,11 @@ impl Waiting {
     #[inline]
     pub fn park(self) -> Outcome {
         let g = self.ticket.g;
-        if g.is_green() { lend::park(g) } else { outside::park(g) }
+        if g.is_green() {
+            lend::park(g)
+        } else {
+            outside::park(g)
+        }
         g.wait.outcome()
     }
 

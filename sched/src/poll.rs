@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use netpoll::{Turn, WakeBy, Waiter};
+use netpoll::{Turn, Waiter, WakeBy};
 use timers::clock;
 
 use crate::g::Ticket;

@@ -197,6 +197,9 @@ fn check(config: &Config) -> io::Result<()> {
 
 impl std::fmt::Debug for Sched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sched").field("config", &self.config).field("idle_ps", &self.idle.idle_ps()).finish_non_exhaustive()
+        f.debug_struct("Sched")
+            .field("config", &self.config)
+            .field("idle_ps", &self.idle.idle_ps())
+            .finish_non_exhaustive()
     }
 }

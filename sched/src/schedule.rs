@@ -32,7 +32,7 @@ impl Sched {
     #[inline]
     pub(crate) fn next_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
         let own = held.own();
-        let round = own.next_round();
+        let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
             self.poll_now(m, held);
             if let Some(g) = self.global.pop() {

@@ -54,8 +54,10 @@ impl Sched {
     /// How many green threads have begun and not ended.
     pub(crate) fn live(&self) -> u64 {
         // The ended first: one that begins and ends in between is then counted too high, never too low.
-        let ended = self.ended.load(Ordering::SeqCst) + self.ps().map(|p| p.counters.ended.get()).sum::<u64>();
-        let spawned = self.spawned.load(Ordering::SeqCst) + self.ps().map(|p| p.counters.spawned.get()).sum::<u64>();
+        let ended =
+            self.ended.load(Ordering::SeqCst) + self.ps().map(|p| p.counters.ended.get()).sum::<u64>();
+        let spawned =
+            self.spawned.load(Ordering::SeqCst) + self.ps().map(|p| p.counters.spawned.get()).sum::<u64>();
         spawned.saturating_sub(ended)
     }
 

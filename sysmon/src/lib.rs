@@ -1,9 +1,131 @@
 //! The monitor thread: decides when to retake, poll and start, and sleeps when there is nothing to watch.
+//!
+//! It has no P and runs no G. Everything it does is an offer that loses against the machine's own progress: a P
+//! that was entered meanwhile is not taken, a timer that has fired meanwhile starts nothing.
+//!
+//! ```text
+//!   a round                                        and then it sleeps until
+//!   1  nobody polled the network for 10 ms: poll     something was found: 20 us, doubling to 10 ms while not
+//!   2  timers are due and a P is idle: start an M    a timer may be overdue behind a busy P (if all are busy)
+//!   3  each lent P: would somebody gain? for how     a P that stands still with work waiting may be judged
+//!      long? computing or blocked? take it           somebody wakes it; for good, when all is idle
+//! ```
+//!
+//! Rejected: a constant tick (it costs an idle process its sleep, and comes too late or too often for a busy one);
+//! judging a thread by its CPU clock (one that is starved looks blocked).
+
 #![forbid(unsafe_code)]
-use sched::Monitor;
-/// Runs.
+
+mod backoff;
+mod watch;
+
+use sched::{Doing, Monitor, OVERDUE_NS};
+
+use backoff::Backoff;
+use watch::{Stretch, Verdict, judge};
+
+/// The network is polled when nobody has for so long.
+const UNPOLLED_NS: u64 = 10_000_000;
+/// Between two looks at timers that might become overdue, when nothing was found.
+const TIMER_LOOK_NS: u64 = 1_000_000;
+/// Never, as the runtime's clock says it.
+const NEVER: u64 = u64::MAX;
+
+/// The life of a sysmon: returns when the runtime ends. *Runs on: a thread of its own.*
 pub fn run(monitor: &Monitor) {
+    let mut sysmon =
+        Sysmon { monitor, stretches: Vec::new(), backoff: Backoff::new(), activity: 0, blocked_ones: false };
     while !monitor.is_exiting() {
-        monitor.sleep(u64::MAX);
+        let until = sysmon.round();
+        if monitor.sleep(until) {
+            sysmon.backoff.found();
+        }
+    }
+}
+
+struct Sysmon<'m> {
+    monitor: &'m Monitor,
+    /// What each P has been doing since when.
+    stretches: Vec<Stretch>,
+    backoff: Backoff,
+    /// The scheduler's progress at the last round.
+    activity: u64,
+    /// The last round found threads that block without saying so: it looks sooner for the next.
+    blocked_ones: bool,
+}
+
+impl Sysmon<'_> {
+    /// One round; gives the time of the next.
+    fn round(&mut self) -> u64 {
+        let now = self.monitor.now();
+        let polled = self.poll_network(now);
+        let started = self.start_m_for_timers(now);
+        let (taken, look_by) = self.look_at_ps(now);
+        if !self.monitor.any_idle() {
+            self.monitor.keep_spare_m();
+        }
+        match polled || started || taken {
+            true => self.backoff.found(),
+            false => self.backoff.found_nothing(),
+        }
+        self.next_look(now, look_by)
+    }
+
+    fn poll_network(&self, now: u64) -> bool {
+        let due = self.monitor.unpolled_ns(now) >= UNPOLLED_NS;
+        if due {
+            self.monitor.poll_network();
+        }
+        due
+    }
+
+    fn start_m_for_timers(&self, now: u64) -> bool {
+        let due = self.monitor.any_idle() && self.monitor.next_timer() < now;
+        if due {
+            self.monitor.start_m_for_timers();
+        }
+        due
+    }
+
+    /// Takes what is to be taken; whether anything was, and by when to look at what was left.
+    fn look_at_ps(&mut self, now: u64) -> (bool, u64) {
+        let unpolled = self.monitor.unpolled_ns(now) >= UNPOLLED_NS && !self.monitor.any_idle();
+        let (mut taken, mut look_by, mut blocked) = (false, NEVER, false);
+        self.stretches.resize_with(self.monitor.procs(), Stretch::new);
+        for p in 0..self.stretches.len() {
+            let look = self.monitor.look(p, now);
+            let stretch = &mut self.stretches[p];
+            stretch.update(&look, now);
+            match judge(&look, stretch.age(now), unpolled, self.blocked_ones) {
+                Verdict::Leave => {}
+                Verdict::LookBy(ns) => look_by = look_by.min(now + ns),
+                Verdict::Take => {
+                    taken |= self.monitor.retake(p, look.seen, stretch.age(now).stuck_ns, Doing::Computing);
+                }
+                Verdict::TakeIfBlocked { else_look_ns } => {
+                    if self.monitor.doing(p) == Doing::Blocked {
+                        blocked = true;
+                        taken |= self.monitor.retake(p, look.seen, stretch.age(now).stuck_ns, Doing::Blocked);
+                    }
+                    look_by = look_by.min(now + else_look_ns);
+                }
+            }
+        }
+        self.blocked_ones = blocked;
+        (taken, look_by)
+    }
+
+    fn next_look(&mut self, now: u64, look_by: u64) -> u64 {
+        let activity = self.monitor.activity();
+        let still = std::mem::replace(&mut self.activity, activity) == activity;
+        if still && self.monitor.all_idle() {
+            return NEVER;
+        }
+        let mut next = look_by.min(now + self.backoff.ns());
+        if !self.monitor.any_idle() {
+            let soonest = now + self.backoff.ns().min(TIMER_LOOK_NS);
+            next = next.min(self.monitor.next_timer().saturating_add(OVERDUE_NS).max(soonest));
+        }
+        next
     }
 }

@@ -28,20 +28,24 @@
 //! the owner of that P, or a thief. Brief states, in brackets, belong to one thread for a few instructions.
 //!
 //! ```text
-//!                       add
-//!     NoStatus --------------------------> Waiting <---------------------------+
-//!       ^   |    modify                    |  |  |  \      move all            |
-//!       |   +----------> [Modifying] ------+  |  |   +-----------> [Moving] ---+
-//!       |   +---------->  (inserted)          |  |                  ^  clean head, adjust,
-//!       |   | modify                          |  |                  |  clear deleted, move all
-//!       |   |                        run head |  | modify           |
-//!       +---|---------- [Running] <-----------+  +-> [Modifying] -> ModifiedEarlier, ModifiedLater
-//!  one-shot |               |                    |      ^   |  ^            |
-//!           |               +--> Waiting         |      |   |  +------------+ modify, delete
-//!           |                 ticker      delete |      |   v
-//!        Removed <-- [Removing] <------------ [Modifying] -> Deleted
-//!                     clean head, run head, adjust,         (modify again: -> [Modifying])
-//!                     clear deleted, move all
+//! in no heap                     in a heap                                               taken out
+//!
+//! NoStatus --- add ------------> Waiting --- run head ---> [Running] --- one-shot -----> NoStatus
+//!                                  ^  |                        |
+//!                                  |  |                        +------- ticker -------> Waiting again
+//! NoStatus, -- modify ----------->-+  |
+//! Removed      (by [Modifying])    |  |
+//!                                  |  +- modify --> [Modifying] --> ModifiedEarlier --+
+//!                                  |  |                       \--> ModifiedLater ----+-- modify, delete: as if Waiting
+//!                                  |  |                                               |
+//!                                  +--|---- [Moving] <--- clean head, run head, ------+
+//!                                  ^  |        ^          adjust, clear, move all
+//!                                  |  +--------+ move all
+//!                                  |  |
+//!                                  |  +- delete --> [Modifying] --> Deleted -> [Removing] -> Removed
+//!                                  |                                   |     (clean head, run head,
+//!                                  +--- by ModifiedEarlier, -Later <---+      adjust, clear, move all)
+//!                                                                    modify
 //! ```
 //!
 //! (`state.rs` has the arrows as a table.) So `delete` and `modify` of a timer in a heap never touch the heap, whichever
@@ -86,8 +90,8 @@
 //! - *One heap, or 64, with a thread that sleeps until the first timer* (Go until 1.9, and until 1.13): one lock for all, and
 //!   later two thread switches for each firing.
 //! - *A timing wheel:* O(1), but it rounds times; what is due next, which is what a poller sleeps by, is dear to know.
-//! - *A lock in each timer and three bits* (Go since 1.23). Made so that a garbage collector can find timers no one
-//!   holds. Here handles count, and a lock in each timer makes each adjust take as many locks as there are timers.
+//! - *A lock in each timer and three bits* (Go since 1.23), made for a garbage collector and against stale ticks in channels.
+//!   An adjust then takes a lock for each timer it looks at, and firing takes two in an order to be kept.
 //! - *The entry's index in the timer*, so that `delete` can remove it at once: then each step of a sift writes to another
 //!   timer, a cache miss each, and `delete` needs the lock of a heap that another thread is busy with.
 //! - *A binary heap:* twice as deep, and half a cache line read at each level.

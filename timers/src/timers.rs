@@ -152,6 +152,22 @@ impl<H: Handle> Timers<H> {
         }
     }
 
+    /// Like [`Timers::meet`], for a timer that must leave the heap whatever it is: Ok with its time if it lives.
+    fn meet_to_move(&self, timer: &Timer) -> Result<(Claim, u64), Claim> {
+        loop {
+            match self.meet(timer) {
+                Met::Waiting => {
+                    if let Some(claim) = timer.claim(Waiting, Moving) {
+                        return Ok((claim, timer.when()));
+                    }
+                }
+                Met::Busy => yield_now(),
+                Met::Modified(claim, when) => return Ok((claim, when)),
+                Met::Deleted(claim) => return Err(claim),
+            }
+        }
+    }
+
     #[cold]
     fn corrupt(&self, state: State) -> ! {
         panic!("timers: heap {} is corrupt: it holds a timer in {state:?}", self.index)
@@ -392,24 +408,6 @@ impl<H: Handle> Locked<'_, H> {
             !heap.is_empty() || counts.earliest() == NEVER,
             "timers: heap {index} is empty, and publishes a time"
         );
-    }
-}
-
-impl<H: Handle> Timers<H> {
-    /// Like [`Timers::meet`], for a timer that must leave the heap whatever it is: Ok with its time if it lives.
-    fn meet_to_move(&self, timer: &Timer) -> Result<(Claim, u64), Claim> {
-        loop {
-            match self.meet(timer) {
-                Met::Waiting => {
-                    if let Some(claim) = timer.claim(Waiting, Moving) {
-                        return Ok((claim, timer.when()));
-                    }
-                }
-                Met::Busy => yield_now(),
-                Met::Modified(claim, when) => return Ok((claim, when)),
-                Met::Deleted(claim) => return Err(claim),
-            }
-        }
     }
 }
 

@@ -28,7 +28,11 @@ impl<S: Source> Socket<S> {
     }
 
     /// Does `op` until it no longer would block, waiting in between.
-    pub(crate) fn run<T>(&self, direction: Direction, mut op: impl FnMut(&S) -> io::Result<T>) -> io::Result<T> {
+    pub(crate) fn run<T>(
+        &self,
+        direction: Direction,
+        mut op: impl FnMut(&S) -> io::Result<T>,
+    ) -> io::Result<T> {
         loop {
             let attempt = self.desc.prepare(direction);
             match attempt_once(&self.source, &mut op) {
@@ -53,7 +57,9 @@ impl<S: Source> Socket<S> {
                 }
                 Ok(())
             }
-            Err(netpoll::Closed) => Err(io::Error::new(io::ErrorKind::NotConnected, "the socket was closed meanwhile")),
+            Err(netpoll::Closed) => {
+                Err(io::Error::new(io::ErrorKind::NotConnected, "the socket was closed meanwhile"))
+            }
         }
     }
 

@@ -8,7 +8,10 @@ use netpoll::{Direction, net};
 use super::socket::Socket;
 
 /// Resolves without holding up a P, and tries one address after the other as std does.
-fn each_address<A: ToSocketAddrs, T>(addr: A, mut f: impl FnMut(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+fn each_address<A: ToSocketAddrs, T>(
+    addr: A,
+    mut f: impl FnMut(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
     let mut last = None;
     for addr in crate::blocking(|| addr.to_socket_addrs())? {
         match f(addr) {
@@ -173,7 +176,9 @@ impl TcpStream {
             match socket.source().peer_addr() {
                 Ok(_) => return Ok(TcpStream(socket)),
                 // Not connected yet: the system tells when it is, or why it will not be, by making it writable.
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => socket.wait(Direction::Write, attempt)?,
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    socket.wait(Direction::Write, attempt)?
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -103,7 +103,6 @@ impl Coro {
         unsafe { (*(*g.coro.get()).yielder.get()).suspend(stop) };
     }
 
-
     /// How deep the stack of the running G is, if `address` lies in its guard. Signal handlers may call this.
     ///
     /// # Safety

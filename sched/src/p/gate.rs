@@ -55,7 +55,8 @@ impl Gate {
             return;
         }
         self.when.set(when);
-        self.until.set(ticks + quiet_ticks(ticks.wrapping_sub(start.ticks), elapsed, when.saturating_sub(now)));
+        self.until
+            .set(ticks + quiet_ticks(ticks.wrapping_sub(start.ticks), elapsed, when.saturating_sub(now)));
     }
 }
 

@@ -44,6 +44,16 @@ pub enum State {
 pub struct Seen(u64);
 
 impl Seen {
+    /// A word of that state, for tests of what is decided by looks.
+    pub fn example(state: State) -> Seen {
+        Seen(match state {
+            State::Idle => IDLE,
+            State::Held => HELD,
+            State::Lent => LENT,
+            State::LentBlocking => LENT_BLOCKING,
+        })
+    }
+
     /// What the P was at that moment.
     pub fn state(self) -> State {
         match self.0 & STATE {

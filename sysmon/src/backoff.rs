@@ -1,0 +1,43 @@
+//! How long sysmon sleeps: 20 us after it found something, doubling to 10 ms while it finds nothing.
+
+const SHORTEST_NS: u64 = 20_000;
+const LONGEST_NS: u64 = 10_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    ns: u64,
+}
+
+impl Backoff {
+    pub(crate) fn new() -> Self {
+        Backoff { ns: SHORTEST_NS }
+    }
+
+    pub(crate) fn found(&mut self) {
+        self.ns = SHORTEST_NS;
+    }
+
+    pub(crate) fn found_nothing(&mut self) {
+        self.ns = (self.ns * 2).min(LONGEST_NS);
+    }
+
+    pub(crate) fn ns(&self) -> u64 {
+        self.ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_doubles_to_ten_milliseconds_and_starts_again_at_twenty_microseconds() {
+        let mut backoff = Backoff::new();
+        backoff.found_nothing();
+        assert_eq!(backoff.ns(), 40_000);
+        (0..20).for_each(|_| backoff.found_nothing());
+        assert_eq!(backoff.ns(), LONGEST_NS);
+        backoff.found();
+        assert_eq!(backoff.ns(), SHORTEST_NS);
+    }
+}
