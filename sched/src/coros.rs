@@ -13,10 +13,12 @@ use parking_lot::Mutex;
 
 use crate::g::coro::{self, Coro};
 use crate::p::Held;
-use crate::stack::Slabs;
+use crate::stack::{Slabs, Stack};
 
 /// A P keeps up to this many; then half of them go to the common list.
 const LOCAL: usize = 256;
+/// The common list keeps so many when it is trimmed: a burst of that size starts on warm stacks.
+const WARM: usize = 2048;
 
 /// The list of one P. *Runs on: the holder.*
 pub(crate) struct CoroList {
@@ -61,12 +63,34 @@ impl CoroList {
     }
 }
 
+impl Spare {
+    fn refill(&mut self, local: &CoroList) {
+        self.list.move_to(local, LOCAL / 2);
+        self.fewest = self.fewest.min(self.list.len.get());
+    }
+
+    fn take_surplus(&mut self) -> CoroList {
+        let surplus = CoroList::new();
+        self.list.move_to(&surplus, self.fewest.saturating_sub(WARM));
+        self.fewest = self.list.len.get();
+        surplus
+    }
+}
+
 /// All coroutines of a runtime that no P has at hand, and the memory of all its stacks.
 pub(crate) struct Coros {
     stacks: Slabs,
-    spare: Mutex<CoroList>,
+    spare: Mutex<Spare>,
+    /// Stacks whose memory went back to the system.
+    cold: Mutex<Vec<Stack>>,
     /// Those of other sizes, by size.
     odd: Mutex<HashMap<u32, (Slabs, Vec<OddCoro>)>>,
+}
+
+struct Spare {
+    list: CoroList,
+    /// The shortest that the list has been since the last trim: so many were not needed.
+    fewest: usize,
 }
 
 struct OddCoro(*mut Coro);
@@ -76,7 +100,12 @@ unsafe impl Send for OddCoro {}
 impl Coros {
     pub(crate) fn new(stack_bytes: usize) -> io::Result<Self> {
         let stacks = Slabs::new(coro::with_header(stack_bytes)?)?;
-        Ok(Coros { stacks, spare: Mutex::new(CoroList::new()), odd: Mutex::new(HashMap::new()) })
+        Ok(Coros {
+            stacks,
+            spare: Mutex::new(Spare { list: CoroList::new(), fewest: 0 }),
+            cold: Mutex::new(Vec::new()),
+            odd: Mutex::new(HashMap::new()),
+        })
     }
 
     /// A coroutine of the runtime's own stack size: a warm one if there is any.
@@ -91,11 +120,12 @@ impl Coros {
     #[cold]
     fn take_slow(&self, held: Held<'_>) -> io::Result<*mut Coro> {
         let local = &held.own().coros;
-        self.spare.lock().move_to(local, LOCAL / 2);
-        match local.pop() {
-            Some(coro) => Ok(coro),
-            None => Ok(Coro::new(self.stacks.carve()?, 0)),
+        self.spare.lock().refill(local);
+        if let Some(coro) = local.pop() {
+            return Ok(coro);
         }
+        let cold = self.cold.lock().pop();
+        Ok(Coro::new(cold.map_or_else(|| self.stacks.carve(), Ok)?, 0))
     }
 
     /// A coroutine of another size.
@@ -118,12 +148,12 @@ impl Coros {
         let class = unsafe { (*coro).class };
         match held {
             _ if class != 0 => self.give_odd(class, coro),
-            None => self.spare.lock().push(coro),
+            None => self.spare.lock().list.push(coro),
             Some(held) => {
                 let local = &held.own().coros;
                 local.push(coro);
                 if local.len.get() > LOCAL {
-                    local.move_to(&self.spare.lock(), LOCAL / 2);
+                    local.move_to(&self.spare.lock().list, LOCAL / 2);
                 }
             }
         }
@@ -134,6 +164,24 @@ impl Coros {
         if let Some((_, spare)) = self.odd.lock().get_mut(&class) {
             spare.push(OddCoro(coro));
         }
+    }
+
+    /// True if more coroutines lie idle than are worth keeping warm.
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.spare.lock().list.len.get() > WARM
+    }
+
+    /// Gives back the memory of coroutines that nobody has needed since the last call, but for some that stay warm.
+    /// *Runs on: sysmon, about once a second.*
+    pub(crate) fn trim(&self) {
+        let surplus = self.spare.lock().take_surplus();
+        let mut stacks = Vec::with_capacity(surplus.len.get());
+        while let Some(coro) = surplus.pop() {
+            // SAFETY: it has just come out of a list, and runs no G there.
+            stacks.push(self.stacks.whole(unsafe { Coro::dissolve(coro) }));
+        }
+        self.stacks.release_pages(&mut stacks);
+        self.cold.lock().append(&mut stacks);
     }
 
     /// Address space taken for stacks, in bytes.

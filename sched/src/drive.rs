@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::g::Ticket;
 use crate::g::wait::Cancel;
+use crate::g::{GRef, Ticket};
 use crate::lend;
 use crate::park::{self, Waiting};
 use crate::wake;
@@ -14,8 +14,9 @@ use crate::wake;
 /// Runs `future` to its end on the calling green thread, or on a plain thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     match lend::current_g() {
-        // The G of a future keeps its own waker for that one.
-        Some(g) if !g.runs_a_future() => {
+        // One future at a time owns the wake-ups of the G itself.
+        Some(g) if !g.drives.replace(true) => {
+            let _over = Over(g);
             let waker = wake::borrowed_waker(g);
             drive(future, &waker, || {
                 park::unwind_if_cancelled();
@@ -29,6 +30,15 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
         Some(_) => drive_apart(future),
         None => drive(future, &Waker::from(Arc::new(Unpark(thread::current()))), thread::park),
+    }
+}
+
+/// The G drives that future no longer.
+struct Over(GRef);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.drives.set(false);
     }
 }
 

@@ -94,7 +94,7 @@ type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
 
 /// One green thread.
 #[repr(C, align(64))]
-pub struct G {
+pub(crate) struct G {
     // What wakers touch.
     pub(crate) wait: Wait,
     /// `thread::park` and `unpark`.
@@ -121,6 +121,10 @@ pub struct G {
     status: AtomicU8,
     /// Its own timer is lent to a future ([`crate::time::Sleep`]).
     pub(crate) timer_lent: AtomicBool,
+    /// It is parked together with its M (`lend::park_in_place`).
+    pub(crate) in_place: AtomicBool,
+    /// A future is being driven by it, to which its `wakes` belong.
+    pub(crate) drives: Cell<bool>,
 }
 
 /// What only some Gs have.
@@ -130,7 +134,7 @@ pub(crate) struct Extra {
 }
 
 // SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
-// it or holds it in a list (`next`, `coro`, `task`, `payload` until `Life::complete`), then the join
+// it or holds it in a list (`next`, `coro`, `task`, `drives`, `payload` until `Life::complete`), then the join
 // handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `extra` change only while
 // the G has no reference.
 unsafe impl Sync for G {}
@@ -155,6 +159,8 @@ impl G {
             index,
             status: AtomicU8::new(Status::Idle as u8),
             timer_lent: AtomicBool::new(false),
+            in_place: AtomicBool::new(false),
+            drives: Cell::new(false),
         }
     }
 
@@ -177,6 +183,7 @@ impl G {
         self.id.store(id, Ordering::Relaxed);
         self.place.set(Some(place));
         self.timer_lent.store(false, Ordering::Relaxed);
+        self.drives.set(false);
         if name.is_some() {
             // SAFETY: nobody else has a reference, by this function's contract.
             unsafe { *self.extra.get() = Some(Box::new(Extra { name })) };
@@ -194,23 +201,19 @@ impl G {
     }
 
     /// Unique for ever among green and OS threads.
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id.load(Ordering::Relaxed)
     }
 
     /// Where it was spawned.
-    pub fn place(&self) -> Option<&'static Location<'static>> {
+    pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
         self.place.get()
     }
 
     /// Its name. *Runs on: a holder of a reference.*
-    pub fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         // SAFETY: `extra` changes only while the G has no reference, and the caller holds one.
         unsafe { (*self.extra.get()).as_ref().and_then(|e| e.name.as_deref()) }
-    }
-
-    pub(crate) fn index(&self) -> u32 {
-        self.index
     }
 
     #[inline]
@@ -220,7 +223,7 @@ impl G {
     }
 
     /// What it is doing, as of a moment ago.
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match self.status.load(Ordering::Relaxed) {
             0 => Status::Idle,
             1 => Status::Runnable,
@@ -240,11 +243,6 @@ impl G {
     #[inline]
     pub(crate) fn owner(&self) -> *const Sched {
         self.sched.load(Ordering::Relaxed)
-    }
-
-    /// True if it polls a future of its own between which it has no stack.
-    pub(crate) fn runs_a_future(&self) -> bool {
-        self.task().polled
     }
 
     #[inline]

@@ -167,15 +167,13 @@ fn park_in_place(g: GRef, entered: Entered) {
         m.let_go();
         m.sched().hand_off(held.p());
     }
-    // SAFETY: the running G has its coroutine.
-    unsafe {
-        (*g.coro.get()).in_place.store(std::ptr::from_ref(m).cast_mut(), std::sync::atomic::Ordering::Release)
-    };
+    // SAFETY: it runs here, on `m`.
+    unsafe { Coro::set_in_place(g, Some(m)) };
     if g.wait.commit() {
         m.note.sleep();
     }
-    // SAFETY: likewise; its waker has come and gone.
-    unsafe { (*g.coro.get()).in_place.store(std::ptr::null_mut(), std::sync::atomic::Ordering::Release) };
+    // SAFETY: likewise; whoever woke it is done with it.
+    unsafe { Coro::set_in_place(g, None) };
     // Leaving finds a P or goes on without.
     drop(entered);
 }

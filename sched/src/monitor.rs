@@ -226,6 +226,16 @@ impl Monitor {
         self.sched.wake_idle_p();
     }
 
+    /// True if stacks lie idle whose memory is worth giving back.
+    pub fn has_surplus_stacks(&self) -> bool {
+        self.sched.coros.has_surplus()
+    }
+
+    /// Gives back the memory of stacks that were not needed since the last call.
+    pub fn trim_stacks(&self) {
+        self.sched.coros.trim();
+    }
+
     /// Keeps one M parked in reserve.
     pub fn keep_spare_m(&self) {
         self.sched.keep_spare_m();

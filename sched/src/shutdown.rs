@@ -40,7 +40,7 @@ impl Sched {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return false;
             }
-            table::all().filter(|g| self.owns(g)).for_each(cancel);
+            table::all().filter(|g| self.owns(g)).for_each(|g| self.cancel(g));
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }
@@ -69,15 +69,15 @@ impl Sched {
         }
         self.watch.wake();
     }
-}
 
-fn cancel(g: GRef) {
-    // A reference: it may end, and its place be taken by another, while we look.
-    if !g.life.try_retain() {
-        return;
+    fn cancel(&self, g: GRef) {
+        // A reference first: it may end, and its place be taken by another's, while we look.
+        if !g.life.try_retain() {
+            return;
+        }
+        if self.owns(g) && g.wait.cancel() == Decision::Parked {
+            wake::ready(g);
+        }
+        wake::release(g);
     }
-    if g.wait.cancel() == Decision::Parked {
-        wake::ready(g);
-    }
-    wake::release(g);
 }

@@ -93,7 +93,20 @@ impl Sched {
     }
 }
 
+/// Nothing that unwinds may reach the scheduler's own stack: the P, and all that waits for it, would be lost.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("runtime: the scheduler itself has panicked; this is a bug in it, please report it");
+            std::process::abort();
+        }
+    }
+}
+
 fn m_main(sched: &Arc<Sched>, m: &M) {
+    let _guard = AbortOnUnwind;
     current::set(m);
     m.note.adopt();
     m.tid.store(sys::thread_id(), Ordering::Relaxed);

@@ -10,6 +10,7 @@ use timers::{Handle, Timer};
 
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{G, GRef};
+use crate::wake;
 
 /// A timer that is no G's own.
 pub(crate) struct Alarm {
@@ -55,22 +56,24 @@ impl TimerRef {
         }
     }
 
-    /// It has fired. A G to be made runnable comes back; the waker of an alarm is called here.
+    /// It has fired. A G to be put into a run queue comes back; the waker of an alarm is called here.
     /// *Runs on: an M, on its own stack, no lock held.*
     #[inline]
     pub(crate) fn fire(self, seq: u64) -> Option<GRef> {
         match self.what() {
             What::G(g) if seq & FOR_FUTURE == 0 => {
-                (g.wait.decide(seq as u32, Outcome::TimedOut) == Decision::Parked).then_some(g)
+                let parked = g.wait.decide(seq as u32, Outcome::TimedOut) == Decision::Parked;
+                (parked && !wake::is_elsewhere(g)).then_some(g)
             }
             What::G(g) => {
                 let number = g.wakes.unpark()?;
-                (g.wait.decide(number, Outcome::Woken) == Decision::Parked).then_some(g)
+                let parked = g.wait.decide(number, Outcome::Woken) == Decision::Parked;
+                (parked && !wake::is_elsewhere(g)).then_some(g)
             }
             What::Alarm(alarm) => {
                 let waker = alarm.waker.lock().take();
                 if let Some(waker) = waker {
-                    crate::wake::call(waker);
+                    wake::call(waker);
                 }
                 None
             }
@@ -103,7 +106,7 @@ impl Drop for TimerRef {
     #[inline]
     fn drop(&mut self) {
         match self.what() {
-            What::G(g) => crate::wake::release(g),
+            What::G(g) => wake::release(g),
             // SAFETY: likewise.
             What::Alarm(alarm) => unsafe { Arc::decrement_strong_count(alarm) },
         }

@@ -21,6 +21,10 @@ impl Backoff {
         self.ns = (self.ns * 2).min(LONGEST_NS);
     }
 
+    pub(crate) fn is_longest(&self) -> bool {
+        self.ns == LONGEST_NS
+    }
+
     pub(crate) fn ns(&self) -> u64 {
         self.ns
     }

@@ -8,7 +8,8 @@
 //!   1  nobody polled the network for 10 ms: poll     something was found: 20 us, doubling to 10 ms while not
 //!   2  timers are due and a P is idle: start an M    a timer may be overdue behind a busy P (if all are busy)
 //!   3  each lent P: would somebody gain? for how     a P that stands still with work waiting may be judged
-//!      long? computing or blocked? take it           somebody wakes it; for good, when all is idle
+//!      long? computing or blocked? take it           stacks may have lain idle for a second
+//!   4  once a second: trim idle stacks               somebody wakes it; for good, when all was idle for 10 ms
 //! ```
 //!
 //! Rejected: a constant tick (it costs an idle process its sleep, and comes too late or too often for a busy one);
@@ -28,13 +29,21 @@ use watch::{Stretch, Verdict, judge};
 const UNPOLLED_NS: u64 = 10_000_000;
 /// Between two looks at timers that might become overdue, when nothing was found.
 const TIMER_LOOK_NS: u64 = 1_000_000;
+/// Between two trims of the stacks that lie idle.
+const TRIM_NS: u64 = 1_000_000_000;
 /// Never, as the runtime's clock says it.
 const NEVER: u64 = u64::MAX;
 
 /// The life of a sysmon: returns when the runtime ends. *Runs on: a thread of its own.*
 pub fn run(monitor: &Monitor) {
-    let mut sysmon =
-        Sysmon { monitor, stretches: Vec::new(), backoff: Backoff::new(), activity: 0, blocked_ones: false };
+    let mut sysmon = Sysmon {
+        monitor,
+        stretches: Vec::new(),
+        backoff: Backoff::new(),
+        activity: 0,
+        trimmed_at: 0,
+        blocked_ones: false,
+    };
     while !monitor.is_exiting() {
         let until = sysmon.round();
         if monitor.sleep(until) {
@@ -50,6 +59,7 @@ struct Sysmon<'m> {
     backoff: Backoff,
     /// The scheduler's progress at the last round.
     activity: u64,
+    trimmed_at: u64,
     /// The last round found threads that block without saying so: it looks sooner for the next.
     blocked_ones: bool,
 }
@@ -64,6 +74,7 @@ impl Sysmon<'_> {
         if !self.monitor.any_idle() {
             self.monitor.keep_spare_m();
         }
+        self.trim_stacks(now);
         match polled || started || taken {
             true => self.backoff.found(),
             false => self.backoff.found_nothing(),
@@ -85,6 +96,13 @@ impl Sysmon<'_> {
             self.monitor.start_m_for_timers();
         }
         due
+    }
+
+    fn trim_stacks(&mut self, now: u64) {
+        if now >= self.trimmed_at + TRIM_NS {
+            self.trimmed_at = now;
+            self.monitor.trim_stacks();
+        }
     }
 
     /// Takes what is to be taken; whether anything was, and by when to look at what was left.
@@ -118,8 +136,9 @@ impl Sysmon<'_> {
     fn next_look(&mut self, now: u64, look_by: u64) -> u64 {
         let activity = self.monitor.activity();
         let still = std::mem::replace(&mut self.activity, activity) == activity;
-        if still && self.monitor.all_idle() {
-            return NEVER;
+        if still && self.backoff.is_longest() && self.monitor.all_idle() {
+            // A burst of green threads may have left more stacks than are worth keeping.
+            return if self.monitor.has_surplus_stacks() { self.trimmed_at + TRIM_NS } else { NEVER };
         }
         let mut next = look_by.min(now + self.backoff.ns());
         if !self.monitor.any_idle() {

@@ -409,6 +409,7 @@ mod models {
         });
     }
 
+    /// Three who spin on each other: with two involuntary switches this is not done in half a minute, with one at once.
     #[test]
     fn delete_and_modify_against_run() {
         explore(1, || {

@@ -156,7 +156,7 @@ fn create_and_stop_keeps_memory_in_proportion() {
         let mut most = 0;
         for i in 0..100_000_u64 {
             let timer = Arc::new(Timer::new());
-            heaps.add(0, Counted(timer.clone(), entries.clone()), 1_000_000 - i % 1000, 0, i);
+            heaps.add(0, Counted(timer.clone(), entries.clone()), 1_000_000 + i, 0, i);
             // One in a thousand stays.
             if i % 1000 != 0 {
                 assert!(heaps.delete(&timer));

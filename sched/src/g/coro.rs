@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -55,7 +55,7 @@ pub(crate) struct Coro {
     guard: Range<usize>,
     usable_bytes: usize,
     /// The M that a G parked in place blocks; null for all others.
-    pub(crate) in_place: AtomicPtr<M>,
+    in_place: Cell<*const M>,
 }
 
 impl Coro {
@@ -72,11 +72,23 @@ impl Coro {
             class,
             guard,
             usable_bytes,
-            in_place: AtomicPtr::new(ptr::null_mut()),
+            in_place: Cell::new(ptr::null()),
         };
         // SAFETY: `reserve_top` kept these bytes, aligned to 16, for us alone, for as long as the stack is mapped.
         unsafe { place.write(coro) };
         place
+    }
+
+    /// Takes the coroutine off its stack for good.
+    ///
+    /// # Safety
+    /// It is in no list and runs no G.
+    pub(crate) unsafe fn dissolve(coro: *mut Coro) -> Stack {
+        // SAFETY: the caller alone knows it; what is read out here is not used at its old place again.
+        let mut inner = unsafe { coro.read() }.inner;
+        // SAFETY: between two Gs the root holds nothing that is to be dropped.
+        unsafe { inner.force_reset() };
+        inner.into_stack()
     }
 
     /// Runs `g` until it stops.
@@ -113,15 +125,26 @@ impl Coro {
         coro.guard.contains(&address).then_some(coro.usable_bytes)
     }
 
+    /// `g` parks together with `m`, or no longer.
+    ///
+    /// # Safety
+    /// `g` runs on this thread, which is `m`.
+    pub(crate) unsafe fn set_in_place(g: GRef, m: Option<&M>) {
+        // SAFETY: a running G has its coroutine.
+        unsafe { (*g.coro.get()).in_place.set(m.map_or(ptr::null(), ptr::from_ref)) };
+        // Release: which M; pairs with `in_place`.
+        g.in_place.store(m.is_some(), Ordering::Release);
+    }
+
     /// The M that `g` blocks, if it is parked in place. *Runs on: whoever may make `g` runnable.*
     pub(crate) fn in_place(g: GRef) -> Option<&'static M> {
-        let coro = g.coro.get();
-        if coro.is_null() {
+        // Acquire: pairs with `set_in_place`.
+        if !g.in_place.load(Ordering::Acquire) {
             return None;
         }
         // SAFETY: the caller has the right to make `g` runnable, so `g` stays parked and keeps its coroutine; an M
         // that a G is parked in place on stays while that G lives.
-        unsafe { (*coro).in_place.load(Ordering::Acquire).as_ref() }
+        unsafe { (*g.coro.get()).in_place.get().as_ref() }
     }
 }
 

@@ -82,10 +82,10 @@ impl Life {
     /// Gives a reference up; `true`: it was the last, and the G is the caller's alone.
     #[inline]
     pub(crate) fn release(&self) -> bool {
-        // Acquire: the other holders' releases. The only holder left needs no read-modify-write.
-        if self.0.load(Ordering::Acquire) / ONE == 1 {
-            self.0.store(DONE, Ordering::Relaxed);
-            return true;
+        if broken!("life_release_load_store") {
+            let word = self.0.load(Ordering::Acquire);
+            self.0.store(word - ONE, Ordering::Release);
+            return word / ONE == 1;
         }
         // Release: what this holder did comes before the G is used again; pairs with the Acquire of the last one.
         if self.0.fetch_sub(ONE, Ordering::Release) / ONE != 1 {
@@ -215,6 +215,31 @@ mod models {
             // SAFETY: as above.
             assert_eq!(g.result.with(|r| unsafe { *r }), 7);
             assert!(g.life.release());
+        });
+    }
+
+    #[test]
+    fn who_looks_at_a_dying_g_holds_it_or_gets_nothing() {
+        loom::model(|| {
+            let g = model();
+            g.life.complete();
+            g.life.release();
+            let looker = g.clone();
+            let looker = thread::spawn(move || {
+                let held = looker.life.try_retain();
+                if held {
+                    // SAFETY: as above.
+                    looker.result.with(|r| unsafe { *r });
+                }
+                held && looker.life.release()
+            });
+            let last = g.life.release();
+            if last {
+                // SAFETY: as above: the last one uses the G again.
+                g.result.with_mut(|r| unsafe { *r = 1 });
+            }
+            let looker_last = looker.join().unwrap();
+            assert!(last != looker_last, "exactly one is the last");
         });
     }
 

@@ -24,8 +24,6 @@ pub(crate) struct Task {
     /// # Safety
     /// Runs on the G's stack; the payload holds what this task left there.
     pub(crate) run: unsafe fn(GRef) -> Stop,
-    /// It is a future, which has no stack between polls.
-    pub(crate) polled: bool,
 }
 
 /// A kind of task, by its types.
@@ -33,11 +31,11 @@ pub(crate) struct Closure<F, T>(std::marker::PhantomData<fn(F) -> T>);
 pub(crate) struct Polled<F>(std::marker::PhantomData<fn(F)>);
 
 impl<T, F: FnOnce() -> T> Closure<F, T> {
-    pub(crate) const TASK: Task = Task { run: run_closure::<T, F>, polled: false };
+    pub(crate) const TASK: Task = Task { run: run_closure::<T, F> };
 }
 
 impl<F: Future> Polled<F> {
-    pub(crate) const TASK: Task = Task { run: poll_future::<F>, polled: true };
+    pub(crate) const TASK: Task = Task { run: poll_future::<F> };
 }
 
 const fn fits<T>() -> bool {
@@ -125,6 +123,7 @@ unsafe fn poll_future<F: Future>(g: GRef) -> Stop {
         if g.wait.is_cancelled() {
             return Poll::Ready(Err(Box::new(Cancelled) as Box<dyn Any + Send>));
         }
+        g.drives.set(true);
         g.wakes.clear();
         let waker = wake::borrowed_waker(g);
         future.poll(&mut Context::from_waker(&waker)).map(Ok)

@@ -66,13 +66,6 @@ impl Token {
         self.0.swap(EMPTY, Ordering::Acquire);
     }
 
-    /// True while a wake-up waits to be used.
-    #[inline]
-    pub(crate) fn is_notified(&self) -> bool {
-        // Acquire: pairs with the Release of `unpark`.
-        self.0.load(Ordering::Acquire) == NOTIFIED
-    }
-
     /// *Runs on: whoever makes the G, before anyone knows it.*
     #[inline]
     pub(crate) fn reset(&self) {

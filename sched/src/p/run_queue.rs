@@ -103,11 +103,6 @@ impl RunQueue {
             .or_else(|| if also_next { self.take_next() } else { None })
     }
 
-    /// Everything in it, in order. *Runs on: the holder.*
-    pub(crate) fn drain(&self) -> impl Iterator<Item = GRef> {
-        std::iter::from_fn(|| self.take_next().or_else(|| self.woken.pop()).or_else(|| self.fresh.pop()))
-    }
-
     /// Whether anything lies in it. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

@@ -43,13 +43,6 @@ struct Land {
     /// Cut, but left without a guard, as the kernel refused it.
     spare: Vec<usize>,
     mapped_bytes: usize,
-    carved: usize,
-}
-
-/// Some adjacent pieces of address space, a stack each, not guarded yet.
-struct Plot {
-    limit: usize,
-    count: usize,
 }
 
 impl Slabs {
@@ -65,19 +58,8 @@ impl Slabs {
 
     /// A stack that nobody has used yet. *Runs on: any thread.*
     pub(crate) fn carve(&self) -> io::Result<Stack> {
-        let plot = self.land.lock().take(self.stride, 1)?;
-        self.build(plot.limit)
-    }
-
-    /// Appends `count` new stacks to `out`, by few lockings. After an error, those that there was room for.
-    pub(crate) fn carve_many(&self, out: &mut Vec<Stack>, count: usize) -> io::Result<()> {
-        let mut missing = count;
-        while missing > 0 {
-            let plot = self.land.lock().take(self.stride, missing)?;
-            missing -= plot.count;
-            self.build_all(plot, out)?;
-        }
-        Ok(())
+        let limit = self.land.lock().take(self.stride)?;
+        self.build(limit)
     }
 
     /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours (so the
@@ -103,26 +85,11 @@ impl Slabs {
         self.land.lock().mapped_bytes
     }
 
-    /// How many stacks were made so far.
-    pub(crate) fn carved(&self) -> usize {
-        self.land.lock().carved
-    }
-
-    fn build_all(&self, plot: Plot, out: &mut Vec<Stack>) -> io::Result<()> {
-        out.reserve(plot.count);
-        let mut limits = (0..plot.count).map(|nth| plot.limit + nth * self.stride);
-        while let Some(limit) = limits.next() {
-            let built = self.build(limit).inspect_err(|_| self.land.lock().give_back(limits.by_ref()))?;
-            out.push(built);
-        }
-        Ok(())
-    }
-
     /// Makes a stack of the piece at `limit`, which `Land::take` gave to the caller alone.
     fn build(&self, limit: usize) -> io::Result<Stack> {
         // SAFETY: the land is mapped, and given to nobody else.
         if let Err(error) = unsafe { self.guards.install(limit) } {
-            self.land.lock().give_back([limit]);
+            self.land.lock().spare.push(limit);
             return Err(error);
         }
         // Valgrind must know stacks apart (no operation outside Valgrind). It may know them for ever.
@@ -133,27 +100,17 @@ impl Slabs {
 }
 
 impl Land {
-    /// Up to `most` adjacent pieces; one at least.
-    fn take(&mut self, stride: usize, most: usize) -> io::Result<Plot> {
+    /// The next piece.
+    fn take(&mut self, stride: usize) -> io::Result<usize> {
         if let Some(limit) = self.spare.pop() {
-            self.carved += 1;
-            return Ok(Plot { limit, count: 1 });
+            return Ok(limit);
         }
         if self.uncut.is_empty() {
             self.buy(stride)?;
         }
-        let count = most.min(self.uncut.len() / stride);
         let limit = self.uncut.start;
-        self.uncut.start += count * stride;
-        self.carved += count;
-        Ok(Plot { limit, count })
-    }
-
-    /// Takes pieces back that did not become stacks.
-    fn give_back(&mut self, limits: impl IntoIterator<Item = usize>) {
-        let before = self.spare.len();
-        self.spare.extend(limits);
-        self.carved -= self.spare.len() - before;
+        self.uncut.start += stride;
+        Ok(limit)
     }
 
     /// Maps the next slab: a smaller one where address space is scarce, down to one stack.
@@ -228,6 +185,13 @@ mod tests {
         [Guards::new(), Guards::by_protection()].into_iter()
     }
 
+    fn carve_many(slabs: &Slabs, out: &mut Vec<Stack>, count: usize) -> io::Result<()> {
+        for _ in 0..count {
+            out.push(slabs.carve()?);
+        }
+        Ok(())
+    }
+
     fn touch(address: usize) {
         // SAFETY: tests write only into stacks they own, or in a child process that dies of it.
         unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
@@ -280,7 +244,7 @@ mod tests {
             let mut stacks = Vec::new();
             for _ in 0..250 {
                 stacks.push(slabs.carve().unwrap());
-                slabs.carve_many(&mut stacks, 4).unwrap();
+                carve_many(&slabs, &mut stacks, 4).unwrap();
             }
             stacks
         };
@@ -288,7 +252,7 @@ mod tests {
             let carvers: Vec<_> = (0..4).map(|_| scope.spawn(carve_some)).collect();
             carvers.into_iter().flat_map(|carver| carver.join().unwrap()).collect()
         });
-        assert_eq!((stacks.len(), slabs.carved()), (5000, 5000));
+        assert_eq!(stacks.len(), 5000);
         assert!(slabs.mapped_bytes() >= 5000 * slabs.stride);
         assert_disjoint(&mut stacks);
         for stack in &stacks {
@@ -319,7 +283,7 @@ mod tests {
         for guards in each_way() {
             let slabs = Slabs::with_guards(64 * KIB, guards).unwrap();
             let mut stacks = Vec::new();
-            slabs.carve_many(&mut stacks, 20).unwrap();
+            carve_many(&slabs, &mut stacks, 20).unwrap();
             let all = stacks[0].limit()..stacks[19].base();
             for stack in &stacks {
                 (1..=5).for_each(|page| touch(stack.base() - page * sys::page_size()));
@@ -367,7 +331,7 @@ mod tests {
     fn neighbours_are_released_in_one_run() {
         let slabs = Slabs::new(16 * KIB).unwrap();
         let mut stacks = Vec::new();
-        slabs.carve_many(&mut stacks, 6).unwrap();
+        carve_many(&slabs, &mut stacks, 6).unwrap();
         let ends: Vec<_> = stacks.iter().map(|stack| (stack.guard_range().end, stack.base())).collect();
         stacks.remove(2);
         let (_header, shorter) = stacks.remove(3).reserve_top(16);
@@ -427,13 +391,12 @@ mod tests {
             let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
             let size: libc::rlim_t = size.trim().trim_end_matches(" kB").parse().unwrap();
             limit_address_space((size << 10) + (20 << 20));
-            let error = slabs.carve_many(&mut stacks, 1000).unwrap_err();
+            let error = carve_many(&slabs, &mut stacks, 1000).unwrap_err();
             limit_address_space(libc::RLIM_INFINITY);
             assert_eq!(error.kind(), ErrorKind::OutOfMemory);
             assert!(error.to_string().contains("RLIMIT_AS"), "{error}");
             assert!((60..=75).contains(&stacks.len()), "{}", stacks.len());
-            assert_eq!(slabs.carved(), stacks.len());
-            slabs.carve_many(&mut stacks, 100).unwrap();
+            carve_many(&slabs, &mut stacks, 100).unwrap();
             assert_disjoint(&mut stacks);
         });
     }
@@ -449,19 +412,18 @@ mod tests {
             }
             let slabs = Slabs::with_guards(4096, Guards::by_protection()).unwrap();
             let mut stacks = Vec::new();
-            let error = slabs.carve_many(&mut stacks, allowed).unwrap_err();
+            let error = carve_many(&slabs, &mut stacks, allowed).unwrap_err();
             assert!(error.to_string().contains("raise vm.max_map_count"), "{error}");
             assert_eq!(stacks.len(), (allowed - allowed / 16) / 2);
             // What was refused is tried again, not lost.
             assert!(slabs.carve().is_err() && slabs.carve().is_err());
-            assert_eq!(slabs.carved(), stacks.len());
             let land = slabs.land.lock();
             let cut = land.mapped_bytes - land.uncut.len();
             assert_eq!(cut / slabs.stride, stacks.len() + land.spare.len());
             drop(land);
             drop(slabs);
             let slabs = Slabs::with_guards(4096, Guards::by_protection()).unwrap();
-            slabs.carve_many(&mut Vec::new(), 1000).unwrap();
+            carve_many(&slabs, &mut Vec::new(), 1000).unwrap();
         });
     }
 
