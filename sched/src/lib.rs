@@ -1,4 +1,77 @@
 //! The scheduler: green threads (G) on OS threads (M) that need the right to run them (P).
+//!
+//! - A **G** is a green thread: a closure or a future, a word for its current wait, its own timer, and a stack only
+//!   while it has something on it. (`g.rs`, its stack in `g/coro.rs` and `stack.rs`)
+//! - An **M** is an OS thread. Its own stack is where the scheduler runs: the loop in `schedule.rs` resumes a G and
+//!   gets control back with the reason why that stopped. (`m.rs`)
+//! - A **P** is the right to run Gs, with a run queue, a heap of timers and a pool of warm stacks. (`p.rs`)
+//!
+//! # The life of a G
+//!
+//! ```text
+//!  spawn.rs          schedule.rs                       park.rs, time.rs, join.rs
+//!  G from the pool,  the M takes a stack, lends its P, the G arms a wait, tells somebody its number, and stops
+//!  task in place ──> resumes the G ─────────────────>  │
+//!       ^            ^        │ its code runs, P lent  v
+//!       │            │        │                 commit on the M's stack: from here on others may wake it
+//!       │     wake.rs│        v                        │
+//!       │      ready └── run queue <── decide ─────────┘  (a waker, a timer, the netpoller, cancel)
+//!       │                     │ the task ends
+//!       └── last reference <──┴── result stored, joiner woken, stack to the pool
+//! ```
+//!
+//! # The protocols, each in one file, most with a loom model beside it
+//!
+//! - `g/wait.rs`: a wait is decided once, by whoever comes first; the G is made runnable by exactly one.
+//! - `g/token.rs`: a wake-up that comes before the wait is kept (`unpark`, a future's waker).
+//! - `g/life.rs`: who still needs the G; its end meets its join handle.
+//! - `p/lease.rs`: the lent P. Running user code is what Go calls a system call: the M lends its P when it resumes
+//!   a G, every call into the runtime takes it back, and sysmon may take a P that stays lent for too long. So a G
+//!   that computes or blocks without telling anyone holds nobody up. `lend.rs` says what happens to a loser.
+//! - `idle.rs`: no work is stranded: who makes work publishes and then looks for sleepers; who goes to sleep says so
+//!   and then looks for work.
+//!
+//! ```text
+//!   leaving user code for the runtime             leaving the runtime for user code
+//!   enter:  CAS lent -> held                      lend:  store lent, tick + 1
+//!     lost: go on without a P                       lost: an idle P, else queue up globally and park the M
+//!
+//!   adding a timer                                going to sleep in the netpoller
+//!   1 insert, publish the heap's first time       1 publish until when
+//!   2 fence                                       2 fence
+//!   3 does somebody sleep for longer? break it    3 look at all heaps: earlier? publish that
+//! ```
+//!
+//! # Where an M looks for work (`find.rs`)
+//!
+//! Own due timers; run-next, woken, new Gs; the global queue; the network; the other Ps, spinning for about 5 us, in
+//! the end also their run-next slots and due timers. Then it gives its P up, looks at everything once more, and
+//! becomes the one M that blocks in the netpoller until the next timer of all Ps, or parks.
+//!
+//! # What blocks what
+//!
+//! | a G that | blocks its G | its M | its P |
+//! | --- | --- | --- | --- |
+//! | parks, sleeps, joins, waits for a socket | yes | no | no |
+//! | is in `blocking` | yes | yes | no: taken within tens of microseconds if work waits |
+//! | computes, or blocks unannounced | yes | yes | for 10 ms at most; for 200 us if timers wait |
+//! | parks while it unwinds | yes | yes (panics are counted per thread) | no |
+//!
+//! # Rejected
+//!
+//! - *Switching stacks in a signal handler* to preempt: the interrupted code may hold malloc's lock.
+//! - *A commit function per primitive*, run on the M's stack (Go's `gopark`): a lock held across every switch. One
+//!   word per wait serves all primitives.
+//! - *Freeing Gs*: a stale waker would touch freed memory. They are used again, and each wait has a number.
+//! - *A join packet in an `Arc`*: a malloc and two counts a spawn. Closure and result live in the G.
+//! - *Waking an M for each piece of work, and for each timer added*: a futex wake costs microseconds. One M spins as
+//!   a promise to look, and who adds a timer and then parks finds it itself (`poll.rs`, `cover`).
+//!
+//! # Locks, outer first
+//!
+//! The poller of the netpoller; the list of Ms; then, never two at a time: the idle lists, the global queue, a heap of
+//! timers, the pools. No lock is held while a G is switched or user code runs.
+
 // The models may touch raw cells; loom checks them.
 #![cfg_attr(not(loom), deny(unsafe_code))]
 

@@ -24,7 +24,7 @@ use crate::timers::{Checked, Timers};
 /// ```
 ///
 /// For that, all times are published when `add`, `modify` and `move_all` return.
-pub struct Heaps<H> {
+pub struct Heaps<H: Handle> {
     heaps: Box<[OnceLock<Box<Timers<H>>>]>,
 }
 

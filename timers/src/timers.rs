@@ -30,10 +30,16 @@ pub struct Checked {
 /// One P's heap and its counts.
 // Two cache lines, as they are fetched in pairs: no P's timers slow another's down.
 #[repr(align(128))]
-pub(crate) struct Timers<H> {
+pub(crate) struct Timers<H: Handle> {
     pub(crate) counts: Counts,
     index: usize,
     sorted: Mutex<Sorted<H>>,
+}
+
+impl<H: Handle> Drop for Timers<H> {
+    fn drop(&mut self) {
+        self.release_all();
+    }
 }
 
 struct Sorted<H> {
@@ -125,6 +131,21 @@ impl<H: Handle> Timers<H> {
             (self.lock(), to)
         };
         from.move_to(&mut to)
+    }
+
+    /// Takes every timer out, as if each had been stopped and tidied away: a timer outlives its heap, and may be armed
+    /// again in another. Runs on: whoever ends the heap; nobody else knows it any more.
+    fn release_all(&self) {
+        let mut locked = self.lock();
+        let Locked { sorted, removed, .. } = &mut locked;
+        sorted.heap.drain(|_, h| {
+            h.timer().delete(|_| &self.counts);
+            match self.meet(h.timer()) {
+                Met::Deleted(claim) => h.timer().settle(claim, Removed),
+                Met::Waiting | Met::Busy | Met::Modified(..) => unreachable!("nobody else is at work"),
+            }
+            removed.push(h);
+        });
     }
 
     /// What is to be done with a timer of this heap. Runs on: the lock's holder.

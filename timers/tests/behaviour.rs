@@ -262,3 +262,30 @@ fn adding_twice_is_a_bug() {
     let timer = add(&heaps, 0, 5, 0, 1);
     heaps.add(0, timer, 6, 0, 2);
 }
+
+/// A timer outlives its heaps: a stopped one that was not yet tidied away, a moved one and a live one may each be armed
+/// again elsewhere.
+#[test]
+fn timers_of_dropped_heaps_can_be_armed_in_others() {
+    let timers: Vec<_> = (0..4).map(|_| Arc::new(Timer::new())).collect();
+    let old = Heaps::new(1);
+    old.open(0);
+    for (timer, when) in timers.iter().zip(10..) {
+        old.add(0, timer.clone(), when, 0, 0);
+    }
+    assert!(old.delete(&timers[1]));
+    old.modify(0, &timers[2], 5, 0, 0);
+    old.modify(0, &timers[3], 50, 0, 0);
+    drop(old);
+
+    let new = Heaps::new(1);
+    new.open(0);
+    for timer in &timers {
+        assert_eq!(Arc::strong_count(timer), 1, "the old heap has let go of it");
+        assert!(!new.modify(0, timer, 7, 0, 1).was_pending);
+    }
+    new.verify_idle(0);
+    let mut fired = 0;
+    new.check(0, 7, true, &mut |_, seq, _| fired += seq);
+    assert_eq!(fired, 4);
+}
