@@ -24,10 +24,10 @@ impl<T> Mutex<T> {
 }
 
 /// Whether the named transition is broken on purpose, so that its model is seen to fail; `false` in any build
-/// that was not asked for by `--cfg broken="name"`.
+/// that was not asked for by `BROKEN=name`.
 macro_rules! broken {
     ($name:literal) => {
-        cfg!(broken = $name)
+        cfg!(loom) && matches!(option_env!("BROKEN"), Some($name))
     };
 }
 pub(crate) use broken;

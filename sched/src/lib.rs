@@ -74,6 +74,7 @@
 
 // The models may touch raw cells; loom checks them.
 #![cfg_attr(not(loom), deny(unsafe_code))]
+#![cfg_attr(loom, allow(unreachable_pub))]
 
 #[cfg(not(loom))]
 mod coros;

@@ -163,6 +163,12 @@ impl Sched {
         self.me.upgrade().expect("whoever calls holds it")
     }
 
+    /// True once the runtime is being shut down.
+    pub(crate) fn is_closing(&self) -> bool {
+        // SeqCst: a spawn looks at this after its G is in the table; `begin_closing` comes before a look at the table.
+        self.closing.load(Ordering::SeqCst)
+    }
+
     #[inline]
     pub(crate) fn is_exiting(&self) -> bool {
         // SeqCst: a sleeper looks at this after it has entered its list; the partner is `exit`.

@@ -4,6 +4,8 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use timers::clock;
+
 use crate::g::wait::Decision;
 use crate::g::{GRef, table};
 use crate::sched::Sched;
@@ -29,8 +31,19 @@ impl Sched {
                 // A panic on an M's own stack was reported when it happened.
                 let _ = join.join();
             }
+            self.wake_futures_elsewhere();
         }
         ended
+    }
+
+    /// A future that was moved to another runtime may still have its timer in this one: it is woken, and arms another.
+    fn wake_futures_elsewhere(&self) {
+        for p in self.ps() {
+            self.heaps.check(p.index, clock::NEVER, false, &mut |timer, seq, _now| {
+                // No green thread is left to be made runnable.
+                let _ = timer.fire(seq);
+            });
+        }
     }
 
     /// Green threads may be spawned and may swallow their cancellation meanwhile, so it is said again and again.

@@ -147,7 +147,7 @@ fn begin(sched: &Sched, g: GRef, id: u64, spec: Spec) -> io::Result<()> {
     unsafe { g.begin(sched, id, spec.place, spec.name) };
     g.life.begin();
     g.set_status(Status::Runnable);
-    if sched.closing.load(Ordering::SeqCst) {
+    if sched.is_closing() {
         g.wait.cancel();
     }
     Ok(())

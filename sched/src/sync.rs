@@ -25,10 +25,10 @@ impl<T> Mutex<T> {
     }
 }
 
-/// True when the named transition is broken on purpose (`--cfg broken="name"`), to see its loom model fail.
+/// True when the named transition is broken on purpose (`BROKEN=name`), to see its loom model fail.
 macro_rules! broken {
     ($name:literal) => {
-        cfg!(broken = $name)
+        cfg!(loom) && matches!(option_env!("BROKEN"), Some($name))
     };
 }
 pub(crate) use broken;

@@ -19,7 +19,6 @@ use crate::wake;
 
 /// Sleeps until `when` on the runtime's clock, which no timer beats: never less. NEVER sleeps until cancelled.
 fn sleep_until_ns(g: GRef, when: u64) {
-    park::unwind_if_cancelled();
     let number = g.wait.arm(if std::thread::panicking() { Cancel::Waits } else { Cancel::Ends });
     park::park_green_until(g, number, when);
     park::unwind_if_cancelled();
@@ -28,7 +27,12 @@ fn sleep_until_ns(g: GRef, when: u64) {
 /// Sleeps for at least that long.
 pub fn sleep(time: Duration) {
     match lend::current_g() {
-        Some(g) => sleep_until_ns(g, clock::after(time)),
+        Some(g) => {
+            park::unwind_if_cancelled();
+            if time > Duration::ZERO {
+                sleep_until_ns(g, clock::after(time));
+            }
+        }
         None => std::thread::sleep(time),
     }
 }
@@ -36,7 +40,12 @@ pub fn sleep(time: Duration) {
 /// Sleeps at least until then; returns at once if it is past.
 pub fn sleep_until(deadline: Instant) {
     match lend::current_g() {
-        Some(g) => sleep_until_ns(g, clock::at(deadline)),
+        Some(g) => {
+            park::unwind_if_cancelled();
+            if deadline > Instant::now() {
+                sleep_until_ns(g, clock::at(deadline));
+            }
+        }
         None => std::thread::sleep(deadline.saturating_duration_since(Instant::now())),
     }
 }
@@ -136,22 +145,23 @@ impl Sleep {
     }
 
     fn arm_alarm(&mut self, cx: &Context<'_>) {
-        if let Owner::Alarm(alarm, _) = &self.timer {
-            let mut waker = alarm.waker.lock();
-            if let Some(old) = waker.as_mut() {
-                old.clone_from(cx.waker());
-                return;
-            }
-            // It has fired already; this poll will find that it is time, or arm it anew.
+        if let Owner::Alarm(alarm, sched) = &self.timer
+            && serves_here(sched)
+            && let Some(waker) = alarm.waker.lock().as_mut()
+        {
+            return waker.clone_from(cx.waker());
         }
+        // None yet; or it has fired (and it was not time, for this runtime); or its runtime is another's now, or ends.
+        self.disarm();
         let alarm = Arc::new(Alarm { timer: Timer::new(), waker: Mutex::new(Some(cx.waker().clone())) });
         let timer = TimerRef::of_alarm(alarm.clone());
         let sched = match enter() {
-            Some(entered) => {
+            Some(entered) if !entered.m().sched().is_closing() => {
                 arm(&entered, &timer, self.when, 0);
                 entered.m().sched().arc()
             }
-            None => {
+            entered => {
+                drop(entered);
                 let sched = (self.sched)();
                 if let Some(when) = sched.heaps.modify(0, &timer, self.when, 0, 0).wake_for {
                     sched.timer_was_added(when);
@@ -180,6 +190,12 @@ impl Sleep {
             }
         }
     }
+}
+
+/// True if timers of that runtime still fire, and it is the caller's, or the caller has none.
+fn serves_here(sched: &Arc<Sched>) -> bool {
+    let same = enter().is_none_or(|entered| std::ptr::eq(entered.m().sched, Arc::as_ptr(sched)));
+    same && !sched.is_closing()
 }
 
 impl Future for Sleep {

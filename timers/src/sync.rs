@@ -32,11 +32,11 @@ impl<T> Mutex<T> {
     }
 }
 
-/// True in a build made with `--cfg broken="name"`: the one transition so named is then wrong on purpose, so that
+/// True in a model built with `BROKEN=name`: the one transition so named is then wrong on purpose, so that
 /// its model can be seen to fail. In every other build the compiler drops the wrong branch.
 macro_rules! broken {
     ($name:literal) => {
-        cfg!(broken = $name)
+        cfg!(loom) && matches!(option_env!("BROKEN"), Some($name))
     };
 }
 pub(crate) use broken;
