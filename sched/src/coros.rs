@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 use std::io;
 use std::ptr;
 
@@ -131,10 +131,12 @@ impl Coros {
     /// A coroutine of another size.
     pub(crate) fn take_odd(&self, stack_bytes: u32) -> io::Result<*mut Coro> {
         let mut odd = self.odd.lock();
-        if !odd.contains_key(&stack_bytes) {
-            odd.insert(stack_bytes, (Slabs::new(coro::with_header(stack_bytes as usize)?)?, Vec::new()));
-        }
-        let (stacks, spare) = odd.get_mut(&stack_bytes).expect("it is there now");
+        let (stacks, spare) = match odd.entry(stack_bytes) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                entry.insert((Slabs::new(coro::with_header(stack_bytes as usize)?)?, Vec::new()))
+            }
+        };
         match spare.pop() {
             Some(OddCoro(coro)) => Ok(coro),
             None => Ok(Coro::new(stacks.carve()?, stack_bytes)),

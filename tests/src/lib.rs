@@ -1,1 +1,213 @@
-//! Placeholder.
+//! What the tests share: seeded random numbers, a watchdog, counted drops, small futures, child processes.
+
+pub mod child;
+pub mod futures;
+pub mod system;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtime::{Builder, Handle, Runtime};
+
+/// The numbers of Ps that matter: one, as many as the machine has or nearly so, and more than it has.
+pub const PROCS: [usize; 3] = [1, 2, 8];
+
+/// A runtime with that many Ps.
+pub fn runtime(procs: usize) -> Runtime {
+    Builder::new().procs(procs).build().expect("a runtime")
+}
+
+/// Runs `main` on this thread with a runtime of that many Ps, under a watchdog.
+pub fn with(procs: usize, main: impl FnOnce(&Runtime)) {
+    with_built(Builder::new().procs(procs), main);
+}
+
+/// Likewise, with a runtime so built.
+pub fn with_built(builder: Builder, main: impl FnOnce(&Runtime)) {
+    let dog = Watchdog::new();
+    let runtime = builder.build().expect("a runtime");
+    dog.show(runtime.handle());
+    main(&runtime);
+}
+
+/// Runs `main` as a green thread of a runtime of that many Ps, under a watchdog.
+pub fn on(procs: usize, main: impl FnOnce() + Send) {
+    with(procs, |runtime| runtime.block_on(main));
+}
+
+/// Runs `main` as a green thread, on one P, two and eight.
+pub fn on_each(main: impl Fn() + Send + Sync) {
+    for procs in PROCS {
+        on(procs, &main);
+    }
+}
+
+/// Ends the process when a test hangs, with what the runtimes say. With `TESTS_ON_HANG=wait` it keeps the process
+/// for a debugger; `TESTS_HANG_SECS` is how long it waits.
+#[derive(Debug)]
+pub struct Watchdog {
+    shown: Arc<Mutex<Vec<Handle>>>,
+    _alive: mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    /// With the usual patience.
+    pub fn new() -> Self {
+        let secs = std::env::var("TESTS_HANG_SECS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+        Watchdog::after(Duration::from_secs(secs))
+    }
+
+    /// With so much patience.
+    pub fn after(time: Duration) -> Self {
+        let shown = Arc::new(Mutex::new(Vec::<Handle>::new()));
+        let (alive, ended) = mpsc::channel();
+        let (name, handles) = (thread::current().name().unwrap_or("?").to_string(), shown.clone());
+        thread::Builder::new()
+            .name("watchdog".into())
+            .spawn(move || {
+                if ended.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    bark(&name, &handles);
+                }
+            })
+            .expect("a thread");
+        Watchdog { shown, _alive: alive }
+    }
+
+    /// This runtime's metrics are shown too.
+    pub fn show(&self, handle: Handle) {
+        self.shown.lock().unwrap().push(handle);
+    }
+}
+
+impl Default for Watchdog {
+    fn default() -> Self {
+        Watchdog::new()
+    }
+}
+
+fn bark(name: &str, handles: &Mutex<Vec<Handle>>) {
+    eprintln!("{name}: hangs (pid {})", std::process::id());
+    for moment in ["now", "one second later"] {
+        for handle in handles.lock().unwrap().iter() {
+            eprintln!("{moment}: {:#?}", handle.metrics());
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+    while std::env::var_os("TESTS_ON_HANG").is_some_and(|what| what == "wait") {
+        thread::sleep(Duration::from_secs(1));
+    }
+    std::process::abort();
+}
+
+/// Waits on an OS thread, or a green one, for what cannot be waited for otherwise.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(50), "waited in vain until {what}");
+        runtime::sleep(Duration::from_micros(200));
+    }
+}
+
+/// xorshift64: the same seed gives the same numbers.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Begins with a seed, which may be any number.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        for _ in 0..4 {
+            random.number();
+        }
+        random
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// One of 0, 1, .. n - 1.
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.number() >> 11) % n
+    }
+}
+
+/// Counts how many of its tokens were made and dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Drops(Arc<(AtomicUsize, AtomicUsize)>);
+
+/// Counted when it is dropped.
+#[derive(Debug)]
+pub struct Token(Drops);
+
+impl Drops {
+    /// A token to be counted when it goes.
+    pub fn token(&self) -> Token {
+        self.0.0.fetch_add(1, Ordering::SeqCst);
+        Token(self.clone())
+    }
+
+    /// How many have been dropped.
+    pub fn count(&self) -> usize {
+        self.0.1.load(Ordering::SeqCst)
+    }
+
+    /// How many are alive; below zero if one was dropped twice.
+    pub fn alive(&self) -> isize {
+        self.0.0.load(Ordering::SeqCst) as isize - self.count() as isize
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.0.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Calls a closure when it is dropped.
+pub struct OnDrop<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+impl<F: FnMut()> std::fmt::Debug for OnDrop<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnDrop")
+    }
+}
+
+/// What panics on purpose says so, and is not printed.
+pub const ON_PURPOSE: &str = "on purpose";
+
+/// Keeps panics that say `ON_PURPOSE` off stderr.
+pub fn quiet_panics_on_purpose() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !info.payload_as_str().is_some_and(|text| text.contains(ON_PURPOSE)) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Computes for that long, without a call into the runtime.
+pub fn spin(time: Duration) -> u64 {
+    let (start, mut x) = (Instant::now(), 1u64);
+    while start.elapsed() < time {
+        for _ in 0..1000 {
+            x = std::hint::black_box(x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407));
+        }
+    }
+    x
+}

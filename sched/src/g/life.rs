@@ -51,7 +51,7 @@ impl Life {
     #[inline]
     pub(crate) fn begin(&self) {
         // Release: who the G is; pairs with the Acquire of `try_retain`.
-        self.0.store(2 * ONE | INTEREST, Ordering::Release);
+        self.0.store((2 * ONE) | INTEREST, Ordering::Release);
     }
 
     /// The face of a plain OS thread begins: one reference, nothing to join.
