@@ -1,7 +1,7 @@
 //! Runtimes: made with a builder, used through handles; and the default one.
 
 use std::io;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 use std::thread as os;
 use std::time::Duration;
@@ -284,6 +284,11 @@ impl Runtime {
         if self.sched.begin_closing() { Some(self.monitor.lock().take()) } else { None }
     }
 }
+
+impl UnwindSafe for Runtime {}
+impl RefUnwindSafe for Runtime {}
+impl UnwindSafe for Handle {}
+impl RefUnwindSafe for Handle {}
 
 impl Drop for Runtime {
     fn drop(&mut self) {

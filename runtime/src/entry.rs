@@ -5,7 +5,7 @@
 use std::io;
 
 use sched::spawn::{Spec, Where};
-use sched::{Join, drive};
+use sched::{After, Join, drive};
 
 /// A closure or a future: what a green thread can run.
 ///
@@ -42,11 +42,12 @@ pub(crate) mod private {
         /// What it gives.
         type Output;
 
-        /// Spawns it.
+        /// Spawns it; `after` hears of its end.
         ///
         /// # Safety
         /// What it borrows outlives the green thread.
-        unsafe fn start(self, at: Where<'_>, spec: Spec) -> io::Result<Join<Self::Output>>;
+        unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After)
+        -> io::Result<Join<Self::Output>>;
 
         /// Runs it on the calling green thread.
         fn run_here(self) -> Self::Output;
@@ -55,9 +56,9 @@ pub(crate) mod private {
     impl<T, F: FnOnce() -> T> Run<Closure> for F {
         type Output = T;
 
-        unsafe fn start(self, at: Where<'_>, spec: Spec) -> io::Result<Join<T>> {
+        unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<T>> {
             // SAFETY: the caller's promise is the same.
-            unsafe { sched::spawn::closure(at, spec, self) }
+            unsafe { sched::spawn::closure(at, spec, self, after) }
         }
 
         fn run_here(self) -> T {
@@ -68,9 +69,9 @@ pub(crate) mod private {
     impl<F: Future> Run<Async> for F {
         type Output = F::Output;
 
-        unsafe fn start(self, at: Where<'_>, spec: Spec) -> io::Result<Join<F::Output>> {
+        unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<F::Output>> {
             // SAFETY: the caller's promise is the same.
-            unsafe { sched::spawn::future(at, spec, self) }
+            unsafe { sched::spawn::future(at, spec, self, after) }
         }
 
         fn run_here(self) -> F::Output {

@@ -56,12 +56,14 @@ mod builder;
 mod entry;
 pub mod metrics;
 pub mod net;
+mod scope;
 mod start;
 pub mod thread;
 pub mod time;
 
 pub use builder::{Builder, Handle, Runtime};
 pub use entry::{Async, Closure, Entry};
+pub use scope::scope;
 pub use thread::JoinHandle;
 pub use time::{sleep, sleep_until};
 

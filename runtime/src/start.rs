@@ -19,7 +19,7 @@ where
     E::Output: Send + 'static,
 {
     // SAFETY: it borrows nothing that could end.
-    unsafe { task.start(at, spec) }.map(JoinHandle)
+    unsafe { task.start(at, spec, ()) }.map(JoinHandle)
 }
 
 /// Runs `main` as a green thread of that runtime and waits for its end, whatever comes.
@@ -30,7 +30,7 @@ where
 {
     // SAFETY: `join_surely` below does not return, nor unwind, before the green thread has ended and dropped what it
     // borrowed; nothing in between can unwind.
-    let join = unsafe { main.start(Where::In(sched), Spec::at(place)) };
+    let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
     let join = join.expect("a green thread of the usual size takes its stack when it runs");
     join.join_surely().unwrap_or_else(|panic| resume_unwind(panic))
 }

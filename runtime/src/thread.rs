@@ -5,11 +5,12 @@
 use std::fmt;
 use std::io;
 use std::num::NonZeroU64;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+pub use crate::scope::{Scope, ScopedJoinHandle, scope};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
 pub use sched::Cancelled;
@@ -106,12 +107,12 @@ impl Builder {
         E: Entry<M> + Send + 'static,
         E::Output: Send + 'static,
     {
-        let spec = Spec {
-            name: self.name.map(String::into_boxed_str),
-            stack_bytes: self.stack_bytes,
-            place: Location::caller(),
-        };
+        let spec = self.into_spec(Location::caller());
         start::spawn(Where::Here(builder::default_sched), spec, task)
+    }
+
+    pub(crate) fn into_spec(self, place: &'static Location<'static>) -> Spec {
+        Spec { name: self.name.map(String::into_boxed_str), stack_bytes: self.stack_bytes, place }
     }
 }
 
@@ -191,6 +192,12 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
+// As std's: a panic leaves nothing half done that one could see through it.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
+impl UnwindSafe for Thread {}
+impl RefUnwindSafe for Thread {}
+
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JoinHandle").field("thread", self.thread()).finish_non_exhaustive()
@@ -209,7 +216,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 pub struct Thread(GHandle);
 
 impl Thread {
-    fn from_handle(handle: &GHandle) -> &Thread {
+    pub(crate) fn from_handle(handle: &GHandle) -> &Thread {
         // SAFETY: `Thread` is a transparent wrapper of exactly this type.
         unsafe { &*std::ptr::from_ref(handle).cast::<Thread>() }
     }

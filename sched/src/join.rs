@@ -40,6 +40,19 @@ impl GHandle {
         self.0.place()
     }
 
+    /// Whether it has ended.
+    pub fn is_done(&self) -> bool {
+        self.0.life.is_done()
+    }
+
+    /// Makes its current and every later parking call unwind.
+    pub fn cancel(&self) {
+        let g = self.0;
+        if g.is_green() && !g.life.is_done() && g.wait.cancel() == Decision::Parked {
+            wake::ready(g);
+        }
+    }
+
     /// Lets its current or next `park` return.
     pub fn unpark(&self) {
         park::unpark(self.0);
@@ -100,10 +113,7 @@ impl<T> Join<T> {
 
     /// Makes its current and every later parking call unwind.
     pub fn cancel(&self) {
-        let g = self.g.0;
-        if !g.life.is_done() && g.wait.cancel() == Decision::Parked {
-            wake::ready(g);
-        }
+        self.g.cancel();
     }
 
     /// Waits for its end and takes its result.

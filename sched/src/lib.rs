@@ -149,7 +149,7 @@ mod p {
 
 #[cfg(not(loom))]
 pub use {
-    g::task::Cancelled,
+    g::task::{After, Cancelled},
     g::wait::{Cancel, Outcome},
     g::{Status, Ticket},
     join::{GHandle, Join},

@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::g::task::{self, Closure, Polled};
+use crate::g::task::{self, After, Closure, Polled, Work};
 use crate::g::{GRef, Status, table};
 use crate::ids;
 use crate::join::Join;
@@ -41,7 +41,7 @@ pub enum Where<'s> {
     In(&'s Arc<Sched>),
 }
 
-/// Spawns a closure. *Runs on: any thread.*
+/// Spawns a closure; `after` hears of its end. *Runs on: any thread.*
 ///
 /// # Errors
 /// No stack of the size asked for can be had.
@@ -49,17 +49,18 @@ pub enum Where<'s> {
 /// # Safety
 /// What the closure borrows must stay until it has ended (`'static` closures may be spawned by anyone).
 #[inline]
-pub unsafe fn closure<T, F: FnOnce() -> T>(at: Where<'_>, spec: Spec, f: F) -> io::Result<Join<T>> {
-    let init = |g: GRef| {
-        // SAFETY: a fresh G's payload is empty and ours.
-        unsafe { task::put(g, f) };
-        g.set_task(&Closure::<F, T>::TASK);
-    };
+pub unsafe fn closure<T, F: FnOnce() -> T>(
+    at: Where<'_>,
+    spec: Spec,
+    work: F,
+    after: impl After,
+) -> io::Result<Join<T>> {
+    let init = |g: GRef| set_closure(g, Work { work, after });
     // SAFETY: `init` leaves a task whose result is a `T`.
     spawn(at, spec, init).map(|g| unsafe { Join::new(g) })
 }
 
-/// Spawns a future: it is polled by a green thread of its own, on a stack that it has only while it is polled.
+/// Spawns a future, of whose end `after` hears: it is polled by a green thread of its own, on a stack that it has only while it is polled.
 ///
 /// # Errors
 /// As for [`closure`].
@@ -67,14 +68,29 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(at: Where<'_>, spec: Spec, f: F) -> i
 /// # Safety
 /// As for [`closure`].
 #[inline]
-pub unsafe fn future<F: Future>(at: Where<'_>, spec: Spec, f: F) -> io::Result<Join<F::Output>> {
-    let init = |g: GRef| {
-        // SAFETY: a fresh G's payload is empty and ours.
-        unsafe { task::put(g, f) };
-        g.set_task(&Polled::<F>::TASK);
-    };
+pub unsafe fn future<F: Future>(
+    at: Where<'_>,
+    spec: Spec,
+    work: F,
+    after: impl After,
+) -> io::Result<Join<F::Output>> {
+    let init = |g: GRef| set_future(g, Work { work, after });
     // SAFETY: `init` leaves a task whose result is the future's.
     spawn(at, spec, init).map(|g| unsafe { Join::new(g) })
+}
+
+#[inline]
+fn set_closure<T, F: FnOnce() -> T, A: After>(g: GRef, work: Work<F, A>) {
+    // SAFETY: a fresh G's payload is empty and ours.
+    unsafe { task::put(g, work) };
+    g.set_task(&Closure::<F, T, A>::TASK);
+}
+
+#[inline]
+fn set_future<F: Future, A: After>(g: GRef, work: Work<F, A>) {
+    // SAFETY: as in `set_closure`.
+    unsafe { task::put(g, work) };
+    g.set_task(&Polled::<F, A>::TASK);
 }
 
 #[inline]

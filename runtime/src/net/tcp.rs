@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use netpoll::{Direction, net};
 
@@ -250,6 +251,12 @@ impl TcpStream {
         self.0.source().set_nodelay(nodelay)
     }
 }
+
+// As std's.
+impl UnwindSafe for TcpListener {}
+impl RefUnwindSafe for TcpListener {}
+impl UnwindSafe for TcpStream {}
+impl RefUnwindSafe for TcpStream {}
 
 impl Read for &TcpStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -26,16 +27,34 @@ pub(crate) struct Task {
     pub(crate) run: unsafe fn(GRef) -> Stop,
 }
 
-/// A kind of task, by its types.
-pub(crate) struct Closure<F, T>(std::marker::PhantomData<fn(F) -> T>);
-pub(crate) struct Polled<F>(std::marker::PhantomData<fn(F)>);
-
-impl<T, F: FnOnce() -> T> Closure<F, T> {
-    pub(crate) const TASK: Task = Task { run: run_closure::<T, F> };
+/// What is told that a task has ended and its result is stored or dropped; runs on the G, in user code.
+pub trait After {
+    /// `panicked`: it unwound, and not because it was cancelled.
+    fn ended(self, panicked: bool);
 }
 
-impl<F: Future> Polled<F> {
-    pub(crate) const TASK: Task = Task { run: poll_future::<F> };
+/// Nobody.
+impl After for () {
+    #[inline]
+    fn ended(self, _panicked: bool) {}
+}
+
+/// What the payload holds before the result.
+pub(crate) struct Work<W, A> {
+    pub(crate) work: W,
+    pub(crate) after: A,
+}
+
+/// A kind of task, by its types.
+pub(crate) struct Closure<F, T, A>(std::marker::PhantomData<fn(F, A) -> T>);
+pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
+
+impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
+    pub(crate) const TASK: Task = Task { run: run_closure::<T, F, A> };
+}
+
+impl<F: Future, A: After> Polled<F, A> {
+    pub(crate) const TASK: Task = Task { run: poll_future::<F, A> };
 }
 
 const fn fits<T>() -> bool {
@@ -85,43 +104,29 @@ unsafe fn place<T>(g: GRef) -> *mut T {
 }
 
 /// # Safety
-/// As for `take`.
-unsafe fn drop_in_place<T>(g: GRef) {
-    if fits::<T>() {
-        // SAFETY: by the contract of `take`.
-        unsafe { place::<T>(g).drop_in_place() };
-    } else {
-        // SAFETY: likewise; it drops where it lies, which a pinned future needs.
-        drop(unsafe { Box::from_raw(place::<T>(g)) });
-    }
-}
-
-/// # Safety
 /// As for `Task::run`.
-unsafe fn run_closure<T, F: FnOnce() -> T>(g: GRef) -> Stop {
+unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
+    // SAFETY: the task's own payload, taken once.
+    let Work { work, after } = unsafe { take::<Work<F, A>>(g) };
     let result = if g.wait.is_cancelled() {
         // Cancelled before it began: its captures are dropped, which is user code too.
-        // SAFETY: the task's own payload, taken once.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place::<F>(g) }));
-        dropped.and(Err(Box::new(Cancelled) as Box<dyn Any + Send>))
+        catch_unwind(AssertUnwindSafe(|| drop(work))).and(Err(cancelled()))
     } else {
-        catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the task's own payload, taken once.
-            let closure = unsafe { take::<F>(g) };
-            closure()
-        }))
+        catch_unwind(AssertUnwindSafe(work))
     };
-    end(g, result)
+    end(g, result, after)
 }
 
 /// # Safety
 /// As for `Task::run`.
-unsafe fn poll_future<F: Future>(g: GRef) -> Stop {
-    // SAFETY: the task's own payload; the future stays there until it is dropped in place.
-    let future = unsafe { Pin::new_unchecked(&mut *place::<F>(g)) };
+unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
+    // SAFETY: the task's own payload.
+    let work = unsafe { place::<Work<F, A>>(g) };
+    // SAFETY: likewise; the future stays there until it is dropped in place.
+    let future = unsafe { Pin::new_unchecked(&mut (*work).work) };
     let polled = catch_unwind(AssertUnwindSafe(|| {
         if g.wait.is_cancelled() {
-            return Poll::Ready(Err(Box::new(Cancelled) as Box<dyn Any + Send>));
+            return Poll::Ready(Err(cancelled()));
         }
         g.drives.set(true);
         g.wakes.clear();
@@ -136,23 +141,33 @@ unsafe fn poll_future<F: Future>(g: GRef) -> Stop {
         Ok(Poll::Ready(result)) => result,
         Err(panic) => Err(panic),
     };
-    // SAFETY: the future is done for and is not touched again.
-    let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place::<F>(g) }));
-    end(g, result.and_then(|value| dropped.map(|()| value)))
+    // SAFETY: the future is done for, is dropped where it lies, as a pinned one must be, and is not touched again.
+    let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (&raw mut (*work).work).drop_in_place() }));
+    // SAFETY: what is left of the payload; its box, if it has one, is freed without dropping the future again.
+    let after = unsafe { take::<ManuallyDrop<Work<F, A>>>(g) };
+    // SAFETY: read out once, of what is never dropped as a whole.
+    let after = unsafe { (&raw const after.after).read() };
+    end(g, result.and_then(|value| dropped.map(|()| value)), after)
+}
+
+fn cancelled() -> Box<dyn Any + Send> {
+    Box::new(Cancelled)
 }
 
 /// Stores the result and tells who waits for it. Runs in user code still, for a result that nobody wants and the
 /// waker of another runtime are user code.
-fn end<T>(g: GRef, result: thread::Result<T>) -> Stop {
+fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
+    let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
     // SAFETY: the task is over, so the payload is empty and the G's own until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();
     if !ending.wanted {
         // SAFETY: the join handle left the result to us.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_in_place::<thread::Result<T>>(g) }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(unsafe { take::<thread::Result<T>>(g) })));
         // A panic in there was reported by the panic hook; its payload's own drop is not trusted.
         std::mem::forget(dropped);
     }
+    after.ended(panicked);
     let mut parked = None;
     if ending.waiter {
         // SAFETY: `complete` said that there is one, and that we are to take it.

@@ -1,0 +1,325 @@
+//! Scoped green threads: they may borrow from their spawner, which waits for them, as in `std::thread::scope`.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, Location, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use parking_lot::Mutex;
+use sched::park::{Waiting, is_cancelled, unwind_if_cancelled};
+use sched::spawn::{Spec, Where};
+use sched::{After, Cancel, GHandle, Join, Outcome, Ticket};
+
+use crate::builder;
+use crate::entry::Entry;
+use crate::start::or_panic;
+use crate::thread::{Builder, Result, Thread};
+
+/// What the spawner and its threads share.
+#[derive(Default)]
+struct Family {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    /// Those that panicked and were not joined; wraps below 0 when a join comes before the count.
+    panicked: usize,
+    /// The spawner, once it waits.
+    waits: Option<Ticket>,
+    /// Threads that may still run, for a cancellation to reach; tidied when it has doubled.
+    members: Vec<GHandle>,
+    tidy_at: usize,
+}
+
+impl Family {
+    fn joins(&self, member: &GHandle) {
+        let mut state = self.state.lock();
+        if state.members.len() >= state.tidy_at.max(16) {
+            state.members.retain(|member| !member.is_done());
+            state.tidy_at = 2 * state.members.len();
+        }
+        state.members.push(member.clone());
+    }
+
+    /// Waits for all; a cancelled spawner cancels them first.
+    fn wait(&self) {
+        if is_cancelled() {
+            self.cancel();
+        }
+        let mut cancel = Cancel::Ends;
+        loop {
+            let waiting = Waiting::begin(cancel);
+            {
+                let mut state = self.state.lock();
+                if state.running == 0 {
+                    return;
+                }
+                state.waits = Some(waiting.ticket());
+            }
+            if waiting.park() == Outcome::Cancelled {
+                self.cancel();
+                cancel = Cancel::Waits;
+            }
+        }
+    }
+
+    fn cancel(&self) {
+        // Not under the lock: whoever is woken may end at once.
+        let members = std::mem::take(&mut self.state.lock().members);
+        members.iter().for_each(GHandle::cancel);
+    }
+}
+
+/// A scoped thread's end: the last thing it does with what it borrowed is behind it.
+struct Leaves(Arc<Family>);
+
+impl After for Leaves {
+    fn ended(self, panicked: bool) {
+        let waits = {
+            let mut state = self.0.state.lock();
+            state.panicked = state.panicked.wrapping_add(usize::from(panicked));
+            state.running -= 1;
+            if state.running == 0 { state.waits.take() } else { None }
+        };
+        if let Some(ticket) = waits {
+            sched::wake(ticket);
+        }
+    }
+}
+
+/// Where scoped threads are spawned; see [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    family: Arc<Family>,
+    // Invariant in both, as in std: a scope must not be taken for a shorter or a longer one.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Runs `f`, which may spawn threads that borrow what outlives this call, and waits for all of them.
+///
+/// The threads are green; on a plain OS thread they run in the default runtime.
+///
+/// # Panics
+///
+/// If `f` panics (its panic goes on, after all threads have ended), or if a thread panicked that was not joined.
+///
+/// # Cancellation
+///
+/// A green thread that is cancelled while it waits here cancels the scope's threads, and unwinds when they have ended.
+///
+/// ```
+/// let mut counts = [0; 4];
+/// let text = String::from("a b c d");
+/// runtime::scope(|s| {
+///     for count in &mut counts {
+///         s.spawn(|| *count = text.split(' ').count());
+///     }
+/// });
+/// assert_eq!(counts, [4; 4]);
+/// ```
+pub fn scope<'env, F, T>(f: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let scope = Scope { family: Arc::default(), scope: PhantomData, env: PhantomData };
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    scope.family.wait();
+    let panicked = scope.family.state.lock().panicked != 0;
+    match result {
+        Err(panic) => resume_unwind(panic),
+        Ok(_) if panicked => panic!("a scoped thread panicked"),
+        Ok(value) => {
+            unwind_if_cancelled();
+            value
+        }
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Starts a thread of this scope, for a closure or a future.
+    ///
+    /// # Panics
+    ///
+    /// As for [`runtime::spawn`](crate::spawn).
+    ///
+    /// ```
+    /// let words = vec!["green", "thread"];
+    /// let lengths = runtime::scope(|s| {
+    ///     let a = s.spawn(|| words[0].len());
+    ///     let b = s.spawn(async { words[1].len() });
+    ///     (a.join().unwrap(), b.join().unwrap())
+    /// });
+    /// assert_eq!(lengths, (5, 6));
+    /// ```
+    #[track_caller]
+    pub fn spawn<M, E>(&'scope self, task: E) -> ScopedJoinHandle<'scope, E::Output>
+    where
+        E: Entry<M> + Send + 'scope,
+        E::Output: Send + 'scope,
+    {
+        or_panic(self.start(Spec::at(Location::caller()), task))
+    }
+
+    fn start<M, E>(&'scope self, spec: Spec, task: E) -> io::Result<ScopedJoinHandle<'scope, E::Output>>
+    where
+        E: Entry<M> + Send + 'scope,
+        E::Output: Send + 'scope,
+    {
+        self.family.state.lock().running += 1;
+        let at = Where::Here(builder::default_sched);
+        // SAFETY: what the task borrows lives for 'scope, which ends after `Family::wait` has seen `running` at 0; the
+        // thread counts itself out (`Leaves`) after it has dropped its task and stored or dropped its result, and a
+        // stored result is the handle's, which does not outlive 'scope either.
+        let started = unsafe { task.start(at, spec, Leaves(Arc::clone(&self.family))) };
+        match started {
+            Ok(join) => {
+                self.family.joins(join.thread());
+                Ok(ScopedJoinHandle { join, family: Arc::clone(&self.family), scope: PhantomData })
+            }
+            Err(error) => {
+                self.family.state.lock().running -= 1;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("running", &self.family.state.lock().running).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// Spawns a thread of a scope, with this name and stack.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Builder::spawn`].
+    ///
+    /// ```
+    /// let text = String::from("borrowed");
+    /// let length = runtime::scope(|s| {
+    ///     let builder = runtime::thread::Builder::new().name("counter".into());
+    ///     builder.spawn_scoped(s, || text.len())?.join().map_err(|_| std::io::Error::other("panicked"))
+    /// })?;
+    /// assert_eq!(length, 8);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_scoped<'scope, 'env, M, E>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        task: E,
+    ) -> io::Result<ScopedJoinHandle<'scope, E::Output>>
+    where
+        E: Entry<M> + Send + 'scope,
+        E::Output: Send + 'scope,
+    {
+        scope.start(self.into_spec(Location::caller()), task)
+    }
+}
+
+/// [`JoinHandle`](crate::JoinHandle) of a scoped thread.
+///
+/// ```
+/// let n = 20;
+/// let sum = runtime::scope(|s| s.spawn(|| n + 22).join().unwrap());
+/// assert_eq!(sum, 42);
+/// ```
+pub struct ScopedJoinHandle<'scope, T> {
+    join: Join<T>,
+    family: Arc<Family>,
+    scope: PhantomData<&'scope ()>,
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    /// Waits for the thread's end and gives its result; a panic is then this caller's to deal with, not the scope's.
+    ///
+    /// # Errors
+    ///
+    /// The thread has panicked or was cancelled.
+    ///
+    /// # Cancellation
+    ///
+    /// As for [`JoinHandle::join`](crate::JoinHandle::join).
+    ///
+    /// ```
+    /// let result = runtime::scope(|s| s.spawn(|| { if true { panic!("oh") } }).join());
+    /// assert!(result.is_err());
+    /// ```
+    pub fn join(self) -> Result<T> {
+        let result = self.join.join();
+        Self::joined(&self.family, result)
+    }
+
+    /// A panic that is handed over is no longer the scope's.
+    fn joined(family: &Family, result: Result<T>) -> Result<T> {
+        if matches!(&result, Err(payload) if !payload.is::<crate::thread::Cancelled>()) {
+            // The thread counts its panic only after its result can be had, so this may come first.
+            let mut state = family.state.lock();
+            state.panicked = state.panicked.wrapping_sub(1);
+        }
+        result
+    }
+
+    /// As [`JoinHandle::is_finished`](crate::JoinHandle::is_finished).
+    ///
+    /// ```
+    /// runtime::scope(|s| {
+    ///     let thread = s.spawn(|| ());
+    ///     while !thread.is_finished() {
+    ///         runtime::yield_now();
+    ///     }
+    /// });
+    /// ```
+    pub fn is_finished(&self) -> bool {
+        self.join.is_finished()
+    }
+
+    /// The thread.
+    ///
+    /// ```
+    /// runtime::scope(|s| {
+    ///     let thread = s.spawn(runtime::thread::park);
+    ///     thread.thread().unpark();
+    /// });
+    /// ```
+    pub fn thread(&self) -> &Thread {
+        Thread::from_handle(self.join.thread())
+    }
+
+    /// As [`JoinHandle::cancel`](crate::JoinHandle::cancel).
+    ///
+    /// ```
+    /// runtime::scope(|s| s.spawn(runtime::thread::park).cancel());
+    /// ```
+    pub fn cancel(&self) {
+        self.join.cancel();
+    }
+}
+
+impl<T> Future for ScopedJoinHandle<'_, T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        Pin::new(&mut this.join).poll(cx).map(|result| Self::joined(&this.family, result))
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopedJoinHandle").field("thread", self.thread()).finish_non_exhaustive()
+    }
+}
+
+impl<T> UnwindSafe for ScopedJoinHandle<'_, T> {}
+impl<T> RefUnwindSafe for ScopedJoinHandle<'_, T> {}
