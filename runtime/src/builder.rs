@@ -150,9 +150,14 @@ fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>
     os::Builder::new().name(format!("{name}-sysmon")).spawn(move || sysmon::run(&Monitor::new(sched)))
 }
 
+fn available() -> usize {
+    os::available_parallelism().map_or(1, usize::from)
+}
+
 fn default_procs() -> io::Result<usize> {
     match std::env::var("RUNTIME_PROCS") {
-        Err(std::env::VarError::NotPresent) => Ok(os::available_parallelism().map_or(1, usize::from)),
+        Err(std::env::VarError::NotPresent) => Ok(available()),
+        Ok(text) if text.trim().is_empty() => Ok(available()),
         Ok(text) => text.trim().parse().map_err(|_| no_number(&text)),
         Err(std::env::VarError::NotUnicode(text)) => Err(no_number(&text.to_string_lossy())),
     }

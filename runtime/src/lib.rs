@@ -54,6 +54,7 @@
 
 mod builder;
 mod entry;
+mod local;
 pub mod metrics;
 pub mod net;
 mod scope;

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+pub use crate::local::{AccessError, LocalKey};
 pub use crate::scope::{Scope, ScopedJoinHandle, scope};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;

@@ -65,3 +65,80 @@ impl Future for Sleep {
         Pin::new(&mut self.0).poll(cx)
     }
 }
+
+/// Runs `f` on the calling thread, and ends it when it waits beyond `time` from now: the parking call in progress
+/// unwinds to here, and so does every later one. Destructors run, and no panic message is printed.
+///
+/// What `f` does without parking is not interrupted: if it returns late, its value counts. Time-outs nest; the one that
+/// runs out first ends what is inside it. It works on green threads and on plain OS threads, where only what this
+/// runtime parks can be ended.
+///
+/// # Errors
+///
+/// [`Elapsed`]: the time was up before `f` had returned.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds through here.
+///
+/// ```
+/// use runtime::time::{Duration, sleep, timeout};
+/// runtime::block_on(|| {
+///     assert!(timeout(Duration::from_millis(5), || sleep(Duration::from_secs(3600))).is_err());
+///     assert_eq!(timeout(Duration::from_secs(3600), || 42), Ok(42));
+/// });
+/// ```
+pub fn timeout<T>(time: Duration, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
+    sched::park::timeout(time, f).ok_or(Elapsed)
+}
+
+/// [`timeout`] for futures: drops `future` if it is not ready in time, counted from this call.
+///
+/// ```
+/// use runtime::time::{Duration, sleep_async, timeout_async};
+/// let (late, early) = runtime::block_on(async {
+///     let late = timeout_async(Duration::from_millis(5), sleep_async(Duration::from_secs(3600))).await;
+///     (late, timeout_async(Duration::from_secs(3600), async { 42 }).await)
+/// });
+/// assert!(late.is_err());
+/// assert_eq!(early, Ok(42));
+/// ```
+pub fn timeout_async<F: IntoFuture>(
+    time: Duration,
+    future: F,
+) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    let mut time = sleep_async(time);
+    let future = future.into_future();
+    async move {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(value));
+            }
+            Pin::new(&mut time).poll(cx).map(|()| Err(Elapsed))
+        })
+        .await
+    }
+}
+
+/// The time of a [`timeout`] was up.
+///
+/// ```
+/// assert_eq!(runtime::time::Elapsed.to_string(), "the time was up");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl std::fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the time was up")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for std::io::Error {
+    fn from(_: Elapsed) -> Self {
+        std::io::ErrorKind::TimedOut.into()
+    }
+}

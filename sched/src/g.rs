@@ -26,8 +26,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::task::Waker;
 
-use timers::Timer;
+use timers::{Timer, clock};
 
+use crate::locals::Locals;
 use crate::sched::Sched;
 use coro::Coro;
 use life::Life;
@@ -89,7 +90,7 @@ pub(crate) enum Joiner {
 }
 
 /// The inline room for a closure, a future or a result; what is larger is boxed.
-const PAYLOAD_WORDS: usize = 10;
+const PAYLOAD_WORDS: usize = 9;
 type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
 
 /// One green thread.
@@ -116,7 +117,9 @@ pub(crate) struct G {
     // Who it is.
     id: AtomicU64,
     place: Cell<Option<&'static Location<'static>>>,
-    extra: UnsafeCell<Option<Box<Extra>>>,
+    name: UnsafeCell<Option<Box<Name>>>,
+    /// What few need; of whoever runs it.
+    rare: UnsafeCell<Option<Box<Rare>>>,
     index: u32,
     status: AtomicU8,
     /// Its own timer is lent to a future ([`crate::time::Sleep`]).
@@ -127,15 +130,19 @@ pub(crate) struct G {
     pub(crate) drives: Cell<bool>,
 }
 
-/// What only some Gs have.
-#[derive(Default)]
-pub(crate) struct Extra {
-    name: Option<Box<str>>,
+/// A name, behind one more pointer: most Gs have none.
+type Name = Box<str>;
+
+/// What only some Gs have, and only the thread itself looks at.
+pub(crate) struct Rare {
+    /// By when the innermost `timeout` around the running code wants it to end; NEVER without one.
+    pub(crate) deadline: Cell<u64>,
+    pub(crate) locals: Locals,
 }
 
 // SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
-// it or holds it in a list (`next`, `coro`, `task`, `drives`, `payload` until `Life::complete`), then the join
-// handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `extra` change only while
+// it or holds it in a list (`next`, `coro`, `task`, `drives`, `rare`, `payload` until `Life::complete`), then the join
+// handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `name` change only while
 // the G has no reference.
 unsafe impl Sync for G {}
 
@@ -155,7 +162,8 @@ impl G {
             timer: Timer::new(),
             id: AtomicU64::new(0),
             place: Cell::new(None),
-            extra: UnsafeCell::new(None),
+            name: UnsafeCell::new(None),
+            rare: UnsafeCell::new(None),
             index,
             status: AtomicU8::new(Status::Idle as u8),
             timer_lent: AtomicBool::new(false),
@@ -186,16 +194,16 @@ impl G {
         self.drives.set(false);
         if name.is_some() {
             // SAFETY: nobody else has a reference, by this function's contract.
-            unsafe { *self.extra.get() = Some(Box::new(Extra { name })) };
+            unsafe { *self.name.get() = name.map(Box::new) };
         }
     }
 
     /// Forgets what only this incarnation had. *Runs on: whoever gave the last reference up.*
     pub(crate) fn forget(&self) {
         // SAFETY: the last reference is gone, so the caller is alone.
-        let extra = unsafe { &mut *self.extra.get() };
-        if extra.is_some() {
-            *extra = None;
+        let name = unsafe { &mut *self.name.get() };
+        if name.is_some() {
+            *name = None;
         }
         self.set_status(Status::Idle);
     }
@@ -212,8 +220,37 @@ impl G {
 
     /// Its name. *Runs on: a holder of a reference.*
     pub(crate) fn name(&self) -> Option<&str> {
-        // SAFETY: `extra` changes only while the G has no reference, and the caller holds one.
-        unsafe { (*self.extra.get()).as_ref().and_then(|e| e.name.as_deref()) }
+        // SAFETY: `name` changes only while the G has no reference, and the caller holds one.
+        unsafe { (*self.name.get()).as_deref().map(|name| &**name) }
+    }
+
+    /// What few have, if it has been made. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn rare(&self) -> Option<&Rare> {
+        // SAFETY: only the thread itself looks, and it is dropped at its end (`take_rare`).
+        unsafe { (*self.rare.get()).as_deref() }
+    }
+
+    /// Likewise, made if need be.
+    pub(crate) fn rare_or_new(&self) -> &Rare {
+        if self.rare().is_none() {
+            let rare = Rare { deadline: Cell::new(clock::NEVER), locals: Locals::new() };
+            // SAFETY: there is none yet, so nobody borrows it.
+            unsafe { *self.rare.get() = Some(Box::new(rare)) };
+        }
+        self.rare().expect("it was just made")
+    }
+
+    /// The thread ends and needs it no more. *Runs on: the thread itself, which borrows nothing of it.*
+    pub(crate) fn take_rare(&self) -> Option<Box<Rare>> {
+        // SAFETY: by the contract above nobody borrows it.
+        unsafe { (*self.rare.get()).take() }
+    }
+
+    /// By when the innermost `timeout` wants the running code to end.
+    #[inline]
+    pub(crate) fn deadline(&self) -> u64 {
+        self.rare().map_or(clock::NEVER, |rare| rare.deadline.get())
     }
 
     #[inline]

@@ -95,6 +95,8 @@ mod join;
 #[cfg(not(loom))]
 mod lend;
 #[cfg(not(loom))]
+pub mod locals;
+#[cfg(not(loom))]
 mod m;
 #[cfg(not(loom))]
 mod metrics;

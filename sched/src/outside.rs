@@ -4,9 +4,10 @@
 
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use timers::clock;
 
 use crate::g::wait::Outcome;
 use crate::g::{GRef, table};
@@ -35,6 +36,10 @@ struct Face(GRef);
 
 impl Drop for Face {
     fn drop(&mut self) {
+        if let Some(rare) = self.0.rare() {
+            rare.locals.destroy();
+        }
+        drop(self.0.take_rare());
         if self.0.life.release() {
             recycle(self.0);
         }
@@ -62,6 +67,11 @@ pub(crate) fn face() -> GRef {
     })
 }
 
+/// Likewise, if it has been made.
+pub(crate) fn face_if_any() -> Option<GRef> {
+    FACE.try_with(|face| face.get().map(|face| face.0)).ok().flatten()
+}
+
 fn new_face() -> Face {
     let g = table::take_face();
     let name = thread::current().name().map(Into::into);
@@ -84,20 +94,23 @@ pub(crate) fn park(g: GRef) {
     }
 }
 
-/// Likewise, but only for so long; the wait then ends as timed out.
-pub(crate) fn park_until(g: GRef, number: u32, deadline: Option<Instant>) {
-    let Some(deadline) = deadline else { return park(g) };
+/// Likewise, but only until `when`; the wait then ends as timed out.
+pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
+    if when == clock::NEVER {
+        return park(g);
+    }
     if !g.wait.commit() {
         return;
     }
     let bed = bed(g);
     let mut lock = bed.lock.lock();
     while !g.wait.is_decided() {
-        if deadline.saturating_duration_since(Instant::now()) == Duration::ZERO {
+        let left = when.saturating_sub(clock::now());
+        if left == 0 {
             g.wait.decide(number, Outcome::TimedOut);
             return;
         }
-        bed.wake.wait_until(&mut lock, deadline);
+        bed.wake.wait_for(&mut lock, Duration::from_nanos(left));
     }
 }
 

@@ -26,6 +26,8 @@ pub fn on_green_thread() -> bool {
 #[derive(Debug)]
 pub struct Waiting {
     ticket: Ticket,
+    /// By when a `timeout` around it ends it, which is a kind of cancellation.
+    limit: u64,
 }
 
 impl Waiting {
@@ -35,7 +37,8 @@ impl Waiting {
         let g = me();
         // While it unwinds, another unwind would end the process.
         let cancel = if std::thread::panicking() { Cancel::Waits } else { cancel };
-        Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) } }
+        let limit = if cancel == Cancel::Ends { g.deadline() } else { clock::NEVER };
+        Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) }, limit }
     }
 
     /// What `wake` needs.
@@ -49,9 +52,13 @@ impl Waiting {
         self.ticket.word()
     }
 
-    /// Waits until somebody wakes it. A caller that gets anything but `Woken` withdraws its ticket where it can.
+    /// Waits until somebody wakes it. A caller that gets anything but `Woken` withdraws its ticket where it can; after
+    /// `Cancelled` it calls `unwind_if_cancelled`.
     #[inline]
     pub fn park(self) -> Outcome {
+        if self.limit != clock::NEVER {
+            return self.park_until_ns(clock::NEVER);
+        }
         let g = self.ticket.g;
         if g.is_green() {
             lend::park(g)
@@ -63,13 +70,22 @@ impl Waiting {
 
     /// Likewise, but no longer than until `deadline`.
     pub fn park_until(self, deadline: Instant) -> Outcome {
+        self.park_until_ns(clock::at(deadline))
+    }
+
+    /// Likewise, by the runtime's clock.
+    pub(crate) fn park_until_ns(self, when: u64) -> Outcome {
         let Ticket { g, number } = self.ticket;
-        if !g.is_green() {
-            outside::park_until(g, number, Some(deadline));
-            return g.wait.outcome();
+        let first = when.min(self.limit);
+        if g.is_green() {
+            park_green_until(g, number, first);
+        } else {
+            outside::park_until(g, number, first);
         }
-        park_green_until(g, number, clock::at(deadline));
-        g.wait.outcome()
+        match g.wait.outcome() {
+            Outcome::TimedOut if self.limit <= when => Outcome::Cancelled,
+            outcome => outcome,
+        }
     }
 }
 
@@ -103,14 +119,16 @@ pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
     }
 }
 
-/// Unwinds the caller if it has been cancelled, unless it unwinds already.
+/// Unwinds the caller if it has been cancelled, or a `timeout` around it has run out; unless it unwinds already.
 #[inline]
 pub fn unwind_if_cancelled() {
-    if let Some(g) = lend::current_g()
-        && g.wait.is_cancelled()
+    // The face of a plain thread is made when it first parks; before that it has no deadline.
+    let g = lend::current_g().or_else(outside::face_if_any);
+    if let Some(g) = g
+        && (g.wait.is_cancelled() || g.deadline() != clock::NEVER)
         && !std::thread::panicking()
     {
-        unwind();
+        unwind_for(g);
     }
 }
 
@@ -119,10 +137,36 @@ pub fn is_cancelled() -> bool {
     lend::current_g().is_some_and(|g| g.wait.is_cancelled())
 }
 
+/// No message: nothing went wrong. Destructors run; the join handle, or the `timeout`, gets the payload.
 #[cold]
-fn unwind() -> ! {
-    // No message: nothing went wrong. Destructors run; the join handle gets the payload.
-    std::panic::resume_unwind(Box::new(Cancelled));
+fn unwind_for(g: GRef) {
+    if g.wait.is_cancelled() {
+        std::panic::resume_unwind(Box::new(Cancelled));
+    }
+    if g.deadline() <= clock::now() {
+        std::panic::resume_unwind(Box::new(TimeIsUp));
+    }
+}
+
+/// The payload of the unwind from a parking call to the `timeout` around it.
+struct TimeIsUp;
+
+/// Runs `f`; a parking call in it that lasts beyond `time` from now unwinds to here, and `None` comes back.
+///
+/// What `f` does without parking is not interrupted, and what it has finished with is its own.
+pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T> {
+    let mine = clock::after(time);
+    let deadline = &me().rare_or_new().deadline;
+    let outer = deadline.replace(deadline.get().min(mine));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    me().rare_or_new().deadline.set(outer);
+    match result {
+        Ok(value) => Some(value),
+        // An outer one may be meant; if both are, the inner one gives its caller the word, and the outer one ends that
+        // caller's next park.
+        Err(payload) if payload.is::<TimeIsUp>() && mine <= clock::now() => None,
+        Err(payload) => std::panic::resume_unwind(payload),
+    }
 }
 
 /// `thread::park`, until `deadline` if there is one.

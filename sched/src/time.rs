@@ -12,41 +12,30 @@ use timers::{Timer, clock};
 use crate::g::GRef;
 use crate::g::wait::Cancel;
 use crate::lend::{self, Entered, enter};
-use crate::park;
+use crate::park::{self, Waiting};
 use crate::sched::Sched;
 use crate::timer::{Alarm, FOR_FUTURE, TimerRef};
 use crate::wake;
 
 /// Sleeps until `when` on the runtime's clock, which no timer beats: never less. NEVER sleeps until cancelled.
-fn sleep_until_ns(g: GRef, when: u64) {
-    let number = g.wait.arm(if std::thread::panicking() { Cancel::Waits } else { Cancel::Ends });
-    park::park_green_until(g, number, when);
+fn sleep_until_ns(when: u64) {
+    Waiting::begin(Cancel::Ends).park_until_ns(when);
     park::unwind_if_cancelled();
 }
 
 /// Sleeps for at least that long.
 pub fn sleep(time: Duration) {
-    match lend::current_g() {
-        Some(g) => {
-            park::unwind_if_cancelled();
-            if time > Duration::ZERO {
-                sleep_until_ns(g, clock::after(time));
-            }
-        }
-        None => std::thread::sleep(time),
+    park::unwind_if_cancelled();
+    if time > Duration::ZERO {
+        sleep_until_ns(clock::after(time));
     }
 }
 
 /// Sleeps at least until then; returns at once if it is past.
 pub fn sleep_until(deadline: Instant) {
-    match lend::current_g() {
-        Some(g) => {
-            park::unwind_if_cancelled();
-            if deadline > Instant::now() {
-                sleep_until_ns(g, clock::at(deadline));
-            }
-        }
-        None => std::thread::sleep(deadline.saturating_duration_since(Instant::now())),
+    park::unwind_if_cancelled();
+    if deadline > Instant::now() {
+        sleep_until_ns(clock::at(deadline));
     }
 }
 

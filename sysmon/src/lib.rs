@@ -114,20 +114,24 @@ impl Sysmon<'_> {
             let look = self.monitor.look(p, now);
             let stretch = &mut self.stretches[p];
             stretch.update(&look, now);
-            match judge(&look, stretch.age(now), unpolled, self.blocked_ones) {
-                Verdict::Leave => {}
-                Verdict::LookBy(ns) => look_by = look_by.min(now + ns),
-                Verdict::Take => {
-                    taken |= self.monitor.retake(p, look.seen, stretch.age(now).stuck_ns, Doing::Computing);
+            let age = stretch.age(now);
+            let doing = match judge(&look, age, unpolled, self.blocked_ones) {
+                Verdict::Leave => continue,
+                Verdict::LookBy(ns) => {
+                    look_by = look_by.min(now + ns);
+                    continue;
                 }
+                Verdict::Take => self.monitor.doing(p),
                 Verdict::TakeIfBlocked { else_look_ns } => {
-                    if self.monitor.doing(p) == Doing::Blocked {
-                        blocked = true;
-                        taken |= self.monitor.retake(p, look.seen, stretch.age(now).stuck_ns, Doing::Blocked);
-                    }
                     look_by = look_by.min(now + else_look_ns);
+                    match self.monitor.doing(p) {
+                        Doing::Blocked => Doing::Blocked,
+                        Doing::Computing | Doing::Unknown => continue,
+                    }
                 }
-            }
+            };
+            blocked |= doing == Doing::Blocked;
+            taken |= self.monitor.retake(p, look.seen, age.stuck_ns.max(look.overdue_ns), doing);
         }
         self.blocked_ones = blocked;
         (taken, look_by)

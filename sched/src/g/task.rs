@@ -158,6 +158,10 @@ fn cancelled() -> Box<dyn Any + Send> {
 /// waker of another runtime are user code.
 fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
+    if let Some(rare) = g.rare() {
+        rare.locals.destroy();
+        drop(g.take_rare());
+    }
     // SAFETY: the task is over, so the payload is empty and the G's own until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();

@@ -1,0 +1,187 @@
+//! Futures and green threads in one program: no second world, no colours.
+//!
+//! `spawn` and `block_on` take futures as they take closures; a handle can be joined or awaited; a future may block.
+//! The combinators `both` and `first` are written out here with std alone: any others work as well.
+//!
+//! ```sh
+//! cargo run --release --example futures
+//! cargo run --release --example futures -- --count 1_000_000
+//! ```
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use runtime::time::sleep_async;
+use support::{Args, Summary, bytes_each, commas, resident_bytes};
+
+mod support;
+
+const USAGE: &str = "\
+usage: futures [--count N]
+
+  --count N   how many futures sleep at once in the last part (default 100000)";
+
+fn main() {
+    let mut args = Args::new(USAGE);
+    let count = args.number("--count", 100_000, 1..=5_000_000) as usize;
+    args.end();
+
+    // The body is a future itself; it could as well be a closure.
+    runtime::block_on(async {
+        spawned().await;
+        combined().await;
+    });
+    runtime::block_on(mixed);
+    runtime::block_on(|| many(count));
+}
+
+/// A spawned future runs at once; its handle can be awaited.
+async fn spawned() {
+    let start = Instant::now();
+    let squares: Vec<_> = (1..=10_u64)
+        .map(|i| {
+            runtime::spawn(async move {
+                sleep_async(Duration::from_millis(20)).await;
+                i * i
+            })
+        })
+        .collect();
+    let mut sum = 0;
+    for square in squares {
+        sum += square.await.expect("it does not panic");
+    }
+    assert_eq!(sum, 385);
+    println!("spawn:     ten futures of 20 ms each gave {sum} after {:.1?}", start.elapsed());
+}
+
+/// Two futures within one: both of them, or the first.
+async fn combined() {
+    let start = Instant::now();
+    let ((), name) = both(sleep_async(Duration::from_millis(10)), async {
+        sleep_async(Duration::from_millis(20)).await;
+        "slow"
+    })
+    .await;
+    println!("both:      10 ms and 20 ms, the {name} one included, took {:.1?}", start.elapsed());
+
+    // A green thread that computes an answer, and a limit to our patience. Whoever loses is dropped: the timer is
+    // taken away, the thread goes on by itself.
+    for patience in [5, 500].map(Duration::from_millis) {
+        let answer = runtime::spawn(|| {
+            runtime::sleep(Duration::from_millis(50));
+            42
+        });
+        match first(answer, sleep_async(patience)).await {
+            Either::Left(answer) => {
+                println!(
+                    "first:     within {patience:?} the answer was {}",
+                    answer.expect("it does not panic")
+                );
+            }
+            Either::Right(()) => println!("first:     within {patience:?} there was no answer"),
+        }
+    }
+}
+
+/// Futures in green threads, and blocking calls in futures.
+fn mixed() {
+    // On a green thread, `block_on` drives a future right there; between polls the thread is parked.
+    let length = runtime::block_on(async {
+        sleep_async(Duration::from_millis(5)).await;
+        "driven on a green thread".len()
+    });
+    // In a future, a call that blocks parks it with the stack it was polled on; nobody else waits for that.
+    let start = Instant::now();
+    let blocked = runtime::spawn(async move {
+        runtime::sleep(Duration::from_millis(30));
+        runtime::blocking(|| std::thread::sleep(Duration::from_millis(30)));
+        length
+    });
+    let quick = runtime::spawn(async { sleep_async(Duration::from_millis(10)).await });
+    quick.join().expect("it does not panic");
+    let quick = start.elapsed();
+    assert_eq!(blocked.join().expect("it does not panic"), 24);
+    println!("mixed:     one blocked for {:.1?}; another was done after {quick:.1?} of it", start.elapsed());
+}
+
+/// A future that waits has no stack: only what it keeps, and its timer.
+fn many(count: usize) {
+    let sleep = Duration::from_secs(2);
+    let asleep = Arc::new(AtomicUsize::new(0));
+    let mut sleepers = Vec::with_capacity(count);
+
+    let before = resident_bytes();
+    let start = Instant::now();
+    let mut own_bytes = 0;
+    for _ in 0..count {
+        let asleep = Arc::clone(&asleep);
+        let sleeper = async move {
+            let t0 = Instant::now();
+            asleep.fetch_add(1, Ordering::Relaxed);
+            sleep_async(sleep).await;
+            t0.elapsed() - sleep
+        };
+        own_bytes = size_of_val(&sleeper);
+        sleepers.push(runtime::spawn(sleeper));
+    }
+    while asleep.load(Ordering::Relaxed) < count {
+        runtime::sleep(Duration::from_millis(1));
+    }
+    let started = start.elapsed();
+    println!("many:      {} futures asleep after {started:.1?}", commas(count));
+    if started < sleep {
+        let all_bytes = bytes_each(before, resident_bytes(), count);
+        println!("           {all_bytes}; {own_bytes} of them are the future itself");
+    }
+    let late = sleepers.into_iter().map(|sleeper| sleeper.join().expect("it does not panic")).collect();
+    let late = Summary::of(late);
+    println!(
+        "           they slept {sleep:?} and woke late by {:.2?} (mean), {:.2?} (p99)",
+        late.mean, late.p99
+    );
+}
+
+/// Both results, when both are there.
+async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut a_done, mut b_done) = (None, None);
+    poll_fn(|cx| {
+        if a_done.is_none()
+            && let Poll::Ready(done) = a.as_mut().poll(cx)
+        {
+            a_done = Some(done);
+        }
+        if b_done.is_none()
+            && let Poll::Ready(done) = b.as_mut().poll(cx)
+        {
+            b_done = Some(done);
+        }
+        match (a_done.take(), b_done.take()) {
+            (Some(a), Some(b)) => Poll::Ready((a, b)),
+            (a, b) => {
+                (a_done, b_done) = (a, b);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+enum Either<A, B> {
+    Left(A),
+    Right(B),
+}
+
+/// The result that is there first; the other future is dropped.
+async fn first<A: Future, B: Future>(a: A, b: B) -> Either<A::Output, B::Output> {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    poll_fn(|cx| match a.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Either::Left(done)),
+        Poll::Pending => b.as_mut().poll(cx).map(Either::Right),
+    })
+    .await
+}

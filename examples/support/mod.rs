@@ -1,0 +1,152 @@
+//! What several examples need beside the runtime: a command line, percentiles, memory and processor time.
+
+// Each example is a program of its own and uses only some of this.
+#![allow(dead_code)]
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs;
+use std::ops::RangeInclusive;
+use std::process::exit;
+use std::time::Duration;
+
+/// The arguments not yet taken. Whatever is wrong with them ends the program with exit code 2 and a message.
+pub(crate) struct Args {
+    usage: &'static str,
+    left: Vec<OsString>,
+}
+
+impl Args {
+    /// The command line; `--help` anywhere prints the usage, and that is all.
+    pub(crate) fn new(usage: &'static str) -> Args {
+        let left: Vec<_> = std::env::args_os().skip(1).collect();
+        if left.iter().any(|arg| arg == "--help" || arg == "-h") {
+            println!("{usage}");
+            exit(0);
+        }
+        Args { usage, left }
+    }
+
+    /// Takes `--name value` or `--name=value`, if it is there.
+    pub(crate) fn option(&mut self, name: &str) -> Option<String> {
+        let prefix = format!("{name}=");
+        let at = self
+            .left
+            .iter()
+            .position(|arg| arg == name || arg.to_str().is_some_and(|arg| arg.starts_with(&prefix)))?;
+        let arg = self.left.remove(at);
+        if let Some(value) = arg.to_str().and_then(|arg| arg.strip_prefix(&prefix)) {
+            return Some(value.into());
+        }
+        if at == self.left.len() {
+            self.wrong(format_args!("{name} needs a value"));
+        }
+        let value = self.left.remove(at).into_string();
+        Some(value.unwrap_or_else(|value| self.wrong(format_args!("{name} cannot be {}", value.display()))))
+    }
+
+    /// Takes `--name N`, N within `range`.
+    pub(crate) fn number(&mut self, name: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
+        self.option(name).map_or(default, |text| self.parse(name, &text, range))
+    }
+
+    /// Takes the next argument that is no option.
+    pub(crate) fn positional(&mut self) -> Option<OsString> {
+        let at = self.left.iter().position(|arg| !arg.as_encoded_bytes().starts_with(b"-"))?;
+        Some(self.left.remove(at))
+    }
+
+    /// A number out of an argument; 50,000 may be written 50_000.
+    pub(crate) fn parse(&self, what: &str, text: &str, range: RangeInclusive<u64>) -> u64 {
+        let number = text.replace('_', "").parse().ok().filter(|number| range.contains(number));
+        number.unwrap_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            self.wrong(format_args!("{what} is a number from {least} to {most}, not \"{text}\""))
+        })
+    }
+
+    /// Nothing must be left now.
+    pub(crate) fn end(&self) {
+        if let Some(arg) = self.left.first() {
+            self.wrong(format_args!("what is \"{}\"?", arg.display()));
+        }
+    }
+
+    /// Ends the program: the command line is wrong.
+    pub(crate) fn wrong(&self, why: impl Display) -> ! {
+        eprintln!("error: {why}\n\n{}", self.usage);
+        exit(2);
+    }
+}
+
+/// Many durations in four figures.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Summary {
+    pub(crate) mean: Duration,
+    pub(crate) p50: Duration,
+    pub(crate) p99: Duration,
+    pub(crate) max: Duration,
+}
+
+impl Summary {
+    /// Percentiles are by the nearest rank, over all samples.
+    pub(crate) fn of(mut samples: Vec<Duration>) -> Summary {
+        let Some(last) = samples.len().checked_sub(1) else { return Summary::default() };
+        samples.sort_unstable();
+        let rank = |percent: usize| samples[(samples.len() * percent).div_ceil(100).saturating_sub(1)];
+        let nanos: u128 = samples.iter().map(Duration::as_nanos).sum();
+        Summary {
+            mean: Duration::from_nanos((nanos / samples.len() as u128) as u64),
+            p50: rank(50),
+            p99: rank(99),
+            max: samples[last],
+        }
+    }
+}
+
+/// A duration in milliseconds, for tables.
+pub(crate) fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// 1234567 as 1,234,567.
+pub(crate) fn commas(n: impl Display) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The memory that the process has in use, where the system tells it.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// What each of `count` things costs, having measured before and after.
+pub(crate) fn bytes_each(before: Option<u64>, after: Option<u64>, count: usize) -> String {
+    match (before, after) {
+        (Some(before), Some(after)) => {
+            let each = after.saturating_sub(before) / count.max(1) as u64;
+            format!("{} MB in use, {} bytes each", after / 1_000_000, commas(each))
+        }
+        _ => "memory: n/a on this system".into(),
+    }
+}
+
+/// The processor time of all threads alive, where the system tells it to the nanosecond.
+pub(crate) fn processor_time() -> Option<Duration> {
+    let mut nanos = 0;
+    for task in fs::read_dir("/proc/self/task").ok()? {
+        let stat = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        nanos += stat.split(' ').next()?.parse::<u64>().ok()?;
+    }
+    Some(Duration::from_nanos(nanos))
+}
