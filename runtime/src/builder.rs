@@ -379,6 +379,24 @@ impl Handle {
         self.sched.procs()
     }
 
+    /// Sets how many green threads run at the same moment, while they run. It returns at once: with fewer, those that run
+    /// now go on until they next park, yield or have had their time, and then what was queued with them goes to others.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for none, or too many; it says how many are allowed.
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().procs(1).build()?;
+    /// runtime.handle().set_procs(4)?;
+    /// assert_eq!(runtime.handle().procs(), 4);
+    /// assert!(runtime.handle().set_procs(0).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn set_procs(&self, n: usize) -> io::Result<()> {
+        self.sched.set_procs(n)
+    }
+
     /// What this runtime has done and has.
     ///
     /// ```

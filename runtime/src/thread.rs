@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
@@ -329,4 +330,44 @@ pub fn park_timeout(time: Duration) {
 /// ```
 pub fn cancelled() -> bool {
     sched::park::is_cancelled()
+}
+
+/// Keeps the calling green thread on its OS thread while the guard lives (Go's `LockOSThread`): for libraries that bind
+/// something to the thread, such as a graphics context, or for code with thread-locals. Guards nest.
+///
+/// A pinned thread that parks blocks its OS thread, which hands its P on; when it goes on and finds no P idle, it runs
+/// without one. So pinned threads run whatever the number of Ps, and pinning many costs as many OS threads. On a plain OS
+/// thread the guard does nothing.
+///
+/// ```
+/// use std::time::Duration;
+/// runtime::block_on(|| {
+///     let _pinned = runtime::thread::pin();
+///     let here = std::thread::current().id();
+///     runtime::sleep(Duration::from_millis(1));
+///     assert_eq!(std::thread::current().id(), here);
+/// });
+/// ```
+pub fn pin() -> PinGuard {
+    sched::park::pin();
+    PinGuard { _here: PhantomData }
+}
+
+/// Keeps a green thread on its OS thread; see [`pin`].
+///
+/// ```
+/// let guard = runtime::thread::pin();
+/// drop(guard);
+/// ```
+#[derive(Debug)]
+#[must_use = "the green thread is pinned only while the guard lives"]
+pub struct PinGuard {
+    // Of its green thread alone.
+    _here: PhantomData<*const ()>,
+}
+
+impl Drop for PinGuard {
+    fn drop(&mut self) {
+        sched::park::unpin();
+    }
 }

@@ -161,6 +161,11 @@ impl Coros {
         }
     }
 
+    /// All that a P has at hand becomes the common list's.
+    pub(crate) fn take_all(&self, held: Held<'_>) {
+        held.own().coros.move_to(&self.spare.lock().list, usize::MAX);
+    }
+
     #[cold]
     fn give_odd(&self, class: u32, coro: *mut Coro) {
         if let Some((_, spare)) = self.odd.lock().get_mut(&class) {

@@ -24,6 +24,10 @@ impl Sched {
                 self.park_m(m);
                 continue;
             };
+            if self.is_surplus(held) {
+                self.retire_from(m, held);
+                continue;
+            }
             let found =
                 self.next_g(m, held).or_else(|| self.polled_g(m, held)).or_else(|| self.stolen_g(m, held));
             if let Some(g) = found {
@@ -41,7 +45,7 @@ impl Sched {
     /// Looks at the other Ps, round after round in random order, until it has spun for long enough; the last round
     /// also takes run-next slots and due timers (Go: `stealWork`).
     fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
-        let ps = self.procs();
+        let ps = self.made();
         if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(ps)) {
             return None;
         }
@@ -107,7 +111,7 @@ impl Sched {
     fn rest(&self, m: &M, held: Held<'_>) {
         let p = held.p();
         m.let_go();
-        self.idle.give_up(p.index, || p.lease.set_idle());
+        self.put_idle(p.index);
         if m.spinning.replace(false) {
             self.idle.stop_spinning();
         }

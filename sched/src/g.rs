@@ -138,6 +138,8 @@ pub(crate) struct Rare {
     /// By when the innermost `timeout` around the running code wants it to end; NEVER without one.
     pub(crate) deadline: Cell<u64>,
     pub(crate) locals: Locals,
+    /// Guards that pin it to its OS thread.
+    pub(crate) pins: Cell<u32>,
 }
 
 // SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
@@ -234,7 +236,7 @@ impl G {
     /// Likewise, made if need be.
     pub(crate) fn rare_or_new(&self) -> &Rare {
         if self.rare().is_none() {
-            let rare = Rare { deadline: Cell::new(clock::NEVER), locals: Locals::new() };
+            let rare = Rare { deadline: Cell::new(clock::NEVER), locals: Locals::new(), pins: Cell::new(0) };
             // SAFETY: there is none yet, so nobody borrows it.
             unsafe { *self.rare.get() = Some(Box::new(rare)) };
         }
@@ -245,6 +247,12 @@ impl G {
     pub(crate) fn take_rare(&self) -> Option<Box<Rare>> {
         // SAFETY: by the contract above nobody borrows it.
         unsafe { (*self.rare.get()).take() }
+    }
+
+    /// True if it keeps its OS thread.
+    #[inline]
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.rare().is_some_and(|rare| rare.pins.get() > 0)
     }
 
     /// By when the innermost `timeout` wants the running code to end.

@@ -52,20 +52,30 @@ impl<M> Idle<M> {
         }
     }
 
-    /// A new P begins idle.
-    pub(crate) fn add(&self, p: usize) {
-        self.give_up(p, || ());
-    }
-
-    /// Puts a P into the list; `set_idle` runs under the lock. The caller withdraws its promise if it spins
-    /// (`stop_spinning`), and must look at every queue again after `look_again`.
+    /// Puts a P into the list if it is `wanted` there; both functions run under the lock. The caller withdraws its
+    /// promise if it spins (`stop_spinning`), and must look at every queue again after `look_again`.
     /// *Runs on: the holder of the P.*
-    pub(crate) fn give_up(&self, p: usize, set_idle: impl FnOnce()) {
+    pub(crate) fn give_up(&self, p: usize, wanted: impl FnOnce() -> bool, set_idle: impl FnOnce()) -> bool {
         let mut lists = self.lists.lock();
+        if !wanted() {
+            return false;
+        }
         set_idle();
         lists.ps.push(p);
         // SeqCst: as in `take`, one order of all counts.
         self.idle_ps.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
+    /// Takes that P out of the list, if it is there; `set_held` runs under the lock and makes the caller its holder.
+    pub(crate) fn remove(&self, p: usize, set_held: impl FnOnce()) -> bool {
+        let mut lists = self.lists.lock();
+        let Some(place) = lists.ps.iter().position(|&idle| idle == p) else { return false };
+        lists.ps.swap_remove(place);
+        // SeqCst: as in `take`.
+        self.idle_ps.fetch_sub(1, Ordering::SeqCst);
+        set_held();
+        true
     }
 
     /// Takes an idle P; `set_held` runs under the lock and makes the caller its holder.
@@ -214,7 +224,7 @@ mod models {
 
         /// An M that holds P `p` and spins, found nothing and rests; true if it stays awake.
         fn rest(&self, p: usize) -> bool {
-            self.idle.give_up(p, || ());
+            self.idle.give_up(p, || true, || ());
             self.idle.stop_spinning();
             self.idle.look_again();
             if broken!("idle_no_second_look") {
@@ -261,7 +271,7 @@ mod models {
         loom::model(|| {
             let m = machine();
             // One P is idle, one M spins on the other; two pieces of work come.
-            m.idle.give_up(0, || ());
+            m.idle.give_up(0, || true, || ());
             m.idle.count_spinning();
             m.queues[1].fetch_add(1, Ordering::Release);
             let maker = m.clone();

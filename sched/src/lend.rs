@@ -26,7 +26,7 @@ pub(crate) enum Loan {
     InRuntime,
     /// The M runs user code and has lent its P by this word.
     Lent(Lent),
-    /// The M runs user code and has no P: a G that may not be moved now.
+    /// The M runs user code without a P, of a G that must stay and found none idle.
     WithoutP,
 }
 
@@ -129,11 +129,10 @@ fn come_back(m: &M) {
     if let Some(held) = m.sched().take_idle_p(m) {
         return lend(m, held);
     }
-    if std::thread::panicking() {
-        // Its thread counts a panic; another must not be given that count. It runs on without a P.
+    let g = m.running().expect("user code on an M is a G's");
+    if stays(g) {
         return m.loan.set(Loan::WithoutP);
     }
-    let g = m.running().expect("user code on an M is a G's");
     // SAFETY: it is the G that runs on this stack; nothing of the M is used after this line.
     unsafe { Coro::suspend(g, Stop::Lost) };
 }
@@ -152,14 +151,20 @@ pub(crate) fn park(g: GRef) {
         return;
     }
     let entered = enter().expect("a green thread runs on an M");
-    if std::thread::panicking() {
+    if stays(g) {
         return park_in_place(g, entered);
     }
     entered.suspend(Stop::Park);
 }
 
-/// Parks the G together with its M, which hands its P on. std counts panics per thread: a G that parks in a
-/// destructor while it unwinds must not leave its count to others, nor take it along.
+/// True if `g` must not be moved to another OS thread now: it is pinned, or it unwinds. (std counts panics per thread: a
+/// G that parks in a destructor while it unwinds must not leave its count to others, nor take it along.)
+#[inline]
+pub(crate) fn stays(g: GRef) -> bool {
+    std::thread::panicking() || g.is_pinned()
+}
+
+/// Parks the G together with its M, which hands its P on.
 #[cold]
 fn park_in_place(g: GRef, entered: Entered) {
     let m = entered.m();

@@ -113,6 +113,8 @@ mod poll;
 #[cfg(not(loom))]
 mod rescue;
 #[cfg(not(loom))]
+mod resize;
+#[cfg(not(loom))]
 mod sched;
 #[cfg(not(loom))]
 mod schedule;

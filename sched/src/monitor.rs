@@ -146,9 +146,9 @@ impl Monitor {
         self.sched.is_exiting()
     }
 
-    /// How many Ps there are.
+    /// How many Ps were ever made: so many may be lent.
     pub fn procs(&self) -> usize {
-        self.sched.procs()
+        self.sched.made()
     }
 
     /// True if any P is idle: whatever comes up finds a place to run.
@@ -158,7 +158,7 @@ impl Monitor {
 
     /// True if all Ps are idle.
     pub fn all_idle(&self) -> bool {
-        self.sched.idle.idle_ps() == self.sched.procs()
+        self.sched.idle.idle_ps() >= self.sched.procs()
     }
 
     /// How often Ps have been lent in all: it stands still only if nothing runs, or nothing comes back.
@@ -173,7 +173,9 @@ impl Monitor {
         }
         let p_ref = self.sched.p(p);
         let any_idle = self.any_idle();
-        let work_waits = !p_ref.queue.is_empty() || (!any_idle && !self.sched.global.is_empty());
+        // What a P that is one too many has, waits.
+        let surplus = p >= self.sched.procs();
+        let work_waits = surplus || !p_ref.queue.is_empty() || (!any_idle && !self.sched.global.is_empty());
         let overdue_ns = if any_idle { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
         let seen = p_ref.lease.look();
         if seen.state() == State::LentBlocking {

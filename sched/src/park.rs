@@ -109,7 +109,7 @@ pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
                 None => sched.timer_was_added(when),
             }
         }
-        if held.is_some() && !std::thread::panicking() && !g.wait.is_decided() {
+        if held.is_some() && !lend::stays(g) && !g.wait.is_decided() {
             entered.suspend(crate::g::coro::Stop::Park);
         }
     }
@@ -194,12 +194,28 @@ pub(crate) fn unpark(g: GRef) {
 /// Lets others run: the caller goes to the end of the queue. On a plain thread, the system's own.
 #[inline]
 pub fn yield_now() {
-    match enter() {
-        Some(entered) if !entered.nested() && !std::thread::panicking() => {
+    match lend::current_g() {
+        Some(g) if !lend::stays(g) => {
+            let entered = enter().expect("a green thread runs on an M");
             entered.suspend(crate::g::coro::Stop::Yield);
         }
-        Some(_) => {}
-        None => std::thread::yield_now(),
+        _ => std::thread::yield_now(),
+    }
+}
+
+/// Keeps the calling green thread on its OS thread until `unpin`, which it must call itself; they nest.
+pub fn pin() {
+    if let Some(g) = lend::current_g() {
+        let pins = &g.rare_or_new().pins;
+        pins.set(pins.get() + 1);
+    }
+}
+
+/// Ends one `pin` of the calling green thread.
+pub fn unpin() {
+    if let Some(g) = lend::current_g() {
+        let pins = &g.rare_or_new().pins;
+        pins.set(pins.get().saturating_sub(1));
     }
 }
 

@@ -1,7 +1,9 @@
 //! One runtime's scheduler: its Ps, its Ms, its queues, its timers, its netpoller. The verbs stand in files of their
 //! own.
 
+use std::collections::HashSet;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
@@ -42,6 +44,8 @@ pub struct Sched {
     /// Made when they are first needed, never taken away: `procs` says how many are in use.
     ps: Box<[OnceLock<Box<P>>]>,
     procs: AtomicUsize,
+    /// How many were ever made; those from `procs` on are retired, or will be when their M comes by.
+    made: AtomicUsize,
     pub(crate) idle: Idle<MRef>,
     pub(crate) global: GlobalQueue,
     pub(crate) heaps: Heaps<TimerRef>,
@@ -49,6 +53,8 @@ pub struct Sched {
     pub(crate) coros: Coros,
     pub(crate) watch: Watch,
     pub(crate) rescues: Rescues,
+    /// Ps beyond `procs` that nobody holds any more; its lock lets one resizing happen at a time.
+    pub(crate) retired: Mutex<HashSet<usize>>,
     /// All Ms ever started, by number; they live as long as the runtime.
     pub(crate) ms: Mutex<Ms>,
     pub(crate) threads: AtomicUsize,
@@ -85,6 +91,7 @@ impl Sched {
         let sched = Arc::new_cyclic(|me| Sched {
             ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
             procs: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
             idle: Idle::new(),
             global: GlobalQueue::new(),
             heaps: Heaps::new(MAX_PROCS),
@@ -92,6 +99,7 @@ impl Sched {
             coros,
             watch: Watch::new(),
             rescues: Rescues::default(),
+            retired: Mutex::new(HashSet::new()),
             ms: Mutex::new(Ms::default()),
             threads: AtomicUsize::new(0),
             spawned: AtomicU64::new(0),
@@ -103,11 +111,7 @@ impl Sched {
             config,
         });
         crate::g::fault::watch();
-        for index in 0..procs {
-            sched.open_p(index);
-        }
-        // Release: the Ps; pairs with `ps`.
-        sched.procs.store(procs, Ordering::Release);
+        sched.set_procs(procs)?;
         Ok(sched)
     }
 
@@ -116,18 +120,35 @@ impl Sched {
         enter().map(|entered| entered.m().sched().arc())
     }
 
-    fn open_p(&self, index: usize) {
-        self.heaps.open(index);
-        let p = self.ps[index].get_or_init(|| Box::new(P::new(index)));
-        debug_assert_eq!(p.index, index);
-        self.idle.add(index);
-    }
-
-    /// How many Ps there are.
+    /// How many Ps there are to be.
     #[inline]
     pub fn procs(&self) -> usize {
-        // Acquire: pairs with the Release in `new`.
-        self.procs.load(Ordering::Acquire)
+        // SeqCst: `set_procs` stores it before it looks at the idle list; `put_idle` looks at it under that list's lock.
+        self.procs.load(Ordering::SeqCst)
+    }
+
+    /// How many were ever made.
+    #[inline]
+    pub(crate) fn made(&self) -> usize {
+        // Acquire: the Ps; pairs with the Release in `make_ps`.
+        self.made.load(Ordering::Acquire)
+    }
+
+    /// Makes Ps up to that number, and gives the new ones. *Runs on: the holder of the lock of `retired`.*
+    pub(crate) fn make_ps(&self, upto: usize) -> Range<usize> {
+        let new = self.made()..upto.max(self.made());
+        for index in new.clone() {
+            self.heaps.open(index);
+            self.ps[index].get_or_init(|| Box::new(P::new(index)));
+        }
+        // Release: the Ps; pairs with `made`.
+        self.made.store(new.end, Ordering::Release);
+        new
+    }
+
+    /// *Runs on: likewise.*
+    pub(crate) fn store_procs(&self, n: usize) {
+        self.procs.store(n, Ordering::SeqCst);
     }
 
     #[inline]
@@ -135,9 +156,10 @@ impl Sched {
         self.ps[index].get().expect("a P that was named exists")
     }
 
+    /// All of them, the retired ones too: their Ms may not have come by yet.
     #[inline]
     pub(crate) fn ps(&self) -> impl DoubleEndedIterator<Item = &P> {
-        (0..self.procs()).map(|index| self.p(index))
+        (0..self.made()).map(|index| self.p(index))
     }
 
     /// Takes an idle P for this M. *Runs on: `m`, without a P.*
@@ -189,9 +211,6 @@ impl Sched {
 
 fn check(config: &Config) -> io::Result<()> {
     let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    if !(1..=MAX_PROCS).contains(&config.procs) {
-        return invalid(format!("procs is {}: from 1 to {MAX_PROCS} are allowed", config.procs));
-    }
     if config.max_threads == 0 {
         return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
     }

@@ -23,7 +23,7 @@ impl Sched {
         if let Err(error) = self.new_m(Some((p, spinning))) {
             self.report_thread_limit(&error);
             // An M that comes back from its user code will take this P.
-            self.idle.give_up(p, || self.p(p).lease.set_idle());
+            self.put_idle(p);
             if spinning {
                 self.idle.stop_spinning();
             }
@@ -56,11 +56,14 @@ impl Sched {
 
     /// The M goes on without its P: whoever needs it gets it. *Runs on: the holder of `p`, which it no longer is.*
     pub(crate) fn hand_off(&self, p: &P) {
+        if p.index >= self.procs() {
+            return self.retire(p.index);
+        }
         let due = self.heaps.earliest(p.index) <= timers::clock::now();
         if due || !p.queue.is_empty() || !self.global.is_empty() || self.netpoll.has_sources() {
             return self.start_m(p.index, false);
         }
-        self.idle.give_up(p.index, || p.lease.set_idle());
+        self.put_idle(p.index);
         self.idle.look_again();
         if self.any_work() {
             self.wake_idle_p();

@@ -1,0 +1,110 @@
+//! More or fewer Ps while the machine runs.
+//!
+//! ```text
+//!   set_procs(fewer)                                an M with a P that is one too many
+//!   store the number                                resting: put_idle looks at the number under the list's lock
+//!   take those beyond it out of the idle list       looking for a G: it looks at the number
+//!     and retire them                                 retire: what the P has goes to others; the M goes on without
+//! ```
+//!
+//! sysmon takes a P that is one too many from a G that does not come back. A retired P is in no list and holds nothing;
+//! with a larger number it begins anew.
+
+#![allow(unsafe_code)]
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::g::list::GList;
+use crate::m::M;
+use crate::p::Held;
+use crate::sched::{MAX_PROCS, Sched};
+
+impl Sched {
+    /// Sets how many green threads run at the same moment. It returns at once; Ps that are one too many go when what runs
+    /// on them comes by.
+    ///
+    /// # Errors
+    /// `InvalidInput` for no Ps, or too many; it says how many are allowed.
+    pub fn set_procs(&self, n: usize) -> io::Result<()> {
+        if !(1..=MAX_PROCS).contains(&n) {
+            let text = format!("procs is {n}: from 1 to {MAX_PROCS} are allowed");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let mut retired = self.retired.lock();
+        for p in self.make_ps(n) {
+            retired.insert(p);
+        }
+        let before = self.procs();
+        self.store_procs(n);
+        for p in before..n {
+            // One that is not retired is still held, by an M that has not come by since it was one too many.
+            if retired.remove(&p) {
+                self.p(p).lease.set_held();
+                self.idle.give_up(p, || true, || self.p(p).lease.set_idle());
+            }
+        }
+        for p in n..before {
+            if self.idle.remove(p, || self.p(p).lease.set_held()) {
+                self.retire_locked(p, &mut retired);
+            }
+        }
+        drop(retired);
+        self.work_was_made();
+        Ok(())
+    }
+
+    /// The holder of `p` needs it no more: into the idle list, or out of use if it is one too many.
+    pub(crate) fn put_idle(&self, p: usize) {
+        if !self.idle.give_up(p, || p < self.procs(), || self.p(p).lease.set_idle()) {
+            self.retire(p);
+        }
+    }
+
+    /// True if this P is one too many.
+    #[inline]
+    pub(crate) fn is_surplus(&self, held: Held<'_>) -> bool {
+        held.index >= self.procs()
+    }
+
+    /// The M goes on without its P, which is one too many. *Runs on: `m`.*
+    #[cold]
+    pub(crate) fn retire_from(&self, m: &M, held: Held<'_>) {
+        let p = held.index;
+        m.let_go();
+        if m.spinning.replace(false) {
+            self.idle.stop_spinning();
+        }
+        self.retire(p);
+    }
+
+    /// What the P has goes to others. *Runs on: the holder of `p`, which it no longer is after this.*
+    #[cold]
+    pub(crate) fn retire(&self, p: usize) {
+        let mut retired = self.retired.lock();
+        // The number may have grown meanwhile.
+        if !self.idle.give_up(p, || p < self.procs(), || self.p(p).lease.set_idle()) {
+            self.retire_locked(p, &mut retired);
+        }
+        drop(retired);
+        self.work_was_made();
+    }
+
+    fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) {
+        // SAFETY: the caller holds it, and gives it up by calling.
+        let held = unsafe { Held::new(self.p(p)) };
+        let mut gs = GList::new();
+        while let Some(g) = held.queue.pop(0, &mut 0) {
+            gs.push(g);
+        }
+        self.coros.take_all(held);
+        held.own().uncovered.set(false);
+        let next = self.heaps.move_all(p, 0);
+        held.lease.set_idle();
+        retired.insert(p);
+        self.global.append(gs);
+        if let Some(when) = next {
+            self.timer_was_added(when);
+        }
+    }
+}
