@@ -22,11 +22,12 @@ impl Sched {
         }
         if let Err(error) = self.new_m(Some((p, spinning))) {
             self.report_thread_limit(&error);
-            // An M that comes back from its user code will take this P.
+            // An M that comes back from its user code will take this P; so will the one in the netpoller, at once.
             self.put_idle(p);
             if spinning {
                 self.idle.stop_spinning();
             }
+            self.netpoll.break_poll();
         }
     }
 

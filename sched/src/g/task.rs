@@ -103,18 +103,38 @@ unsafe fn place<T>(g: GRef) -> *mut T {
     if fits::<T>() { place.cast() } else { unsafe { place.cast::<*mut T>().read() } }
 }
 
+/// Frees the room of what has been read out of the payload, without dropping it again.
+///
+/// # Safety
+/// The payload is the caller's and held a `T`, all of which has been read out or dropped in place.
+unsafe fn free<T>(g: GRef) {
+    if !fits::<T>() {
+        // SAFETY: by the contract above; `put` made it from a box, and `ManuallyDrop` has the layout of what it holds.
+        drop(unsafe { Box::from_raw(place::<T>(g).cast::<ManuallyDrop<T>>()) });
+    }
+}
+
 /// # Safety
 /// As for `Task::run`.
 unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
-    // SAFETY: the task's own payload, taken once.
-    let Work { work, after } = unsafe { take::<Work<F, A>>(g) };
-    let result = if g.wait.is_cancelled() {
-        // Cancelled before it began: its captures are dropped, which is user code too.
-        catch_unwind(AssertUnwindSafe(|| drop(work))).and(Err(cancelled()))
-    } else {
-        catch_unwind(AssertUnwindSafe(work))
-    };
-    end(g, result, after)
+    // SAFETY: the task's own payload.
+    let place = unsafe { place::<Work<F, A>>(g) };
+    // The closure moves straight from where it lies into its call: each copy on the way would stay on the stack.
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        if g.wait.is_cancelled() {
+            // Cancelled before it began: its captures are dropped, which is user code too.
+            // SAFETY: dropped once, here, and not read below.
+            unsafe { (&raw mut (*place).work).drop_in_place() };
+            return Err(cancelled());
+        }
+        // SAFETY: read once, here, and not dropped below.
+        Ok(unsafe { (&raw const (*place).work).read() }())
+    }));
+    // SAFETY: read once; `free` drops nothing.
+    let after = unsafe { (&raw const (*place).after).read() };
+    // SAFETY: both parts are gone.
+    unsafe { free::<Work<F, A>>(g) };
+    end(g, result.and_then(|result| result), after)
 }
 
 /// # Safety
@@ -143,10 +163,10 @@ unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
     };
     // SAFETY: the future is done for, is dropped where it lies, as a pinned one must be, and is not touched again.
     let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (&raw mut (*work).work).drop_in_place() }));
-    // SAFETY: what is left of the payload; its box, if it has one, is freed without dropping the future again.
-    let after = unsafe { take::<ManuallyDrop<Work<F, A>>>(g) };
-    // SAFETY: read out once, of what is never dropped as a whole.
-    let after = unsafe { (&raw const after.after).read() };
+    // SAFETY: read once; `free` drops nothing.
+    let after = unsafe { (&raw const (*work).after).read() };
+    // SAFETY: both parts are gone.
+    unsafe { free::<Work<F, A>>(g) };
     end(g, result.and_then(|value| dropped.map(|()| value)), after)
 }
 
