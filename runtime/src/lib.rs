@@ -48,7 +48,8 @@
 //! }
 //! ```
 //!
-//! Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are fine.
+//! Better still: [`thread_local!`](crate::thread_local) of this crate belongs to the green thread, and
+//! [`thread::pin`] keeps one on its OS thread. Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are fine.
 
 #![deny(unsafe_code)]
 
