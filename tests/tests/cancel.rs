@@ -1,0 +1,407 @@
+//! Cancellation: it reaches whoever waits, wherever that is, runs the destructors, and says nothing on stderr.
+
+use std::future::pending;
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use runtime::net::{TcpListener, TcpStream};
+use runtime::thread::{Cancelled, cancelled, park, park_timeout};
+use runtime::time::sleep_async;
+use runtime::{JoinHandle, spawn};
+use tests::futures::{both, drive_on_plain_thread};
+use tests::{Drops, OnDrop, Random, child, on, on_each, wait_until, with};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
+    assert!(thread.join().unwrap_err().is::<Cancelled>());
+}
+
+/// Cancels it early, late, and in between.
+fn is_cancelled_at_any_moment<T: std::fmt::Debug>(start: impl Fn(tests::Token) -> JoinHandle<T>) {
+    let drops = Drops::default();
+    let mut random = Random::new(5);
+    for round in 0..60 {
+        let thread = start(drops.token());
+        match round % 4 {
+            0 => {}
+            1 => runtime::yield_now(),
+            2 => runtime::sleep(Duration::from_micros(random.below(200))),
+            _ => runtime::sleep(Duration::from_millis(1)),
+        }
+        thread.cancel();
+        was_cancelled(thread);
+    }
+    assert_eq!((drops.count(), drops.alive()), (60, 0), "destructors run");
+}
+
+#[test]
+fn one_that_is_parked() {
+    on_each(|| {
+        is_cancelled_at_any_moment(|token| {
+            spawn(move || {
+                let _token = token;
+                loop {
+                    park();
+                }
+            })
+        });
+    });
+}
+
+#[test]
+fn one_that_sleeps() {
+    on_each(|| {
+        is_cancelled_at_any_moment(|token| {
+            spawn(move || {
+                let _token = token;
+                runtime::sleep(HOUR);
+            })
+        });
+        is_cancelled_at_any_moment(|token| {
+            spawn(move || {
+                let _token = token;
+                loop {
+                    park_timeout(Duration::from_micros(20));
+                }
+            })
+        });
+    });
+}
+
+#[test]
+fn one_that_joins_leaves_the_other_alone() {
+    on_each(|| {
+        let (ended, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        is_cancelled_at_any_moment(|token| {
+            let (ended, stop) = (ended.clone(), stop.clone());
+            let other = spawn(move || {
+                while !stop.load(SeqCst) {
+                    runtime::sleep(Duration::from_micros(500));
+                }
+                ended.fetch_add(1, SeqCst);
+            });
+            spawn(move || {
+                let _token = token;
+                other.join()
+            })
+        });
+        stop.store(true, SeqCst);
+        wait_until("the others have ended by themselves", || ended.load(SeqCst) >= 45);
+    });
+}
+
+#[test]
+fn one_that_drives_a_future() {
+    on_each(|| {
+        is_cancelled_at_any_moment(|token| {
+            spawn(move || {
+                let _token = token;
+                runtime::block_on(both(sleep_async(HOUR), pending::<()>()))
+            })
+        });
+    });
+}
+
+#[test]
+fn a_future() {
+    on_each(|| {
+        is_cancelled_at_any_moment(|token| {
+            spawn(async move {
+                let _token = token;
+                pending::<()>().await;
+            })
+        });
+        is_cancelled_at_any_moment(|token| {
+            spawn(async move {
+                let _token = token;
+                both(sleep_async(HOUR), sleep_async(HOUR)).await
+            })
+        });
+        is_cancelled_at_any_moment(|token| {
+            spawn(async move {
+                let _token = token;
+                loop {
+                    sleep_async(Duration::from_micros(10)).await;
+                }
+            })
+        });
+        // One that is blocked in its poll.
+        is_cancelled_at_any_moment(|token| {
+            spawn(async move {
+                let _token = token;
+                runtime::sleep(HOUR);
+            })
+        });
+    });
+}
+
+#[test]
+fn one_that_has_not_begun_never_will() {
+    with(1, |runtime| {
+        let (ran, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
+        let threads: Vec<_> = runtime.block_on(|| {
+            let closures = (0..10).map(|_| {
+                let (ran, token) = (ran.clone(), drops.token());
+                spawn(move || drop((ran.fetch_add(1, SeqCst), token)))
+            });
+            let closures: Vec<_> = closures.collect();
+            let (counts, token) = (ran.clone(), drops.token());
+            let future = spawn(async move { drop((counts.fetch_add(1, SeqCst), token)) });
+            // On the only P nobody has run meanwhile, unless this P was taken for long.
+            closures.iter().chain([&future]).for_each(|thread| thread.cancel());
+            closures.into_iter().chain([future]).collect()
+        });
+        let ended = threads.into_iter().map(|thread| thread.join());
+        let cancelled = ended.filter(|result| result.is_err()).count();
+        assert_eq!((cancelled + ran.load(SeqCst), drops.alive()), (11, 0));
+    });
+}
+
+#[test]
+fn one_in_accept_connect_read_or_write() {
+    on_each(|| {
+        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
+        let addr = listener.local_addr().unwrap();
+        is_cancelled_at_any_moment(|token| {
+            let listener = listener.clone();
+            spawn(move || {
+                let _token = token;
+                listener.accept().map(drop)
+            })
+        });
+        let client = Arc::new(TcpStream::connect(addr).unwrap());
+        let (server, _) = listener.accept().unwrap();
+        is_cancelled_at_any_moment(|token| {
+            let client = client.clone();
+            spawn(move || {
+                let _token = token;
+                (&*client).read(&mut [0; 8])
+            })
+        });
+        is_cancelled_at_any_moment(|token| {
+            let client = client.clone();
+            spawn(move || {
+                let _token = token;
+                loop {
+                    // Nobody reads: it fills up.
+                    (&*client).write_all(&[1; 65536]).unwrap();
+                }
+            })
+        });
+        // The other direction still works.
+        (&server).write_all(b"still here").unwrap();
+        let mut text = [0; 10];
+        (&*client).read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"still here");
+    });
+}
+
+#[test]
+fn no_connection_is_lost_to_a_cancelled_accept() {
+    on_each(|| {
+        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
+        let addr = listener.local_addr().unwrap();
+        for _ in 0..30 {
+            let [first, second] = [0, 1].map(|_| {
+                let listener = listener.clone();
+                spawn(move || listener.accept().unwrap().1)
+            });
+            runtime::yield_now();
+            first.cancel();
+            let client = TcpStream::connect(addr).unwrap();
+            let peer = match first.join() {
+                Ok(peer) => {
+                    second.cancel();
+                    assert!(second.join().is_err());
+                    peer
+                }
+                Err(_) => second.join().unwrap(),
+            };
+            assert_eq!(peer, client.local_addr().unwrap());
+        }
+    });
+}
+
+#[test]
+fn who_swallows_the_unwind_meets_it_at_the_next_wait() {
+    on_each(|| {
+        let (swallowed, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counts, begins) = (swallowed.clone(), begun.clone());
+        let thread = spawn(move || {
+            begins.store(true, SeqCst);
+            let waits: [fn(); 6] = [
+                park,
+                || runtime::sleep(HOUR),
+                || park_timeout(HOUR),
+                || drop(spawn(park).join()),
+                || runtime::block_on(pending()),
+                || runtime::block_on(sleep_async(HOUR)),
+            ];
+            for wait in waits {
+                let caught = catch_unwind(wait).unwrap_err();
+                assert!(caught.is::<Cancelled>() && cancelled());
+                counts.fetch_add(1, SeqCst);
+                // These are no waits.
+                runtime::yield_now();
+                runtime::blocking(|| std::thread::sleep(Duration::from_micros(50)));
+            }
+            "by itself"
+        });
+        wait_until("it has begun", || begun.load(SeqCst));
+        thread.cancel();
+        assert_eq!(thread.join().unwrap(), "by itself");
+        assert_eq!(swallowed.load(SeqCst), 6);
+    });
+}
+
+#[test]
+fn who_does_not_wait_comes_to_its_end() {
+    on_each(|| {
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        let thread = spawn(move || {
+            begins.store(true, SeqCst);
+            while !cancelled() {
+                runtime::yield_now();
+            }
+            7
+        });
+        wait_until("it has begun", || begun.load(SeqCst));
+        assert!(!cancelled());
+        thread.cancel();
+        assert_eq!(thread.join().unwrap(), 7);
+        let over = spawn(|| 3);
+        wait_until("it has ended", || over.is_finished());
+        over.cancel();
+        assert_eq!(over.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn destructors_may_wait_while_a_cancelled_one_unwinds() {
+    on_each(|| {
+        let waited = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..20)
+            .map(|i| {
+                let waited = waited.clone();
+                spawn(move || {
+                    let _waits = OnDrop(|| {
+                        runtime::sleep(Duration::from_micros(200));
+                        spawn(|| runtime::sleep(Duration::from_micros(100))).join().unwrap();
+                        runtime::block_on(sleep_async(Duration::from_micros(i)));
+                        waited.fetch_add(1, SeqCst);
+                    });
+                    park();
+                })
+            })
+            .collect();
+        runtime::sleep(Duration::from_millis(1));
+        threads.iter().for_each(|thread| thread.cancel());
+        let results: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+        // Those that had not begun made no `_waits`.
+        assert!(results.iter().all(|result| result.as_ref().unwrap_err().is::<Cancelled>()));
+        assert!(waited.load(SeqCst) <= 20);
+    });
+}
+
+#[test]
+fn the_next_in_its_place_is_not_cancelled() {
+    on_each(|| {
+        for _ in 0..20 {
+            let old: Vec<_> = (0..50).map(|_| spawn(park)).collect();
+            old.iter().for_each(|thread| thread.cancel());
+            old.into_iter().for_each(was_cancelled);
+            let new: Vec<_> = (0..50).map(|_| spawn(|| runtime::sleep(Duration::from_micros(10)))).collect();
+            new.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+    });
+}
+
+#[test]
+fn eight_plain_threads_cancel_while_others_wake() {
+    for procs in tests::PROCS {
+        with(procs, |runtime| {
+            for _ in 0..50 {
+                let drops = Drops::default();
+                let token = drops.token();
+                let thread = runtime.spawn(move || {
+                    let _token = token;
+                    loop {
+                        park_timeout(Duration::from_micros(5));
+                    }
+                });
+                std::thread::scope(|scope| {
+                    for i in 0..8 {
+                        let thread = &thread;
+                        scope.spawn(
+                            move || if i % 2 == 0 { thread.cancel() } else { thread.thread().unpark() },
+                        );
+                    }
+                });
+                was_cancelled(thread);
+                assert_eq!(drops.alive(), 0);
+            }
+        });
+    }
+}
+
+#[test]
+fn an_awaited_one_gives_its_awaiter_the_cancellation() {
+    on(2, || {
+        let thread = spawn(park);
+        thread.cancel();
+        let result = drive_on_plain_thread_of_its_own(thread);
+        assert!(result.unwrap_err().is::<Cancelled>());
+    });
+}
+
+fn drive_on_plain_thread_of_its_own(thread: JoinHandle<()>) -> runtime::thread::Result<()> {
+    let plain = std::thread::spawn(|| drive_on_plain_thread(thread));
+    runtime::blocking(|| plain.join().unwrap())
+}
+
+#[test]
+fn a_cancelled_main_unwinds_its_caller() {
+    with(2, |runtime| {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(|| {
+                // Who holds its handle? Only the runtime's end cancels a main; its own unwinding looks the same.
+                std::panic::resume_unwind(Box::new(Cancelled))
+            })
+        }));
+        assert!(caught.unwrap_err().is::<Cancelled>());
+    });
+}
+
+#[test]
+fn nothing_is_printed() {
+    let body = || {
+        on_each(|| {
+            let closures: Vec<_> = (0..50)
+                .map(|i| {
+                    spawn(move || {
+                        if i % 2 == 0 {
+                            park();
+                        }
+                        runtime::sleep(HOUR);
+                    })
+                })
+                .collect();
+            let future = spawn(async { sleep_async(HOUR).await });
+            runtime::sleep(Duration::from_millis(1));
+            closures.into_iter().chain([future]).for_each(|thread| {
+                thread.cancel();
+                was_cancelled(thread);
+            });
+            drop(spawn(park));
+        });
+    };
+    child::run("nothing_is_printed", "", body, |output| {
+        assert!(output.status.success(), "{}", child::text(output));
+        assert_eq!(child::stderr(output), "");
+    });
+}

@@ -1,0 +1,466 @@
+//! Futures: sleeping in combinators and in foreign executors, blocking inside a poll, wakers of all kinds.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use runtime::time::{Sleep, sleep_async};
+use runtime::{block_on, spawn, thread};
+use tests::futures::{Flag, both, drive_on_plain_thread, either, poll_once};
+use tests::{Drops, Random, on, on_each, runtime, wait_until, with};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+async fn sleeps_at_least(time: Duration) {
+    let start = Instant::now();
+    sleep_async(time).await;
+    assert!(start.elapsed() >= time, "{:?} instead of {time:?}", start.elapsed());
+}
+
+/// Pending until another green thread has slept that long.
+async fn woken_after(time: Duration) {
+    let flag = Flag::default();
+    let sets = flag.clone();
+    spawn(move || {
+        runtime::sleep(time);
+        sets.set();
+    });
+    flag.wait().await;
+}
+
+#[test]
+fn two_sleeps_of_one_task_are_joined_and_selected() {
+    on_each(|| {
+        for in_spawned in [false, true] {
+            let future = async {
+                let start = Instant::now();
+                both(sleeps_at_least(ms(3)), sleeps_at_least(ms(6))).await;
+                assert!(start.elapsed() >= ms(6));
+                both(sleeps_at_least(ms(4)), sleeps_at_least(ms(2))).await;
+                either(sleep_async(ms(3_600_000)), sleep_async(ms(1))).await;
+                either(sleep_async(ms(1)), sleep_async(Duration::MAX)).await;
+                // What the selection dropped has taken nothing along.
+                sleeps_at_least(ms(2)).await;
+            };
+            if in_spawned { spawn(future).join().unwrap() } else { block_on(future) }
+        }
+    });
+}
+
+#[test]
+fn selections_race_with_timers() {
+    on_each(|| {
+        let tasks: Vec<_> = (0..100)
+            .map(|seed| {
+                spawn(async move {
+                    let mut random = Random::new(seed);
+                    for _ in 0..20 {
+                        let times: [u64; 3] = std::array::from_fn(|_| random.below(400));
+                        let [a, b, c] = times.map(Duration::from_micros);
+                        let start = Instant::now();
+                        either(sleep_async(a), either(sleep_async(b), sleep_async(c))).await;
+                        assert!(start.elapsed() >= a.min(b).min(c));
+                    }
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| task.join().unwrap());
+    });
+}
+
+#[test]
+fn foreign_executors_await_sleeps_and_handles() {
+    let start = Instant::now();
+    drive_on_plain_thread(async {
+        sleeps_at_least(ms(3)).await;
+        both(sleeps_at_least(ms(2)), sleeps_at_least(ms(1))).await;
+        assert_eq!(spawn(|| 5).await.unwrap(), 5);
+    });
+    assert!(start.elapsed() >= ms(5));
+    // One that never listens, and asks again and again.
+    let mut sleep = pin!(sleep_async(ms(5)));
+    let (start, mut cx) = (Instant::now(), Context::from_waker(Waker::noop()));
+    while sleep.as_mut().poll(&mut cx).is_pending() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert!(start.elapsed() >= ms(5));
+    // One that runs on a green thread as any code does.
+    on_each(|| {
+        let flag = Flag::default();
+        let awaited = flag.clone();
+        let plain = std::thread::spawn(move || drive_on_plain_thread(awaited.wait()));
+        runtime::sleep(ms(1));
+        flag.set();
+        runtime::blocking(|| plain.join().unwrap());
+    });
+}
+
+/// Polls it once on a task of its own and hands it on. (On a busy machine its time may have come by then.)
+#[expect(clippy::async_yields_async, reason = "it is not to be awaited there")]
+fn begun_elsewhere(sleep: Sleep) -> Sleep {
+    let polled = spawn(async move {
+        let mut sleep = sleep;
+        poll_once(&mut sleep).await;
+        sleep
+    });
+    polled.join().unwrap()
+}
+
+#[test]
+fn a_sleep_moves_to_another_task_after_its_first_poll() {
+    on_each(|| {
+        for time in [20, 1_000, 5_000] {
+            let (start, time) = (Instant::now(), Duration::from_micros(time) + ms(2));
+            let sleep = begun_elsewhere(begun_elsewhere(sleep_async(time)));
+            spawn(sleep).join().unwrap();
+            assert!(start.elapsed() >= time);
+            // To one that drives it where it stands, and to a plain thread.
+            block_on(begun_elsewhere(sleep_async(time)));
+            let sleep = begun_elsewhere(sleep_async(time));
+            let plain = std::thread::spawn(move || drive_on_plain_thread(sleep));
+            runtime::blocking(|| plain.join().unwrap());
+        }
+    });
+}
+
+#[test]
+fn the_task_that_gave_its_sleep_away_sleeps_on() {
+    on_each(|| {
+        let (sender, receiver) = mpsc::channel();
+        let giver = spawn(async move {
+            let mut sleep = sleep_async(ms(10));
+            poll_once(&mut sleep).await;
+            sender.send(sleep).unwrap();
+            sleeps_at_least(ms(3)).await;
+            both(sleeps_at_least(ms(4)), sleeps_at_least(ms(5))).await;
+            sleeps_at_least(ms(8)).await;
+        });
+        giver.join().unwrap();
+        spawn(receiver.recv().unwrap()).join().unwrap();
+    });
+}
+
+#[test]
+fn a_sleep_moves_to_another_runtime() {
+    with(1, |one| {
+        let two = runtime(1);
+        let sleep = one.block_on(|| begun_elsewhere(sleep_async(ms(5))));
+        two.block_on(sleep);
+        // Its first runtime ends meanwhile.
+        let short_lived = runtime(1);
+        let sleep = short_lived.block_on(|| begun_elsewhere(sleep_async(ms(20))));
+        drop(short_lived);
+        two.block_on(sleep);
+    });
+}
+
+#[test]
+fn a_sleep_polled_by_a_foreign_waker_outlives_its_runtime() {
+    with(1, |one| {
+        let short_lived = runtime(1);
+        let mut sleep = short_lived.block_on(|| {
+            let mut sleep = sleep_async(ms(20));
+            // Not the waker of the green thread: the sleep gets a timer of its own.
+            let mut cx = Context::from_waker(Waker::noop());
+            let _ = Pin::new(&mut sleep).poll(&mut cx);
+            sleep
+        });
+        drop(short_lived);
+        one.block_on(&mut sleep);
+    });
+}
+
+#[test]
+fn a_poll_blocks_while_a_sleep_of_its_own_is_pending() {
+    on_each(|| {
+        for blocks_ms in [1, 8] {
+            let mut sleep = Box::pin(sleep_async(ms(4)));
+            let start = Instant::now();
+            let mut blocked = false;
+            let future = poll_fn(move |cx| {
+                let ready = sleep.as_mut().poll(cx);
+                if !std::mem::replace(&mut blocked, true) {
+                    let before = Instant::now();
+                    runtime::sleep(ms(blocks_ms));
+                    assert!(before.elapsed() >= ms(blocks_ms));
+                    let me = thread::current();
+                    spawn(move || me.unpark());
+                    thread::park();
+                    thread::park_timeout(ms(1));
+                    assert_eq!(spawn(|| 3).join().unwrap(), 3);
+                }
+                ready
+            });
+            spawn(future).join().unwrap();
+            assert!(start.elapsed() >= ms(4));
+        }
+    });
+}
+
+#[test]
+fn many_tasks_block_in_their_polls() {
+    on_each(|| {
+        let tasks: Vec<_> = (0..300)
+            .map(|seed| {
+                spawn(async move {
+                    let mut random = Random::new(seed);
+                    for _ in 0..10 {
+                        let time = Duration::from_micros(random.below(500));
+                        let block = poll_fn(|_| {
+                            runtime::sleep(time);
+                            Poll::Ready(())
+                        });
+                        both(sleeps_at_least(time * 2), both(block, sleeps_at_least(time / 2))).await;
+                    }
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| task.join().unwrap());
+    });
+}
+
+#[test]
+fn a_future_that_wakes_itself_is_polled_again() {
+    on_each(|| {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = polls.clone();
+        let task = spawn(poll_fn(move |cx| {
+            cx.waker().wake_by_ref();
+            if counted.fetch_add(1, SeqCst) == 10_000 { Poll::Ready(()) } else { Poll::Pending }
+        }));
+        // Others have their turns meanwhile.
+        wait_until("it has begun", || polls.load(SeqCst) > 0);
+        task.join().unwrap();
+        assert_eq!(polls.load(SeqCst), 10_001);
+    });
+}
+
+#[test]
+fn a_future_is_not_polled_unless_woken() {
+    on_each(|| {
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counted = polls.clone();
+        let (sender, wakers) = mpsc::channel();
+        let task = spawn(poll_fn(move |cx| {
+            let earlier = counted.fetch_add(1, SeqCst);
+            sender.send(cx.waker().clone()).unwrap();
+            if earlier == 5 { Poll::Ready(()) } else { Poll::Pending }
+        }));
+        for round in 1..=5 {
+            let waker = runtime::blocking(|| wakers.recv().unwrap());
+            runtime::sleep(ms(1));
+            assert_eq!(polls.load(SeqCst), round, "polled without being woken");
+            waker.wake();
+        }
+        task.join().unwrap();
+    });
+}
+
+#[test]
+fn wakers_outlive_their_tasks() {
+    on_each(|| {
+        let kept = Arc::new(Mutex::new(Vec::<Waker>::new()));
+        for _ in 0..200 {
+            let kept = kept.clone();
+            let task = spawn(poll_fn(move |cx| {
+                kept.lock().unwrap().push(cx.waker().clone());
+                Poll::Ready(())
+            }));
+            task.join().unwrap();
+        }
+        // Others live where those had lived; a late wake-up is at most a poll too many.
+        let others: Vec<_> = (0..200).map(|_| spawn(sleeps_at_least(ms(5)))).collect();
+        let wakers = std::mem::take(&mut *kept.lock().unwrap());
+        for waker in &wakers {
+            waker.wake_by_ref();
+            assert!(waker.will_wake(&waker.clone()));
+        }
+        wakers.into_iter().for_each(Waker::wake);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+}
+
+#[test]
+fn wakers_outlive_their_runtime() {
+    let mut wakers = Vec::new();
+    with(2, |runtime| {
+        for _ in 0..50 {
+            let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone()));
+            wakers.push(runtime.spawn(waker).join().unwrap());
+            let kept = Arc::new(Mutex::new(None));
+            let keeps = kept.clone();
+            let never = poll_fn(move |cx| -> Poll<()> {
+                *keeps.lock().unwrap() = Some(cx.waker().clone());
+                Poll::Pending
+            });
+            runtime.spawn(never);
+            wait_until("it has been polled", || kept.lock().unwrap().is_some());
+            wakers.extend(kept.lock().unwrap().take());
+        }
+    });
+    wakers.iter().for_each(Waker::wake_by_ref);
+    drop(wakers);
+}
+
+#[test]
+fn eight_plain_threads_wake_one_future() {
+    for procs in tests::PROCS {
+        with(procs, |runtime| {
+            let (slot, woken) = (Arc::new(Mutex::new(None::<Waker>)), Arc::new(AtomicUsize::new(0)));
+            let (keeps, count) = (slot.clone(), woken.clone());
+            let task = runtime.spawn(poll_fn(move |cx| {
+                *keeps.lock().unwrap() = Some(cx.waker().clone());
+                if count.load(SeqCst) == 8000 { Poll::Ready(()) } else { Poll::Pending }
+            }));
+            wait_until("it has been polled", || slot.lock().unwrap().is_some());
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        for _ in 0..1000 {
+                            woken.fetch_add(1, SeqCst);
+                            let waker = slot.lock().unwrap().clone().expect("it was polled");
+                            waker.wake();
+                        }
+                    });
+                }
+            });
+            task.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn block_on_drives_futures_everywhere() {
+    // On a plain thread.
+    assert_eq!(block_on(async { spawn(async { 3 }).await.unwrap() }), 3);
+    on_each(|| {
+        // On a green thread.
+        block_on(both(sleeps_at_least(ms(2)), woken_after(ms(1))));
+        // In a poll, of a task that has a sleep pending, and in a poll in there.
+        let nested = async {
+            let inner = async {
+                block_on(async {
+                    sleeps_at_least(ms(1)).await;
+                    block_on(both(sleeps_at_least(ms(1)), woken_after(ms(1))));
+                });
+            };
+            both(sleeps_at_least(ms(2)), inner).await;
+            5
+        };
+        assert_eq!(spawn(nested).join().unwrap(), 5);
+        assert_eq!(block_on(async { block_on(|| 7) }), 7);
+    });
+}
+
+/// Awaits a flag that is set while the inner `block_on` is parked.
+fn outer_and_inner() -> impl Future<Output = ((), ())> + Send {
+    let (outer, inner) = (Flag::default(), Flag::default());
+    let (sets_outer, sets_inner) = (outer.clone(), inner.clone());
+    spawn(move || {
+        wait_until("the inner one waits", || sets_inner.is_awaited());
+        runtime::sleep(ms(1));
+        // The wake-up of the outer future comes while the inner one is driven.
+        sets_outer.set();
+        runtime::sleep(ms(1));
+        sets_inner.set();
+    });
+    let outer = async move { outer.wait().await };
+    both(outer, async move { block_on(inner.wait()) })
+}
+
+#[test]
+fn an_inner_block_on_does_not_eat_the_wake_up_of_a_spawned_future() {
+    on_each(|| assert_eq!(spawn(outer_and_inner()).join().unwrap(), ((), ())));
+}
+
+#[test]
+fn an_inner_block_on_does_not_eat_the_wake_up_of_an_outer_one() {
+    on_each(|| assert_eq!(block_on(outer_and_inner()), ((), ())));
+}
+
+#[test]
+fn an_inner_block_on_does_not_eat_the_timer_of_an_outer_one() {
+    on_each(|| {
+        let inner = async { block_on(sleeps_at_least(ms(4))) };
+        block_on(both(sleeps_at_least(ms(2)), inner));
+    });
+}
+
+#[test]
+fn a_future_stays_where_it_is_between_its_polls() {
+    on_each(|| {
+        let tasks: Vec<_> = (0..100)
+            .map(|i| {
+                spawn(async move {
+                    let mut values = [i; 50];
+                    let first = &mut values[0] as *mut i32 as usize;
+                    for _ in 0..5 {
+                        sleep_async(Duration::from_micros(50)).await;
+                        assert_eq!(first, &mut values[0] as *mut i32 as usize);
+                    }
+                    values.iter().sum::<i32>() == 50 * i
+                })
+            })
+            .collect();
+        assert!(tasks.into_iter().all(|task| task.join().unwrap()));
+    });
+}
+
+#[test]
+fn a_hundred_thousand_futures_sleep() {
+    on_each(|| {
+        let tasks: Vec<_> = (0..100_000u64)
+            .map(|i| spawn(sleeps_at_least(Duration::from_micros(1000 + i % 20_000))))
+            .collect();
+        tasks.into_iter().for_each(|task| task.join().unwrap());
+    });
+}
+
+#[test]
+fn futures_that_never_end_are_dropped_with_their_runtime() {
+    let drops = Drops::default();
+    let polled = Arc::new(AtomicUsize::new(0));
+    for procs in tests::PROCS {
+        with(procs, |runtime| {
+            polled.store(0, SeqCst);
+            for _ in 0..100 {
+                let (token, polled) = (drops.token(), polled.clone());
+                runtime.spawn(async move {
+                    let _token = token;
+                    polled.fetch_add(1, SeqCst);
+                    std::future::pending::<()>().await;
+                });
+            }
+            wait_until("all were polled", || polled.load(SeqCst) == 100);
+            assert!(drops.alive() >= 100);
+        });
+        assert_eq!(drops.alive(), 0);
+    }
+}
+
+#[test]
+fn a_waker_may_call_the_runtime() {
+    struct Calls(AtomicBool, thread::Thread);
+    impl std::task::Wake for Calls {
+        fn wake(self: Arc<Self>) {
+            // It may run where a timer fires.
+            self.0.store(true, SeqCst);
+            drop(spawn(|| runtime::sleep(ms(1))));
+            thread::yield_now();
+            self.1.unpark();
+        }
+    }
+    on(1, || {
+        let calls = Arc::new(Calls(AtomicBool::new(false), thread::current()));
+        let waker = calls.clone().into();
+        let mut sleep = pin!(sleep_async(ms(1)));
+        assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        thread::park();
+        assert!(calls.0.load(SeqCst));
+    });
+}

@@ -1,0 +1,364 @@
+//! Hogs: green threads that compute or block without a word, and those that say so, do not stop the others.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+use runtime::metrics::Rescue;
+use runtime::{Builder, Runtime, spawn, thread};
+use tests::{ON_PURPOSE, on, quiet_panics_on_purpose, wait_until, with, with_built};
+
+/// What a hog does until it is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Computes,
+    Sleeps,
+    ReadsAPipe,
+    WaitsForALock,
+}
+
+const KINDS: [Kind; 4] = [Kind::Computes, Kind::Sleeps, Kind::ReadsAPipe, Kind::WaitsForALock];
+
+/// Hogs that hog until they are stopped, or until their patience is over.
+struct Hogs {
+    stop: Arc<AtomicBool>,
+    begun: Arc<AtomicUsize>,
+    ends: Vec<runtime::JoinHandle<()>>,
+    pipes: Vec<std::io::PipeWriter>,
+    lock: Arc<Mutex<()>>,
+}
+
+impl Hogs {
+    fn start(runtime: &Runtime, kinds: &[Kind], holder: &Arc<Mutex<()>>) -> Hogs {
+        let mut hogs = Hogs {
+            stop: Arc::default(),
+            begun: Arc::default(),
+            ends: Vec::new(),
+            pipes: Vec::new(),
+            lock: holder.clone(),
+        };
+        for &kind in kinds {
+            let (stop, begun, lock) = (hogs.stop.clone(), hogs.begun.clone(), hogs.lock.clone());
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            hogs.pipes.push(writer);
+            hogs.ends.push(runtime.spawn(move || {
+                begun.fetch_add(1, SeqCst);
+                match kind {
+                    Kind::Computes => while !stop.load(SeqCst) {},
+                    Kind::Sleeps => {
+                        while !stop.load(SeqCst) {
+                            std::thread::sleep(Duration::from_millis(30));
+                        }
+                    }
+                    Kind::ReadsAPipe => assert_eq!(reader.read(&mut [0]).unwrap(), 1),
+                    Kind::WaitsForALock => drop(lock.lock().unwrap()),
+                }
+            }));
+        }
+        hogs
+    }
+
+    fn have_begun(&self, number: usize) -> bool {
+        self.begun.load(SeqCst) == number
+    }
+
+    fn stop(mut self) {
+        self.stop.store(true, SeqCst);
+        // Those who do not read have closed their ends.
+        self.pipes.iter_mut().for_each(|pipe| drop(pipe.write_all(b"x")));
+        self.ends.into_iter().for_each(|hog| hog.join().unwrap());
+    }
+}
+
+/// Whether others come to their end while as many hogs as Ps are at work: within `patience`.
+fn others_go_on(sysmon: bool, kinds: &[Kind], patience: Duration) -> bool {
+    let mut went_on = false;
+    with_built(Builder::new().procs(kinds.len()).sysmon(sysmon), |runtime| {
+        let lock = Arc::new(Mutex::new(()));
+        let held = lock.lock().unwrap();
+        let hogs = Hogs::start(runtime, kinds, &lock);
+        wait_until("all Ps are hogged", || hogs.have_begun(kinds.len()));
+        let others: Vec<_> = (0..10)
+            .map(|_| {
+                runtime.spawn(|| {
+                    for _ in 0..3 {
+                        runtime::sleep(Duration::from_millis(1));
+                        thread::yield_now();
+                        spawn(|| ()).join().unwrap();
+                    }
+                })
+            })
+            .collect();
+        let start = Instant::now();
+        while !others.iter().all(|other| other.is_finished()) && start.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        went_on = others.iter().all(|other| other.is_finished());
+        drop(held);
+        hogs.stop();
+        others.into_iter().for_each(|other| other.join().unwrap());
+    });
+    went_on
+}
+
+#[test]
+fn one_hog_of_each_kind_does_not_stop_others_on_one_p() {
+    for kind in KINDS {
+        assert!(others_go_on(true, &[kind], Duration::from_secs(30)), "{kind:?}");
+    }
+}
+
+#[test]
+fn two_hogs_of_any_kinds_do_not_stop_others_on_two_ps() {
+    for kinds in [
+        [Kind::Computes; 2],
+        [Kind::Sleeps; 2],
+        [Kind::ReadsAPipe; 2],
+        [Kind::WaitsForALock; 2],
+        [Kind::Computes, Kind::ReadsAPipe],
+    ] {
+        assert!(others_go_on(true, &kinds, Duration::from_secs(30)), "{kinds:?}");
+    }
+}
+
+#[test]
+fn it_is_sysmon_that_helps() {
+    for kind in KINDS {
+        assert!(!others_go_on(false, &[kind], Duration::from_millis(150)), "{kind:?}");
+        assert!(!others_go_on(false, &[kind; 2], Duration::from_millis(150)), "{kind:?} twice");
+    }
+}
+
+#[test]
+fn two_computing_and_two_blocked_ones_do_not_stop_others() {
+    for procs in [1, 2] {
+        with(procs, |runtime| {
+            let lock = Arc::new(Mutex::new(()));
+            let held = lock.lock().unwrap();
+            let hogs = Hogs::start(runtime, &KINDS, &lock);
+            wait_until("all four are at work", || hogs.have_begun(4));
+            let start = Instant::now();
+            runtime.block_on(|| {
+                let others: Vec<_> =
+                    (0..100).map(|i| spawn(move || runtime::sleep(Duration::from_micros(i * 50)))).collect();
+                others.into_iter().for_each(|other| other.join().unwrap());
+            });
+            assert!(start.elapsed() < Duration::from_secs(30));
+            drop(held);
+            hogs.stop();
+        });
+    }
+}
+
+#[test]
+fn a_hog_that_calls_the_runtime_without_parking_does_not_stop_others() {
+    for procs in [1, 2] {
+        with(procs, |runtime| {
+            let stop = Arc::new(AtomicBool::new(false));
+            let hogs: Vec<_> = (0..procs)
+                .map(|_| {
+                    let stop = stop.clone();
+                    runtime.spawn(move || {
+                        let me = thread::current();
+                        while !stop.load(SeqCst) {
+                            me.unpark();
+                            thread::park();
+                            drop(spawn(|| ()));
+                            tests::spin(Duration::from_micros(50));
+                        }
+                    })
+                })
+                .collect();
+            for _ in 0..5 {
+                runtime.spawn(|| runtime::sleep(Duration::from_millis(1))).join().unwrap();
+            }
+            stop.store(true, SeqCst);
+            hogs.into_iter().for_each(|hog| hog.join().unwrap());
+        });
+    }
+}
+
+#[test]
+fn more_hogs_than_ps_all_come_to_their_end() {
+    for procs in [1, 2, 8] {
+        on(procs, || {
+            let done = Arc::new(AtomicUsize::new(0));
+            let hogs: Vec<_> = (0..20)
+                .map(|i| {
+                    let done = done.clone();
+                    spawn(move || {
+                        if i % 2 == 0 {
+                            tests::spin(Duration::from_millis(12));
+                        } else {
+                            std::thread::sleep(Duration::from_millis(12));
+                        }
+                        // Perhaps without a P by now.
+                        runtime::sleep(Duration::from_micros(100));
+                        spawn(|| ()).join().unwrap();
+                        done.fetch_add(1, SeqCst);
+                    })
+                })
+                .collect();
+            hogs.into_iter().for_each(|hog| hog.join().unwrap());
+            assert_eq!(done.load(SeqCst), 20);
+        });
+    }
+}
+
+fn leaders(threads: Vec<runtime::JoinHandle<bool>>) -> usize {
+    threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+}
+
+#[test]
+fn two_hundred_are_in_blocking_at_the_same_time() {
+    for procs in [1, 2] {
+        on(procs, || {
+            // Nobody leaves before all have come, so all must have been handed a P to come in on.
+            let all = Arc::new(Barrier::new(200));
+            let threads: Vec<_> = (0..200)
+                .map(|_| {
+                    let all = all.clone();
+                    spawn(move || runtime::blocking(|| all.wait().is_leader()))
+                })
+                .collect();
+            assert_eq!(leaders(threads), 1);
+        });
+    }
+}
+
+#[test]
+fn two_hundred_blocking_sections_take_far_less_than_their_sum() {
+    on(2, || {
+        let start = Instant::now();
+        let threads: Vec<_> = (0..200)
+            .map(|_| spawn(|| runtime::blocking(|| std::thread::sleep(Duration::from_millis(20)))))
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let took = start.elapsed();
+        assert!(took >= Duration::from_millis(20) && took < Duration::from_secs(2), "{took:?}");
+    });
+}
+
+#[test]
+fn thirty_block_without_a_word_at_the_same_time() {
+    on(2, || {
+        let all = Arc::new(Barrier::new(30));
+        let threads: Vec<_> = (0..30)
+            .map(|_| {
+                let all = all.clone();
+                spawn(move || all.wait().is_leader())
+            })
+            .collect();
+        assert_eq!(leaders(threads), 1);
+    });
+}
+
+#[test]
+fn blocking_gives_its_value_and_may_be_nested() {
+    for procs in tests::PROCS {
+        on(procs, || {
+            let text = String::from("borrowed");
+            assert_eq!(runtime::blocking(|| text.len()), 8);
+            let others: Vec<_> = (0..50)
+                .map(|i| {
+                    spawn(move || {
+                        runtime::blocking(|| {
+                            std::thread::sleep(Duration::from_micros(100));
+                            let inner = runtime::blocking(|| {
+                                std::thread::sleep(Duration::from_micros(100));
+                                // Everything may be called in there.
+                                runtime::sleep(Duration::from_micros(100));
+                                thread::yield_now();
+                                spawn(move || i).join().unwrap()
+                            });
+                            std::thread::sleep(Duration::from_micros(100));
+                            inner + 1
+                        })
+                    })
+                })
+                .collect();
+            let sum: u64 = others.into_iter().map(|other| other.join().unwrap()).sum();
+            assert_eq!(sum, 1275);
+        });
+    }
+    assert_eq!(runtime::blocking(|| 3), 3, "on a plain thread");
+}
+
+#[test]
+fn a_panic_in_blocking_goes_on_outside() {
+    quiet_panics_on_purpose();
+    for procs in tests::PROCS {
+        on(procs, || {
+            let threads: Vec<_> = (0..50)
+                .map(|i| {
+                    spawn(move || {
+                        let caught = std::panic::catch_unwind(|| {
+                            runtime::blocking(|| {
+                                std::thread::sleep(Duration::from_micros(i * 10));
+                                panic!("{ON_PURPOSE}")
+                            })
+                        });
+                        assert!(caught.is_err());
+                        runtime::sleep(Duration::from_micros(100));
+                        runtime::blocking(|| {
+                            std::thread::sleep(Duration::from_micros(i * 10));
+                            panic!("{ON_PURPOSE}")
+                        })
+                    })
+                })
+                .collect();
+            for thread in threads {
+                assert!(thread.join().is_err());
+            }
+            assert_eq!(spawn(|| 3).join().unwrap(), 3);
+        });
+    }
+}
+
+#[test]
+fn rescues_are_counted_and_say_who_it_was() {
+    with(1, |runtime| {
+        let mut line = 0;
+        for (name, kind) in [("computing hog", Kind::Computes), ("blocked hog", Kind::Sleeps)] {
+            let stop = Arc::new(AtomicBool::new(false));
+            let told = stop.clone();
+            let hog = runtime.block_on(|| {
+                line = line!() + 2;
+                let named = thread::Builder::new().name(name.into());
+                named.spawn(move || {
+                    while !told.load(SeqCst) {
+                        if kind == Kind::Sleeps {
+                            std::thread::sleep(Duration::from_millis(100));
+                        }
+                    }
+                })
+            });
+            let hog = hog.unwrap();
+            wait_until("it runs", || runtime.handle().metrics().running > 0);
+            runtime.spawn(|| ()).join().unwrap();
+            let seen: Vec<Rescue> = runtime.handle().metrics().rescues;
+            stop.store(true, SeqCst);
+            hog.join().unwrap();
+            let rescue = seen.iter().find(|rescue| rescue.name.as_deref() == Some(name));
+            let rescue = rescue.unwrap_or_else(|| panic!("{name} is not among {seen:?}"));
+            assert!(rescue.spawned_at.ends_with(&format!("hogs.rs:{line}")), "{rescue:?}, not line {line}");
+            assert!(rescue.away < Duration::from_secs(30));
+        }
+        let now = runtime.handle().metrics();
+        assert!(now.rescues_computing + now.rescues_blocked >= 2, "{now:?}");
+    });
+}
+
+#[test]
+fn hand_offs_from_blocking_are_counted() {
+    with(1, |runtime| {
+        runtime.block_on(|| {
+            let threads: Vec<_> = (0..20)
+                .map(|_| spawn(|| runtime::blocking(|| std::thread::sleep(Duration::from_millis(5)))))
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        assert!(runtime.handle().metrics().hand_offs > 0);
+    });
+}

@@ -1,0 +1,65 @@
+//! Idleness: thousands that sleep or wait cost no CPU, and nobody looks after them for nothing.
+#![cfg(target_os = "linux")]
+
+use std::io::Read;
+use std::time::Duration;
+
+use runtime::net::{TcpListener, TcpStream};
+use runtime::spawn;
+use tests::{child, system, with};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn ten_thousand_sleepers_cost_nothing() {
+    child::passes("ten_thousand_sleepers_cost_nothing", "", || {
+        with(2, |runtime| {
+            runtime.block_on(|| {
+                for i in 0..10_000 {
+                    if i % 2 == 0 {
+                        spawn(|| runtime::sleep(HOUR));
+                    } else {
+                        spawn(runtime::time::sleep_async(HOUR));
+                    }
+                }
+            });
+            is_quiet_for(runtime, Duration::from_secs(3));
+        });
+    });
+}
+
+#[test]
+fn open_connections_cost_nothing() {
+    child::passes("open_connections_cost_nothing", "", || {
+        with(2, |runtime| {
+            let _clients = runtime.block_on(|| {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let addr = listener.local_addr().unwrap();
+                let clients: Vec<_> = (0..200)
+                    .map(|_| {
+                        let client = TcpStream::connect(addr).unwrap();
+                        let (mut server, _) = listener.accept().unwrap();
+                        spawn(move || server.read(&mut [0; 8]).map(drop));
+                        client
+                    })
+                    .collect();
+                clients
+            });
+            is_quiet_for(runtime, Duration::from_secs(2));
+        });
+    });
+}
+
+fn is_quiet_for(runtime: &runtime::Runtime, time: Duration) {
+    // What was spawned begins, and the poller and sysmon settle.
+    std::thread::sleep(Duration::from_millis(300));
+    let (cpu, before) = (system::cpu_time(), runtime.handle().metrics());
+    std::thread::sleep(time);
+    let cpu = system::cpu_time() - cpu;
+    let after = runtime.handle().metrics();
+    let wakes = after.sysmon_wakeups - before.sysmon_wakeups;
+    let polls = after.net_polls - before.net_polls;
+    eprintln!("is_quiet_for {time:?}: {cpu:?} of CPU, {wakes} wake-ups of sysmon, {polls} polls");
+    assert!(cpu < Duration::from_millis(5), "{cpu:?} of CPU");
+    assert!(wakes <= 3 && polls <= 3, "{wakes} wake-ups of sysmon, {polls} polls");
+}

@@ -1,0 +1,244 @@
+//! Overflows name the green thread and abort; every other fault is what it always was.
+#![cfg(unix)]
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Output;
+
+use runtime::{spawn, thread};
+use tests::child::{run, stderr, text};
+use tests::{OnDrop, on};
+
+/// Uses up any stack, a little at a time.
+#[inline(never)]
+fn endless(depth: u64) -> u64 {
+    let block = std::hint::black_box([depth; 32]);
+    if depth == u64::MAX { 0 } else { endless(depth + 1) + block[(depth % 32) as usize] }
+}
+
+/// One frame that is larger than the guard and touches only its far end.
+#[inline(never)]
+fn leaps(depth: u64) -> u64 {
+    let block = std::hint::black_box([depth as u8; 20_000]);
+    if depth == u64::MAX { 0 } else { leaps(depth + 1) + u64::from(block[19_999]) }
+}
+
+fn assert_dies_by(output: &Output, signal: i32, says: &[&str]) {
+    assert_eq!(output.status.signal(), Some(signal), "{}: {}", output.status, text(output));
+    let said = stderr(output);
+    for words in says {
+        assert!(said.contains(words), "{words:?} is not in {said:?}");
+    }
+}
+
+#[test]
+fn a_named_one_is_named_with_its_id_place_and_size() {
+    run(
+        "a_named_one_is_named_with_its_id_place_and_size",
+        "",
+        || {
+            on(2, || {
+                let named = thread::Builder::new().name("deep one".into());
+                let deep = named
+                    .spawn(|| {
+                        eprintln!("I am {:?}", thread::current().id());
+                        endless(0)
+                    })
+                    .unwrap();
+                deep.join().unwrap();
+            });
+        },
+        |output| {
+            assert_dies_by(
+                output,
+                libc::SIGABRT,
+                &["green thread 'deep one' (id ", "overflow.rs:", "has overflowed its stack", "KiB)"],
+            );
+            // The id is the one that the green thread knows itself by.
+            let said = stderr(output);
+            let id = said.split("ThreadId(").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+            assert!(said.contains(&format!("(id {id}, spawned at ")), "{said}");
+        },
+    );
+}
+
+#[test]
+fn the_size_is_that_of_the_stack() {
+    for kib in [64, 512] {
+        run(
+            "the_size_is_that_of_the_stack",
+            &kib.to_string(),
+            || {
+                on(1, || {
+                    let sized = thread::Builder::new().stack_size(kib << 10);
+                    sized.spawn(|| endless(0)).unwrap().join().unwrap();
+                });
+            },
+            |output| {
+                assert_dies_by(output, libc::SIGABRT, &["green thread '<unnamed>'"]);
+                let said = stderr(output);
+                let told = said.split("stack (").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+                let told: usize = told.parse().unwrap();
+                assert!((kib..kib + 32).contains(&told), "{told} instead of {kib}");
+            },
+        );
+    }
+}
+
+#[test]
+fn a_future_overflows_by_its_name_too() {
+    run(
+        "a_future_overflows_by_its_name_too",
+        "",
+        || {
+            on(2, || {
+                let future = async {
+                    runtime::time::sleep_async(std::time::Duration::from_millis(1)).await;
+                    endless(0)
+                };
+                thread::Builder::new().name("deep future".into()).spawn(future).unwrap().join().unwrap();
+            });
+        },
+        |output| {
+            assert_dies_by(
+                output,
+                libc::SIGABRT,
+                &["green thread 'deep future'", "has overflowed its stack"],
+            );
+        },
+    );
+}
+
+#[test]
+fn one_that_overflows_while_others_run_is_the_one_that_is_named() {
+    run(
+        "one_that_overflows_while_others_run_is_the_one_that_is_named",
+        "",
+        || {
+            on(2, || {
+                for i in 0..50 {
+                    let name = format!("bystander {i}");
+                    thread::Builder::new()
+                        .name(name)
+                        .spawn(|| {
+                            loop {
+                                thread::yield_now()
+                            }
+                        })
+                        .unwrap();
+                }
+                let deep = thread::Builder::new().name("culprit".into());
+                deep.spawn(|| {
+                    (0..100).for_each(|_| thread::yield_now());
+                    endless(0)
+                })
+                .unwrap()
+                .join()
+                .unwrap();
+            });
+        },
+        |output| {
+            assert_dies_by(output, libc::SIGABRT, &["green thread 'culprit'"]);
+            assert!(!stderr(output).contains("bystander"));
+        },
+    );
+}
+
+#[test]
+fn large_frames_do_not_leap_over_the_guard() {
+    run(
+        "large_frames_do_not_leap_over_the_guard",
+        "",
+        || {
+            on(1, || drop(spawn(|| leaps(0)).join()));
+        },
+        |output| {
+            assert_dies_by(output, libc::SIGABRT, &["has overflowed its stack"]);
+        },
+    );
+}
+
+#[test]
+fn an_overflow_in_a_blocking_section_or_a_destructor_is_named() {
+    run(
+        "an_overflow_in_a_blocking_section_or_a_destructor_is_named",
+        "blocking",
+        || {
+            on(1, || drop(spawn(|| runtime::blocking(|| endless(0))).join()));
+        },
+        |output| {
+            assert_dies_by(output, libc::SIGABRT, &["green thread '<unnamed>'", "has overflowed its stack"]);
+        },
+    );
+    run(
+        "an_overflow_in_a_blocking_section_or_a_destructor_is_named",
+        "destructor",
+        || {
+            on(1, || {
+                let unwinds = || {
+                    let _deep = OnDrop(|| assert_eq!(endless(0), 0));
+                    std::panic::resume_unwind(Box::new(1))
+                };
+                drop(spawn(unwinds).join());
+            });
+        },
+        |output| {
+            assert_dies_by(output, libc::SIGABRT, &["green thread '<unnamed>'", "has overflowed its stack"]);
+        },
+    );
+}
+
+#[test]
+fn a_null_write_in_a_green_thread_is_a_segmentation_fault() {
+    run(
+        "a_null_write_in_a_green_thread_is_a_segmentation_fault",
+        "",
+        || {
+            on(2, || {
+                let writes = spawn(|| {
+                    let nowhere = std::hint::black_box(std::ptr::null_mut::<u32>());
+                    // SAFETY: it is not; this process is to die of it.
+                    unsafe { nowhere.write_volatile(1) };
+                });
+                writes.join().unwrap();
+            });
+        },
+        |output| {
+            assert_dies_by(output, libc::SIGSEGV, &[]);
+            assert!(!stderr(output).contains("overflowed"), "{}", text(output));
+        },
+    );
+}
+
+#[test]
+fn an_overflow_of_a_plain_thread_keeps_stds_words() {
+    run(
+        "an_overflow_of_a_plain_thread_keeps_stds_words",
+        "",
+        || {
+            // The runtime is there, and has its handler in place.
+            on(2, || spawn(|| ()).join().unwrap());
+            runtime::block_on(|| ());
+            let plain = std::thread::Builder::new().name("plain".into()).spawn(|| endless(0));
+            plain.unwrap().join().unwrap();
+        },
+        |output| {
+            assert_dies_by(output, libc::SIGABRT, &["thread 'plain'", "has overflowed its stack"]);
+            assert!(!stderr(output).contains("green thread"), "{}", text(output));
+        },
+    );
+}
+
+#[test]
+fn deep_but_not_too_deep_is_fine_again_and_again() {
+    #[inline(never)]
+    fn deep(left: usize) -> usize {
+        let block = std::hint::black_box([1u8; 512]);
+        if left == 0 { 0 } else { deep(left - 1) + usize::from(block[left % 512]) }
+    }
+    on(2, || {
+        for _ in 0..200 {
+            // Well below 256 KiB, in debug builds as well.
+            assert_eq!(spawn(|| deep(100)).join().unwrap(), 100);
+        }
+    });
+}

@@ -1,0 +1,398 @@
+//! Runtimes: several in one process, and nothing of one is left behind when it ends.
+
+use std::io::ErrorKind;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::net::{TcpListener, TcpStream};
+use runtime::{Builder, Handle, spawn, thread};
+use tests::{Drops, Watchdog, child, on, runtime, system, wait_until, with, with_built};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn several_live_side_by_side() {
+    let _dog = Watchdog::new();
+    let runtimes: Vec<_> = (1..=4).map(runtime).collect();
+    let handles: Vec<Handle> = runtimes.iter().map(|runtime| runtime.handle()).collect();
+    let threads: Vec<_> = runtimes
+        .iter()
+        .map(|runtime| {
+            let handles = handles.clone();
+            runtime.spawn(move || {
+                let mine = Handle::current().procs();
+                let others = handles.iter().map(|other| {
+                    let asked = other.spawn(|| {
+                        runtime::sleep(Duration::from_micros(200));
+                        Handle::current().procs()
+                    });
+                    asked.join().unwrap()
+                });
+                (mine, others.collect::<Vec<_>>())
+            })
+        })
+        .collect();
+    for (i, thread) in threads.into_iter().enumerate() {
+        assert_eq!(thread.join().unwrap(), (i + 1, vec![1, 2, 3, 4]));
+    }
+}
+
+#[test]
+fn block_on_crosses_runtimes() {
+    with(1, |one| {
+        let two = runtime(2);
+        let (to_two, to_one) = (two.handle(), one.handle());
+        let procs = one.block_on(move || {
+            let there = to_two
+                .block_on(|| to_one.block_on(|| Handle::current().procs()) * 10 + Handle::current().procs());
+            there * 10 + Handle::current().procs()
+        });
+        assert_eq!(procs, 121);
+    });
+}
+
+#[test]
+fn dropping_one_cancels_its_green_threads_and_runs_their_destructors() {
+    let _dog = Watchdog::new();
+    for procs in tests::PROCS {
+        let (drops, parked) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+        let runtime = runtime(procs);
+        for i in 0..300 {
+            let (token, parked) = (drops.token(), parked.clone());
+            runtime.spawn(move || {
+                let _token = token;
+                parked.fetch_add(1, SeqCst);
+                match i % 4 {
+                    0 => thread::park(),
+                    1 => runtime::sleep(HOUR),
+                    2 => drop(spawn(|| runtime::sleep(HOUR)).join()),
+                    _ => runtime::block_on(std::future::pending()),
+                }
+            });
+        }
+        wait_until("all wait", || parked.load(SeqCst) == 300);
+        drop(runtime);
+        assert_eq!((drops.count(), drops.alive()), (300, 0));
+    }
+}
+
+#[test]
+fn dropping_one_at_once_drops_what_never_began() {
+    let _dog = Watchdog::new();
+    for round in 0..30 {
+        let drops = Drops::default();
+        let runtime = runtime(1 + round % 3);
+        for _ in 0..100 {
+            let (closure, future) = (drops.token(), drops.token());
+            runtime.spawn(move || drop(closure));
+            runtime.spawn(async move { drop(future) });
+        }
+        drop(runtime);
+        assert_eq!((drops.count(), drops.alive()), (200, 0));
+    }
+}
+
+#[test]
+fn handles_to_green_threads_outlive_the_runtime() {
+    let _dog = Watchdog::new();
+    let runtime = runtime(2);
+    let (done, cut) = (runtime.spawn(|| [5u64; 200]), runtime.spawn(|| runtime::sleep(HOUR)));
+    wait_until("it has ended", || done.is_finished());
+    let thread = cut.thread().clone();
+    drop(runtime);
+    assert_eq!(done.join().unwrap(), [5; 200]);
+    assert!(cut.join().unwrap_err().is::<thread::Cancelled>());
+    thread.unpark();
+}
+
+#[test]
+fn one_may_be_dropped_on_a_green_thread_of_another() {
+    on(1, || {
+        for _ in 0..5 {
+            let other = runtime(1);
+            let sleeper = other.spawn(|| runtime::sleep(HOUR));
+            other.spawn(|| runtime::sleep(Duration::from_millis(1))).join().unwrap();
+            drop(other);
+            assert!(sleeper.join().is_err());
+        }
+    });
+}
+
+#[test]
+fn sockets_that_wait_are_cancelled_with_their_runtime() {
+    let _dog = Watchdog::new();
+    for _ in 0..20 {
+        let runtime = runtime(2);
+        let waits = Arc::new(AtomicUsize::new(0));
+        let listener = runtime.block_on(|| TcpListener::bind("127.0.0.1:0").unwrap());
+        let addr = listener.local_addr().unwrap();
+        let counts = waits.clone();
+        runtime.spawn(move || {
+            let client = TcpStream::connect(addr).unwrap();
+            counts.fetch_add(1, SeqCst);
+            std::io::Read::read(&mut &client, &mut [0])
+        });
+        let counts = waits.clone();
+        runtime.spawn(move || {
+            let (_kept, _) = listener.accept().unwrap();
+            counts.fetch_add(1, SeqCst);
+            listener.accept().map(drop)
+        });
+        wait_until("both wait", || waits.load(SeqCst) == 2);
+        drop(runtime);
+    }
+}
+
+#[test]
+fn shutdown_timeout_says_whether_all_have_ended() {
+    let _dog = Watchdog::new();
+    let quiet = runtime(2);
+    quiet.spawn(|| runtime::sleep(HOUR));
+    assert!(quiet.shutdown_timeout(Duration::from_secs(30)));
+    let stop = Arc::new(AtomicBool::new(false));
+    for procs in [1, 2] {
+        let hogged = runtime(procs);
+        let (begun, told) = (Arc::new(AtomicBool::new(false)), stop.clone());
+        let begins = begun.clone();
+        let hog = hogged.spawn(move || {
+            begins.store(true, SeqCst);
+            while !told.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+            11
+        });
+        wait_until("it hogs", || begun.load(SeqCst));
+        let start = Instant::now();
+        assert!(!hogged.shutdown_timeout(Duration::from_millis(30)), "a hog does not end");
+        assert!(start.elapsed() >= Duration::from_millis(30));
+        assert!(!hog.is_finished());
+    }
+    stop.store(true, SeqCst);
+}
+
+#[test]
+fn who_swallows_its_cancellation_is_waited_for() {
+    let _dog = Watchdog::new();
+    let runtime = runtime(1);
+    let (parked, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (parks, ends) = (parked.clone(), ended.clone());
+    runtime.spawn(move || {
+        for _ in 0..5 {
+            parks.store(true, SeqCst);
+            let _ = std::panic::catch_unwind(thread::park);
+        }
+        // It even starts another one, which is cancelled in its turn.
+        let late = spawn(|| runtime::sleep(HOUR));
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(move || late.join()));
+        tests::spin(Duration::from_millis(20));
+        ends.store(true, SeqCst);
+    });
+    wait_until("it is parked", || parked.load(SeqCst));
+    drop(runtime);
+    assert!(ended.load(SeqCst));
+}
+
+#[test]
+fn impossible_values_are_invalid_input_and_say_what_is_allowed() {
+    let page = 4096;
+    for (what, builder) in [
+        ("no Ps", Builder::new().procs(0)),
+        ("too many Ps", Builder::new().procs(usize::MAX)),
+        ("no stack", Builder::new().stack_size(0)),
+        ("less than a page", Builder::new().stack_size(page - 1)),
+        ("an endless stack", Builder::new().stack_size(usize::MAX)),
+        ("no threads", Builder::new().max_threads(0)),
+        ("an impossible name", Builder::new().thread_name("a\0b")),
+    ] {
+        let error = builder.build().expect_err(what);
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{what}: {error}");
+        assert!(error.to_string().len() > 20, "{what}: {error}");
+    }
+}
+
+#[test]
+fn extreme_values_work() {
+    for builder in [
+        Builder::new().procs(64),
+        Builder::new().procs(1).max_threads(1),
+        Builder::new().procs(4).max_threads(2),
+        Builder::new().stack_size(64 << 20),
+        Builder::new().stack_size(64 << 10).thread_name(""),
+        Builder::new().thread_name("a name that is much longer than the system keeps"),
+    ] {
+        with_built(builder, |runtime| {
+            let sum = runtime.block_on(|| {
+                let threads: Vec<_> = (0..100)
+                    .map(|i| {
+                        spawn(move || {
+                            runtime::sleep(Duration::from_micros(i));
+                            i
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+            });
+            assert_eq!(sum, 4950);
+        });
+    }
+}
+
+#[test]
+fn few_threads_and_many_who_block_go_on() {
+    for max in [1, 2, 4] {
+        with_built(Builder::new().procs(2).max_threads(max), |runtime| {
+            runtime.block_on(|| {
+                let threads: Vec<_> = (0..16)
+                    .map(|i| {
+                        spawn(move || {
+                            if i % 2 == 0 {
+                                runtime::blocking(|| std::thread::sleep(Duration::from_millis(5)));
+                            } else {
+                                std::thread::sleep(Duration::from_millis(5));
+                            }
+                            runtime::sleep(Duration::from_micros(100));
+                            i
+                        })
+                    })
+                    .collect();
+                assert_eq!(threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>(), 120);
+            });
+            assert!(runtime.handle().metrics().threads <= max);
+        });
+    }
+}
+
+#[test]
+fn few_threads_and_destructors_that_wait_go_on() {
+    tests::quiet_panics_on_purpose();
+    with_built(Builder::new().procs(2).max_threads(4), |runtime| {
+        runtime.block_on(|| {
+            // Each blocks its thread for as long as it waits; at most three at once leave one for the others.
+            for _ in 0..10 {
+                let threads: Vec<_> = (0..3)
+                    .map(|_| {
+                        spawn(|| {
+                            let _waits = tests::OnDrop(|| runtime::sleep(Duration::from_micros(500)));
+                            panic!("{}", tests::ON_PURPOSE)
+                        })
+                    })
+                    .collect();
+                threads.into_iter().for_each(|thread| assert!(thread.join().is_err()));
+            }
+        });
+    });
+}
+
+/// Work of all kinds.
+fn work(runtime: &runtime::Runtime) {
+    runtime.block_on(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let client = spawn(move || TcpStream::connect(addr).unwrap());
+        drop(listener.accept().unwrap());
+        let threads: Vec<_> = (0..200)
+            .map(|i| {
+                spawn(move || match i % 3 {
+                    0 => runtime::sleep(Duration::from_micros(i)),
+                    1 => runtime::blocking(|| std::thread::sleep(Duration::from_micros(i))),
+                    _ => spawn(runtime::time::sleep_async(Duration::from_micros(i))).join().unwrap(),
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(client.join().unwrap());
+        thread::Builder::new().stack_size(1 << 20).spawn(|| ()).unwrap().join().unwrap();
+        // Left behind, to be cancelled.
+        spawn(|| runtime::sleep(HOUR));
+        spawn(runtime::time::sleep_async(HOUR));
+        drop(spawn(thread::park));
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_is_left_behind() {
+    child::passes("nothing_is_left_behind", "", || {
+        let count = || (system::threads(), system::descriptors(), system::mappings());
+        let rounds = |n: usize| (0..n).for_each(|i| work(&runtime(1 + i % 3)));
+        rounds(20);
+        let before = count();
+        rounds(100);
+        let after = count();
+        eprintln!("nothing_is_left_behind: threads, descriptors, mappings {before:?} -> {after:?}");
+        assert_eq!((after.0, after.1), (before.0, before.1), "threads, descriptors");
+        // The C library keeps the stacks of up to 20 threads that have ended, in two mappings each.
+        assert!(after.2 <= before.2 + 48, "mappings: {} -> {}", before.2, after.2);
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn its_threads_have_ended_when_the_drop_returns() {
+    child::passes("its_threads_have_ended_when_the_drop_returns", "", || {
+        let names = || {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+            let names =
+                tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+            names.filter(|name| name.starts_with("leaves")).collect::<Vec<_>>()
+        };
+        for i in 0..100 {
+            let runtime = Builder::new().procs(1 + i % 8).thread_name("leaves").build().unwrap();
+            runtime.block_on(|| {
+                let threads: Vec<_> =
+                    (0..10).map(|_| spawn(|| runtime::sleep(Duration::from_micros(100)))).collect();
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+            });
+            drop(runtime);
+            assert_eq!(names(), Vec::<String>::new());
+        }
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_does_not_grow_with_every_runtime() {
+    child::passes("memory_does_not_grow_with_every_runtime", "", || {
+        let rounds = |n: usize| (0..n).for_each(|i| work(&runtime(1 + i % 3)));
+        rounds(50);
+        let before = system::resident_bytes();
+        rounds(150);
+        let after = system::resident_bytes();
+        eprintln!("memory_does_not_grow_with_every_runtime: {before} -> {after} bytes");
+        assert!(after < before + (8 << 20), "{before} -> {after} bytes");
+    });
+}
+
+#[test]
+fn the_environment_says_how_many_ps() {
+    const TEST: &str = "the_environment_says_how_many_ps";
+    for (value, procs) in [("3", Some(3)), (" 5 ", Some(5)), ("0", None), ("many", None), ("-1", None)] {
+        let body = || {
+            match Builder::new().build() {
+                Ok(runtime) => assert_eq!(Some(runtime.handle().procs()), procs),
+                Err(error) => assert!(procs.is_none() && error.kind() == ErrorKind::InvalidInput, "{error}"),
+            }
+            // What the builder says goes first.
+            assert_eq!(runtime(2).handle().procs(), 2);
+        };
+        child::run_with(TEST, value, &[("RUNTIME_PROCS", value)], body, |output| {
+            assert!(output.status.success(), "{value:?}: {}", child::text(output));
+        });
+    }
+}
+
+#[test]
+fn a_process_ends_while_its_default_runtime_is_busy() {
+    child::passes("a_process_ends_while_its_default_runtime_is_busy", "", || {
+        for i in 0..100 {
+            spawn(move || {
+                loop {
+                    if i % 2 == 0 { thread::yield_now() } else { runtime::sleep(Duration::from_micros(50)) }
+                }
+            });
+        }
+        runtime::block_on(|| runtime::sleep(Duration::from_millis(5)));
+    });
+}

@@ -1,0 +1,451 @@
+//! Spawning and joining: closures, futures and results of all sizes, every drop counted, from everywhere.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use runtime::thread::{Builder, Thread, ThreadId};
+use runtime::{Handle, JoinHandle, Runtime, spawn};
+use tests::futures::{Flag, drive_on_plain_thread, poll_once};
+use tests::{Drops, ON_PURPOSE, OnDrop, on, on_each, quiet_panics_on_purpose, runtime, wait_until, with};
+
+#[repr(align(64))]
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Line([u8; 64]);
+
+#[repr(align(4096))]
+struct Page([u8; 4096]);
+
+fn pattern<const N: usize>() -> [u8; N] {
+    std::array::from_fn(|i| (i * 7 + N) as u8)
+}
+
+/// Without a copy, for those that are as large as a good part of a stack.
+fn is_pattern(bytes: &[u8]) -> bool {
+    let n = bytes.len();
+    bytes.iter().enumerate().all(|(i, &byte)| byte == (i * 7 + n) as u8)
+}
+
+/// A green thread with room for unoptimised copies of what it spawns.
+fn on_a_large_stack(main: impl FnOnce() + Send + 'static) {
+    let large = Builder::new().stack_size(8 << 20);
+    on(2, move || large.spawn(main).unwrap().join().unwrap());
+}
+
+fn captured<const N: usize>() {
+    let bytes = pattern::<N>();
+    assert!(spawn(move || is_pattern(&bytes)).join().unwrap(), "a closure of {N} bytes");
+    let bytes = pattern::<N>();
+    let future = async move {
+        runtime::time::sleep_async(Duration::from_micros(1)).await;
+        is_pattern(&bytes)
+    };
+    assert!(spawn(future).join().unwrap(), "a future of {N} bytes");
+}
+
+fn captured_of_all_sizes() {
+    captured::<0>();
+    captured::<1>();
+    captured::<8>();
+    captured::<79>();
+    captured::<80>();
+    captured::<81>();
+    captured::<200>();
+    captured::<1024>();
+    captured::<4096>();
+    captured::<16384>();
+    captured::<65536>();
+}
+
+#[test]
+fn captures_of_all_sizes_arrive_from_a_plain_thread() {
+    captured_of_all_sizes();
+}
+
+#[test]
+fn captures_of_all_sizes_arrive_from_a_green_thread() {
+    on_a_large_stack(captured_of_all_sizes);
+}
+
+fn returned<const N: usize>() {
+    assert!(spawn(pattern::<N>).join().unwrap() == pattern::<N>(), "a result of {N} bytes");
+    assert!(spawn(async { pattern::<N>() }).join().unwrap() == pattern::<N>(), "a future's of {N} bytes");
+    let awaited = async { spawn(pattern::<N>).await.unwrap() };
+    assert!(runtime::block_on(awaited) == pattern::<N>(), "an awaited result of {N} bytes");
+}
+
+#[test]
+fn results_of_all_sizes_arrive() {
+    on_a_large_stack(|| {
+        let () = spawn(|| ()).join().unwrap();
+        assert_eq!(spawn(|| u64::MAX).join().unwrap(), u64::MAX);
+        returned::<0>();
+        returned::<1>();
+        returned::<63>();
+        returned::<64>();
+        returned::<72>();
+        returned::<73>();
+        returned::<80>();
+        returned::<200>();
+        returned::<4096>();
+    });
+}
+
+#[test]
+fn over_aligned_types_are_aligned_wherever_they_lie() {
+    on_each(|| {
+        let line = Line([7; 64]);
+        let (seen, back) = spawn(move || (std::ptr::from_ref(&line).addr() % 64, line)).join().unwrap();
+        assert_eq!((seen, back), (0, Line([7; 64])));
+        let wide = spawn(|| u128::MAX - 5).join().unwrap();
+        assert_eq!(wide, u128::MAX - 5);
+    });
+}
+
+#[test]
+fn a_future_of_an_aligned_page_is_aligned() {
+    on_a_large_stack(|| {
+        let page = Page([3; 4096]);
+        let future = async move {
+            runtime::time::sleep_async(Duration::from_micros(1)).await;
+            (std::ptr::from_ref(&page).addr() % 4096, page.0[4095])
+        };
+        assert_eq!(spawn(future).join().unwrap(), (0, 3));
+    });
+}
+
+#[test]
+fn captures_and_results_are_dropped_once_each() {
+    on_each(|| {
+        let (captures, results) = (Drops::default(), Drops::default());
+        let threads: Vec<_> = (0..1000)
+            .map(|_| {
+                let (capture, results) = (captures.token(), results.clone());
+                spawn(move || {
+                    let _capture = capture;
+                    results.token()
+                })
+            })
+            .collect();
+        for thread in threads {
+            let token = thread.join().unwrap();
+            assert!(results.alive() >= 1);
+            drop(token);
+        }
+        assert_eq!((captures.count(), captures.alive()), (1000, 0));
+        assert_eq!((results.count(), results.alive()), (1000, 0));
+    });
+}
+
+#[test]
+fn results_that_nobody_wants_are_dropped_once_each() {
+    on_each(|| {
+        let results = Drops::default();
+        for i in 0..1000 {
+            let (small, large) = (results.clone(), results.clone());
+            let small = spawn(move || small.token());
+            let large = spawn(async move { (large.token(), [i; 100]) });
+            match i % 4 {
+                0 => {}
+                1 => runtime::yield_now(),
+                2 => wait_until("it has ended", || small.is_finished()),
+                _ => wait_until("it has ended", || large.is_finished()),
+            }
+        }
+        wait_until("all are dropped", || results.count() == 2000);
+        assert_eq!(results.alive(), 0);
+    });
+}
+
+#[test]
+fn a_result_that_panics_when_it_is_dropped_unwanted_ends_nothing_else() {
+    quiet_panics_on_purpose();
+    on_each(|| {
+        for i in 0..50 {
+            let thread = spawn(|| OnDrop(|| panic!("{ON_PURPOSE}")));
+            let late = i % 2 == 0;
+            if late {
+                wait_until("it has ended", || thread.is_finished());
+            }
+            // A thread that has ended leaves the result to the handle; else it drops the result itself, unheard.
+            let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(thread)));
+            assert!(dropped.is_err() || !late);
+        }
+        assert_eq!(spawn(|| 5).join().unwrap(), 5);
+    });
+}
+
+#[test]
+fn a_hundred_thousand_are_spawned_and_joined() {
+    on_each(|| {
+        let threads: Vec<_> = (0..100_000u64).map(|i| spawn(move || i)).collect();
+        let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(sum, 99_999 * 100_000 / 2);
+    });
+}
+
+#[test]
+fn a_hundred_thousand_futures_are_spawned_and_joined() {
+    on_each(|| {
+        let threads: Vec<_> = (0..100_000u64).map(|i| spawn(async move { i })).collect();
+        let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(sum, 99_999 * 100_000 / 2);
+    });
+}
+
+#[test]
+fn green_threads_spawn_green_threads() {
+    fn leaves(depth: u32) -> u64 {
+        if depth == 0 {
+            return 1;
+        }
+        let below: Vec<_> = (0..10).map(|_| spawn(move || leaves(depth - 1))).collect();
+        below.into_iter().map(|thread| thread.join().unwrap()).sum()
+    }
+    on_each(|| assert_eq!(leaves(4), 10_000));
+}
+
+#[test]
+fn is_finished_turns_true_at_the_end_and_stays() {
+    on_each(|| {
+        let thread = spawn(runtime::thread::park);
+        runtime::sleep(Duration::from_millis(2));
+        assert!(!thread.is_finished());
+        thread.thread().unpark();
+        wait_until("it has ended", || thread.is_finished());
+        assert!(thread.is_finished());
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_handle_is_awaited() {
+    on_each(|| {
+        let inner = spawn(|| {
+            runtime::sleep(Duration::from_millis(1));
+            3
+        });
+        let outer = spawn(async { inner.await.unwrap() + 4 });
+        assert_eq!(runtime::block_on(outer).unwrap(), 7);
+    });
+}
+
+#[test]
+fn a_handle_may_be_polled_first_and_joined_then() {
+    on_each(|| {
+        let flag = Flag::default();
+        let waits = flag.clone();
+        let mut thread = spawn(async move { waits.wait().await });
+        let (early, thread) = runtime::block_on(async move { (poll_once(&mut thread).await, thread) });
+        assert!(early.is_none());
+        flag.set();
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+#[expect(clippy::async_yields_async, reason = "the handle is passed on")]
+fn a_handle_may_be_polled_in_one_place_and_awaited_in_another() {
+    with(2, |runtime| {
+        let flag = Flag::default();
+        let waits = flag.clone();
+        let thread = runtime.spawn(async move { waits.wait().await });
+        let passed_on = runtime.spawn(async move {
+            let mut thread = thread;
+            assert!(poll_once(&mut thread).await.is_none());
+            thread
+        });
+        let thread = passed_on.join().unwrap();
+        let (sender, started) = mpsc::channel();
+        let plain = std::thread::spawn(move || {
+            let mut thread = thread;
+            drive_on_plain_thread(async move {
+                assert!(poll_once(&mut thread).await.is_none());
+                sender.send(()).unwrap();
+                thread.await
+            })
+        });
+        started.recv().unwrap();
+        flag.set();
+        plain.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_handle_that_was_polled_and_dropped_wakes_nobody_wrongly() {
+    on_each(|| {
+        for _ in 0..200 {
+            let results = Drops::default();
+            let counted = results.clone();
+            let mut thread = spawn(move || {
+                runtime::yield_now();
+                counted.token()
+            });
+            spawn(async move { drop(poll_once(&mut thread).await) }).join().unwrap();
+            wait_until("the result is dropped", || results.count() == 1);
+        }
+    });
+}
+
+#[test]
+fn plain_threads_join() {
+    with(2, |runtime| {
+        let threads: Vec<_> = (0..100)
+            .map(|i| {
+                runtime.spawn(move || {
+                    runtime::sleep(Duration::from_millis(i % 5));
+                    i
+                })
+            })
+            .collect();
+        let plain: Vec<_> =
+            threads.into_iter().map(|thread| std::thread::spawn(move || thread.join().unwrap())).collect();
+        let sum: u64 = plain.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(sum, 4950);
+    });
+}
+
+#[test]
+fn green_threads_of_another_runtime_join_and_spawn() {
+    for procs in [1, 2] {
+        with(procs, |one| {
+            let other = runtime(procs);
+            let (handle, back) = (other.handle(), one.handle());
+            let sum = one.block_on(move || {
+                let threads: Vec<_> = (0..500u64)
+                    .map(|i| {
+                        let back = back.clone();
+                        handle.spawn(move || {
+                            runtime::sleep(Duration::from_micros(i % 300));
+                            // There and back again.
+                            back.spawn(move || i).join().unwrap()
+                        })
+                    })
+                    .collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+            });
+            assert_eq!(sum, 124_750);
+        });
+    }
+}
+
+#[test]
+fn eight_plain_threads_spawn_at_once() {
+    fn spawn_many(spawn: impl Fn(u64) -> JoinHandle<u64> + Sync) {
+        let sum: u64 = std::thread::scope(|scope| {
+            let plain: Vec<_> = (0..8u64)
+                .map(|t| {
+                    let spawn = &spawn;
+                    scope.spawn(move || {
+                        let threads: Vec<_> = (0..2000).map(|i| spawn(t * 2000 + i)).collect();
+                        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+                    })
+                })
+                .collect();
+            plain.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(sum, 15_999 * 16_000 / 2);
+    }
+    spawn_many(|i| spawn(move || i));
+    with(2, |runtime| spawn_many(|i| runtime.spawn(async move { i })));
+}
+
+#[test]
+fn block_on_borrows_from_its_caller() {
+    with(2, |runtime| {
+        let mut words = vec![1, 2, 3];
+        runtime.block_on(|| words.push(4));
+        let sum = runtime.block_on(async { words.iter().sum::<i32>() });
+        assert_eq!((sum, runtime::block_on(|| words.len())), (10, 4));
+    });
+}
+
+#[test]
+fn a_green_thread_spawns_in_its_own_runtime() {
+    with(3, |runtime| {
+        let procs = runtime.block_on(|| spawn(|| Handle::current().procs()).join().unwrap());
+        assert_eq!(procs, 3);
+    });
+}
+
+#[test]
+fn names_and_ids_are_their_own() {
+    on(2, || {
+        let me = runtime::thread::current().id();
+        let threads: Vec<_> = (0..100)
+            .map(|i| {
+                let named = Builder::new().name(format!("worker {i}"));
+                named.spawn(|| runtime::thread::current().name().map(str::to_string)).unwrap()
+            })
+            .collect();
+        let mut ids: Vec<ThreadId> = threads.iter().map(|thread| thread.thread().id()).collect();
+        ids.push(me);
+        ids.push(std::thread::spawn(|| runtime::thread::current().id()).join().unwrap());
+        let unique: std::collections::HashSet<_> = ids.iter().collect();
+        assert_eq!(unique.len(), 102);
+        for (i, thread) in threads.into_iter().enumerate() {
+            assert_eq!(thread.thread().name(), Some(format!("worker {i}").as_str()));
+            assert_eq!(thread.join().unwrap(), Some(format!("worker {i}")));
+        }
+        assert_eq!(spawn(|| runtime::thread::current().name().map(str::to_string)).join().unwrap(), None);
+    });
+}
+
+#[test]
+fn a_stack_of_its_own_is_as_large_as_was_asked_for() {
+    #[inline(never)]
+    fn deep(bytes: usize) -> u64 {
+        let block = std::hint::black_box([1u8; 1024]);
+        if bytes < 2048 { u64::from(block[7]) } else { deep(bytes - 1024) + u64::from(block[9]) }
+    }
+    on(2, || {
+        for _ in 0..20 {
+            let thread = Builder::new().stack_size(8 << 20).spawn(|| deep(3 << 20)).unwrap();
+            assert!(thread.join().unwrap() > 1000);
+        }
+    });
+}
+
+#[test]
+fn impossible_stacks_are_refused_and_disturb_nothing() {
+    on(2, || {
+        for bytes in [0, 1, usize::MAX, usize::MAX / 2] {
+            let drops = Drops::default();
+            let token = drops.token();
+            let refused = Builder::new().stack_size(bytes).spawn(move || drop(token));
+            assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput, "{bytes} bytes");
+            assert_eq!(drops.count(), 1);
+        }
+        assert_eq!(spawn(|| 1).join().unwrap(), 1);
+    });
+}
+
+#[test]
+fn all_green_threads_run_even_when_nobody_joins() {
+    on_each(|| {
+        let ran = Arc::new(AtomicUsize::new(0));
+        for _ in 0..10_000 {
+            let ran = ran.clone();
+            drop(spawn(move || ran.fetch_add(1, SeqCst)));
+        }
+        wait_until("all have run", || ran.load(SeqCst) == 10_000);
+    });
+}
+
+#[test]
+fn handles_are_send_sync_unpin_and_unwind_safe() {
+    fn is<T: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+    is::<JoinHandle<std::cell::Cell<u8>>>();
+    is::<Thread>();
+    is::<ThreadId>();
+    is::<Runtime>();
+    is::<Handle>();
+    is::<runtime::Builder>();
+    is::<runtime::thread::Cancelled>();
+    is::<runtime::net::TcpStream>();
+    is::<runtime::net::TcpListener>();
+    is::<runtime::metrics::Snapshot>();
+    fn sends<T: Send + Unpin>() {}
+    sends::<runtime::time::Sleep>();
+}

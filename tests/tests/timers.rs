@@ -1,0 +1,290 @@
+//! Sleeping: never early, in order, by the hundred thousand, and for ever.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use runtime::{Builder, spawn, thread};
+use tests::{Random, on, on_each, wait_until, with, with_built};
+
+fn sleeps_at_least(time: Duration) {
+    let start = Instant::now();
+    runtime::sleep(time);
+    assert!(start.elapsed() >= time, "{:?} instead of {time:?}", start.elapsed());
+}
+
+#[test]
+fn ten_thousand_random_sleeps_are_never_early() {
+    on_each(|| {
+        let threads: Vec<_> = (0..200)
+            .map(|seed| {
+                spawn(move || {
+                    let mut random = Random::new(seed);
+                    for _ in 0..50 {
+                        sleeps_at_least(Duration::from_nanos(random.below(8_000_000)));
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// The places of 300 sleepers as they woke; `None` if not all of them slept before the first one woke.
+fn order_of_waking() -> Option<Vec<u64>> {
+    let (order, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
+    let first = start + Duration::from_millis(20);
+    let threads: Vec<_> = (0..300u64)
+        .map(|i| {
+            // 7 and 300 have no common divisor: each of 0..300 once, in disorder.
+            let (order, place) = (order.clone(), i * 7 % 300);
+            spawn(move || {
+                let in_time = Instant::now() < first;
+                runtime::sleep_until(first + Duration::from_micros(place * 100));
+                order.lock().unwrap().push(place);
+                in_time
+            })
+        })
+        .collect();
+    let in_time: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let all_in_time = in_time.iter().all(|&one| one);
+    all_in_time.then(|| std::mem::take(&mut *order.lock().unwrap()))
+}
+
+#[test]
+fn sleepers_wake_in_the_order_of_their_deadlines() {
+    // Without sysmon the P stays with one OS thread, so what is woken first runs first.
+    with_built(Builder::new().procs(1).sysmon(false), |runtime| {
+        let tries = (0..100).find_map(|_| runtime.block_on(order_of_waking));
+        let order = tries.expect("a machine that is not this busy for ever");
+        assert_eq!(order.len(), 300);
+        assert!(order.is_sorted(), "{order:?}");
+    });
+}
+
+#[test]
+fn zero_and_the_past_return_at_once() {
+    on_each(|| {
+        let long_ago = Instant::now();
+        runtime::sleep(Duration::from_millis(1));
+        for _ in 0..10_000 {
+            runtime::sleep(Duration::ZERO);
+            runtime::sleep_until(long_ago);
+        }
+        runtime::block_on(async {
+            runtime::time::sleep_async(Duration::ZERO).await;
+        });
+    });
+    runtime::sleep(Duration::ZERO);
+    runtime::sleep_until(Instant::now());
+}
+
+#[test]
+fn a_sleep_of_zero_is_no_yield() {
+    with_built(Builder::new().procs(1).sysmon(false), |runtime| {
+        runtime.block_on(|| {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let other = ran.clone();
+            let thread = spawn(move || other.store(1, SeqCst));
+            for _ in 0..100 {
+                runtime::sleep(Duration::ZERO);
+                runtime::sleep_until(Instant::now());
+            }
+            assert_eq!(ran.load(SeqCst), 0, "another one ran meanwhile");
+            thread.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_huge_sleep_lasts_until_it_is_cancelled() {
+    on_each(|| {
+        let far = Instant::now() + Duration::from_secs(100 * 365 * 86_400);
+        let threads = [
+            spawn(|| runtime::sleep(Duration::MAX)),
+            spawn(|| runtime::sleep(Duration::from_secs(u64::MAX))),
+            spawn(|| runtime::sleep(Duration::from_nanos(u64::MAX))),
+            spawn(move || runtime::sleep_until(far)),
+            spawn(|| thread::park_timeout(Duration::MAX)),
+            spawn(|| runtime::block_on(runtime::time::sleep_async(Duration::MAX))),
+        ];
+        let future = spawn(runtime::time::sleep_async(Duration::MAX));
+        runtime::sleep(Duration::from_millis(20));
+        for thread in threads.into_iter().chain([future]) {
+            assert!(!thread.is_finished());
+            thread.cancel();
+            assert!(thread.join().unwrap_err().is::<thread::Cancelled>());
+        }
+    });
+}
+
+#[test]
+fn plain_threads_sleep_too() {
+    sleeps_at_least(Duration::from_millis(3));
+    let deadline = Instant::now() + Duration::from_millis(3);
+    runtime::sleep_until(deadline);
+    assert!(Instant::now() >= deadline);
+}
+
+#[test]
+fn sleep_until_is_never_early() {
+    on_each(|| {
+        let threads: Vec<_> = (0..500u64)
+            .map(|i| {
+                spawn(move || {
+                    let deadline = Instant::now() + Duration::from_micros(i * 37 % 5000);
+                    runtime::sleep_until(deadline);
+                    assert!(Instant::now() >= deadline);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn timers_of_parks_that_ended_early_do_no_harm() {
+    on_each(|| {
+        let parker = spawn(|| {
+            for round in 0..3000u64 {
+                // It ends at once, by the token, and its timer lies in the heap for an hour, for a moment, ..
+                thread::current().unpark();
+                thread::park_timeout(Duration::from_secs(3600));
+                thread::park_timeout(Duration::from_micros(round % 7));
+                if round % 300 == 0 {
+                    sleeps_at_least(Duration::from_millis(1));
+                }
+            }
+            sleeps_at_least(Duration::from_millis(5));
+        });
+        parker.join().unwrap();
+    });
+}
+
+#[test]
+fn timers_that_others_end_early_are_taken_away() {
+    on_each(|| {
+        let parkers: Vec<_> = (0..200)
+            .map(|_| {
+                spawn(|| {
+                    for _ in 0..20 {
+                        thread::park_timeout(Duration::from_secs(3600));
+                        sleeps_at_least(Duration::from_micros(100));
+                    }
+                })
+            })
+            .collect();
+        while !parkers.iter().all(|thread| thread.is_finished()) {
+            parkers.iter().for_each(|thread| thread.thread().unpark());
+            thread::yield_now();
+        }
+        parkers.into_iter().for_each(|thread| thread.join().unwrap());
+        // Deleted timers may lie in the heaps for a while, but not one for each of the 4,000 hours.
+        let pending = runtime::metrics::snapshot().timers_pending;
+        assert!(pending <= 1000, "{pending} timers are left");
+    });
+}
+
+#[test]
+fn a_hundred_thousand_sleepers_finish() {
+    on_each(|| {
+        let awake = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..100_000u64)
+            .map(|i| {
+                let awake = awake.clone();
+                spawn(move || {
+                    sleeps_at_least(Duration::from_micros(1000 + i % 20_000));
+                    awake.fetch_add(1, SeqCst);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(awake.load(SeqCst), 100_000);
+    });
+}
+
+#[test]
+fn a_timer_set_by_one_that_goes_on_computing_fires_elsewhere() {
+    on(2, || {
+        let fired = Arc::new(AtomicUsize::new(0));
+        for _ in 0..20 {
+            let fired = fired.clone();
+            spawn(async move {
+                runtime::time::sleep_async(Duration::from_millis(1)).await;
+                fired.fetch_add(1, SeqCst);
+            });
+        }
+        // Let them arm their timers, on this P or the other.
+        runtime::sleep(Duration::from_micros(200));
+        let start = Instant::now();
+        while fired.load(SeqCst) < 20 {
+            assert!(start.elapsed() < Duration::from_secs(20), "they wait for one that computes");
+            std::hint::spin_loop();
+        }
+    });
+}
+
+#[test]
+fn somebody_watches_the_timers_when_the_one_who_did_computes() {
+    // Without sysmon, which would see to it in the end.
+    with_built(Builder::new().procs(2).sysmon(false), |runtime| {
+        for _ in 0..20 {
+            runtime.block_on(|| {
+                let fired = Arc::new(AtomicUsize::new(0));
+                for i in 0..10 {
+                    let fired = fired.clone();
+                    spawn(move || {
+                        runtime::sleep(Duration::from_micros(4000 + i));
+                        fired.fetch_add(1, SeqCst);
+                    });
+                }
+                // All sleep, and one thread of the runtime waits for the first timer, that of this one.
+                runtime::sleep(Duration::from_millis(2));
+                let start = Instant::now();
+                while fired.load(SeqCst) < 10 {
+                    assert!(start.elapsed() < Duration::from_secs(20), "nobody watches the timers");
+                    std::hint::spin_loop();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_short_sleep_set_while_a_long_one_is_watched_is_not_late() {
+    with(2, |runtime| {
+        // The poller sleeps for an hour; then comes something shorter, from a green thread and from a plain one.
+        let long = runtime.spawn(|| runtime::sleep(Duration::from_secs(3600)));
+        std::thread::sleep(Duration::from_millis(20));
+        for _ in 0..20 {
+            let start = Instant::now();
+            runtime.spawn(|| runtime::sleep(Duration::from_millis(1))).join().unwrap();
+            runtime.block_on(async { runtime::time::sleep_async(Duration::from_millis(1)).await });
+            assert!(start.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        wait_until("the timers are gone", || runtime.handle().metrics().timers_pending <= 1);
+        long.cancel();
+        assert!(long.join().is_err());
+    });
+}
+
+#[test]
+fn timers_left_behind_in_a_dropped_runtime_do_not_follow_into_the_next() {
+    for round in 0..20 {
+        with(1, |runtime| {
+            // Some of them live where others had been cancelled, with their timers still in a heap.
+            runtime.block_on(|| {
+                let short: Vec<_> =
+                    (0..50).map(|_| spawn(|| sleeps_at_least(Duration::from_micros(100)))).collect();
+                short.into_iter().for_each(|thread| thread.join().unwrap());
+            });
+            let long: Vec<_> = (0..50).map(|_| runtime.spawn(|| runtime::sleep(Duration::MAX))).collect();
+            wait_until("they sleep", || runtime.handle().metrics().timers_pending >= 50);
+            if round % 2 == 0 {
+                long.iter().for_each(|thread| thread.cancel());
+                long.into_iter().for_each(|thread| assert!(thread.join().is_err()));
+            }
+        });
+    }
+}
