@@ -46,7 +46,7 @@ impl Sched {
     /// also takes run-next slots and due timers (Go: `stealWork`).
     fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
         let ps = self.made();
-        if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(ps)) {
+        if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(self.procs())) {
             return None;
         }
         m.spinning.set(true);

@@ -166,11 +166,13 @@ impl Monitor {
         self.sched.ps().map(|p| p.lease.tick()).sum()
     }
 
-    /// A look at P `p`; a round looks at all of them, from 0 on.
+    /// Before a round of looks at all Ps.
+    pub fn begin_looks(&self) {
+        self.sched.watch.forget_blocking();
+    }
+
+    /// A look at P `p`, in a round of all of them.
     pub fn look(&self, p: usize, now: u64) -> Look {
-        if p == 0 {
-            self.sched.watch.forget_blocking();
-        }
         let p_ref = self.sched.p(p);
         let any_idle = self.any_idle();
         // What a P that is one too many has, waits.

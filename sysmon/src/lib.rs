@@ -109,6 +109,7 @@ impl Sysmon<'_> {
     fn look_at_ps(&mut self, now: u64) -> (bool, u64) {
         let unpolled = self.monitor.unpolled_ns(now) >= UNPOLLED_NS && !self.monitor.any_idle();
         let (mut taken, mut look_by, mut blocked) = (false, NEVER, false);
+        self.monitor.begin_looks();
         self.stretches.resize_with(self.monitor.procs(), Stretch::new);
         for p in 0..self.stretches.len() {
             let look = self.monitor.look(p, now);
