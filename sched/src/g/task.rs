@@ -178,10 +178,7 @@ fn cancelled() -> Box<dyn Any + Send> {
 /// waker of another runtime are user code.
 fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
-    if let Some(rare) = g.rare() {
-        rare.locals.destroy();
-        drop(g.take_rare());
-    }
+    end_rare(g);
     // SAFETY: the task is over, so the payload is empty and the G's own until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();
@@ -201,9 +198,20 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
             Joiner::Polls(waker) => wake::call(waker),
         }
     }
+    // The result's destructor and the wakers may have made values of their own.
+    end_rare(g);
     crate::lend::enter_for_good();
     if let Some(ticket) = parked {
         wake::wake(ticket);
     }
     Stop::Done
+}
+
+/// The values of the thread's own are destroyed, by user code on the thread.
+#[inline]
+fn end_rare(g: GRef) {
+    if let Some(rare) = g.rare() {
+        rare.locals.destroy();
+        drop(g.take_rare());
+    }
 }
