@@ -36,11 +36,17 @@ struct State {
     /// Threads that may still run, for a cancellation to reach; tidied when it has doubled.
     members: Vec<GHandle>,
     tidy_at: usize,
+    /// The members have been cancelled; so is whoever comes after.
+    cancelled: bool,
 }
 
 impl Family {
     fn joins(&self, member: &GHandle) {
         let mut state = self.state.lock();
+        if state.cancelled {
+            drop(state);
+            return member.cancel();
+        }
         if state.members.len() >= state.tidy_at.max(16) {
             state.members.retain(|member| !member.is_done());
             state.tidy_at = 2 * state.members.len();
@@ -71,8 +77,12 @@ impl Family {
     }
 
     fn cancel(&self) {
+        let members = {
+            let mut state = self.state.lock();
+            state.cancelled = true;
+            std::mem::take(&mut state.members)
+        };
         // Not under the lock: whoever is woken may end at once.
-        let members = std::mem::take(&mut self.state.lock().members);
         members.iter().for_each(GHandle::cancel);
     }
 }

@@ -44,6 +44,13 @@ pub fn on_each(main: impl Fn() + Send + Sync) {
     }
 }
 
+/// Runs `main` as `on_each` does, and on a plain OS thread.
+pub fn everywhere(main: impl Fn() + Send + Sync) {
+    on_each(&main);
+    let _dog = Watchdog::new();
+    main();
+}
+
 /// Ends the process when a test hangs, with what the runtimes say. With `TESTS_ON_HANG=wait` it keeps the process
 /// for a debugger; `TESTS_HANG_SECS` is how long it waits.
 #[derive(Debug)]
