@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::OnceLock;
+use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
@@ -32,16 +32,19 @@ fn bed(g: GRef) -> &'static Bed {
     unsafe { &*g.payload().cast::<Bed>() }
 }
 
-struct Face(GRef);
+/// Gives the face of an ending thread back, after the destructors of its own values, which still find it.
+struct EndOfThread;
 
-impl Drop for Face {
+impl Drop for EndOfThread {
     fn drop(&mut self) {
-        if let Some(rare) = self.0.rare() {
+        let Some(g) = FACE.get() else { return };
+        if let Some(rare) = g.rare() {
             rare.locals.destroy();
         }
-        drop(self.0.take_rare());
-        if self.0.life.release() {
-            recycle(self.0);
+        FACE.set(None);
+        drop(g.take_rare());
+        if g.life.release() {
+            recycle(g);
         }
     }
 }
@@ -53,33 +56,37 @@ pub(crate) fn recycle(g: GRef) {
 }
 
 thread_local! {
-    static FACE: OnceLock<Face> = const { OnceLock::new() };
+    // Without a destructor, so that it can be read to the very end.
+    static FACE: Cell<Option<GRef>> = const { Cell::new(None) };
+    static END: EndOfThread = const { EndOfThread };
 }
 
 /// The face of this thread. *Runs on: a thread that is no M, or the stack of an M.*
+#[inline(never)]
 pub(crate) fn face() -> GRef {
-    FACE.try_with(|face| face.get_or_init(new_face).0).unwrap_or_else(|_| {
-        // The thread is ending and its face is gone: a last wait gets one that is never used again.
-        let face = new_face();
-        let g = face.0;
-        std::mem::forget(face);
+    FACE.get().unwrap_or_else(|| {
+        let g = new_face();
+        FACE.set(Some(g));
+        // A thread that shows a face after its end is over keeps that one: nobody is left to give it back.
+        let _ = END.try_with(|_| ());
         g
     })
 }
 
 /// Likewise, if it has been made.
+#[inline(never)]
 pub(crate) fn face_if_any() -> Option<GRef> {
-    FACE.try_with(|face| face.get().map(|face| face.0)).ok().flatten()
+    FACE.get()
 }
 
-fn new_face() -> Face {
+fn new_face() -> GRef {
     let g = table::take_face();
     let name = thread::current().name().map(Into::into);
     let place = std::panic::Location::caller();
     // SAFETY: it comes from the pool of faces, so nobody else has a reference.
     unsafe { g.begin(std::ptr::null(), ids::single(), place, name) };
     g.life.begin_unjoined();
-    Face(g)
+    g
 }
 
 /// Sleeps until the face's wait is decided. *Runs on: the thread of the face.*
