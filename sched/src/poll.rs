@@ -1,5 +1,6 @@
 //! The network and the clock, seen from the scheduler: who watches them while Gs run.
 
+use std::ptr;
 use std::time::Duration;
 
 use netpoll::{Turn, Waiter, WakeBy};
@@ -11,6 +12,7 @@ use crate::g::wait::{Decision, Outcome};
 use crate::m::M;
 use crate::p::Held;
 use crate::sched::Sched;
+use crate::wake;
 
 /// A timer further off than this needs nobody to watch it yet: sysmon looks as often.
 const NEAR_NS: u64 = 10_000_000;
@@ -26,7 +28,7 @@ impl Sched {
             return false;
         }
         self.netpoll.polled(clock::now());
-        let woken = woken_gs(&mut ready);
+        let woken = self.woken_gs(&mut ready);
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
         self.ready_all(held, woken);
@@ -44,7 +46,7 @@ impl Sched {
             self.report_once(&format!("the netpoller cannot wait: {error}; was its descriptor closed?"));
         }
         self.netpoll.polled(clock::now());
-        woken_gs(&mut ready)
+        self.woken_gs(&mut ready)
     }
 
     /// Sysmon's poll, when nobody else has for long. *Runs on: a thread without a P.*
@@ -54,7 +56,7 @@ impl Sched {
             return;
         }
         self.netpoll.polled(clock::now());
-        let woken = woken_gs(&mut ready);
+        let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
             self.global.append(woken);
             self.work_was_made();
@@ -93,20 +95,22 @@ impl Sched {
             }
         }
     }
-}
 
-/// The Gs whose waits for the network are over.
-fn woken_gs(ready: &mut Vec<Waiter>) -> GList {
-    let mut gs = GList::new();
-    for waiter in ready.drain(..) {
-        let Some(ticket) = Ticket::from_word(waiter.word()) else { continue };
-        if ticket.g.wait.decide(ticket.number, Outcome::Woken) == Decision::Parked {
-            // A plain thread, or a G parked in place, is in no queue.
-            if crate::wake::is_elsewhere(ticket.g) {
+    /// The Gs of this runtime whose waits for the network are over. Others have been made runnable where they belong: a
+    /// plain thread, a G parked in place, a G of another runtime that uses a socket of this one's.
+    fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
+        let mut gs = GList::new();
+        for waiter in ready.drain(..) {
+            let Some(Ticket { g, number }) = Ticket::from_word(waiter.word()) else { continue };
+            if g.wait.decide(number, Outcome::Woken) != Decision::Parked || wake::is_elsewhere(g) {
                 continue;
             }
-            gs.push(ticket.g);
+            if ptr::eq(g.owner(), self) {
+                gs.push(g);
+            } else {
+                wake::ready_globally(g);
+            }
         }
+        gs
     }
-    gs
 }

@@ -72,8 +72,10 @@ fn local_p(entered: &Entered, g: GRef) -> Option<Held<'_>> {
     if ptr::eq(entered.m().sched, g.owner()) { entered.held() } else { None }
 }
 
+/// Makes a parked G runnable through the global queue of its runtime. *Runs on: as `ready`.*
 #[cold]
-fn ready_globally(g: GRef) {
+pub(crate) fn ready_globally(g: GRef) {
+    g.set_status(Status::Runnable);
     // SAFETY: `g` is parked, so its runtime lives; it may end as soon as `g` runs, so we hold on to it before that.
     let sched = unsafe {
         Arc::increment_strong_count(g.owner());

@@ -396,3 +396,54 @@ fn a_process_ends_while_its_default_runtime_is_busy() {
         runtime::block_on(|| runtime::sleep(Duration::from_millis(5)));
     });
 }
+
+#[test]
+fn a_socket_of_one_runtime_that_is_used_in_another() {
+    use std::io::{Read, Write};
+    for procs in [1, 2] {
+        with(procs, |runtime| {
+            let echo = |mut stream: TcpStream| {
+                let (home, mut byte) = (Handle::current().procs(), [0]);
+                while stream.read(&mut byte).unwrap() == 1 {
+                    assert_eq!(Handle::current().procs(), home, "it went on in the socket's runtime");
+                    runtime::sleep(Duration::from_micros(50));
+                    stream.write_all(&byte).unwrap();
+                }
+            };
+            with(7, |other| {
+                let pairs: Vec<_> = (0..10)
+                    .map(|_| {
+                        other.block_on(|| {
+                            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                            (client, listener.accept().unwrap().0)
+                        })
+                    })
+                    .collect();
+                let threads: Vec<_> = pairs
+                    .into_iter()
+                    .map(|(mut client, server)| {
+                        let server = runtime.spawn(move || echo(server));
+                        let client = other.spawn(move || {
+                            for i in 0..100 {
+                                client.write_all(&[i]).unwrap();
+                                let mut byte = [0];
+                                client.read_exact(&mut byte).unwrap();
+                                assert_eq!(byte, [i]);
+                            }
+                        });
+                        (client, server)
+                    })
+                    .collect();
+                for (client, server) in threads {
+                    client.join().unwrap();
+                    server.join().unwrap();
+                }
+            });
+            let handle = runtime.handle();
+            wait_until("each has ended where it began", || {
+                handle.metrics().ended == handle.metrics().spawned
+            });
+        });
+    }
+}
