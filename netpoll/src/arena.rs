@@ -165,6 +165,16 @@ impl Arena {
         &self.chunks[chunk].get().expect("the chunk of a slot in use exists")[offset]
     }
 
+    /// All slots that were ever taken, in use or not.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let fresh = self.free.lock().fresh;
+        (0..fresh).filter_map(|index| {
+            let (chunk, offset) = place(index);
+            // One that is just being taken may not have its chunk yet.
+            self.chunks[chunk].get().map(|slots| &slots[offset])
+        })
+    }
+
     /// Ends the owner's use of its slot. *Runs on: the only one who has the descriptor.*
     pub(crate) fn give_back(&self, index: usize) {
         self.slot(index).end();

@@ -1,7 +1,7 @@
 //! The poller: mio below, waiters above.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -58,6 +58,8 @@ pub struct Netpoll {
     waker: Waker,
     arena: Arena,
     last_poll: AtomicU64,
+    /// Nobody polls any more.
+    closed: AtomicBool,
     counts: Counts,
 }
 
@@ -108,6 +110,7 @@ impl Netpoll {
             waker,
             arena: Arena::new(),
             last_poll: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
             counts: Counts::default(),
         })
     }
@@ -123,7 +126,19 @@ impl Netpoll {
         // From here on the slot is the descriptor's to give back.
         let desc = PollDesc::new(Arc::clone(self), token.index());
         register_with(&self.registry, source, Token(token.0)).map_err(explain)?;
+        // SeqCst: the slot was taken before; the partner is `close_all`, which says so first and then looks at the slots.
+        if self.closed.load(Ordering::SeqCst) {
+            desc.close(&mut Vec::new());
+        }
         Ok(desc)
+    }
+
+    /// Nobody will poll any more: ends all waiting, as if each descriptor had been closed, now and for sources yet to
+    /// come. Those who wait are added to `ready`. *Runs on: any thread.*
+    pub fn close_all(&self, ready: &mut Vec<Waiter>) {
+        // SeqCst: before the look at the slots; the partner is `register`.
+        self.closed.store(true, Ordering::SeqCst);
+        self.arena.slots().for_each(|slot| slot.close(ready));
     }
 
     pub(crate) fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {

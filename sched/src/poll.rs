@@ -63,6 +63,14 @@ impl Sched {
         }
     }
 
+    /// Nobody polls any more: those of other runtimes who wait here are told. *Runs on: whoever shuts down.*
+    pub(crate) fn close_netpoll(&self) {
+        let mut ready = Vec::new();
+        self.netpoll.close_all(&mut ready);
+        // None of this runtime's waits: they have ended, or will not run any more.
+        self.global.append(self.woken_gs(&mut ready));
+    }
+
     /// A G is about to run for who knows how long, and this M had been the one to watch the timers and the network,
     /// or has added a timer. If nobody watches now, somebody must. *Runs on: the holder of the P.*
     ///

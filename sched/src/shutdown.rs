@@ -24,6 +24,7 @@ impl Sched {
         let deadline = time.map(|time| Instant::now() + time);
         let ended = self.cancel_until_all_ended(deadline);
         self.set_exiting();
+        self.close_netpoll();
         self.wake_all_ms();
         if ended {
             let joins = std::mem::take(&mut self.ms.lock().joins);

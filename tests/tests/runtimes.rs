@@ -447,3 +447,24 @@ fn a_socket_of_one_runtime_that_is_used_in_another() {
         });
     }
 }
+
+/// Nobody polls for it any more, so whoever waits, there or on a plain thread, must be told; so must who comes later.
+#[test]
+fn a_socket_whose_runtime_ends_says_so_to_those_who_wait() {
+    let owner = Builder::new().procs(1).build().unwrap();
+    let user = Builder::new().procs(1).build().unwrap();
+    let (listener, idle) = owner
+        .block_on(|| (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()));
+    let listener = Arc::new(listener);
+    let green = user.spawn({
+        let listener = listener.clone();
+        move || listener.accept().unwrap_err().kind()
+    });
+    let plain = std::thread::spawn(move || listener.accept().unwrap_err().kind());
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!green.is_finished() && !plain.is_finished());
+    drop(owner);
+    assert_eq!(green.join().unwrap(), ErrorKind::NotConnected);
+    assert_eq!(plain.join().unwrap(), ErrorKind::NotConnected);
+    assert_eq!(user.block_on(|| idle.accept().unwrap_err().kind()), ErrorKind::NotConnected);
+}

@@ -57,9 +57,10 @@ impl<S: Source> Socket<S> {
                 }
                 Ok(())
             }
-            Err(netpoll::Closed) => {
-                Err(io::Error::new(io::ErrorKind::NotConnected, "the socket was closed meanwhile"))
-            }
+            Err(netpoll::Closed) => Err(io::Error::new(
+                io::ErrorKind::NotConnected,
+                "the runtime in which this socket was made has been shut down: nobody waits for it any more",
+            )),
         }
     }
 

@@ -1,0 +1,445 @@
+//! `set_procs` while everything runs: nothing lost, nothing early, and the counts come out even.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::net::{TcpListener, TcpStream};
+use runtime::thread::{park, pin};
+use runtime::time::sleep_async;
+use runtime::{Builder, Handle, JoinHandle, Runtime, scope, spawn};
+use tests::{Drops, Random, on, spin, wait_until, with, with_built};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MILLI: Duration = Duration::from_millis(1);
+
+fn sleeps_at_least(time: Duration) {
+    let start = Instant::now();
+    runtime::sleep(time);
+    assert!(start.elapsed() >= time, "{:?} instead of {time:?}", start.elapsed());
+}
+
+/// How many of `n` that compute run at the same moment, at most.
+fn most_at_once(n: usize, time: Duration) -> usize {
+    let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let start = Instant::now();
+    scope(|s| {
+        for _ in 0..n {
+            s.spawn(|| {
+                while start.elapsed() < time {
+                    most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                    spin(Duration::from_micros(200));
+                    now.fetch_sub(1, SeqCst);
+                    runtime::yield_now();
+                }
+            });
+        }
+    });
+    most.load(SeqCst)
+}
+
+#[test]
+fn as_many_run_at_once_as_it_says() {
+    // Without sysmon: a P that is taken away from one that computes would be one more for a moment.
+    with_built(Builder::new().procs(1).sysmon(false), |runtime| {
+        let handle = runtime.handle();
+        for n in [1, 8, 2, 1, 3] {
+            handle.set_procs(n).unwrap();
+            assert_eq!((handle.procs(), handle.metrics().procs), (n, n));
+            // What runs elsewhere goes on until it next yields.
+            runtime.block_on(|| most_at_once(12, 5 * MILLI));
+            let most = runtime.block_on(|| most_at_once(12, 60 * MILLI));
+            assert!(most <= n, "{most} at once on {n} Ps");
+            let enough = |most| if n == 1 { most == 1 } else { most > 1 };
+            // A busy machine may need more than one try.
+            let tries = || (0..50).any(|_| enough(runtime.block_on(|| most_at_once(12, 60 * MILLI))));
+            assert!(enough(most) || tries(), "one at a time on {n} Ps");
+        }
+    });
+}
+
+#[test]
+fn numbers_that_cannot_be() {
+    on(2, || {
+        let handle = Handle::current();
+        for n in [0, 1025, usize::MAX] {
+            let error = handle.set_procs(n).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains("from 1 to"), "{error}");
+            assert_eq!(handle.procs(), 2, "it stays as it was");
+        }
+        for n in [2, 2, 1024, 2] {
+            handle.set_procs(n).unwrap();
+            assert_eq!(handle.procs(), n);
+            assert_eq!(spawn(|| 5).join().unwrap(), 5);
+        }
+    });
+}
+
+/// All sorts of work, which counts what it has done.
+#[derive(Default)]
+struct Load {
+    stop: AtomicBool,
+    rounds: [AtomicUsize; 7],
+    drops: Drops,
+    begun: AtomicUsize,
+}
+
+impl Load {
+    fn run(self: &Arc<Self>, seed: u64) {
+        let (mut random, kind) = (Random::new(seed), seed as usize % 7);
+        self.begun.fetch_add(1, SeqCst);
+        while !self.stop.load(SeqCst) {
+            let time = Duration::from_micros(random.below(400));
+            let _token = self.drops.token();
+            match kind {
+                0 => sleeps_at_least(time),
+                1 => (0..10).for_each(|_| runtime::yield_now()),
+                2 => {
+                    spin(time);
+                    runtime::sleep(time);
+                }
+                3 => {
+                    runtime::blocking(|| std::thread::sleep(time));
+                    runtime::sleep(time);
+                }
+                4 => {
+                    let token = self.drops.token();
+                    let thread = spawn(move || {
+                        let _token = token;
+                        park();
+                        5
+                    });
+                    runtime::yield_now();
+                    thread.thread().unpark();
+                    assert_eq!(thread.join().unwrap(), 5);
+                }
+                5 => {
+                    let start = Instant::now();
+                    spawn(sleep_async(time)).join().unwrap();
+                    assert!(start.elapsed() >= time);
+                }
+                _ => {
+                    let _pinned = seed.is_multiple_of(2).then(pin);
+                    scope(|s| (0..3).for_each(|_| drop(s.spawn(|| sleeps_at_least(time)))));
+                }
+            }
+            self.rounds[kind].fetch_add(1, SeqCst);
+        }
+    }
+
+    fn echo(&self, mut stream: TcpStream) {
+        let mut buffer = [0; 256];
+        while let n @ 1.. = stream.read(&mut buffer).unwrap() {
+            stream.write_all(&buffer[..n]).unwrap();
+        }
+    }
+
+    fn ask(&self, mut stream: TcpStream, seed: u64) -> usize {
+        let (mut random, mut rounds) = (Random::new(seed), 0);
+        while !self.stop.load(SeqCst) {
+            let question: Vec<u8> = (0..random.below(200) + 1).map(|_| random.number() as u8).collect();
+            let mut answer = vec![0; question.len()];
+            stream.write_all(&question).unwrap();
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(question, answer);
+            rounds += 1;
+        }
+        rounds
+    }
+
+    fn start(self: &Arc<Self>, runtime: &Runtime) -> Vec<JoinHandle<()>> {
+        let mut threads = Vec::new();
+        for seed in 0..42 {
+            let load = self.clone();
+            threads.push(runtime.spawn(move || load.run(seed)));
+        }
+        for seed in 0..4 {
+            let (client, server) = runtime.block_on(|| {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                (client, listener.accept().unwrap().0)
+            });
+            let load = self.clone();
+            threads.push(runtime.spawn(move || load.echo(server)));
+            let load = self.clone();
+            threads.push(runtime.spawn(move || assert!(load.ask(client, seed) > 0)));
+        }
+        threads
+    }
+
+    /// Ends all and sees whether everything is there.
+    fn end(&self, runtime: &Runtime, threads: Vec<JoinHandle<()>>) {
+        wait_until("all kinds have gone round", || self.rounds.iter().all(|rounds| rounds.load(SeqCst) > 0));
+        self.stop.store(true, SeqCst);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(self.drops.alive(), 0);
+        wait_until("the counts come out even", || {
+            let now = runtime.handle().metrics();
+            now.spawned == now.ended
+                && (now.running, now.runnable, now.waiting, now.timers_pending) == (0, 0, 0, 0)
+                && now.global_queue == 0
+                && now.local_queues.iter().all(|&n| n == 0)
+        });
+    }
+}
+
+fn changes_under_load(sysmon: bool, mut next: impl FnMut(&mut Random) -> (usize, Duration), changes: usize) {
+    with_built(Builder::new().procs(1).sysmon(sysmon), |runtime| {
+        let load = Arc::new(Load::default());
+        let threads = load.start(runtime);
+        let mut random = Random::new(changes as u64);
+        for _ in 0..changes {
+            let (n, pause) = next(&mut random);
+            runtime.handle().set_procs(n).unwrap();
+            assert_eq!(runtime.handle().procs(), n);
+            std::thread::sleep(pause);
+        }
+        load.end(runtime, threads);
+        // All Ps are there, and none that should not be.
+        let handle = runtime.handle();
+        for n in [8, 2] {
+            handle.set_procs(n).unwrap();
+            wait_until("all of them are idle", || handle.metrics().idle_procs == n);
+        }
+    });
+}
+
+#[test]
+fn from_one_to_eight_to_two_under_load() {
+    for sysmon in [true, false] {
+        let mut numbers = [1, 8, 2].into_iter().cycle();
+        changes_under_load(sysmon, |_| (numbers.next().unwrap(), 10 * MILLI), 30);
+    }
+}
+
+#[test]
+fn random_numbers_under_load() {
+    for sysmon in [true, false] {
+        let next =
+            |random: &mut Random| (random.below(12) as usize + 1, Duration::from_micros(random.below(2000)));
+        changes_under_load(sysmon, next, 300);
+    }
+}
+
+#[test]
+fn as_fast_as_it_goes_under_load() {
+    changes_under_load(true, |random| (random.below(5) as usize + 1, Duration::ZERO), 5000);
+}
+
+#[test]
+fn several_change_it_at_the_same_time() {
+    with(4, |runtime| {
+        let load = Arc::new(Load::default());
+        let threads = load.start(runtime);
+        std::thread::scope(|s| {
+            for seed in 0..3 {
+                s.spawn(move || {
+                    let mut random = Random::new(seed);
+                    for _ in 0..300 {
+                        runtime.handle().set_procs(random.below(9) as usize + 1).unwrap();
+                        std::thread::sleep(Duration::from_micros(random.below(200)));
+                    }
+                });
+            }
+        });
+        load.end(runtime, threads);
+        runtime.handle().set_procs(3).unwrap();
+        wait_until("all of them are idle", || runtime.handle().metrics().idle_procs == 3);
+    });
+}
+
+#[test]
+fn green_threads_change_it_themselves() {
+    for procs in [1, 8] {
+        with(procs, |runtime| {
+            let load = Arc::new(Load::default());
+            let threads = load.start(runtime);
+            runtime.block_on(|| {
+                scope(|s| {
+                    for seed in 0..3 {
+                        s.spawn(move || {
+                            let mut random = Random::new(seed);
+                            for _ in 0..200 {
+                                Handle::current().set_procs(random.below(9) as usize + 1).unwrap();
+                                match random.below(3) {
+                                    0 => runtime::yield_now(),
+                                    1 => runtime::sleep(Duration::from_micros(random.below(200))),
+                                    _ => drop(spawn(|| ()).join()),
+                                }
+                            }
+                        });
+                    }
+                });
+                // Its own P goes.
+                for n in [8, 1, 8, 1] {
+                    Handle::current().set_procs(n).unwrap();
+                    sleeps_at_least(MILLI);
+                }
+            });
+            load.end(runtime, threads);
+        });
+    }
+}
+
+#[test]
+fn timers_of_ps_that_went_fire_in_time() {
+    for sysmon in [true, false] {
+        with_built(Builder::new().procs(8).sysmon(sysmon), |runtime| {
+            for round in 0..5 {
+                runtime.handle().set_procs(8).unwrap();
+                let awake = Arc::new(AtomicUsize::new(0));
+                let threads: Vec<_> = (0..400u64)
+                    .map(|i| {
+                        let awake = awake.clone();
+                        runtime.spawn(move || {
+                            // On all Ps: they compute a little before they sleep.
+                            spin(Duration::from_micros(20));
+                            sleeps_at_least(Duration::from_millis(20 + i % 30));
+                            awake.fetch_add(1, SeqCst);
+                        })
+                    })
+                    .collect();
+                let futures: Vec<_> = (0..100u64)
+                    .map(|i| runtime.spawn(sleep_async(Duration::from_millis(20 + i % 30))))
+                    .collect();
+                wait_until("they sleep", || {
+                    runtime.handle().metrics().timers_pending >= 500 || awake.load(SeqCst) > 0
+                });
+                runtime.handle().set_procs(1 + round % 2).unwrap();
+                let start = Instant::now();
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+                futures.into_iter().for_each(|future| future.join().unwrap());
+                assert!(start.elapsed() < Duration::from_secs(20), "late: {:?}", start.elapsed());
+            }
+        });
+    }
+}
+
+#[test]
+fn a_timer_of_an_idle_p_that_goes_is_watched() {
+    // All sleep, and somebody waits in the netpoller for the first of them.
+    for round in 0..30 {
+        with_built(Builder::new().procs(4).sysmon(false), |runtime| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    runtime.spawn(|| {
+                        spin(Duration::from_micros(50));
+                        sleeps_at_least(10 * MILLI);
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_micros(200 * round));
+            let start = Instant::now();
+            runtime.handle().set_procs(1).unwrap();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(start.elapsed() < Duration::from_secs(20), "late: {:?}", start.elapsed());
+        });
+    }
+}
+
+#[test]
+fn what_was_queued_on_a_p_that_goes_runs_elsewhere() {
+    for sysmon in [true, false] {
+        with_built(Builder::new().procs(8).sysmon(sysmon), |runtime| {
+            for _ in 0..20 {
+                runtime.handle().set_procs(8).unwrap();
+                let ran = AtomicUsize::new(0);
+                runtime.block_on(|| {
+                    scope(|s| {
+                        for _ in 0..8 {
+                            s.spawn(|| {
+                                // They lie in the queue of this P.
+                                for _ in 0..200 {
+                                    s.spawn(|| ran.fetch_add(1, SeqCst));
+                                }
+                                spin(Duration::from_micros(100));
+                            });
+                        }
+                        runtime::yield_now();
+                        Handle::current().set_procs(1).unwrap();
+                    });
+                });
+                assert_eq!(ran.load(SeqCst), 1600);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_hog_on_a_p_that_goes_goes_on() {
+    with(4, |runtime| {
+        let (stop, hogs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (stop, hogs) = (stop.clone(), hogs.clone());
+                runtime.spawn(move || {
+                    hogs.fetch_add(1, SeqCst);
+                    while !stop.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                    sleeps_at_least(MILLI);
+                })
+            })
+            .collect();
+        wait_until("all compute", || hogs.load(SeqCst) == 4);
+        runtime.handle().set_procs(1).unwrap();
+        // Others run beside them, on the one that is left.
+        for i in 0..5 {
+            assert_eq!(runtime.block_on(|| spawn(move || i).join().unwrap()), i);
+        }
+        runtime.handle().set_procs(6).unwrap();
+        runtime.block_on(|| sleeps_at_least(MILLI));
+        runtime.handle().set_procs(2).unwrap();
+        stop.store(true, SeqCst);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        wait_until("all of them are idle", || runtime.handle().metrics().idle_procs == 2);
+    });
+}
+
+#[test]
+fn more_ps_wake_up_for_what_waits() {
+    with_built(Builder::new().procs(1).sysmon(false), |runtime| {
+        let (stop, others) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (stops, count) = (stop.clone(), others.clone());
+        let hog = runtime.spawn(move || {
+            for _ in 0..20 {
+                let count = count.clone();
+                spawn(move || count.fetch_add(1, SeqCst));
+            }
+            while !stops.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+        });
+        wait_until("they wait", || runtime.handle().metrics().spawned >= 21);
+        std::thread::sleep(5 * MILLI);
+        assert_eq!(others.load(SeqCst), 0, "one P, and it computes");
+        runtime.handle().set_procs(2).unwrap();
+        wait_until("the other P runs them", || others.load(SeqCst) == 20);
+        stop.store(true, SeqCst);
+        hog.join().unwrap();
+    });
+}
+
+#[test]
+fn a_runtime_that_is_dropped_after_changes_leaves_nothing() {
+    let drops = Drops::default();
+    for round in 0..30usize {
+        with(1 + round % 3, |runtime| {
+            for i in 0..50 {
+                let token = drops.token();
+                runtime.spawn(move || {
+                    let _token = token;
+                    runtime::sleep(if i % 2 == 0 { HOUR } else { MILLI });
+                    runtime::sleep(HOUR);
+                });
+            }
+            for n in [8, 1, 1 + round % 5] {
+                runtime.handle().set_procs(n).unwrap();
+                std::thread::sleep(Duration::from_micros(100 * round as u64 % 700));
+            }
+        });
+        assert_eq!(drops.alive(), 0);
+    }
+}

@@ -1,0 +1,800 @@
+//! Scopes: what their threads borrow outlives them, whoever panics, is cancelled or forgets a handle.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, Once};
+use std::time::{Duration, Instant};
+
+use runtime::thread::{Builder, Cancelled};
+use runtime::time::sleep_async;
+use runtime::{scope, spawn};
+use tests::futures::both;
+use tests::{
+    Drops, ON_PURPOSE, OnDrop, Random, everywhere, on, on_each, quiet_panics_on_purpose, spin, wait_until,
+    with,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MILLI: Duration = Duration::from_millis(1);
+
+/// What the scope says, as std's.
+const SCOPE_PANIC: &str = "a scoped thread panicked";
+
+/// No message for panics on purpose, and for those of the scopes that pass them on.
+fn quiet() {
+    quiet_panics_on_purpose();
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.payload_as_str() != Some(SCOPE_PANIC) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// How it ends, in words.
+fn outcome<T: std::fmt::Debug>(f: impl FnOnce() -> T) -> String {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => format!("returns {value:?}"),
+        Err(payload) => format!("panics: {}", words(&*payload)),
+    }
+}
+
+fn words(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.or_else(|| payload.downcast_ref::<u32>().map(u32::to_string)).unwrap_or("something".into())
+}
+
+fn fails() {
+    panic!("{ON_PURPOSE}");
+}
+
+/// The same lines with std's threads and with green ones must come to the same end, said in `$expected`.
+macro_rules! as_std {
+    ($($(#[$attr:meta])* $name:ident: $expected:expr, $body:block)*) => {
+        $(
+            #[test]
+            $(#[$attr])*
+            fn $name() {
+                fn with_std() -> String {
+                    #[allow(unused_imports)]
+                    use std::thread;
+                    outcome(|| $body)
+                }
+                fn with_green() -> String {
+                    #[allow(unused_imports)]
+                    use runtime::thread;
+                    outcome(|| $body)
+                }
+                quiet();
+                assert_eq!(with_std(), $expected, "std's");
+                everywhere(|| assert_eq!(with_green(), $expected));
+            }
+        )*
+    };
+}
+
+as_std! {
+    borrows_and_mutates_the_spawners_locals: "returns ([2, 3, 4], 9, \"ab\")", {
+        let (mut numbers, mut sum, mut text) = ([1, 2, 3], 0, String::from("a"));
+        thread::scope(|s| {
+            for number in &mut numbers {
+                s.spawn(|| *number += 1);
+            }
+            s.spawn(|| text.push('b'));
+        });
+        thread::scope(|s| {
+            s.spawn(|| sum = numbers.iter().sum());
+        });
+        (numbers, sum, text)
+    }
+    results_may_borrow: "returns (\"green\", \"thread\")", {
+        let text = String::from("green thread");
+        thread::scope(|s| {
+            let (a, b) = (s.spawn(|| &text[..5]), s.spawn(|| text.split(' ').nth(1).unwrap()));
+            (a.join().unwrap().to_string(), b.join().unwrap().to_string())
+        })
+    }
+    scopes_nest: "returns 1110", {
+        let total = AtomicUsize::new(0);
+        thread::scope(|s| {
+            for _ in 0..10 {
+                s.spawn(|| {
+                    total.fetch_add(1, SeqCst);
+                    thread::scope(|inner| {
+                        for _ in 0..10 {
+                            inner.spawn(|| {
+                                total.fetch_add(1, SeqCst);
+                                thread::scope(|innermost| {
+                                    for _ in 0..10 {
+                                        innermost.spawn(|| total.fetch_add(1, SeqCst));
+                                    }
+                                });
+                            });
+                        }
+                    });
+                });
+            }
+        });
+        total.load(SeqCst)
+    }
+    threads_spawn_siblings: "returns 3", {
+        let total = AtomicUsize::new(0);
+        thread::scope(|s| {
+            s.spawn(|| {
+                total.fetch_add(1, SeqCst);
+                s.spawn(|| {
+                    thread::sleep(MILLI);
+                    total.fetch_add(1, SeqCst);
+                    s.spawn(|| {
+                        thread::sleep(MILLI);
+                        total.fetch_add(1, SeqCst)
+                    });
+                });
+            });
+        });
+        total.load(SeqCst)
+    }
+    a_panic_of_f_goes_on: "panics: 7", {
+        thread::scope(|_| resume_unwind(Box::new(7u32)))
+    }
+    a_panic_of_f_waits_for_the_threads: "returns (\"panics: 7\", true)", {
+        let ended = AtomicBool::new(false);
+        let how = outcome(|| {
+            thread::scope(|s| {
+                s.spawn(|| {
+                    thread::sleep(5 * MILLI);
+                    ended.store(true, SeqCst);
+                });
+                resume_unwind(Box::new(7u32))
+            })
+        });
+        (how, ended.load(SeqCst))
+    }
+    a_panic_of_f_comes_before_that_of_a_thread: "panics: 7", {
+        thread::scope(|s| {
+            s.spawn(fails);
+            thread::sleep(MILLI);
+            resume_unwind(Box::new(7u32))
+        })
+    }
+    the_panic_of_an_unjoined_thread_is_the_scopes: "panics: a scoped thread panicked", {
+        thread::scope(|s| {
+            s.spawn(fails);
+        })
+    }
+    the_panic_of_one_whose_handle_was_dropped_late_is_the_scopes: "panics: a scoped thread panicked", {
+        thread::scope(|s| {
+            let handle = s.spawn(fails);
+            while !handle.is_finished() {
+                thread::yield_now();
+            }
+            drop(handle);
+        })
+    }
+    the_scope_panics_after_the_others_have_ended: "returns (\"panics: a scoped thread panicked\", 3)", {
+        let ended = AtomicUsize::new(0);
+        let how = outcome(|| {
+            thread::scope(|s| {
+                s.spawn(fails);
+                for i in 1..=3 {
+                    let ended = &ended;
+                    s.spawn(move || {
+                        thread::sleep(MILLI * i);
+                        ended.fetch_add(1, SeqCst);
+                    });
+                }
+            })
+        });
+        (how, ended.load(SeqCst))
+    }
+    the_panic_of_a_joined_thread_is_its_joiners: "returns (\"on purpose\", 5)", {
+        thread::scope(|s| (words(&*s.spawn(fails).join().unwrap_err()), 5))
+    }
+    payloads_of_any_kind_are_handed_over: "returns 7", {
+        thread::scope(|s| *s.spawn(|| resume_unwind(Box::new(7u32))).join().unwrap_err().downcast::<u32>().unwrap())
+    }
+    one_joined_and_one_unjoined_panic: "panics: a scoped thread panicked", {
+        thread::scope(|s| {
+            let joined = s.spawn(fails);
+            s.spawn(fails);
+            assert!(joined.join().is_err());
+        })
+    }
+    many_joined_panics_are_not_the_scopes: "returns 50", {
+        thread::scope(|s| {
+            let threads: Vec<_> = (0..50).map(|_| s.spawn(fails)).collect();
+            threads.into_iter().map(|thread| thread.join()).filter(Result::is_err).count()
+        })
+    }
+    many_joined_panics_and_one_that_is_not: "panics: a scoped thread panicked", {
+        thread::scope(|s| {
+            let mut threads: Vec<_> = (0..50).map(|_| s.spawn(fails)).collect();
+            threads.swap_remove(20);
+            threads.into_iter().map(|thread| thread.join()).filter(Result::is_err).count()
+        })
+    }
+    a_sibling_may_join: "returns true", {
+        thread::scope(|s| {
+            let first = s.spawn(fails);
+            s.spawn(move || first.join().is_err()).join().unwrap()
+        })
+    }
+    a_sibling_that_joins_when_f_has_returned: "returns 7", {
+        thread::scope(|s| {
+            let first = s.spawn(|| {
+                thread::sleep(MILLI);
+                fails();
+            });
+            s.spawn(move || assert!(first.join().is_err()));
+            7
+        })
+    }
+    an_inner_scopes_panic_is_its_threads: "returns \"a scoped thread panicked\"", {
+        thread::scope(|s| {
+            let thread = s.spawn(|| {
+                thread::scope(|inner| {
+                    inner.spawn(fails);
+                });
+            });
+            words(&*thread.join().unwrap_err())
+        })
+    }
+    a_panic_passed_on_by_f: "panics: 7", {
+        let text = String::new();
+        thread::scope(|s| {
+            let thread = s.spawn(|| if text.is_empty() { resume_unwind(Box::new(7u32)) });
+            if let Err(payload) = thread.join() {
+                resume_unwind(payload);
+            }
+        })
+    }
+    a_scope_in_a_destructor_while_a_panic_unwinds: "returns (\"panics: on purpose\", 20)", {
+        let done = AtomicUsize::new(0);
+        let how = outcome(|| {
+            let _last = OnDrop(|| {
+                thread::scope(|s| {
+                    for _ in 0..10 {
+                        s.spawn(|| {
+                            assert!(!thread::panicking());
+                            thread::sleep(MILLI);
+                            done.fetch_add(1, SeqCst);
+                        });
+                    }
+                    let joined = s.spawn(|| thread::sleep(MILLI));
+                    joined.join().unwrap();
+                    done.fetch_add(10, SeqCst);
+                });
+                assert!(thread::panicking());
+            });
+            fails();
+        });
+        (how, done.load(SeqCst))
+    }
+    names_and_stacks: "returns Some(\"counter\")", {
+        let text = String::from("borrowed");
+        thread::scope(|s| {
+            let builder = thread::Builder::new().name("counter".into()).stack_size(300_001);
+            let thread = builder.spawn_scoped(s, || {
+                assert_eq!(text.len(), 8);
+                let mut room = [1u8; 200_000];
+                std::hint::black_box(&mut room);
+                thread::current().name().map(String::from)
+            });
+            let thread = thread.unwrap();
+            assert_eq!(thread.thread().name(), Some("counter"));
+            thread.join().unwrap()
+        })
+    }
+    an_empty_scope: "returns 5", {
+        thread::scope(|_| 5)
+    }
+}
+
+#[test]
+fn futures_borrow_too() {
+    everywhere(|| {
+        let (mut numbers, word) = (vec![0; 100], String::from("word"));
+        let sum = scope(|s| {
+            for (i, number) in numbers.iter_mut().enumerate() {
+                let word = &word;
+                s.spawn(async move {
+                    sleep_async(Duration::from_micros(i as u64 * 10)).await;
+                    *number += word.len();
+                });
+            }
+            let (a, b) = (s.spawn(async { word.as_str() }), s.spawn(|| 2));
+            // The handles are futures too.
+            let (a, b) = runtime::block_on(both(a, b));
+            a.unwrap().len() + b.unwrap()
+        });
+        assert_eq!((sum, numbers), (6, vec![4; 100]));
+    });
+}
+
+#[test]
+fn awaited_panics_are_not_the_scopes() {
+    quiet();
+    everywhere(|| {
+        let how = outcome(|| {
+            scope(|s| {
+                let failed = s.spawn(async { fails() });
+                runtime::block_on(failed).is_err()
+            })
+        });
+        assert_eq!(how, "returns true");
+        let how = outcome(|| {
+            scope(|s| {
+                s.spawn(async {
+                    sleep_async(MILLI).await;
+                    fails();
+                });
+            })
+        });
+        assert_eq!(how, format!("panics: {SCOPE_PANIC}"));
+    });
+}
+
+#[test]
+fn an_impossible_stack_is_an_error_and_the_scope_goes_on() {
+    everywhere(|| {
+        let drops = Drops::default();
+        let done = scope(|s| {
+            for size in [1, usize::MAX / 2] {
+                let token = drops.token();
+                let failed = Builder::new().stack_size(size).spawn_scoped(s, move || drop(token));
+                assert!(failed.is_err(), "a stack of {size} bytes");
+            }
+            s.spawn(|| 3).join().unwrap()
+        });
+        assert_eq!((done, drops.alive(), drops.count()), (3, 0, 2));
+    });
+}
+
+#[test]
+fn ten_thousand_threads_in_one_scope() {
+    everywhere(|| {
+        let (mut places, total) = (vec![0u32; 10_000], AtomicUsize::new(0));
+        scope(|s| {
+            for (i, place) in places.iter_mut().enumerate() {
+                let total = &total;
+                s.spawn(move || {
+                    match i % 4 {
+                        0 => runtime::sleep(Duration::from_micros(i as u64 % 3000)),
+                        1 => runtime::yield_now(),
+                        _ => {}
+                    }
+                    *place = i as u32 + 1;
+                    total.fetch_add(1, SeqCst);
+                });
+            }
+        });
+        assert_eq!(total.load(SeqCst), 10_000);
+        assert!(places.iter().enumerate().all(|(i, &place)| place == i as u32 + 1));
+    });
+}
+
+#[test]
+fn a_long_scope_of_short_threads_keeps_nothing_of_them() {
+    on(2, || {
+        let drops = Drops::default();
+        scope(|s| {
+            for _ in 0..20_000 {
+                let token = drops.token();
+                s.spawn(move || drop(token)).join().unwrap();
+            }
+            assert_eq!(drops.alive(), 0);
+            let stacks = runtime::metrics::snapshot().stack_bytes;
+            assert!(stacks < 1 << 30, "{stacks} bytes of stacks for two threads at a time");
+        });
+    });
+}
+
+#[test]
+fn captures_and_results_are_dropped_once() {
+    quiet();
+    everywhere(|| {
+        let (drops, results) = (Drops::default(), Drops::default());
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            scope(|s| {
+                for i in 0..60 {
+                    let (token, result) = (drops.token(), results.token());
+                    let thread = s.spawn(move || {
+                        let _token = token;
+                        match i % 4 {
+                            0 => runtime::sleep(Duration::from_micros(i * 20)),
+                            1 => runtime::yield_now(),
+                            _ => {}
+                        }
+                        if i % 10 == 0 {
+                            fails();
+                        }
+                        result
+                    });
+                    match i % 3 {
+                        0 => drop(thread.join()),
+                        1 => drop(thread),
+                        _ => {
+                            // A result that is ready when its handle is dropped.
+                            while !thread.is_finished() {
+                                runtime::yield_now();
+                            }
+                        }
+                    }
+                }
+            })
+        }));
+        assert_eq!((drops.count(), drops.alive()), (60, 0));
+        assert_eq!((results.count(), results.alive()), (60, 0));
+    });
+}
+
+#[test]
+fn a_forgotten_handle_holds_nobody_up() {
+    quiet();
+    everywhere(|| {
+        let (drops, ended) = (Drops::default(), AtomicUsize::new(0));
+        scope(|s| {
+            for i in 0..20 {
+                let (token, ended) = (drops.token(), &ended);
+                std::mem::forget(s.spawn(move || {
+                    runtime::sleep(MILLI * (i % 3));
+                    drop(token);
+                    ended.fetch_add(1, SeqCst);
+                }));
+            }
+        });
+        assert_eq!((ended.load(SeqCst), drops.alive()), (20, 0));
+        let how = outcome(|| scope(|s| std::mem::forget(s.spawn(fails))));
+        assert_eq!(how, format!("panics: {SCOPE_PANIC}"), "nobody joined it");
+    });
+}
+
+/// Counts on the spawner's stack who uses it; a use after the scope's end finds it overwritten, and ends the process.
+struct Used(AtomicU64);
+
+struct User<'a>(&'a Used);
+
+const ALIVE: u64 = 0xA11E << 32;
+const OVER: u64 = 0xDEAD << 32;
+
+impl Used {
+    fn user(&self) -> User<'_> {
+        self.check(self.0.fetch_add(1, SeqCst));
+        User(self)
+    }
+
+    fn check(&self, value: u64) {
+        if value >> 32 != ALIVE >> 32 {
+            eprintln!("a scoped thread uses what it borrowed after the end of its scope: {value:x}");
+            std::process::abort();
+        }
+    }
+
+    fn is_over(&self) {
+        assert_eq!(self.0.swap(OVER, SeqCst), ALIVE, "the scope has ended before its threads");
+    }
+}
+
+impl Drop for User<'_> {
+    fn drop(&mut self) {
+        // Late, so that whoever does not wait for this is found out.
+        self.0.check(self.0.0.load(SeqCst));
+        runtime::yield_now();
+        spin(Duration::from_micros(5));
+        self.0.check(self.0.0.fetch_sub(1, SeqCst));
+    }
+}
+
+/// Says that it is over when the frame that owns `used` ends, however it does.
+struct Ends<'a>(&'a Used);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.is_over();
+    }
+}
+
+fn uses_its_stack(seed: u64) {
+    let mut random = Random::new(seed);
+    let used = Used(AtomicU64::new(ALIVE));
+    let _ends = Ends(&used);
+    let numbers = [seed; 8];
+    scope(|s| {
+        for _ in 0..random.below(12) {
+            let (user, kind, time) = (used.user(), random.below(6), random.below(300));
+            let (used, numbers) = (&used, &numbers);
+            let work = move || {
+                match kind {
+                    0 => runtime::sleep(Duration::from_micros(time)),
+                    1 => runtime::yield_now(),
+                    2 => _ = spin(Duration::from_micros(time / 4)),
+                    3 => runtime::blocking(|| std::thread::sleep(Duration::from_micros(time))),
+                    4 => resume_unwind(Box::new(7u32)),
+                    _ => {}
+                }
+                assert!(numbers.iter().all(|&number| number == seed));
+                drop(user);
+                // A result that borrows, and is dropped by whoever comes last.
+                used.user()
+            };
+            match random.below(5) {
+                0 => drop(s.spawn(work)),
+                1 => drop(s.spawn(work).join()),
+                2 => drop(s.spawn(async move {
+                    sleep_async(Duration::from_micros(time)).await;
+                    work()
+                })),
+                3 => drop(Builder::new().stack_size(100_000).spawn_scoped(s, work).unwrap()),
+                _ => {
+                    let thread = s.spawn(work);
+                    s.spawn(move || drop(thread.join()));
+                }
+            }
+            if random.below(30) == 0 {
+                resume_unwind(Box::new(7u32));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_scope_never_returns_while_a_thread_uses_what_it_borrowed() {
+    quiet();
+    everywhere(|| {
+        for seed in 0..400 {
+            let _ = catch_unwind(|| uses_its_stack(seed));
+        }
+    });
+}
+
+#[test]
+fn nor_does_it_unwind_when_cancelled_at_any_moment() {
+    quiet();
+    on_each(|| {
+        let mut random = Random::new(9);
+        let threads: Vec<_> = (0..300u64)
+            .map(|seed| {
+                let thread = spawn(move || {
+                    (0..20).for_each(|round| drop(catch_unwind(|| uses_its_stack(seed * 20 + round))));
+                });
+                if random.below(3) == 0 {
+                    runtime::sleep(Duration::from_micros(random.below(300)));
+                }
+                thread
+            })
+            .collect();
+        for thread in threads {
+            thread.cancel();
+            let _ = thread.join();
+        }
+    });
+}
+
+fn ends_cancelled(main: impl FnOnce() + Send + 'static, wait: impl FnOnce()) {
+    let thread = spawn(main);
+    wait();
+    thread.cancel();
+    assert!(thread.join().unwrap_err().is::<Cancelled>());
+}
+
+#[test]
+fn cancelling_one_that_waits_in_a_scope_cancels_its_threads() {
+    on_each(|| {
+        let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+        let (tokens, counter) = (drops.clone(), begun.clone());
+        let main = move || {
+            let _mine = tokens.token();
+            scope(|s| {
+                for i in 0..20 {
+                    let (token, counter) = (tokens.token(), &counter);
+                    let work = move || {
+                        let _token = token;
+                        counter.fetch_add(1, SeqCst);
+                        match i % 4 {
+                            0 => runtime::sleep(HOUR),
+                            1 => scope(|inner| {
+                                inner.spawn(|| runtime::sleep(HOUR));
+                            }),
+                            2 => runtime::thread::park(),
+                            _ => runtime::block_on(sleep_async(HOUR)),
+                        }
+                        panic!("it was not cancelled");
+                    };
+                    s.spawn(work);
+                    let (token, counter) = (tokens.token(), counter);
+                    s.spawn(async move {
+                        let _token = token;
+                        counter.fetch_add(1, SeqCst);
+                        sleep_async(HOUR).await;
+                        panic!("it was not cancelled");
+                    });
+                }
+            });
+            panic!("it was not cancelled");
+        };
+        ends_cancelled(main, || wait_until("they run", || begun.load(SeqCst) == 40));
+        assert_eq!((drops.count(), drops.alive()), (41, 0));
+    });
+}
+
+#[test]
+fn cancelling_one_in_f_cancels_its_threads() {
+    on_each(|| {
+        let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
+        for joins in [false, true] {
+            let (tokens, counter) = (drops.clone(), begun.clone());
+            let main = move || {
+                scope(|s| {
+                    let token = tokens.token();
+                    let thread = s.spawn(move || {
+                        let _token = token;
+                        runtime::sleep(HOUR);
+                    });
+                    counter.fetch_add(1, SeqCst);
+                    if joins {
+                        let _ = thread.join();
+                    }
+                    runtime::sleep(HOUR);
+                });
+            };
+            let before = begun.load(SeqCst);
+            ends_cancelled(main, || wait_until("it runs", || begun.load(SeqCst) > before));
+        }
+        assert_eq!((drops.count(), drops.alive()), (2, 0));
+    });
+}
+
+#[test]
+fn a_thread_that_swallows_its_cancellation_is_waited_for() {
+    on_each(|| {
+        let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (begins, ends) = (begun.clone(), ended.clone());
+        let main = move || {
+            scope(|s| {
+                s.spawn(|| {
+                    begins.store(true, SeqCst);
+                    let cancelled = catch_unwind(|| runtime::sleep(HOUR)).unwrap_err();
+                    assert!(cancelled.is::<Cancelled>());
+                    let start = Instant::now();
+                    while start.elapsed() < Duration::from_millis(30) {
+                        runtime::yield_now();
+                    }
+                    ends.store(true, SeqCst);
+                });
+            });
+            panic!("it was not cancelled");
+        };
+        ends_cancelled(main, || wait_until("it runs", || begun.load(SeqCst)));
+        assert!(ended.load(SeqCst), "the scope has ended before its thread");
+    });
+}
+
+#[test]
+fn a_cancelled_thread_is_no_panic_of_the_scope() {
+    everywhere(|| {
+        let value = scope(|s| {
+            let thread = s.spawn(runtime::thread::park);
+            thread.cancel();
+            s.spawn(|| runtime::sleep(HOUR)).cancel();
+            assert!(thread.join().unwrap_err().is::<Cancelled>());
+            5
+        });
+        assert_eq!(value, 5);
+    });
+}
+
+/// One that is cancelled, and starts another before it notices.
+#[test]
+fn a_thread_started_after_the_scope_was_cancelled_is_cancelled_too() {
+    on_each(|| {
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        let main = move || {
+            scope(|s| {
+                s.spawn(|| {
+                    begins.store(true, SeqCst);
+                    while !runtime::thread::cancelled() {
+                        runtime::yield_now();
+                    }
+                    s.spawn(|| runtime::sleep(HOUR));
+                });
+            });
+        };
+        ends_cancelled(main, || wait_until("it runs", || begun.load(SeqCst)));
+    });
+}
+
+#[test]
+fn a_scope_in_a_destructor_while_a_cancellation_unwinds() {
+    on_each(|| {
+        let (drops, over) = (Drops::default(), Arc::new(AtomicBool::new(false)));
+        let (tokens, ends) = (drops.clone(), over.clone());
+        let main = move || {
+            let mut number = 0;
+            let _last = OnDrop(|| {
+                scope(|s| {
+                    for _ in 0..5 {
+                        let token = tokens.token();
+                        s.spawn(move || {
+                            let _token = token;
+                            runtime::sleep(MILLI);
+                        });
+                    }
+                    number += 1;
+                });
+                ends.store(number == 1, SeqCst);
+            });
+            runtime::sleep(HOUR);
+        };
+        ends_cancelled(main, || runtime::sleep(MILLI));
+        let begun = over.load(SeqCst);
+        assert_eq!((drops.count(), drops.alive()), (if begun { 5 } else { 0 }, 0));
+    });
+}
+
+#[test]
+fn scopes_of_other_runtimes() {
+    // The threads are of the runtime of the green thread that spawns them.
+    with(2, |runtime| {
+        let spawned = runtime.handle().metrics().spawned;
+        let sum = runtime.block_on(|| {
+            let numbers = [1, 2, 3];
+            scope(|s| {
+                let threads = numbers.each_ref().map(|number| s.spawn(move || *number));
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum::<i32>()
+            })
+        });
+        assert_eq!(sum, 6);
+        assert_eq!(runtime.handle().metrics().spawned - spawned, 4);
+    });
+}
+
+#[test]
+fn a_runtime_that_is_dropped_ends_the_scopes_in_it() {
+    let drops = Drops::default();
+    for round in 0..20 {
+        with(2, |runtime| {
+            for _ in 0..10 {
+                let tokens = drops.clone();
+                runtime.spawn(move || {
+                    let _mine = tokens.token();
+                    scope(|s| {
+                        for _ in 0..5 {
+                            let token = tokens.token();
+                            s.spawn(move || {
+                                let _token = token;
+                                runtime::sleep(HOUR);
+                            });
+                        }
+                    });
+                });
+            }
+            if round % 2 == 0 {
+                wait_until("they run", || drops.alive() == 60);
+            }
+        });
+        assert_eq!(drops.alive(), 0);
+    }
+}
+
+#[test]
+fn the_handle_shows_its_thread() {
+    everywhere(|| {
+        let seen = Mutex::new(None);
+        scope(|s| {
+            let thread = s.spawn(|| {
+                *seen.lock().unwrap() = Some(runtime::thread::current().id());
+                runtime::thread::park();
+            });
+            assert!(!thread.is_finished());
+            let id = thread.thread().id();
+            thread.thread().unpark();
+            thread.join().unwrap();
+            assert_eq!(seen.lock().unwrap().take(), Some(id));
+        });
+    });
+}

@@ -1,0 +1,180 @@
+//! The memory of a burst goes back to the system.
+#![cfg(target_os = "linux")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::thread::Builder;
+use runtime::{Runtime, spawn};
+use tests::{child, system, wait_until, with};
+
+const NUMBER: usize = if cfg!(debug_assertions) { 50_000 } else { 200_000 };
+const HOUR: Duration = Duration::from_secs(3600);
+const MIB: usize = 1 << 20;
+
+/// Green threads that all sleep at the same moment; returns the memory then.
+fn burst(runtime: &Runtime, number: usize) -> usize {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let threads: Vec<_> = (0..number)
+        .map(|_| {
+            let begun = begun.clone();
+            runtime.spawn(move || {
+                begun.fetch_add(1, SeqCst);
+                runtime::sleep(HOUR);
+            })
+        })
+        .collect();
+    wait_until("all sleep", || begun.load(SeqCst) == number);
+    std::thread::sleep(Duration::from_millis(50));
+    let peak = system::resident_bytes();
+    threads.iter().for_each(|thread| thread.cancel());
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    peak
+}
+
+/// Waits until less than a quarter of the growth is left.
+fn falls_back(what: &str, before: usize, peak: usize) {
+    assert!(peak > before + 50 * MIB, "{what}: {before} -> {peak} is no burst");
+    let start = Instant::now();
+    loop {
+        let now = system::resident_bytes();
+        let left = now.saturating_sub(before);
+        if left < (peak - before) / 4 {
+            let millis = start.elapsed().as_millis();
+            eprintln!(
+                "{what}: {} MiB, {} at the peak, {} MiB after {millis} ms",
+                before / MIB,
+                peak / MIB,
+                now / MIB
+            );
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}: {before} -> {peak} -> {now} bytes");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_memory_of_a_burst_goes_back() {
+    child::passes("the_memory_of_a_burst_goes_back", "", || {
+        with(2, |runtime| {
+            runtime.block_on(|| (0..100).for_each(|_| spawn(|| ()).join().unwrap()));
+            let before = system::resident_bytes();
+            let peak = burst(runtime, NUMBER);
+            // Nobody does anything meanwhile: all of it is the runtime's own doing.
+            falls_back("idle", before, peak);
+        });
+    });
+}
+
+#[test]
+fn also_while_others_work() {
+    child::passes("also_while_others_work", "", || {
+        with(2, |runtime| {
+            let before = system::resident_bytes();
+            let worker = runtime.spawn(|| {
+                loop {
+                    spawn(|| runtime::sleep(Duration::from_micros(100))).join().unwrap();
+                    runtime::sleep(Duration::from_millis(1));
+                }
+            });
+            let peak = burst(runtime, NUMBER);
+            falls_back("busy", before, peak);
+            worker.cancel();
+            assert!(worker.join().is_err());
+        });
+    });
+}
+
+#[test]
+fn and_what_went_back_is_there_for_the_next_burst() {
+    child::passes("and_what_went_back_is_there_for_the_next_burst", "", || {
+        with(2, |runtime| {
+            let number = NUMBER / 2;
+            let before = system::resident_bytes();
+            let first = burst(runtime, number);
+            falls_back("first", before, first);
+            let stacks = runtime.handle().metrics().stack_bytes;
+            for _ in 0..3 {
+                let peak = burst(runtime, number);
+                // The same memory again: no more of it, and no more address space.
+                assert!(
+                    peak < first + (first - before) / 3,
+                    "{first} bytes at the first peak, {peak} at a later one"
+                );
+                let now = runtime.handle().metrics().stack_bytes;
+                assert!(now <= stacks + stacks / 8, "{stacks} bytes of stacks, then {now}");
+                falls_back("again", before, peak);
+            }
+        });
+    });
+}
+
+#[test]
+fn those_that_sleep_on_keep_their_stacks() {
+    child::passes("those_that_sleep_on_keep_their_stacks", "", || {
+        with(2, |runtime| {
+            let stop = Arc::new(AtomicUsize::new(0));
+            let keepers: Vec<_> = (0..500u64)
+                .map(|i| {
+                    let stop = stop.clone();
+                    runtime.spawn(move || {
+                        let numbers = std::hint::black_box([i; 100]);
+                        while stop.load(SeqCst) == 0 {
+                            runtime::sleep(Duration::from_millis(10));
+                            assert!(std::hint::black_box(&numbers).iter().all(|&number| number == i));
+                        }
+                        numbers.iter().sum::<u64>()
+                    })
+                })
+                .collect();
+            let before = system::resident_bytes();
+            let peak = burst(runtime, NUMBER / 2);
+            falls_back("beside sleepers", before, peak);
+            // On stacks that went back, and on warm ones.
+            let fresh: Vec<_> = (0..5000u64)
+                .map(|i| {
+                    runtime.spawn(move || {
+                        let zeros = std::hint::black_box([0u8; 10_000]);
+                        runtime::sleep(Duration::from_millis(1));
+                        zeros.iter().map(|&byte| u64::from(byte)).sum::<u64>() + i
+                    })
+                })
+                .collect();
+            for (i, thread) in fresh.into_iter().enumerate() {
+                assert_eq!(thread.join().unwrap(), i as u64);
+            }
+            stop.store(1, SeqCst);
+            for (i, keeper) in keepers.into_iter().enumerate() {
+                assert_eq!(keeper.join().unwrap(), 100 * i as u64);
+            }
+        });
+    });
+}
+
+#[test]
+fn odd_stacks_are_used_again() {
+    child::passes("odd_stacks_are_used_again", "", || {
+        with(2, |runtime| {
+            let round = || {
+                runtime.block_on(|| {
+                    let threads: Vec<_> = (0..1000)
+                        .map(|_| {
+                            let builder = Builder::new().stack_size(500_000);
+                            builder.spawn(|| runtime::sleep(Duration::from_millis(1))).unwrap()
+                        })
+                        .collect();
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                });
+            };
+            (0..3).for_each(|_| round());
+            let stacks = runtime.handle().metrics().stack_bytes;
+            let before = system::resident_bytes();
+            (0..20).for_each(|_| round());
+            let (now, after) = (runtime.handle().metrics().stack_bytes, system::resident_bytes());
+            assert!(now <= stacks + stacks / 4, "{stacks} bytes of stacks, then {now}");
+            assert!(after < before + 16 * MIB, "{before} -> {after} bytes");
+        });
+    });
+}
