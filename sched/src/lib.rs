@@ -69,8 +69,9 @@
 //!
 //! # Locks, outer first
 //!
-//! The poller of the netpoller; the list of Ms; then, never two at a time: the idle lists, the global queue, a heap of
-//! timers, the pools. No lock is held while a G is switched or user code runs.
+//! The poller of the netpoller; the list of Ms, or the set of retired Ps (`resize.rs`); then, never two at a time but for a
+//! heap being moved into another: the idle lists, the global queue, a heap of timers, the pools. No lock is held while a G
+//! is switched or user code runs.
 
 // The models may touch raw cells; loom checks them.
 #![cfg_attr(not(loom), deny(unsafe_code))]

@@ -21,6 +21,7 @@ pub(crate) use unix::{ensure_alternate_stack, install};
 pub(crate) use windows::{ensure_alternate_stack, install};
 
 /// Whose stack it was.
+#[cfg_attr(windows, expect(dead_code, reason = "the system reports there"))]
 pub(crate) struct Overflowed {
     /// Empty if it has none. `'static` by courtesy: the green thread runs on the very OS thread that faulted, and
     /// the process ends before it can.

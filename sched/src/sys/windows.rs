@@ -110,11 +110,6 @@ impl Slabs {
         Ok(Stack { base: memory.base(), memory })
     }
 
-    /// Appends `count` new stacks to `out`. After an error, those that there was room for.
-    pub(crate) fn carve_many(&self, out: &mut Vec<Stack>, count: usize) -> io::Result<()> {
-        (0..count).try_for_each(|_| Ok(out.push(self.carve()?)))
-    }
-
     /// Nothing: the system would need its guard moved back up first. Dropping an idle stack frees it.
     pub(crate) fn release_pages(&self, _stacks: &mut [Stack]) {}
 
