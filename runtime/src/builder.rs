@@ -336,8 +336,11 @@ impl Handle {
         Sched::current().map(|sched| Handle { sched })
     }
 
-    /// As [`Runtime::spawn`]. In a runtime that has been shut down, the new thread is born cancelled: joining it
-    /// waits for ever, since nobody runs it.
+    /// As [`Runtime::spawn`].
+    ///
+    /// # Panics
+    ///
+    /// If the runtime has been shut down. While it is being shut down, the new thread is born cancelled.
     ///
     /// ```
     /// let handle = runtime::Handle::current();
@@ -356,7 +359,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// A panic in `main` goes on in the caller.
+    /// A panic in `main` goes on in the caller. It also panics if the runtime has been shut down.
     ///
     /// ```
     /// assert_eq!(runtime::Handle::current().block_on(|| 3), 3);

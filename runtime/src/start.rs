@@ -31,8 +31,7 @@ where
     // SAFETY: `join_surely` below does not return, nor unwind, before the green thread has ended and dropped what it
     // borrowed; nothing in between can unwind.
     let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
-    let join = join.expect("a green thread of the usual size takes its stack when it runs");
-    join.join_surely().unwrap_or_else(|panic| resume_unwind(panic))
+    or_panic(join).join_surely().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// What cannot be started ends in a panic of the caller, with the reason.

@@ -63,6 +63,8 @@ pub struct Sched {
     pub(crate) ended: AtomicU64,
     /// Green threads are being cancelled: new ones are born cancelled.
     pub(crate) closing: AtomicBool,
+    /// No green thread is left, and none may come from outside.
+    pub(crate) sealed: AtomicBool,
     /// Ms are to end.
     exiting: AtomicBool,
     /// Something was said on stderr already.
@@ -105,6 +107,7 @@ impl Sched {
             spawned: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            sealed: AtomicBool::new(false),
             exiting: AtomicBool::new(false),
             reported: AtomicBool::new(false),
             me: me.clone(),

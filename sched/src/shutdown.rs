@@ -22,7 +22,9 @@ impl Sched {
     /// first; what still runs is left to itself. *Runs on: a thread that is no M of this runtime.*
     pub fn shut_down(&self, time: Option<Duration>) -> bool {
         let deadline = time.map(|time| Instant::now() + time);
-        let ended = self.cancel_until_all_ended(deadline);
+        let ended = self.cancel_until_sealed(deadline);
+        // Also when the time was up: nobody will run what comes now.
+        self.sealed.store(true, Ordering::SeqCst);
         self.set_exiting();
         self.close_netpoll();
         self.wake_all_ms();
@@ -44,6 +46,22 @@ impl Sched {
                 // No green thread is left to be made runnable.
                 let _ = timer.fire(seq);
             });
+        }
+    }
+
+    /// Until no green thread is left, and none can come from outside. (One of this runtime's own could spawn more only
+    /// while it lives, and is counted itself.)
+    fn cancel_until_sealed(&self, deadline: Option<Instant>) -> bool {
+        loop {
+            if !self.cancel_until_all_ended(deadline) {
+                return false;
+            }
+            // SeqCst: sealed first, then the look at the count; who spawns from outside does the reverse.
+            self.sealed.store(true, Ordering::SeqCst);
+            if self.live() == 0 {
+                return true;
+            }
+            self.sealed.store(false, Ordering::SeqCst);
         }
     }
 

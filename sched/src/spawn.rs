@@ -137,18 +137,36 @@ fn spawn_here(entered: &Entered, spec: Spec, init: impl FnOnce(GRef)) -> io::Res
 
 #[cold]
 fn spawn_from_outside(sched: &Arc<Sched>, spec: Spec, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+    // SeqCst: counted first, then the look; `shut_down` seals first and then looks at the count.
+    sched.spawned.fetch_add(1, Ordering::SeqCst);
+    match take_from_outside(sched, spec) {
+        Ok(g) => {
+            init(g);
+            sched.global.push(g);
+            sched.work_was_made();
+            Ok(g)
+        }
+        Err(error) => {
+            sched.ended.fetch_add(1, Ordering::SeqCst);
+            Err(error)
+        }
+    }
+}
+
+fn take_from_outside(sched: &Arc<Sched>, spec: Spec) -> io::Result<GRef> {
+    if sched.sealed.load(Ordering::SeqCst) {
+        return Err(io::Error::other("its runtime has been shut down"));
+    }
     let mut fresh = Vec::with_capacity(1);
     table::take(1, &mut fresh);
     let g = fresh.pop().expect("one was asked for");
-    if let Err(error) = begin(sched, g, ids::single(), spec) {
-        table::give([g]);
-        return Err(error);
+    match begin(sched, g, ids::single(), spec) {
+        Ok(()) => Ok(g),
+        Err(error) => {
+            table::give([g]);
+            Err(error)
+        }
     }
-    init(g);
-    sched.spawned.fetch_add(1, Ordering::Relaxed);
-    sched.global.push(g);
-    sched.work_was_made();
-    Ok(g)
 }
 
 /// Makes `g` a green thread of that runtime. *Runs on: whoever took `g` from the pool.*

@@ -468,3 +468,30 @@ fn a_socket_whose_runtime_ends_says_so_to_those_who_wait() {
     assert_eq!(plain.join().unwrap(), ErrorKind::NotConnected);
     assert_eq!(user.block_on(|| idle.accept().unwrap_err().kind()), ErrorKind::NotConnected);
 }
+
+/// Whoever spawns from outside while a runtime ends gets a thread that ends, or a panic that says why not; never one that
+/// nobody runs.
+#[test]
+fn spawns_from_outside_that_race_with_the_end_are_cancelled_or_refused() {
+    for round in 0..50 {
+        let runtime = Builder::new().procs(2).build().unwrap();
+        let handle = runtime.handle();
+        let spawner = std::thread::spawn(move || {
+            tests::quiet_panics_on_purpose();
+            for spawned in 0.. {
+                let handle = &handle;
+                let thread =
+                    std::panic::catch_unwind(AssertUnwindSafe(|| handle.spawn(|| runtime::sleep(HOUR))));
+                match thread {
+                    Ok(thread) if spawned % 3 == 0 => assert!(thread.join().is_err(), "an hour is not over"),
+                    Ok(_) => {}
+                    Err(panic) => return panic.downcast_ref::<String>().unwrap().contains("shut down"),
+                }
+            }
+            false
+        });
+        std::thread::sleep(Duration::from_micros(round * 40));
+        drop(runtime);
+        assert!(spawner.join().unwrap());
+    }
+}
