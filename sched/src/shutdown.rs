@@ -18,10 +18,11 @@ impl Sched {
         !self.closing.swap(true, Ordering::SeqCst)
     }
 
-    /// After `begin_closing`: cancels all green threads, waits for them to end, ends the Ms and joins them. `false`: the time was up
-    /// first; what still runs is left to itself. *Runs on: a thread that is no M of this runtime.*
+    /// After `begin_closing`: cancels all green threads, waits for them to end, ends the Ms and joins them. `false`: the
+    /// time was up first; what still runs is left to itself. *Runs on: a thread that is no M of this runtime.*
     pub fn shut_down(&self, time: Option<Duration>) -> bool {
-        let deadline = time.map(|time| Instant::now() + time);
+        // A time beyond the clock's range is no limit.
+        let deadline = time.and_then(|time| Instant::now().checked_add(time));
         let ended = self.cancel_until_sealed(deadline);
         // Also when the time was up: nobody will run what comes now.
         self.sealed.store(true, Ordering::SeqCst);

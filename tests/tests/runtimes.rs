@@ -495,3 +495,10 @@ fn spawns_from_outside_that_race_with_the_end_are_cancelled_or_refused() {
         assert!(spawner.join().unwrap());
     }
 }
+
+#[test]
+fn a_time_beyond_the_clock_is_no_limit_to_the_end() {
+    let runtime = Builder::new().procs(1).build().unwrap();
+    runtime.spawn(|| runtime::sleep(HOUR));
+    assert!(runtime.shutdown_timeout(Duration::MAX));
+}
