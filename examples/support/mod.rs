@@ -3,6 +3,8 @@
 // Each example is a program of its own and uses only some of this.
 #![allow(dead_code)]
 
+pub(crate) mod server;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs;

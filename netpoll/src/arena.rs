@@ -201,6 +201,17 @@ impl Arena {
     }
 }
 
+/// What an event says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct What {
+    /// Readers are to look.
+    pub(crate) read: bool,
+    /// Writers are.
+    pub(crate) write: bool,
+    /// One direction has ended, or there is an error.
+    pub(crate) over: bool,
+}
+
 /// A round of deliveries: while it lives, a slot that is given back gets no new owner.
 pub(crate) struct Round<'a> {
     arena: &'a Arena,
@@ -208,16 +219,16 @@ pub(crate) struct Round<'a> {
 
 impl Round<'_> {
     /// Something has happened to the descriptor that the token was for, if that still exists.
-    pub(crate) fn deliver(&self, token: SlotToken, read: bool, write: bool, woken: &mut Vec<Waiter>) {
+    pub(crate) fn deliver(&self, token: SlotToken, what: What, woken: &mut Vec<Waiter>) {
         let slot = self.arena.slot(token.index());
         if !slot.is(token.generation()) {
             return;
         }
-        if read {
-            slot.read.event(woken);
+        if what.read {
+            slot.read.event(what.over, woken);
         }
-        if write {
-            slot.write.event(woken);
+        if what.write {
+            slot.write.event(what.over, woken);
         }
     }
 }
@@ -302,7 +313,7 @@ mod model {
                 let arena = Arc::clone(&arena);
                 move || {
                     let mut woken = Vec::new();
-                    arena.begin_round().deliver(old, true, false, &mut woken);
+                    arena.begin_round().deliver(old, What { read: true, ..What::default() }, &mut woken);
                     woken
                 }
             });
@@ -332,7 +343,7 @@ mod model {
             assert_eq!(side.wait(side.seen(), owner), Ok(Wait::Park));
             earlier.join().unwrap();
             let mut woken = Vec::new();
-            arena.begin_round().deliver(new, false, true, &mut woken);
+            arena.begin_round().deliver(new, What { write: true, ..What::default() }, &mut woken);
             assert_eq!(woken, [owner]);
         });
     }

@@ -37,6 +37,20 @@ impl PollDesc {
         Attempt { direction, seen: self.netpoll.slot(self.index).side(direction).seen() }
     }
 
+    /// The attempt took all there was: further ones would find nothing until the next event, and may be left out. (A
+    /// read of a stream that got less than it asked for is such an attempt, where the system reports each arrival as an
+    /// edge: epoll and kqueue.)
+    #[inline]
+    pub fn set_drained(&self, attempt: Attempt) {
+        self.netpoll.slot(self.index).side(attempt.direction).set_drained(attempt.seen);
+    }
+
+    /// Whether the attempt that was prepared would find nothing: then [`wait`](PollDesc::wait) instead.
+    #[inline]
+    pub fn is_drained(&self, attempt: Attempt) -> bool {
+        self.netpoll.slot(self.index).side(attempt.direction).is_drained(attempt.seen)
+    }
+
     /// Writes the waiter down, unless something has happened since the attempt was prepared.
     ///
     /// Several may wait in one direction; the next event wakes them all.

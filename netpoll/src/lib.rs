@@ -126,4 +126,7 @@ pub mod source {
     pub use mio::event::Source;
     #[cfg(unix)]
     pub use mio::unix::SourceFd;
+
+    #[cfg(unix)]
+    pub use crate::sys::is_ready;
 }

@@ -9,7 +9,7 @@ use mio::event::Event;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::arena::{Arena, Slot, SlotToken};
+use crate::arena::{Arena, Slot, SlotToken, What};
 use crate::blocker::{Blocker, Break, WakeBy};
 use crate::desc::PollDesc;
 use crate::source::Source;
@@ -256,9 +256,7 @@ impl Netpoll {
             match event.token() {
                 BREAK => {}
                 ALARM => alarm.rang(),
-                Token(token) => {
-                    round.deliver(SlotToken(token), wakes_readers(event), wakes_writers(event), ready)
-                }
+                Token(token) => round.deliver(SlotToken(token), what(event), ready),
             }
         }
     }
@@ -350,12 +348,13 @@ impl fmt::Debug for Turn<'_> {
 }
 
 /// An error or a hang-up ends every wait: the attempt that follows says what it is.
-fn wakes_readers(event: &Event) -> bool {
-    event.is_readable() || event.is_read_closed() || event.is_error()
-}
-
-fn wakes_writers(event: &Event) -> bool {
-    event.is_writable() || event.is_write_closed() || event.is_error()
+fn what(event: &Event) -> What {
+    let over = event.is_read_closed() || event.is_write_closed() || event.is_error();
+    What {
+        read: event.is_readable() || event.is_read_closed() || event.is_error(),
+        write: event.is_writable() || event.is_write_closed() || event.is_error(),
+        over,
+    }
 }
 
 fn all_slots_taken() -> io::Error {

@@ -9,6 +9,8 @@
 //!
 //! - **slot**: the waiter's exchange stands before or after the event's. Before: the event finds the waiter.
 //!   After: it acquires from the event's, so the waiter's next look at the count sees the event.
+//! - **drained**: an attempt that has taken all there was says so by the count it had seen *before*. Whatever comes later
+//!   changes the count; while it is the same, another attempt would find nothing, and may be left out.
 //! - **crowd**: raising the flag stands before or after the event's addition. Before: the addition returns
 //!   the flag. After: raising it returns the event.
 
@@ -22,9 +24,14 @@ const NOBODY: u64 = 0;
 
 const CLOSED: u32 = 1;
 const CROWD: u32 = 2;
-const EVENT: u32 = 4;
+/// The other end has said that nothing more will come, or there is an error: attempts find that out, events may not.
+const OVER: u32 = 4;
+const EVENT: u32 = 8;
 
-/// How many events somebody had seen before an attempt. It wraps after 2^30 events, in one attempt.
+/// No count that anybody sees: see `Seen::of`.
+const NEVER_DRAINED: u32 = CROWD;
+
+/// How many events somebody had seen before an attempt. It wraps after 2^29 events, in one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen(u32);
 
@@ -36,6 +43,10 @@ impl Seen {
 
     fn closed(self) -> bool {
         self.0 & CLOSED != 0
+    }
+
+    fn over(self) -> bool {
+        self.0 & OVER != 0
     }
 }
 
@@ -70,13 +81,20 @@ impl From<Closed> for io::Error {
 pub(crate) struct Semaphore {
     slot: AtomicU64,
     events: AtomicU32,
+    /// The count before the attempt that last took all there was.
+    drained: AtomicU32,
     /// Those who found the slot taken. `CROWD` is up whenever this is not empty and the lock is free.
     crowd: Mutex<Vec<Waiter>>,
 }
 
 impl Semaphore {
     pub(crate) fn new() -> Semaphore {
-        Semaphore { slot: AtomicU64::new(NOBODY), events: AtomicU32::new(0), crowd: Mutex::new(Vec::new()) }
+        Semaphore {
+            slot: AtomicU64::new(NOBODY),
+            events: AtomicU32::new(0),
+            drained: AtomicU32::new(NEVER_DRAINED),
+            crowd: Mutex::new(Vec::new()),
+        }
     }
 
     /// What has happened up to now, to be read before an attempt. *Runs on: any thread.*
@@ -85,6 +103,20 @@ impl Semaphore {
         // Acquire keeps the attempt's own loads, in the kernel, behind this one. An old count costs one more
         // attempt; a count newer than the attempt would lose an event.
         Seen::of(self.events.load(Ordering::Acquire))
+    }
+
+    /// The attempt that `seen` was read for has taken all there was. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn set_drained(&self, seen: Seen) {
+        let seen = if broken!("netpoll_drained_as_of_now") { self.seen() } else { seen };
+        // Relaxed: it says something of that count alone, to whoever has read the same.
+        self.drained.store(seen.0, Ordering::Relaxed);
+    }
+
+    /// Whether an attempt now would find nothing: then wait for what comes after `seen`. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn is_drained(&self, seen: Seen) -> bool {
+        self.drained.load(Ordering::Relaxed) == seen.0 && !seen.over()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -102,8 +134,12 @@ impl Semaphore {
         self.leave_slot(waiter) || self.leave_crowd(waiter)
     }
 
-    /// Something has happened: all who wait are to look again. *Runs on: whoever polls.*
-    pub(crate) fn event(&self, woken: &mut Vec<Waiter>) {
+    /// Something has happened, which may be the end: all who wait are to look again. *Runs on: whoever polls.*
+    pub(crate) fn event(&self, over: bool, woken: &mut Vec<Waiter>) {
+        if over {
+            // Relaxed: the addition below publishes it.
+            self.events.fetch_or(OVER, Ordering::Relaxed);
+        }
         // AcqRel: release for a waiter's look at the count, acquire from one who raised the crowd flag.
         let before = self.events.fetch_add(EVENT, Ordering::AcqRel);
         self.wake_all(before, woken);
@@ -121,6 +157,7 @@ impl Semaphore {
         self.crowd.lock().clear();
         self.slot.store(NOBODY, Ordering::Relaxed);
         self.events.store(0, Ordering::Relaxed);
+        self.drained.store(NEVER_DRAINED, Ordering::Relaxed);
     }
 
     fn enter_slot(&self, waiter: Waiter) -> bool {
@@ -223,12 +260,12 @@ mod tests {
     fn an_event_between_attempt_and_wait_is_not_overlooked() {
         let side = Semaphore::new();
         let seen = side.seen();
-        assert_eq!(woken_by(|w| side.event(w)), []);
+        assert_eq!(woken_by(|w| side.event(false, w)), []);
         assert_eq!(side.wait(seen, Waiter::new(2)), Ok(Wait::Ready));
         assert_eq!(side.wait(seen, Waiter::new(3)), Ok(Wait::Ready), "nor by the second who looks");
         assert_eq!(side.wait(side.seen(), Waiter::new(2)), Ok(Wait::Park));
-        assert_eq!(woken_by(|w| side.event(w)), [2]);
-        assert_eq!(woken_by(|w| side.event(w)), []);
+        assert_eq!(woken_by(|w| side.event(false, w)), [2]);
+        assert_eq!(woken_by(|w| side.event(false, w)), []);
     }
 
     #[test]
@@ -240,20 +277,40 @@ mod tests {
         }
         assert!(side.withdraw(Waiter::new(1)) && side.withdraw(Waiter::new(4)));
         assert!(!side.withdraw(Waiter::new(4)));
-        let mut woken = woken_by(|w| side.event(w));
+        let mut woken = woken_by(|w| side.event(false, w));
         woken.sort_unstable();
         assert_eq!(woken, [2, 3, 5]);
-        assert_eq!(woken_by(|w| side.event(w)), []);
+        assert_eq!(woken_by(|w| side.event(false, w)), []);
     }
 
     #[test]
     fn one_who_finds_the_slot_taken_and_an_event_come_leaves_nothing_behind() {
         let side = Semaphore::new();
         let stale = side.seen();
-        assert_eq!(woken_by(|w| side.event(w)), []);
+        assert_eq!(woken_by(|w| side.event(false, w)), []);
         assert_eq!(side.wait(side.seen(), Waiter::new(2)), Ok(Wait::Park));
         assert_eq!(side.wait(stale, Waiter::new(3)), Ok(Wait::Ready));
-        assert_eq!(woken_by(|w| side.event(w)), [2]);
+        assert_eq!(woken_by(|w| side.event(false, w)), [2]);
+    }
+
+    #[test]
+    fn what_was_drained_is_so_until_the_next_event_and_never_at_the_end() {
+        let side = Semaphore::new();
+        assert!(!side.is_drained(side.seen()));
+        let seen = side.seen();
+        side.set_drained(seen);
+        assert!(side.is_drained(side.seen()));
+        side.event(false, &mut Vec::new());
+        assert!(!side.is_drained(side.seen()));
+        side.set_drained(seen);
+        assert!(!side.is_drained(side.seen()), "an event has come during that attempt");
+        side.event(true, &mut Vec::new());
+        side.set_drained(side.seen());
+        assert!(!side.is_drained(side.seen()), "the end is there to be read");
+        side.reset();
+        assert!(!side.is_drained(side.seen()));
+        side.close(&mut Vec::new());
+        assert!(!side.is_drained(side.seen()), "nobody will report more");
     }
 
     #[test]
@@ -265,7 +322,7 @@ mod tests {
         assert_eq!(woken_by(|w| side.close(w)), [2, 3]);
         assert_eq!(side.wait(seen, Waiter::new(4)), Err(Closed));
         assert_eq!(side.wait(side.seen(), Waiter::new(4)), Err(Closed));
-        assert_eq!(woken_by(|w| side.event(w)), []);
+        assert_eq!(woken_by(|w| side.event(false, w)), []);
         assert_eq!(woken_by(|w| side.close(w)), []);
         side.reset();
         assert_eq!(side.wait(side.seen(), Waiter::new(4)), Ok(Wait::Park));
@@ -307,7 +364,7 @@ mod model {
         /// One change, reported once.
         fn bring(&self, pieces: usize) {
             *self.stock.lock() += pieces;
-            self.wake(|woken| self.side.event(woken));
+            self.wake(|woken| self.side.event(false, woken));
         }
 
         fn wake(&self, act: impl FnOnce(&mut Vec<Waiter>)) {
@@ -326,6 +383,25 @@ mod model {
                     return Ok(());
                 }
                 if self.side.wait(seen, waiter(i))? == Wait::Park {
+                    self.gates[i].wait();
+                }
+            }
+        }
+
+        /// Likewise, of one who takes all there is, until there were so many, and makes no attempt in vain.
+        fn take_all(&self, i: usize, pieces: usize) {
+            let mut taken = 0;
+            while taken < pieces {
+                let seen = self.side.seen();
+                if !self.side.is_drained(seen) {
+                    let some = std::mem::take(&mut *self.stock.lock());
+                    if some > 0 {
+                        taken += some;
+                        self.side.set_drained(seen);
+                        continue;
+                    }
+                }
+                if self.side.wait(seen, waiter(i)).unwrap() == Wait::Park {
                     self.gates[i].wait();
                 }
             }
@@ -376,6 +452,18 @@ mod model {
     }
 
     #[test]
+    fn one_takes_all_and_looks_again_when_more_has_come() {
+        loom::model(|| {
+            let world = World::new();
+            let taker = run(&world, |world| world.take_all(0, 2));
+            world.bring(1);
+            world.bring(1);
+            taker.join().unwrap();
+            world.assert_nobody_left();
+        });
+    }
+
+    #[test]
     fn two_wait_and_one_event_brings_something_for_both() {
         bounded(|| {
             let world = World::new();
@@ -393,7 +481,7 @@ mod model {
         loom::model(|| {
             let world = World::new();
             assert_eq!(world.side.wait(world.side.seen(), waiter(0)), Ok(Wait::Park));
-            let event = run(&world, |world| woken_by(|woken| world.side.event(woken)));
+            let event = run(&world, |world| woken_by(|woken| world.side.event(false, woken)));
             let withdrawn = world.side.withdraw(waiter(0));
             let expected = if withdrawn { vec![] } else { vec![waiter(0)] };
             assert_eq!(event.join().unwrap(), expected);
@@ -408,7 +496,7 @@ mod model {
             let seen = world.side.seen();
             assert_eq!(world.side.wait(seen, waiter(0)), Ok(Wait::Park));
             assert_eq!(world.side.wait(seen, waiter(1)), Ok(Wait::Park));
-            let event = run(&world, |world| woken_by(|woken| world.side.event(woken)));
+            let event = run(&world, |world| woken_by(|woken| world.side.event(false, woken)));
             let first = world.side.withdraw(waiter(0));
             let second = world.side.withdraw(waiter(1));
             let woken = event.join().unwrap();
@@ -453,7 +541,7 @@ mod model {
     fn an_event_and_a_close_wake_one_waiter_once() {
         loom::model(|| {
             let world = World::new();
-            let event = run(&world, |world| woken_by(|woken| world.side.event(woken)));
+            let event = run(&world, |world| woken_by(|woken| world.side.event(false, woken)));
             let close = run(&world, |world| woken_by(|woken| world.side.close(woken)));
             let outcome = world.side.wait(world.side.seen(), waiter(0));
             let mut woken = event.join().unwrap();

@@ -23,12 +23,18 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Whether the named transition is broken on purpose, so that its model is seen to fail; `false` in any build
-/// that was not asked for by `BROKEN=name`.
+/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
+/// to see its model fail. In every other build the compiler drops the wrong branch.
 macro_rules! broken {
-    ($name:literal) => {
-        cfg!(loom) && matches!(option_env!("BROKEN"), Some($name))
-    };
+    ($name:literal) => {{
+        #[cfg(loom)]
+        {
+            static BROKEN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+            *BROKEN.get_or_init(|| std::env::var("BROKEN").is_ok_and(|name| name == $name))
+        }
+        #[cfg(not(loom))]
+        false
+    }};
 }
 pub(crate) use broken;
 

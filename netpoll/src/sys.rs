@@ -1,4 +1,4 @@
-//! What each system needs beside mio: time-outs finer than a millisecond, and plain words for its refusals.
+//! What each system needs beside mio: time-outs finer than a millisecond, plain words for its refusals, a look at readiness.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -9,3 +9,8 @@ pub(crate) use linux::{Alarm, explain};
 mod other;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{Alarm, explain};
+
+#[cfg(unix)]
+mod unix;
+#[cfg(unix)]
+pub use unix::is_ready;

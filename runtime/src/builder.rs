@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use sched::spawn::{Spec, Where};
 use sched::{Config, Monitor, Sched};
 
+use crate::end;
 use crate::entry::Entry;
 use crate::metrics::Snapshot;
 use crate::start;
@@ -32,6 +33,22 @@ pub struct Builder {
     max_threads: usize,
     sysmon: bool,
     thread_name: String,
+    migration: Migration,
+}
+
+/// On which OS threads a green thread may run: see [`Builder::migration`].
+///
+/// ```
+/// assert_eq!(runtime::Migration::default(), runtime::Migration::Anytime);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Migration {
+    /// On any, and on another one after each call that parks.
+    #[default]
+    Anytime,
+    /// On any until it starts; then on that one until it ends.
+    BeforeStart,
 }
 
 impl Default for Builder {
@@ -54,6 +71,7 @@ impl Builder {
             max_threads: 10_000,
             sysmon: true,
             thread_name: "green".into(),
+            migration: Migration::Anytime,
         }
     }
 
@@ -71,7 +89,8 @@ impl Builder {
     }
 
     /// The stack of each green thread, in bytes of address space; 256 KiB by default. Memory is used page by page as
-    /// the stack grows, and an overflow is reported by the green thread's name.
+    /// the stack grows, and an overflow is reported by the green thread's name. The memory of stacks that a burst has left
+    /// behind goes back to the system within seconds, their address space when the runtime ends.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().stack_size(1 << 20).build()?;
@@ -82,8 +101,9 @@ impl Builder {
         self
     }
 
-    /// The most OS threads that run green threads; 10,000 by default. At the limit, green threads that block their OS
-    /// thread hold others up; nothing fails.
+    /// The most OS threads that run green threads; 10,000 by default. At the limit, and while the system has no further
+    /// thread to give, green threads that block their OS thread hold others up; nothing fails, and one line on stderr
+    /// says so. Threads that nobody has needed for ten seconds end, but for one for each P and a few more.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().max_threads(64).build()?;
@@ -95,7 +115,8 @@ impl Builder {
     }
 
     /// Whether the runtime has its monitor thread; true by default. Without it, a green thread that computes or blocks
-    /// for long holds up all that its P has queued: good for showing what the monitor does.
+    /// for long holds up all that its P has queued, and neither memory nor OS threads that a burst has left behind are given
+    /// back: good for showing what the monitor does.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().sysmon(false).build()?;
@@ -117,13 +138,54 @@ impl Builder {
         self
     }
 
+    /// Strict mode, with [`Migration::BeforeStart`]: a green thread runs on one OS thread from its first line to its last,
+    /// so everything that holds for thread-locals of the operating system, and for values that are not [`Send`] on
+    /// its stack, holds as on a plain thread. The default is [`Migration::Anytime`]; what can go wrong there is said at
+    /// [`spawn`](crate::spawn).
+    ///
+    /// What it costs:
+    ///
+    /// - A green thread that has started is not helped by others. If it shares its OS thread with one that computes or
+    ///   blocks (in [`blocking`](crate::blocking), too), it waits until that one parks, yields or ends. Those that have
+    ///   not started, timers and the network are looked after as always.
+    /// - Load is balanced only when a green thread starts. OS threads take turns of a millisecond when there are more of
+    ///   them with something to run than [`procs`](Builder::procs).
+    /// - Waking a green thread of another OS thread may need a system call (microseconds), where the default runs it
+    ///   on the waker's.
+    ///
+    /// A future that was spawned may be polled by another OS thread each time (it is `Send`), but what it calls within
+    /// one poll stays on one.
+    ///
+    /// ```
+    /// use runtime::{Builder, Migration, sleep, spawn};
+    /// use std::time::Duration;
+    ///
+    /// let runtime = Builder::new().migration(Migration::BeforeStart).build()?;
+    /// runtime.block_on(|| {
+    ///     let threads = (0..10).map(|_| {
+    ///         spawn(|| {
+    ///             let before = std::thread::current().id();
+    ///             sleep(Duration::from_millis(1));
+    ///             assert_eq!(std::thread::current().id(), before);
+    ///         })
+    ///     });
+    ///     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+    /// });
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn migration(mut self, migration: Migration) -> Self {
+        self.migration = migration;
+        self
+    }
+
     /// Starts the runtime.
     ///
     /// # Errors
     ///
     /// `InvalidInput` for a value that is not allowed, saying what is: no Ps or too many, a stack below one page, no
-    /// threads, or a `RUNTIME_PROCS` that is no number. Else what the system says when it has no descriptors or
-    /// threads left.
+    /// threads, or a `RUNTIME_PROCS` that is no number. Else what the system says when it has no descriptors, no threads
+    /// or no memory left: a runtime has its first thread and its first stack from the beginning. Nothing of it stays.
+    /// `Unsupported` in a [forked child](crate#after-fork).
     ///
     /// ```
     /// let error = runtime::Builder::new().procs(0).build().unwrap_err();
@@ -139,10 +201,22 @@ impl Builder {
             stack_bytes: self.stack_bytes,
             max_threads: self.max_threads,
             thread_name: self.thread_name.clone(),
+            strict: self.migration == Migration::BeforeStart,
         })?;
-        let monitor = if self.sysmon { Some(start_sysmon(&sched, &self.thread_name)?) } else { None };
-        Ok(Runtime { sched, monitor: Mutex::new(monitor) })
+        // From here on an error ends what was started.
+        let runtime = Runtime { sched, monitor: Mutex::new(None) };
+        runtime.sched.start().map_err(no_thread)?;
+        if self.sysmon {
+            *runtime.monitor.lock() =
+                Some(start_sysmon(&runtime.sched, &self.thread_name).map_err(no_thread)?);
+        }
+        Ok(runtime)
     }
+}
+
+fn no_thread(error: io::Error) -> io::Error {
+    let advice = "raise the limits on threads (RLIMIT_NPROC, the control group's pids.max) or memory";
+    io::Error::new(error.kind(), format!("cannot start an OS thread: {error}; {advice}"))
 }
 
 fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>> {
@@ -169,21 +243,54 @@ fn no_number(text: &str) -> io::Error {
 }
 
 /// The scheduler of the default runtime, which is started at its first use.
-pub(crate) fn default_sched() -> &'static Arc<Sched> {
+///
+/// # Errors
+/// As for [`Builder::build`]; the next call tries again.
+pub(crate) fn default_sched() -> io::Result<&'static Arc<Sched>> {
     static DEFAULT: OnceLock<Runtime> = OnceLock::new();
-    let start = || Builder::new().build().unwrap_or_else(|error| panic!("cannot start the runtime: {error}"));
-    &DEFAULT.get_or_init(start).sched
+    static STARTS: Mutex<()> = Mutex::new(());
+    if DEFAULT.get().is_none() {
+        sched::fork::check()?;
+        let _one_at_a_time = STARTS.lock();
+        if DEFAULT.get().is_none() {
+            let started = Builder::new().build();
+            let runtime = started.map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot start the default runtime: {error}"))
+            })?;
+            let _first = DEFAULT.set(runtime);
+        }
+    }
+    Ok(&DEFAULT.get().expect("it was just started").sched)
+}
+
+/// Likewise, for those who return no error.
+pub(crate) fn default_sched_or_panic() -> &'static Arc<Sched> {
+    default_sched().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The runtime of the caller: that of its green thread, else the default one.
-pub(crate) fn current_sched() -> Arc<Sched> {
-    Sched::current().unwrap_or_else(|| Arc::clone(default_sched()))
+///
+/// # Errors
+/// As for [`default_sched`].
+pub(crate) fn current_sched() -> io::Result<Arc<Sched>> {
+    Sched::current().map_or_else(|| default_sched().cloned(), Ok)
 }
 
 /// A runtime of its own, with its own OS threads, netpoller and monitor.
 ///
-/// Dropping it cancels its green threads, waits until they have unwound, and joins its OS threads. A green thread
-/// that neither parks nor ends is waited for; [`shutdown_timeout`](Runtime::shutdown_timeout) does not.
+/// Dropping it cancels its green threads, waits until they have unwound, and joins its OS threads: nothing of it is left
+/// behind. A green thread that neither parks nor ends is waited for, and so is one that waits in a destructor;
+/// [`shutdown_timeout`](Runtime::shutdown_timeout) has less patience. It may be dropped anywhere:
+///
+/// - On one of its **own green threads** it cannot wait, as it would wait for itself. It cancels all of them, the calling one
+///   too, and returns at once; the rest happens in the background, and its last OS thread ends soon after the last green
+///   thread has unwound. The caller goes on until it next waits, and unwinds from there.
+/// - On a green thread of **another runtime** it blocks that thread's OS thread, as in [`blocking`](crate::blocking), and holds
+///   up nobody else. If that green thread is cancelled meanwhile, the rest happens in the background, so two runtimes may end
+///   each other.
+/// - In a [forked child](crate#after-fork) it does nothing.
+///
+/// It waits for ever for a green thread that, without parking or while it unwinds, waits for whoever drops it.
 ///
 /// ```
 /// let runtime = runtime::Runtime::new()?;
@@ -216,7 +323,13 @@ impl Runtime {
     ///
     /// # Panics
     ///
-    /// A panic in `main` goes on in the caller.
+    /// A panic in `main` goes on in the caller. It also panics when the green thread cannot be had, as for
+    /// [`spawn`](crate::spawn).
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled `main` unwinds the caller with [`thread::Cancelled`](crate::thread::Cancelled); a cancellation of the caller
+    /// does not end the wait.
     ///
     /// ```
     /// let runtime = runtime::Runtime::new()?;
@@ -233,6 +346,10 @@ impl Runtime {
     }
 
     /// Starts a green thread of this runtime; otherwise like [`spawn`](crate::spawn).
+    ///
+    /// # Panics
+    ///
+    /// When the new thread cannot be had, as for [`spawn`](crate::spawn).
     ///
     /// ```
     /// let runtime = runtime::Runtime::new()?;
@@ -260,8 +377,9 @@ impl Runtime {
         Handle { sched: Arc::clone(&self.sched) }
     }
 
-    /// Ends it like dropping it, but waits no longer than `time` for its green threads. `false`: some did not end in
-    /// time; they and their OS threads are left to themselves.
+    /// Ends it like dropping it, but waits no longer than `time` for its green threads. `false`: some did not end in time, or
+    /// the caller is one of them. Nothing is torn from under those: they are cancelled, everything they call works as during
+    /// any end of a runtime, and when the last one has ended, its OS threads end by themselves in the background.
     ///
     /// ```
     /// use std::time::Duration;
@@ -275,18 +393,8 @@ impl Runtime {
     }
 
     fn end(&self, time: Option<Duration>) -> bool {
-        let Some(monitor) = self.take_monitor() else { return true };
-        let ended = self.sched.shut_down(time);
-        if let Some(monitor) = monitor {
-            // A panic of sysmon's was reported when it happened.
-            let _ = monitor.join();
-        }
-        ended
-    }
-
-    /// `None` if it was ended before; else its monitor, if it has one.
-    fn take_monitor(&self) -> Option<Option<os::JoinHandle<()>>> {
-        if self.sched.begin_closing() { Some(self.monitor.lock().take()) } else { None }
+        // Ended before, by `shutdown_timeout`: nothing is left to do for the destructor.
+        !self.sched.begin_closing() || end::end(&self.sched, self.monitor.lock().take(), time)
     }
 }
 
@@ -303,6 +411,12 @@ impl Drop for Runtime {
 
 /// A runtime, to be used from anywhere. It does not keep the runtime going.
 ///
+/// While the runtime is being ended, what is spawned is cancelled before it begins, and its handle gives
+/// [`Cancelled`](crate::thread::Cancelled). After that [`spawn`](Handle::spawn) and [`block_on`](Handle::block_on) panic, saying
+/// so; [`procs`](Handle::procs), [`set_procs`](Handle::set_procs) and [`metrics`](Handle::metrics) still answer. Handles of its
+/// green threads still give results, and `cancel` and `unpark` do nothing. Its sockets work as long as they need not wait, and
+/// then give an error of kind `NotConnected`.
+///
 /// ```
 /// let handle = runtime::Handle::current();
 /// assert_eq!(handle.block_on(|| 3), 3);
@@ -317,13 +431,13 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// When the default runtime cannot be started, with the reason.
+    /// When the default runtime cannot be started (see [`block_on`](crate::block_on)), with the reason.
     ///
     /// ```
     /// assert!(runtime::Handle::current().procs() >= 1);
     /// ```
     pub fn current() -> Handle {
-        Handle { sched: current_sched() }
+        Handle { sched: current_sched().unwrap_or_else(|error| panic!("{error}")) }
     }
 
     /// The runtime of the calling green thread, if it is one.
@@ -340,7 +454,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If the runtime has been shut down. While it is being shut down, the new thread is born cancelled.
+    /// If the runtime has ended, or as for [`spawn`](crate::spawn). While it is being ended, the new thread is born cancelled.
     ///
     /// ```
     /// let handle = runtime::Handle::current();
@@ -359,7 +473,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// A panic in `main` goes on in the caller. It also panics if the runtime has been shut down.
+    /// A panic in `main` goes on in the caller. It also panics if the runtime has ended, or as for [`spawn`](crate::spawn).
     ///
     /// ```
     /// assert_eq!(runtime::Handle::current().block_on(|| 3), 3);
@@ -387,7 +501,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for none, or too many; it says how many are allowed.
+    /// `InvalidInput` for none, or too many; it says how many are allowed. `Unsupported` in a
+    /// [forked child](crate#after-fork).
     ///
     /// ```
     /// let runtime = runtime::Builder::new().procs(1).build()?;
@@ -401,6 +516,10 @@ impl Handle {
     }
 
     /// What this runtime has done and has.
+    ///
+    /// # Panics
+    ///
+    /// In a [forked child](crate#after-fork).
     ///
     /// ```
     /// let handle = runtime::Handle::current();

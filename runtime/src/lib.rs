@@ -17,7 +17,9 @@
 //! assert_eq!(sum, 499_500);
 //! ```
 //!
-//! A green thread costs one page of memory and a fraction of a microsecond; a million may sleep at once. Everything
+//! A green thread costs one page of memory and a fraction of a microsecond; a million may sleep at once. (When it has ended,
+//! the memory of its stack may go back to the system; the 256 bytes that say who it was are kept for the next one, as many
+//! times as green threads have ever been alive at once.) Everything
 //! that blocks parks the green thread and lets its OS thread run others, and every call works on a green thread,
 //! on a plain OS thread and on the one that called [`block_on`].
 //!
@@ -49,21 +51,79 @@
 //! ```
 //!
 //! Better still: [`thread_local!`](crate::thread_local) of this crate belongs to the green thread, and
-//! [`thread::pin`] keeps one on its OS thread. Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are fine.
+//! [`thread::pin`] keeps one on its OS thread, and a runtime built with [`Migration::BeforeStart`] keeps each where it
+//! has started, at a price. Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are fine.
+//!
+//! # Signals
+//!
+//! Signal handlers of your own work on the runtime's threads as on any others. No call of this crate fails because of a
+//! signal, and none returns before its time. The runtime itself handles faults alone.
+//!
+//! - A handler with `SA_ONSTACK` runs on the alternate stack that each of the runtime's threads has. One without runs on
+//!   the stack of the green thread that it interrupts, which must have room for what the kernel puts there (1 to 12 KiB,
+//!   by the processor: `getauxval(AT_MINSIGSTKSZ)`) and for the handler: the usual stacks have, one of a single page has not.
+//! - As always, a handler may do only what is safe in one. That does not include calls of this crate: to wait for signals, use
+//!   [`signal::notify`].
+//! - `SIGSEGV` and `SIGBUS` are handled from the moment the first runtime is made, so that an overflow names its green
+//!   thread. Every other fault goes to whoever was there before. A handler that is installed later takes the place, as is
+//!   usual: overflows are reported on if it passes faults on to the handler that it found.
+//!
+//! # Where calls may be made
+//!
+//! Nearly everywhere. What the pages of the functions say holds on green threads, on plain OS threads, inside
+//! [`block_on`] and inside a future's `poll`. In other places:
+//!
+//! | a call from | gives |
+//! | --- | --- |
+//! | a [`Waker`](std::task::Waker) of your own | the same. The runtime clones, calls and drops wakers where they may do anything: one that a timer calls gets a green thread for that, one that waits for a green thread's end is called by that thread. A panic there is reported on stderr and goes no further |
+//! | a destructor while its thread unwinds (from a panic, a cancellation, a [`timeout`](time::timeout)) | the same, and waits are waited for: nothing unwinds a second time, so neither a cancellation nor a time-out ends them. A wait there keeps its OS thread |
+//! | another destructor that the runtime runs: of what a cancelled thread never used, of a future that was cancelled, of a result that nobody wants, of [`thread_local!`] values | the same, and a cancellation does not end it |
+//! | a destructor of std's thread-locals, an `atexit` handler, after `main` has returned | the same. Values of [`thread_local!`] may be gone ([`AccessError`](thread::AccessError)); a panic there ends the process, as always in Rust |
+//! | anywhere, after the runtime concerned has ended | see [`Runtime`] and [`Handle`] |
+//! | a child made by `fork` | what needs no other thread works, the rest is refused: see below |
+//! | a signal handler | nothing is allowed: no function of this crate is async-signal-safe. Let the handler write to a pipe, or use a crate that does |
+//!
+//! ## After `fork`
+//!
+//! [`std::process::Command`] works from anywhere. A child that is forked by other means and does not exec has only the thread
+//! that forked; green threads, timers and the poller stayed behind. In it
+//!
+//! - that thread counts as a plain OS thread, even if it was a green one. Computing, [`yield_now`], [`sleep`],
+//!   [`thread::park_timeout`], [`blocking`], names and ids, `is_finished`, and sockets that need not wait work as ever;
+//!   `unpark` and `cancel` of a green thread do nothing; ending a runtime does nothing and does not wait.
+//! - what would start a green thread or wait for one panics, or gives an error of kind `Unsupported` where it can give errors,
+//!   saying "this process was forked from one that runs green threads"; so do new sockets, sockets that would have to wait, and
+//!   metrics.
+//! - a green thread that comes to its end aborts the process, with a message: there is no scheduler to go back to. Such a child
+//!   calls `exec` or `_exit`.
+//!
+//! A process that has not used this crate may fork freely; parent and children may then use it each for itself.
 
 #![deny(unsafe_code)]
 
 mod builder;
+pub mod channel;
+pub mod context;
+mod dump;
+mod end;
 mod entry;
+#[cfg(feature = "hyper")]
+pub mod hyper;
+#[cfg(unix)]
+pub mod io;
 mod local;
 pub mod metrics;
 pub mod net;
 mod scope;
+#[cfg(unix)]
+pub mod signal;
 mod start;
+pub mod sync;
 pub mod thread;
 pub mod time;
 
-pub use builder::{Builder, Handle, Runtime};
+pub use builder::{Builder, Handle, Migration, Runtime};
+pub use dump::dump;
 pub use entry::{Async, Closure, Entry};
 pub use scope::scope;
 pub use thread::JoinHandle;
@@ -83,12 +143,19 @@ use sched::spawn::{Spec, Where};
 /// # Panics
 ///
 /// A panic in `main` goes on in the caller. It also panics when the default runtime cannot be started (no
-/// descriptors, an invalid `RUNTIME_PROCS`), with the reason.
+/// descriptors, an invalid `RUNTIME_PROCS`, a [forked child](crate#after-fork)), with the reason.
+///
+/// **Deadlock.** When all green threads wait and nobody can wake one any more, the outer form ends: `main` is cancelled, and
+/// when it has unwound, `block_on` panics with "all green threads are asleep - deadlock!" and what [`dump()`] writes. There is
+/// never such a panic while anybody could: a timer that is set, a socket that is registered, a call in [`blocking`], or any
+/// OS thread of the process, of whatever kind, that does anything else than wait in this crate without a time-out. (So one
+/// more thread of the program or of a library hides a deadlock, and so does a green thread that keeps its OS thread while it
+/// waits: pinned, or unwinding.) It is found some tens of milliseconds after the last one has gone to wait, on Linux alone.
 ///
 /// # Cancellation
 ///
 /// The outer form is not ended by a cancellation of its caller; a cancelled `main` unwinds the caller with
-/// [`thread::Cancelled`].
+/// [`thread::Cancelled`]. On a green thread, a future that must wait unwinds a cancelled caller.
 ///
 /// ```
 /// let mut words = vec!["green"];
@@ -107,7 +174,7 @@ where
     if sched::park::on_green_thread() {
         return main.run_here();
     }
-    start::block_on(builder::default_sched(), Location::caller(), main)
+    start::block_on(builder::default_sched_or_panic(), Location::caller(), main)
 }
 
 /// Starts a green thread that runs a closure or a future.
@@ -117,12 +184,15 @@ where
 /// polled on a stack that is borrowed for each poll, so while it waits it has none and costs a few hundred bytes.
 ///
 /// A green thread may go on on another OS thread after it has parked: see the [crate's page](crate) on
-/// thread-locals.
+/// thread-locals, and [`Builder::migration`] for runtimes where it does not.
 ///
 /// # Panics
 ///
-/// Only when the default runtime cannot be started, with the reason. A panic *in* the new thread is its own: it is
-/// given to whoever joins it.
+/// When the new thread cannot be had, with the reason and what to do: there is no address space for a stack, no memory for
+/// another green thread, the default runtime cannot be started, or this
+/// is a [forked child](crate#after-fork). Nobody else is disturbed, and a later call may work;
+/// [`thread::Builder::spawn`] gives all this as an error. A panic *in* the new thread is its own: it is given to whoever
+/// joins it.
 ///
 /// ```
 /// let answer = runtime::spawn(|| 6 * 7);
@@ -153,6 +223,7 @@ where
 ///     }
 /// });
 /// ```
+#[inline(always)]
 pub fn yield_now() {
     sched::park::yield_now();
 }
@@ -160,8 +231,12 @@ pub fn yield_now() {
 /// Runs a long or blocking call, and lets others have the P meanwhile.
 ///
 /// The call stays on its OS thread; if other work waits, the P goes to another OS thread within some tens of
-/// microseconds, and the caller gets one again before this returns. There is no second pool of threads. A call
+/// microseconds, and the caller gets one again before this returns. There is no second pool of threads: as many OS threads
+/// as calls block at once, up to `Builder::max_threads`, are started, and they end when nobody has needed them for ten
+/// seconds. A call
 /// that is not wrapped so is noticed too, only later: after at most 10 ms. On a plain OS thread it just calls `f`.
+///
+/// `f` may call anything of this crate. If it parks, it goes on as any green thread does, perhaps on another OS thread.
 ///
 /// # Panics
 ///

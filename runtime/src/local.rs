@@ -7,7 +7,8 @@ use std::ptr;
 /// Declares values that each thread, green or plain, has for itself, with the syntax of `std::thread_local!`.
 ///
 /// A value is made when its thread first uses it and dropped when that thread ends. Unlike std's, it stays with a green
-/// thread that goes on on another OS thread, so it may be used across parks without care.
+/// thread that goes on on another OS thread, so it may be used across parks without care. Its destructor may call anything,
+/// and wait; it may use other keys, and then those values are dropped too.
 ///
 /// ```
 /// use std::cell::Cell;

@@ -6,6 +6,10 @@ pub use sched::{Rescue, Snapshot};
 ///
 /// It looks at every green thread there has been at once, so it costs a millisecond per million of them.
 ///
+/// # Panics
+///
+/// On a plain OS thread when the default runtime cannot be started; in a [forked child](crate#after-fork).
+///
 /// ```
 /// runtime::block_on(|| {
 ///     runtime::spawn(|| ()).join().unwrap();
@@ -14,5 +18,5 @@ pub use sched::{Rescue, Snapshot};
 /// });
 /// ```
 pub fn snapshot() -> Snapshot {
-    crate::builder::current_sched().metrics()
+    crate::Handle::current().metrics()
 }

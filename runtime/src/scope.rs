@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
-use sched::park::{Waiting, is_cancelled, unwind_if_cancelled};
+use sched::park::{Waiting, is_interrupted, unwind_if_cancelled};
 use sched::spawn::{Spec, Where};
 use sched::{After, Cancel, GHandle, Join, Outcome, Ticket};
 
@@ -56,12 +56,12 @@ impl Family {
 
     /// Waits for all; a cancelled spawner cancels them first.
     fn wait(&self) {
-        if is_cancelled() {
+        if is_interrupted() {
             self.cancel();
         }
         let mut cancel = Cancel::Ends;
         loop {
-            let waiting = Waiting::begin(cancel);
+            let waiting = Waiting::begin_for(sched::Why::Scope, cancel);
             {
                 let mut state = self.state.lock();
                 if state.running == 0 {
@@ -122,7 +122,8 @@ pub struct Scope<'scope, 'env: 'scope> {
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits here cancels the scope's threads, and unwinds when they have ended.
+/// A green thread that is cancelled while it waits here cancels the scope's threads, and unwinds when they have ended. In a
+/// destructor it does neither: it waits for them.
 ///
 /// ```
 /// let mut counts = [0; 4];
@@ -233,7 +234,7 @@ impl Builder {
         E: Entry<M> + Send + 'scope,
         E::Output: Send + 'scope,
     {
-        scope.start(self.into_spec(Location::caller()), task)
+        scope.start(self.into_spec(Location::caller())?, task)
     }
 }
 
@@ -257,7 +258,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// The thread has panicked or was cancelled.
     ///
-    /// # Cancellation
+    /// # Panics and cancellation
     ///
     /// As for [`JoinHandle::join`](crate::JoinHandle::join).
     ///

@@ -28,10 +28,23 @@ where
     E: Entry<M> + Send,
     E::Output: Send,
 {
+    let mut waits = sched.in_block_on();
     // SAFETY: `join_surely` below does not return, nor unwind, before the green thread has ended and dropped what it
     // borrowed; nothing in between can unwind.
     let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
-    or_panic(join).join_surely().unwrap_or_else(|panic| resume_unwind(panic))
+    let join = or_panic(join);
+    waits.waits_for(join.thread());
+    let result = join.join_surely();
+    match (waits.over(), result) {
+        // It was cancelled, and what it made of that does not count: nobody could have gone on.
+        (Some(report), result) if !is_panic(&result) => panic!("{}\n\n{report}", sched::DEADLOCK),
+        (_, result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
+    }
+}
+
+/// Whether it ended by a panic of its own.
+fn is_panic<T>(result: &std::thread::Result<T>) -> bool {
+    result.as_ref().is_err_and(|payload| !payload.is::<sched::Cancelled>())
 }
 
 /// What cannot be started ends in a panic of the caller, with the reason.

@@ -71,7 +71,7 @@ impl Builder {
         Builder::default()
     }
 
-    /// Names it: for [`Thread::name`], for reports of panics' joiners, overflows and rescues.
+    /// Names it: for [`Thread::name`], for reports of overflows and rescues. As in std, no zero byte may be in it.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().name("parser".into());
@@ -81,8 +81,9 @@ impl Builder {
         self
     }
 
-    /// The stack in bytes of address space. It is taken when the thread is spawned, and kept for the next of that
-    /// size.
+    /// The stack in bytes of address space: from one page to less than 4 GiB. It is taken when the thread is spawned, so that
+    /// [`spawn`](Builder::spawn) gives an error if there is no room for it; a future keeps it between polls, too. When the
+    /// thread has ended the stack is kept for the next of that size, until there is no room for one of another size.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().stack_size(64 << 20);
@@ -96,8 +97,24 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a stack size that cannot be (it says what can), or what the system says when it has no such
-    /// stack to give. Nothing else is disturbed.
+    /// - `InvalidInput`: the stack size cannot be (it says what can), or the name has a zero byte.
+    /// - `Unsupported`: this is a [forked child](crate#after-fork).
+    /// - `OutOfMemory`: the system has no address space for a stack (a limit such as `RLIMIT_AS`, `RLIMIT_DATA` or
+    ///   `vm.max_map_count`), or no memory for another green thread. It says what is missing and what to do.
+    /// - The default runtime, if this would be its first use, cannot be started: no threads, descriptors or memory.
+    /// - The runtime has been shut down.
+    ///
+    /// What was to be run is dropped. Nobody else is disturbed, and a later call works as soon as another thread has left its stack, which is a moment after
+    /// it can be joined, or the system has room again. Stacks leave some megabytes of address space to others, and so do OS
+    /// threads: without any, memory allocation would end the process.
+    ///
+    /// A stack of the runtime's own size is taken when the thread first runs. That there is no more room becomes known when
+    /// the last one is taken: from then on it is taken here, and this is an error if there is none. What had been spawned
+    /// faster than it began waits until others end (one line on stderr says so, and `metrics().stackless` counts them). A
+    /// future needs a stack only while it is polled; it waits for one, too, and is never refused for want of it.
+    ///
+    /// Address space is what is looked at; what the system promised and cannot keep it takes back its own way (on Linux, by
+    /// the out-of-memory killer).
     ///
     /// ```
     /// let error = runtime::thread::Builder::new().stack_size(1).spawn(|| ()).unwrap_err();
@@ -109,18 +126,26 @@ impl Builder {
         E: Entry<M> + Send + 'static,
         E::Output: Send + 'static,
     {
-        let spec = self.into_spec(Location::caller());
+        let spec = self.into_spec(Location::caller())?;
         start::spawn(Where::Here(builder::default_sched), spec, task)
     }
 
-    pub(crate) fn into_spec(self, place: &'static Location<'static>) -> Spec {
-        Spec { name: self.name.map(String::into_boxed_str), stack_bytes: self.stack_bytes, place }
+    pub(crate) fn into_spec(self, place: &'static Location<'static>) -> io::Result<Spec> {
+        if let Some(name) = self.name.as_ref().filter(|name| name.contains('\0')) {
+            let text =
+                format!("the thread name {name:?} contains a zero byte, which std does not take either");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(Spec { name: self.name.map(String::into_boxed_str), stack_bytes: self.stack_bytes, place })
     }
 }
 
 /// The right to wait for a green thread and take its result; dropping it lets the thread go on by itself.
 ///
-/// It is a future too: awaiting it gives what [`join`](JoinHandle::join) gives.
+/// Whoever comes last drops a result that nobody takes: this handle if the thread has ended, else the thread.
+///
+/// It is a future too: awaiting it gives what [`join`](JoinHandle::join) gives. It panics as `join` does; once it has been
+/// ready, neither poll nor join it again.
 ///
 /// ```
 /// let thread = runtime::spawn(|| 6);
@@ -136,6 +161,11 @@ impl<T> JoinHandle<T> {
     ///
     /// The thread has panicked or was cancelled.
     ///
+    /// # Panics
+    ///
+    /// On the very thread that it waits for; if the handle has given its result already, when it was polled; and in a
+    /// [forked child](crate#after-fork), unless the thread has ended.
+    ///
     /// # Cancellation
     ///
     /// A cancelled caller unwinds from here; the other thread goes on by itself.
@@ -144,6 +174,7 @@ impl<T> JoinHandle<T> {
     /// let thread = runtime::spawn(|| { if true { panic!("oh") } });
     /// assert_eq!(*thread.join().unwrap_err().downcast::<&str>().unwrap(), "oh");
     /// ```
+    #[inline(always)]
     pub fn join(self) -> Result<T> {
         self.0.join()
     }
@@ -173,7 +204,18 @@ impl<T> JoinHandle<T> {
 
     /// Makes the thread's current parking call, or its next one, unwind with [`Cancelled`] (no message is printed,
     /// destructors run), and every later one too, until it ends. One that has not begun never will. Code that does
-    /// not park is not interrupted.
+    /// not park is not interrupted. Harmless when the thread has ended or was cancelled before.
+    ///
+    /// Which calls unwind a cancelled caller, and likewise one whose [`timeout`](crate::time::timeout) has run out:
+    ///
+    /// - those that wait by their nature, always, even if they would not have to wait this time: [`sleep`], [`sleep_until`],
+    ///   [`park`], [`park_timeout`], [`join`](JoinHandle::join), the end of a [`scope`];
+    /// - those that may be done at once, when they must wait: reading, writing and accepting on sockets, connecting, and
+    ///   [`block_on`](crate::block_on) of a future on a green thread. What they do at once is done and not lost;
+    /// - the others never: `spawn`, `yield_now`, `blocking`, `block_on` of another runtime, locks of std. A loop that calls
+    ///   nothing else asks [`cancelled`].
+    ///
+    /// In destructors none does: see [where calls may be made](crate#where-calls-may-be-made).
     ///
     /// ```
     /// use std::time::Duration;
@@ -242,7 +284,8 @@ impl Thread {
         self.0.name()
     }
 
-    /// Lets its current [`park`] return, or its next one. *Works from anywhere, at any time.*
+    /// Lets its current [`park`] return, or its next one. *Works from anywhere, at any time*; it does nothing when the thread
+    /// has ended.
     ///
     /// ```
     /// let thread = runtime::spawn(runtime::thread::park);
@@ -283,6 +326,10 @@ pub fn current() -> Thread {
 /// Waits until somebody calls [`Thread::unpark`] on the calling thread, or has since its last `park`. As in std it
 /// may return for no reason, so call it in a loop around what is waited for.
 ///
+/// # Panics
+///
+/// In a [forked child](crate#after-fork), unless it may return at once.
+///
 /// # Cancellation
 ///
 /// A cancelled green thread unwinds from here.
@@ -300,11 +347,16 @@ pub fn current() -> Thread {
 /// thread.thread().unpark();
 /// thread.join().unwrap();
 /// ```
+#[inline(always)]
 pub fn park() {
     sched::park::park(None);
 }
 
 /// [`park`], for `time` at most; a time beyond the clock's range means for ever.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds from here.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -339,6 +391,9 @@ pub fn cancelled() -> bool {
 /// without one. So pinned threads run whatever the number of Ps, and pinning many costs as many OS threads. On a plain OS
 /// thread the guard does nothing.
 ///
+/// Guards may be dropped in any order. One that is forgotten pins until its thread ends; one that ends up with another
+/// thread, by way of a thread-local of std's, does nothing when it is dropped there.
+///
 /// ```
 /// use std::time::Duration;
 /// runtime::block_on(|| {
@@ -349,8 +404,7 @@ pub fn cancelled() -> bool {
 /// });
 /// ```
 pub fn pin() -> PinGuard {
-    sched::park::pin();
-    PinGuard { _here: PhantomData }
+    PinGuard { pinned: sched::park::pin(), _here: PhantomData }
 }
 
 /// Keeps a green thread on its OS thread; see [`pin`].
@@ -362,12 +416,14 @@ pub fn pin() -> PinGuard {
 #[derive(Debug)]
 #[must_use = "the green thread is pinned only while the guard lives"]
 pub struct PinGuard {
+    /// The id of the green thread; 0 on a plain one.
+    pinned: u64,
     // Of its green thread alone.
     _here: PhantomData<*const ()>,
 }
 
 impl Drop for PinGuard {
     fn drop(&mut self) {
-        sched::park::unpin();
+        sched::park::unpin(self.pinned);
     }
 }

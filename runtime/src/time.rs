@@ -1,10 +1,31 @@
-//! Sleeping, for green threads, plain threads and futures.
+//! Sleeping, time-outs, timers and tickers, for green threads, plain threads and futures.
+//!
+//! ```
+//! use runtime::time::{Duration, Ticker, Timer};
+//! use runtime::select;
+//!
+//! // A watchdog for what should beat.
+//! let (beat, dog) = (Ticker::new(Duration::from_millis(2)), Timer::new(Duration::from_secs(10)));
+//! for _ in 0..3 {
+//!     select! {
+//!         recv(beat.channel()) -> _ => assert!(dog.reset(Duration::from_secs(10))),
+//!         recv(dog.channel()) -> _ => panic!("no beat for ten seconds"),
+//!     }
+//! }
+//! assert!(dog.stop());
+//! ```
+
+mod ticker;
+mod timer;
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+pub use crate::channel::{after, at};
 pub use std::time::{Duration, Instant};
+pub use ticker::{Ticker, tick};
+pub use timer::{Timer, after_func};
 
 use crate::builder;
 
@@ -23,6 +44,7 @@ use crate::builder;
 /// runtime::spawn(|| runtime::sleep(Duration::from_millis(5))).join().unwrap();
 /// assert!(start.elapsed() >= Duration::from_millis(5));
 /// ```
+#[inline(always)]
 pub fn sleep(time: Duration) {
     sched::time::sleep(time);
 }
@@ -41,7 +63,11 @@ pub fn sleep_until(deadline: Instant) {
 
 /// [`sleep`] for futures: ready after at least `time`, counted from this call.
 ///
-/// It works in any executor. Dropping it takes its timer away.
+/// It works in any executor, with any waker. Dropping it takes its timer away; once ready it stays ready.
+///
+/// # Panics
+///
+/// When it is polled outside of any runtime and the default one cannot be started (see [`block_on`](crate::block_on)).
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -50,7 +76,7 @@ pub fn sleep_until(deadline: Instant) {
 /// assert!(start.elapsed() >= Duration::from_millis(5));
 /// ```
 pub fn sleep_async(time: Duration) -> Sleep {
-    Sleep(sched::time::Sleep::new(time, || Arc::clone(builder::default_sched())))
+    Sleep(sched::time::Sleep::new(time, || Arc::clone(builder::default_sched_or_panic())))
 }
 
 /// The future of [`sleep_async`].
@@ -71,7 +97,8 @@ impl Future for Sleep {
 ///
 /// What `f` does without parking is not interrupted: if it returns late, its value counts. Time-outs nest; the one that
 /// runs out first ends what is inside it. It works on green threads and on plain OS threads, where only what this
-/// runtime parks can be ended.
+/// runtime parks can be ended. In a destructor that runs while its thread unwinds it ends nothing, for nothing may unwind there:
+/// `f` is waited for. Which calls it ends is said at [`JoinHandle::cancel`](crate::JoinHandle::cancel).
 ///
 /// # Errors
 ///

@@ -8,11 +8,15 @@ use std::cell::Cell;
 use std::collections::{HashMap, hash_map::Entry};
 use std::io;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
 use crate::g::coro::{self, Coro};
+use crate::g::list::GList;
 use crate::p::Held;
+use crate::shortage::Shortage;
 use crate::stack::{Slabs, Stack};
 
 /// A P keeps up to this many; then half of them go to the common list.
@@ -23,7 +27,8 @@ const WARM: usize = 2048;
 /// The list of one P. *Runs on: the holder.*
 pub(crate) struct CoroList {
     head: Cell<*mut Coro>,
-    len: Cell<usize>,
+    /// Written by the holder, read by anyone.
+    len: AtomicUsize,
 }
 
 // SAFETY: a list goes to another thread only as a whole: with its P, or under the lock of `Coros`. Nobody runs on a
@@ -32,7 +37,14 @@ unsafe impl Send for CoroList {}
 
 impl CoroList {
     pub(crate) const fn new() -> Self {
-        CoroList { head: Cell::new(ptr::null_mut()), len: Cell::new(0) }
+        CoroList { head: Cell::new(ptr::null_mut()), len: AtomicUsize::new(0) }
+    }
+
+    /// *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a count orders nothing.
+        self.len.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -43,7 +55,7 @@ impl CoroList {
         }
         // SAFETY: a coroutine in the list is the list's alone, and its stack stays mapped while the runtime lives.
         self.head.set(unsafe { (*coro).next });
-        self.len.set(self.len.get() - 1);
+        self.len.store(self.len() - 1, Ordering::Relaxed);
         Some(coro)
     }
 
@@ -52,7 +64,7 @@ impl CoroList {
         // SAFETY: the caller gives the coroutine to the list.
         unsafe { (*coro).next = self.head.get() };
         self.head.set(coro);
-        self.len.set(self.len.get() + 1);
+        self.len.store(self.len() + 1, Ordering::Relaxed);
     }
 
     fn move_to(&self, other: &CoroList, n: usize) {
@@ -64,15 +76,21 @@ impl CoroList {
 }
 
 impl Spare {
+    fn pop(&mut self) -> Option<*mut Coro> {
+        let coro = self.list.pop();
+        self.fewest = self.fewest.min(self.list.len());
+        coro
+    }
+
     fn refill(&mut self, local: &CoroList) {
         self.list.move_to(local, LOCAL / 2);
-        self.fewest = self.fewest.min(self.list.len.get());
+        self.fewest = self.fewest.min(self.list.len());
     }
 
     fn take_surplus(&mut self) -> CoroList {
         let surplus = CoroList::new();
         self.list.move_to(&surplus, self.fewest.saturating_sub(WARM));
-        self.fewest = self.list.len.get();
+        self.fewest = self.list.len();
         surplus
     }
 }
@@ -80,11 +98,44 @@ impl Spare {
 /// All coroutines of a runtime that no P has at hand, and the memory of all its stacks.
 pub(crate) struct Coros {
     stacks: Slabs,
+    /// On a line of its own: every spawn and every end reads it.
+    pub(crate) shortage: CachePadded<Shortage<GList>>,
     spare: Mutex<Spare>,
     /// Stacks whose memory went back to the system.
     cold: Mutex<Vec<Stack>>,
     /// Those of other sizes, by size.
-    odd: Mutex<HashMap<u32, (Slabs, Vec<OddCoro>)>>,
+    odd: Mutex<Odd>,
+}
+
+type Odd = HashMap<u32, (Slabs, Vec<OddCoro>)>;
+
+fn odd_one(odd: &mut Odd, stack_bytes: u32) -> io::Result<*mut Coro> {
+    let (stacks, spare) = match odd.entry(stack_bytes) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => {
+            entry.insert((Slabs::new(coro::with_header(stack_bytes as usize)?)?, Vec::new()))
+        }
+    };
+    match spare.pop() {
+        Some(OddCoro(coro)) => Ok(coro),
+        None => Ok(Coro::new(stacks.carve()?, stack_bytes)),
+    }
+}
+
+/// Gives up the stacks of each size of which none is in use; true if there were any.
+fn drop_unused(odd: &mut Odd) -> bool {
+    let before = odd.len();
+    odd.retain(|_, (stacks, spare)| {
+        let used = spare.is_empty() || spare.len() < stacks.carved();
+        if !used {
+            for OddCoro(coro) in spare.drain(..) {
+                // SAFETY: a coroutine in the list is the list's alone, and runs no G. Its stack's room is the slab's.
+                let _stack = unsafe { Coro::dissolve(coro) };
+            }
+        }
+        used
+    });
+    odd.len() < before
 }
 
 struct Spare {
@@ -98,14 +149,21 @@ struct OddCoro(*mut Coro);
 unsafe impl Send for OddCoro {}
 
 impl Coros {
+    /// With a first stack, so that there is always one: whoever waits for a stack then waits for somebody's end.
+    ///
+    /// # Errors
+    /// Such a stack cannot be, or there is no room for one.
     pub(crate) fn new(stack_bytes: usize) -> io::Result<Self> {
         let stacks = Slabs::new(coro::with_header(stack_bytes)?)?;
-        Ok(Coros {
+        let coros = Coros {
             stacks,
+            shortage: CachePadded::new(Shortage::new()),
             spare: Mutex::new(Spare { list: CoroList::new(), fewest: 0 }),
             cold: Mutex::new(Vec::new()),
             odd: Mutex::new(HashMap::new()),
-        })
+        };
+        coros.give(None, coros.carve()?);
+        Ok(coros)
     }
 
     /// A coroutine of the runtime's own stack size: a warm one if there is any.
@@ -119,27 +177,42 @@ impl Coros {
 
     #[cold]
     fn take_slow(&self, held: Held<'_>) -> io::Result<*mut Coro> {
-        let local = &held.own().coros;
-        self.spare.lock().refill(local);
-        if let Some(coro) = local.pop() {
-            return Ok(coro);
+        self.take_idle(Some(held)).map_or_else(|| self.carve(), Ok)
+    }
+
+    /// One that is not in use, the warmest that can be had. *Runs on: any thread; with its P, if it has one.*
+    pub(crate) fn take_idle(&self, held: Option<Held<'_>>) -> Option<*mut Coro> {
+        let warm = match held {
+            None => self.spare.lock().pop(),
+            Some(held) => {
+                let local = &held.own().coros;
+                local.pop().or_else(|| {
+                    self.spare.lock().refill(local);
+                    local.pop()
+                })
+            }
+        };
+        warm.or_else(|| self.cold.lock().pop().map(|stack| Coro::new(stack, 0)))
+    }
+
+    /// A new one. Where there is no room, the room of other sizes that nobody uses is given up for it.
+    pub(crate) fn carve(&self) -> io::Result<*mut Coro> {
+        let mut carved = self.stacks.carve();
+        if carved.is_err() && drop_unused(&mut self.odd.lock()) {
+            carved = self.stacks.carve();
         }
-        let cold = self.cold.lock().pop();
-        Ok(Coro::new(cold.map_or_else(|| self.stacks.carve(), Ok)?, 0))
+        self.shortage.note(carved.is_err() || !self.stacks.has_more());
+        Ok(Coro::new(carved?, 0))
     }
 
     /// A coroutine of another size.
     pub(crate) fn take_odd(&self, stack_bytes: u32) -> io::Result<*mut Coro> {
         let mut odd = self.odd.lock();
-        let (stacks, spare) = match odd.entry(stack_bytes) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                entry.insert((Slabs::new(coro::with_header(stack_bytes as usize)?)?, Vec::new()))
+        match odd_one(&mut odd, stack_bytes) {
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory && drop_unused(&mut odd) => {
+                odd_one(&mut odd, stack_bytes)
             }
-        };
-        match spare.pop() {
-            Some(OddCoro(coro)) => Ok(coro),
-            None => Ok(Coro::new(stacks.carve()?, stack_bytes)),
+            done => done,
         }
     }
 
@@ -154,7 +227,7 @@ impl Coros {
             Some(held) => {
                 let local = &held.own().coros;
                 local.push(coro);
-                if local.len.get() > LOCAL {
+                if local.len() > LOCAL {
                     local.move_to(&self.spare.lock().list, LOCAL / 2);
                 }
             }
@@ -173,16 +246,23 @@ impl Coros {
         }
     }
 
+    /// How many lie idle, those that Ps have at hand included.
+    pub(crate) fn idle(&self, at_hand: impl FnOnce() -> usize) -> usize {
+        // Under the lock: none is on its way from here to there.
+        let spare = self.spare.lock();
+        spare.list.len() + at_hand() + self.cold.lock().len()
+    }
+
     /// True if more coroutines lie idle than are worth keeping warm.
     pub(crate) fn has_surplus(&self) -> bool {
-        self.spare.lock().list.len.get() > WARM
+        self.spare.lock().list.len() > WARM
     }
 
     /// Gives back the memory of coroutines that nobody has needed since the last call, but for some that stay warm.
     /// *Runs on: sysmon, about once a second.*
     pub(crate) fn trim(&self) {
         let surplus = self.spare.lock().take_surplus();
-        let mut stacks = Vec::with_capacity(surplus.len.get());
+        let mut stacks = Vec::with_capacity(surplus.len());
         while let Some(coro) = surplus.pop() {
             // SAFETY: it has just come out of a list, and runs no G there.
             stacks.push(self.stacks.whole(unsafe { Coro::dissolve(coro) }));

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use crate::g::wait::Cancel;
+use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::lend;
 use crate::park::{self, Waiting};
@@ -20,7 +21,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             let waker = wake::borrowed_waker(g);
             drive(future, &waker, || {
                 park::unwind_if_cancelled();
-                let waiting = Waiting::begin(Cancel::Ends);
+                let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
                 if g.wakes.park(waiting.ticket().number) {
                     waiting.park();
                 }
@@ -72,7 +73,9 @@ enum Kept {
 
 impl Wake for Apart {
     fn wake(self: Arc<Self>) {
-        if let Kept::Waits(ticket) = std::mem::replace(&mut *self.0.lock(), Kept::Notified) {
+        // A statement of its own, so that the lock is given back first: a wake-up may cost its caller its turn.
+        let kept = std::mem::replace(&mut *self.0.lock(), Kept::Notified);
+        if let Kept::Waits(ticket) = kept {
             wake::wake(ticket);
         }
     }
@@ -83,7 +86,7 @@ fn drive_apart<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(apart.clone());
     drive(future, &waker, || {
         park::unwind_if_cancelled();
-        let waiting = Waiting::begin(Cancel::Ends);
+        let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
         let mut kept = apart.0.lock();
         if !matches!(*kept, Kept::Notified) {
             *kept = Kept::Waits(waiting.ticket());

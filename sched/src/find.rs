@@ -5,12 +5,24 @@ use timers::clock;
 
 use crate::g::GRef;
 use crate::g::list::GList;
-use crate::m::{M, MRef};
+use crate::m::rest::How;
+use crate::m::{M, MRef, Wish};
 use crate::p::Held;
 use crate::sched::Sched;
 
+/// What an M does after it has rested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It looks for work again.
+    Look,
+    /// Its thread ends.
+    End,
+}
+
 /// How long an M looks at the other Ps before it rests: about what waking it again would cost.
 const SPIN_NS: u64 = 5_000;
+/// In strict mode an M keeps its P for so long while others have Gs of their own to run.
+const TURN_NS: u64 = 1_000_000;
 
 impl Sched {
     /// The next G to run, with a P to run it; blocks until there is one. `None`: the M is to end.
@@ -20,12 +32,17 @@ impl Sched {
             if self.is_exiting() {
                 return None;
             }
-            let Some(held) = m.held().or_else(|| self.take_idle_p(m)) else {
-                self.park_m(m);
-                continue;
+            let Some(held) = m.held() else {
+                match self.wait_for_p(m) {
+                    Then::Look => continue,
+                    Then::End => return None,
+                }
             };
             if self.is_surplus(held) {
                 self.retire_from(m, held);
+                continue;
+            }
+            if self.config.strict && self.idle.any_wanting() && self.pass_on(m, held) {
                 continue;
             }
             let found =
@@ -34,12 +51,31 @@ impl Sched {
                 self.found(m, held);
                 return Some(g);
             }
-            self.rest(m, held);
+            if self.rest(m, held) == Then::End {
+                return None;
+            }
         }
     }
 
     fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
-        if self.poll_now(m, held) { held.queue.pop(1, &mut 0) } else { None }
+        let found = if self.poll_now(m, held) { held.queue.pop(1, &mut 0) } else { None };
+        found.or_else(|| m.home.pop())
+    }
+
+    /// Another M has Gs that only it may run: it gets this P, if this M has had it for long. *Runs on: `m`.*
+    #[cold]
+    fn pass_on(&self, m: &M, held: Held<'_>) -> bool {
+        if clock::now() - m.since.get() < TURN_NS {
+            return false;
+        }
+        let Some(next) = self.idle.take_wanting() else { return false };
+        let p = held.index;
+        m.let_go();
+        if m.spinning.replace(false) {
+            self.idle.stop_spinning();
+        }
+        self.hand_to(next.m(), p, false);
+        true
     }
 
     /// Looks at the other Ps, round after round in random order, until it has spun for long enough; the last round
@@ -54,7 +90,7 @@ impl Sched {
         loop {
             let now = clock::now();
             let last = now - start >= SPIN_NS;
-            if let Some(g) = self.steal_round(held, ps, last.then_some(now)) {
+            if let Some(g) = self.steal_round(held, ps, last.then_some(now)).or_else(|| m.home.pop()) {
                 return Some(g);
             }
             if last || self.is_exiting() {
@@ -108,7 +144,7 @@ impl Sched {
     }
 
     /// Nothing to run: gives the P up, looks once more, and then waits for the network and the timers, or parks.
-    fn rest(&self, m: &M, held: Held<'_>) {
+    fn rest(&self, m: &M, held: Held<'_>) -> Then {
         let p = held.p();
         m.let_go();
         self.put_idle(p.index);
@@ -121,40 +157,49 @@ impl Sched {
                 self.idle.count_spinning();
                 m.spinning.set(true);
             }
-            return;
+            return Then::Look;
         }
         match self.netpoll.begin_block() {
-            Some(turn) => self.block_in_netpoll(m, turn),
+            Some(turn) => {
+                self.block_in_netpoll(m, turn);
+                Then::Look
+            }
             None => {
                 // Another M waits for the timers, or is about to: it must be back in time for ours.
-                self.netpoll.wake_by(self.heaps.time_sleep_until());
-                self.park_m(m);
+                self.netpoll.wake_by(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
+                self.park_m(m)
             }
         }
     }
 
     /// The one M that waits for the network and for the next timer of all Ps.
     fn block_in_netpoll(&self, m: &M, mut turn: Turn<'_>) {
-        let mut until = self.heaps.time_sleep_until();
-        // First it says until when it will sleep, then it looks: whoever adds a timer does the reverse.
+        let mut look_at = self.look_for_deadlock_at();
+        let mut until = self.heaps.time_sleep_until().min(look_at);
+        // First it says until when it will sleep, then it looks: whoever adds a timer does the reverse, and so does the last one
+        // that gives its P up.
         loop {
             turn.publish(until);
-            let again = self.heaps.time_sleep_until();
+            let look_again = self.look_for_deadlock_at();
+            let again = self.heaps.time_sleep_until().min(look_again);
             if again >= until {
                 break;
             }
-            until = again;
+            (look_at, until) = (look_at.min(look_again), again);
         }
-        if self.is_exiting() {
+        if self.is_exiting() || !m.rest.begin(How::Polls, || !m.home.is_empty()) {
             return;
         }
         let woken = self.wait_for_events(m, turn, until);
+        m.rest.over();
+        if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
+            self.look_for_deadlock();
+        }
         let Some(held) = self.take_idle_p(m) else {
             // All Ps are busy: sysmon must see to it that one of them looks.
             self.global.append(woken);
             self.work_was_made();
-            self.watch.wake();
-            return self.park_m(m);
+            return self.watch.wake();
         };
         // It looks for more than what it was woken for, so it counts as spinning until it has found something.
         self.idle.count_spinning();
@@ -177,19 +222,80 @@ impl Sched {
         self.ready_all(held, woken);
     }
 
-    /// Parks the M until it is handed a P. *Runs on: `m`, without a P.*
-    pub(crate) fn park_m(&self, m: &M) {
-        debug_assert!(!m.spinning.get());
+    /// Takes an idle P, else waits until it is handed one. *Runs on: `m`, without a P.*
+    fn wait_for_p(&self, m: &M) -> Then {
+        if !m.home.is_empty() {
+            return self.get_in_line(m);
+        }
+        match self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held()) {
+            Some(p) => {
+                self.adopt(m, p);
+                Then::Look
+            }
+            None => self.sleep_until_handed(m),
+        }
+    }
+
+    /// Likewise, but with something that only this M may run: it has its turn. *Runs on: `m`, without a P.*
+    #[cold]
+    fn get_in_line(&self, m: &M) -> Then {
+        if let Some(p) = self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held()) {
+            self.adopt(m, p);
+            return Then::Look;
+        }
+        self.watch.work_waits();
+        // As in `sleep_until_handed`.
+        crate::sync::full_fence();
+        while !self.is_exiting() {
+            match m.take_wish() {
+                Wish::Nothing => m.note.sleep(),
+                wish => return self.fulfil(m, wish),
+            }
+        }
+        Then::Look
+    }
+
+    /// Parks the M until it is handed a P. *Runs on: `m`, without a P, after it has looked for work.*
+    fn park_m(&self, m: &M) -> Then {
         self.idle.park(MRef::new(m));
+        self.sleep_until_handed(m)
+    }
+
+    /// *Runs on: `m`, in the list of parked Ms.*
+    fn sleep_until_handed(&self, m: &M) -> Then {
+        debug_assert!(!m.spinning.get());
         // Either we see this, or `exit` finds us in the list.
         crate::sync::full_fence();
         if self.is_exiting() {
-            return;
+            return Then::End;
         }
-        m.note.sleep();
-        if let Some((p, spinning)) = m.take_handed() {
-            self.adopt(m, p);
-            m.spinning.set(spinning);
+        let mut sleeps = m.rest.begin(How::Parked, || !m.home.is_empty());
+        let then = loop {
+            if sleeps {
+                m.note.sleep();
+            }
+            match m.take_wish() {
+                // Still in the list: what it has to run woke it.
+                Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m)) => break Then::Look,
+                // Whoever took it out of the list is about to say what for, and to wake it once more.
+                Wish::Nothing => sleeps = true,
+                wish => break self.fulfil(m, wish),
+            }
+        };
+        m.rest.over();
+        then
+    }
+
+    /// Does what whoever woke the M, or started it, wants. *Runs on: `m`, without a P.*
+    pub(crate) fn fulfil(&self, m: &M, wish: Wish) -> Then {
+        match wish {
+            Wish::Nothing => {}
+            Wish::End => return Then::End,
+            Wish::Run { p, spinning } => {
+                self.adopt(m, p);
+                m.spinning.set(spinning);
+            }
         }
+        Then::Look
     }
 }

@@ -15,15 +15,17 @@ pub(crate) mod coro;
 pub(crate) mod fault;
 pub(crate) mod life;
 pub(crate) mod list;
+pub(crate) mod panics;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod token;
 pub(crate) mod wait;
+pub(crate) mod why;
 
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
 
 use timers::{Timer, clock};
@@ -35,6 +37,7 @@ use life::Life;
 use task::Task;
 use token::Token;
 use wait::Wait;
+use why::Why;
 
 /// What a G is doing, for those who look from outside. Nothing is decided by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub enum Status {
     /// Ended; handles may still exist.
     Dead,
 }
+
+const NS_PER_MS: u64 = 1_000_000;
 
 /// A reference to a G: the table keeps them for ever.
 pub(crate) type GRef = &'static G;
@@ -124,10 +129,16 @@ pub(crate) struct G {
     status: AtomicU8,
     /// Its own timer is lent to a future ([`crate::time::Sleep`]).
     pub(crate) timer_lent: AtomicBool,
-    /// It is parked together with its M (`lend::park_in_place`).
-    pub(crate) in_place: AtomicBool,
+    /// Whether it may run on any M ([`coro::Bound`]).
+    pub(crate) bound: AtomicU8,
+    /// Since when it has been parked, nearly, in ms, for those who look from outside.
+    waits_since: AtomicU32,
+    /// What its last wait was for, likewise.
+    waits_for: AtomicU8,
     /// A future is being driven by it, to which its `wakes` belong.
     pub(crate) drives: Cell<bool>,
+    /// Its task is over, and what runs on it now, destructors and wakers, is not ended by a cancellation.
+    pub(crate) over: Cell<bool>,
 }
 
 /// A name, behind one more pointer: most Gs have none.
@@ -143,7 +154,7 @@ pub(crate) struct Rare {
 }
 
 // SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
-// it or holds it in a list (`next`, `coro`, `task`, `drives`, `rare`, `payload` until `Life::complete`), then the join
+// it or holds it in a list (`next`, `coro`, `task`, `drives`, `over`, `rare`, `payload` until `Life::complete`), then the join
 // handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `name` change only while
 // the G has no reference.
 unsafe impl Sync for G {}
@@ -169,8 +180,11 @@ impl G {
             index,
             status: AtomicU8::new(Status::Idle as u8),
             timer_lent: AtomicBool::new(false),
-            in_place: AtomicBool::new(false),
+            bound: AtomicU8::new(coro::FREE),
+            waits_since: AtomicU32::new(0),
+            waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
+            over: Cell::new(false),
         }
     }
 
@@ -194,6 +208,7 @@ impl G {
         self.place.set(Some(place));
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
+        self.over.set(false);
         if name.is_some() {
             // SAFETY: nobody else has a reference, by this function's contract.
             unsafe { *self.name.get() = name.map(Box::new) };
@@ -267,6 +282,27 @@ impl G {
         self.status.store(status as u8, Ordering::Relaxed);
     }
 
+    /// It begins to wait, for that. *Runs on: whoever runs it.*
+    #[inline]
+    pub(crate) fn set_waits_for(&self, why: Why) {
+        // Relaxed: for those who look from outside.
+        self.waits_for.store(why as u8, Ordering::Relaxed);
+    }
+
+    /// It is parked from now on. *Runs on: its M.*
+    #[inline]
+    pub(crate) fn set_waits_since(&self, now_ns: u64) {
+        self.waits_since.store((now_ns / NS_PER_MS) as u32, Ordering::Relaxed);
+    }
+
+    /// What its last wait was for, in words, and for how many ms it has lasted if it lasts still, nearly.
+    pub(crate) fn wait_in_words(&self) -> (&'static str, u32) {
+        let now = (clock::now() / NS_PER_MS) as u32;
+        // Of seven weeks the count begins anew.
+        let ms = now.wrapping_sub(self.waits_since.load(Ordering::Relaxed));
+        (Why::words(self.waits_for.load(Ordering::Relaxed)), ms)
+    }
+
     /// What it is doing, as of a moment ago.
     pub(crate) fn status(&self) -> Status {
         match self.status.load(Ordering::Relaxed) {
@@ -306,19 +342,19 @@ impl G {
         self.payload.get().cast()
     }
 
-    /// Writes who waits for the end.
+    /// Writes who waits for the end, and gives who did before: perhaps a waker, whose destructor is the user's.
     ///
     /// # Safety
     /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has succeeded since.
-    pub(crate) unsafe fn set_joiner(&self, joiner: Joiner) {
+    pub(crate) unsafe fn replace_joiner(&self, joiner: Joiner) -> Joiner {
         // SAFETY: by the contract above nobody else looks at it.
-        unsafe { *self.joiner.get() = joiner };
+        unsafe { std::mem::replace(&mut *self.joiner.get(), joiner) }
     }
 
     /// Takes who waits.
     ///
     /// # Safety
-    /// The caller is the G and `Life::complete` said that there is a waiter; or as for `set_joiner`.
+    /// The caller is the G and `Life::complete` said that there is a waiter; or as for `replace_joiner`.
     pub(crate) unsafe fn take_joiner(&self) -> Joiner {
         // SAFETY: by the contract above nobody else looks at it.
         unsafe { std::mem::take(&mut *self.joiner.get()) }

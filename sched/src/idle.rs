@@ -19,6 +19,8 @@
 //! What was rejected: waking an M for each piece of work (a futex wake costs microseconds), and Go's rule that a
 //! spinner that found work always wakes the next (a 1 ms ticker then keeps two threads busy): it looks first.
 
+use std::collections::VecDeque;
+
 use crate::sync::{
     Mutex,
     atomic::{AtomicUsize, Ordering},
@@ -34,37 +36,119 @@ pub(crate) struct Idle<M> {
     /// Parked Ms; likewise.
     parked_ms: AtomicUsize,
     spinning: AtomicUsize,
+    /// Ms that need a P; as `idle_ps`.
+    wanting_ms: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Lists<M> {
     ps: Vec<usize>,
+    /// In the order in which they parked: the last is the first to be taken.
     ms: Vec<M>,
+    /// The fewest that have been parked since `take_unneeded` looked last: so many were not needed.
+    fewest_ms: usize,
+    /// Ms with Gs that only they may run (strict mode), who need a P; while there are any, no P is idle.
+    wanting: VecDeque<M>,
 }
 
-impl<M> Idle<M> {
+/// What became of a P that its holder gave up.
+#[derive(Debug)]
+pub(crate) enum Given<M> {
+    /// It is idle.
+    Idle,
+    /// It was not wanted, and is still the caller's.
+    Refused,
+    /// This M needs it: the caller hands it over.
+    To(M),
+}
+
+impl<M> Lists<M> {
+    fn take_p(&mut self, count: &AtomicUsize, set_held: impl FnOnce(usize)) -> Option<usize> {
+        let p = self.ps.pop()?;
+        // SeqCst: one order of all counts.
+        count.fetch_sub(1, Ordering::SeqCst);
+        set_held(p);
+        Some(p)
+    }
+
+    fn park(&mut self, m: M, count: &AtomicUsize) {
+        self.ms.push(m);
+        count.store(self.ms.len(), Ordering::Relaxed);
+    }
+
+    fn unpark(&mut self, count: &AtomicUsize) -> Option<M> {
+        let m = self.ms.pop();
+        self.fewest_ms = self.fewest_ms.min(self.ms.len());
+        count.store(self.ms.len(), Ordering::Relaxed);
+        m
+    }
+}
+
+impl<M: PartialEq> Idle<M> {
     pub(crate) fn new() -> Self {
         Idle {
-            lists: Mutex::new(Lists { ps: Vec::new(), ms: Vec::new() }),
+            lists: Mutex::new(Lists {
+                ps: Vec::new(),
+                ms: Vec::new(),
+                fewest_ms: 0,
+                wanting: VecDeque::new(),
+            }),
             idle_ps: AtomicUsize::new(0),
             parked_ms: AtomicUsize::new(0),
             spinning: AtomicUsize::new(0),
+            wanting_ms: AtomicUsize::new(0),
         }
     }
 
-    /// Puts a P into the list if it is `wanted` there; both functions run under the lock. The caller withdraws its
-    /// promise if it spins (`stop_spinning`), and must look at every queue again after `look_again`.
+    /// Puts a P into the list if it is `wanted` there and no M waits for it; both functions run under the lock. The
+    /// caller withdraws its promise if it spins (`stop_spinning`), and must look at every queue again after `look_again`.
     /// *Runs on: the holder of the P.*
-    pub(crate) fn give_up(&self, p: usize, wanted: impl FnOnce() -> bool, set_idle: impl FnOnce()) -> bool {
+    pub(crate) fn give_up(
+        &self,
+        p: usize,
+        wanted: impl FnOnce() -> bool,
+        set_idle: impl FnOnce(),
+    ) -> Given<M> {
         let mut lists = self.lists.lock();
         if !wanted() {
-            return false;
+            return Given::Refused;
+        }
+        if let Some(m) = self.pop_wanting(&mut lists) {
+            return Given::To(m);
         }
         set_idle();
         lists.ps.push(p);
         // SeqCst: as in `take`, one order of all counts.
         self.idle_ps.fetch_add(1, Ordering::SeqCst);
-        true
+        Given::Idle
+    }
+
+    fn pop_wanting(&self, lists: &mut Lists<M>) -> Option<M> {
+        let m = lists.wanting.pop_front()?;
+        self.wanting_ms.store(lists.wanting.len(), Ordering::Relaxed);
+        Some(m)
+    }
+
+    /// The M that has waited longest for a P; the caller hands it one.
+    pub(crate) fn take_wanting(&self) -> Option<M> {
+        if !self.any_wanting() { None } else { self.pop_wanting(&mut self.lists.lock()) }
+    }
+
+    /// True if Ms wait for a P. Relaxed: whoever has a P to give asks again before long.
+    #[inline]
+    pub(crate) fn any_wanting(&self) -> bool {
+        self.wanting_ms.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes an idle P, or else `m` waits for one in its turn.
+    pub(crate) fn take_or_want(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
+        let mut lists = self.lists.lock();
+        let p = lists.take_p(&self.idle_ps, set_held);
+        if p.is_none() {
+            lists.wanting.push_back(m);
+            self.wanting_ms.store(lists.wanting.len(), Ordering::Relaxed);
+        }
+        p
     }
 
     /// Takes that P out of the list, if it is there; `set_held` runs under the lock and makes the caller its holder.
@@ -83,27 +167,71 @@ impl<M> Idle<M> {
         if self.idle_ps.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let mut lists = self.lists.lock();
-        let p = lists.ps.pop()?;
-        // SeqCst: one order of all counts.
-        self.idle_ps.fetch_sub(1, Ordering::SeqCst);
-        set_held(p);
-        Some(p)
+        self.lists.lock().take_p(&self.idle_ps, set_held)
+    }
+
+    /// Calls `f` with each idle P, under the lock: nobody can take one meanwhile.
+    pub(crate) fn for_each_idle(&self, mut f: impl FnMut(usize)) {
+        self.lists.lock().ps.iter().for_each(|&p| f(p));
     }
 
     /// An M without a P parks: it is now in the list and waits on its note.
     pub(crate) fn park(&self, m: M) {
+        self.lists.lock().park(m, &self.parked_ms);
+    }
+
+    /// An M that needs a P takes an idle one (see `take`), else it parks. In one step: whoever gives a P back for which
+    /// there was no M then looks for one that has parked (`take_pair`).
+    pub(crate) fn take_or_park(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
+        if broken!("idle_park_no_p_look") {
+            self.park(m);
+            return None;
+        }
         let mut lists = self.lists.lock();
-        lists.ms.push(m);
+        let p = lists.take_p(&self.idle_ps, set_held);
+        if p.is_none() {
+            lists.park(m, &self.parked_ms);
+        }
+        p
+    }
+
+    /// Takes an idle P and a parked M, if there is one of each. The caller wakes the M with the P.
+    pub(crate) fn take_pair(&self, set_held: impl FnOnce(usize)) -> Option<(usize, M)> {
+        let mut lists = self.lists.lock();
+        if lists.ps.is_empty() {
+            return None;
+        }
+        let m = lists.unpark(&self.parked_ms)?;
+        Some((lists.take_p(&self.idle_ps, set_held)?, m))
+    }
+
+    /// A parked M that is awake leaves the list; `false`: somebody has taken it out, and is about to hand it a P.
+    pub(crate) fn leave(&self, m: &M) -> bool {
+        let mut lists = self.lists.lock();
+        let Some(place) = lists.ms.iter().rposition(|parked| parked == m) else { return false };
+        lists.ms.remove(place);
+        lists.fewest_ms = lists.fewest_ms.min(lists.ms.len());
         self.parked_ms.store(lists.ms.len(), Ordering::Relaxed);
+        true
     }
 
     /// Takes a parked M, the one that parked last (its stack is warmest). The caller wakes it.
     pub(crate) fn unpark(&self) -> Option<M> {
+        self.lists.lock().unpark(&self.parked_ms)
+    }
+
+    /// Takes Ms that have been parked since the last call, and that nobody has needed: the longest parked first, but not
+    /// those that leave fewer than `keep`, and up to `most`. They are to end; nobody else can have them any more. True:
+    /// there are more of them.
+    pub(crate) fn take_unneeded(&self, keep: usize, most: usize) -> (Vec<M>, bool) {
         let mut lists = self.lists.lock();
-        let m = lists.ms.pop();
+        let unneeded = lists.fewest_ms.saturating_sub(keep);
+        let taken: Vec<M> = lists.ms.drain(..unneeded.min(most)).collect();
+        let more = unneeded > taken.len();
+        // The rest of them go with the next call; if there is none, the count begins anew.
+        lists.fewest_ms = if more { lists.fewest_ms - taken.len() } else { lists.ms.len() };
         self.parked_ms.store(lists.ms.len(), Ordering::Relaxed);
-        m
+        (taken, more)
     }
 
     /// How many Ps are idle. *Runs on: any thread; a maker of work after its full fence.*
@@ -164,11 +292,13 @@ impl<M> Idle<M> {
         self.spinning.load(Ordering::Relaxed)
     }
 
-    /// Takes every parked M (they are to end).
+    /// Takes every M that sleeps (they are to end).
     pub(crate) fn unpark_all(&self) -> Vec<M> {
         let mut lists = self.lists.lock();
         self.parked_ms.store(0, Ordering::Relaxed);
-        std::mem::take(&mut lists.ms)
+        self.wanting_ms.store(0, Ordering::Relaxed);
+        let lists = &mut *lists;
+        lists.ms.drain(..).chain(lists.wanting.drain(..)).collect()
     }
 }
 
@@ -224,7 +354,7 @@ mod models {
 
         /// An M that holds P `p` and spins, found nothing and rests; true if it stays awake.
         fn rest(&self, p: usize) -> bool {
-            self.idle.give_up(p, || true, || ());
+            let _ = self.idle.give_up(p, || true, || ());
             self.idle.stop_spinning();
             self.idle.look_again();
             if broken!("idle_no_second_look") {
@@ -267,11 +397,48 @@ mod models {
     }
 
     #[test]
+    fn a_p_without_an_m_and_an_m_without_a_p_meet() {
+        loom::model(|| {
+            let m = machine();
+            // The P is nobody's: there was no M to give it to. The M has lost its own.
+            let starter = m.clone();
+            let starter = thread::spawn(move || {
+                starter.idle.give_up(0, || true, || ());
+                starter.idle.take_pair(|_| ()).is_some()
+            });
+            let taken = m.idle.take_or_park((), |_| ()).is_some();
+            let paired = starter.join().unwrap();
+            assert!(taken != paired, "one sleeps for want of the other");
+        });
+    }
+
+    #[test]
+    fn an_m_whose_thread_is_to_end_is_given_no_p() {
+        loom::model(|| {
+            let m = machine();
+            m.idle.park(());
+            // It was parked when sysmon looked last.
+            assert!(m.idle.take_unneeded(0, 1).0.is_empty());
+            let sysmon = m.clone();
+            let sysmon = thread::spawn(move || {
+                if broken!("idle_end_left_in_list") {
+                    return sysmon.idle.parked_ms() > 0;
+                }
+                !sysmon.idle.take_unneeded(0, 1).0.is_empty()
+            });
+            // Whoever has a P for an M takes a parked one, else starts a thread.
+            let handed = m.idle.unpark().is_some();
+            let ended = sysmon.join().unwrap();
+            assert!(handed != ended, "it was given a P and told to end, or neither");
+        });
+    }
+
+    #[test]
     fn a_spinner_that_finds_work_leaves_none_behind() {
         loom::model(|| {
             let m = machine();
             // One P is idle, one M spins on the other; two pieces of work come.
-            m.idle.give_up(0, || true, || ());
+            let _ = m.idle.give_up(0, || true, || ());
             m.idle.count_spinning();
             m.queues[1].fetch_add(1, Ordering::Release);
             let maker = m.clone();
@@ -292,5 +459,29 @@ mod models {
             maker.join().unwrap();
             assert!(!stranded(&m, false), "a second piece of work was left behind");
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_that_nobody_needed_are_taken_the_longest_parked_first() {
+        let idle: Idle<u32> = Idle::new();
+        (0..10).for_each(|m| idle.park(m));
+        // Ten have parked since the last look: any of them may have run until a moment ago.
+        assert_eq!(idle.take_unneeded(2, 100), (vec![], false));
+        // Three are needed, and park again.
+        let needed: Vec<u32> = (0..3).map(|_| idle.unpark().unwrap()).collect();
+        assert_eq!(needed, [9, 8, 7]);
+        needed.into_iter().for_each(|m| idle.park(m));
+        assert_eq!(idle.take_unneeded(2, 4), (vec![0, 1, 2, 3], true));
+        assert_eq!(idle.take_unneeded(2, 4), (vec![4], false));
+        assert_eq!(idle.parked_ms(), 5);
+        // The rest were parked all the while since.
+        assert_eq!(idle.take_unneeded(2, 100), (vec![5, 6, 9], false));
+        assert_eq!(idle.take_unneeded(2, 100), (vec![], false));
+        assert_eq!((idle.unpark(), idle.unpark(), idle.unpark()), (Some(7), Some(8), None));
     }
 }

@@ -10,7 +10,9 @@ use std::thread;
 
 use crate::g::task;
 use crate::g::wait::{Cancel, Decision, Outcome};
+use crate::g::why::Why;
 use crate::g::{GRef, Joiner};
+use crate::lend;
 use crate::park::{self, Waiting};
 use crate::wake;
 
@@ -23,6 +25,10 @@ impl GHandle {
         let g = park::me();
         g.life.retain();
         GHandle(g)
+    }
+
+    pub(crate) fn g(&self) -> GRef {
+        self.0
     }
 
     /// Unique for ever among green and OS threads.
@@ -117,9 +123,11 @@ impl<T> Join<T> {
     }
 
     /// Waits for its end and takes its result.
+    #[inline(always)]
     pub fn join(mut self) -> thread::Result<T> {
+        park::unwind_if_cancelled();
         if !self.is_finished() {
-            park::unwind_if_cancelled();
+            self.is_another();
             self.wait(Cancel::Ends);
             if !self.is_finished() {
                 park::unwind_if_cancelled();
@@ -137,11 +145,24 @@ impl<T> Join<T> {
         self.take()
     }
 
+    /// Nobody sees its own end.
+    fn is_another(&self) {
+        let own = lend::current_g().is_some_and(|g| std::ptr::eq(g, self.g.0));
+        assert!(!own, "a green thread waits for its own end, which would never come");
+    }
+
+    #[inline(always)]
     fn wait(&self, cancel: Cancel) {
         let life = &self.g.0.life;
-        let waiting = Waiting::begin(cancel);
-        // SAFETY: we are the join handle, and nobody waits in it.
-        unsafe { self.g.0.set_joiner(Joiner::Parked(waiting.ticket())) };
+        // The waker of an earlier poll goes first, unless the G has ended and uses it.
+        if !life.unwait() {
+            return;
+        }
+        // SAFETY: `unwait` succeeded. Before our own wait begins, for dropping a waker is user code, which may wait too.
+        drop(unsafe { self.g.0.take_joiner() });
+        let waiting = Waiting::begin_for(Why::End, cancel);
+        // SAFETY: we are the join handle, and `unwait` succeeded.
+        let _nobody = unsafe { self.g.0.replace_joiner(Joiner::Parked(waiting.ticket())) };
         if life.wait() && waiting.park() == Outcome::Cancelled && life.unwait() {
             // SAFETY: `unwait` succeeded.
             drop(unsafe { self.g.0.take_joiner() });
@@ -149,7 +170,8 @@ impl<T> Join<T> {
     }
 
     fn take(&mut self) -> thread::Result<T> {
-        self.over = true;
+        let over = std::mem::replace(&mut self.over, true);
+        assert!(!over, "a JoinHandle is asked for its result again, which an earlier poll has given");
         // SAFETY: the G is done and the interest was ours, so the result is there and ours; `over` says once.
         unsafe { task::take(self.g.0) }
     }
@@ -159,17 +181,23 @@ impl<T> Future for Join<T> {
     type Output = thread::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        assert!(!self.over, "a JoinHandle was polled after it had given its result");
         let g = self.g.0;
-        // The waker of an earlier poll goes first, unless the G has ended and uses it.
-        if !self.is_finished() && g.life.unwait() {
-            // SAFETY: `unwait` succeeded, so nobody but us, the join handle, looks at the joiner.
-            unsafe { g.set_joiner(Joiner::Polls(cx.waker().clone())) };
-            if g.life.wait() {
-                return Poll::Pending;
+        if !self.is_finished() {
+            crate::fork::check_or_panic();
+            self.is_another();
+            // First of all: it is user code, and if it panics an earlier waker stays where it is.
+            let waker = cx.waker().clone();
+            // The waker of an earlier poll goes first, unless the G has ended and uses it.
+            if g.life.unwait() {
+                // SAFETY: `unwait` succeeded, so nobody but us, the join handle, looks at the joiner.
+                let before = unsafe { g.replace_joiner(Joiner::Polls(waker)) };
+                if g.life.wait() {
+                    drop(before);
+                    return Poll::Pending;
+                }
+                // SAFETY: `wait` failed, so the G has not looked at it and never will.
+                drop(unsafe { g.take_joiner() });
             }
-            // SAFETY: `wait` failed, so the G has not looked at it and never will.
-            drop(unsafe { g.take_joiner() });
         }
         Poll::Ready(self.take())
     }

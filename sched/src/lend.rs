@@ -8,7 +8,7 @@
 //!
 //! Losing the P never blocks at entry, for the caller may hold the lock of a channel: without a P a call does what
 //! it came for (a ready or a spawn goes to the global queue, a timer into any P's heap, a park parks). Only on the
-//! way out, where the runtime holds no lock, does the G wait for a P.
+//! way out, where the runtime holds no lock, does the G wait for a P. (The model is in `p/lease/models.rs`.)
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub(crate) struct Entered {
 }
 
 /// Enters the runtime; `None` on a thread that is no M. *Runs on: any thread.*
-#[inline]
+#[inline(always)]
 pub(crate) fn enter() -> Option<Entered> {
     // SAFETY: an M outlives its thread's stay in it.
     let m = unsafe { current().as_ref()? };
@@ -57,7 +57,7 @@ pub(crate) fn enter() -> Option<Entered> {
 fn take_back(m: &M, loan: Loan) {
     m.loan.set(Loan::InRuntime);
     if let Loan::Lent(lent) = loan {
-        let kept = m.lent_p().is_some_and(|p| p.lease.take_back(lent));
+        let kept = m.lent_p().is_some_and(|p| p.lease.take_back(lent, &m.lender));
         if !kept {
             m.let_go();
         }
@@ -67,13 +67,16 @@ fn take_back(m: &M, loan: Loan) {
 /// Enters on the G's stack, to be left by the M after the switch.
 #[inline]
 pub(crate) fn enter_for_good() {
-    std::mem::forget(enter());
+    match enter() {
+        Some(entered) => std::mem::forget(entered),
+        None => crate::fork::nowhere_to_go(),
+    }
 }
 
 /// Lends the P to user code. *Runs on: an M in the runtime, with a P.*
 #[inline]
 pub(crate) fn lend(m: &M, held: Held<'_>) {
-    m.loan.set(Loan::Lent(held.lease.lend()));
+    m.loan.set(Loan::Lent(held.lease.lend(&m.lender)));
 }
 
 impl Entered {
@@ -93,8 +96,14 @@ impl Entered {
         self.nested
     }
 
-    /// Stops the running G; returns when it is resumed, in user code again.
+    /// True if there is a G to stop, which need not stay here.
     #[inline]
+    pub(crate) fn may_switch(&self) -> bool {
+        !self.nested && self.m().running().is_some_and(|g| !stays(g))
+    }
+
+    /// Stops the running G; returns when it is resumed, in user code again.
+    #[inline(always)]
     pub(crate) fn suspend(self, stop: Stop) {
         debug_assert!(!self.nested);
         let g = self.m().running().expect("user code on an M is a G's");
@@ -105,7 +114,8 @@ impl Entered {
 
     /// Lends the P to code that said it will block. The caller touches nothing of the P any more and forgets `self`.
     pub(crate) fn lend_blocking(&self, held: Held<'_>) {
-        self.m().loan.set(Loan::Lent(held.lease.lend_blocking()));
+        let m = self.m();
+        m.loan.set(Loan::Lent(held.lease.lend_blocking(&m.lender)));
     }
 }
 
@@ -144,8 +154,16 @@ pub(crate) fn current_g() -> Option<GRef> {
     unsafe { current().as_ref()?.running() }
 }
 
-/// Parks the calling G, whose wait is armed and registered. *Runs on: a green thread.*
+/// Looks at the M that this thread is, without entering the runtime; `None` on a thread that is no M. What it looks at
+/// may be another's already. *Runs on: any thread; `look` switches to nobody.*
 #[inline]
+pub(crate) fn on_m<R>(look: impl FnOnce(&M) -> R) -> Option<R> {
+    // SAFETY: as in `enter`.
+    unsafe { current().as_ref() }.map(look)
+}
+
+/// Parks the calling G, whose wait is armed and registered. *Runs on: a green thread.*
+#[inline(always)]
 pub(crate) fn park(g: GRef) {
     if g.wait.is_decided() {
         return;
@@ -161,7 +179,8 @@ pub(crate) fn park(g: GRef) {
 /// G that parks in a destructor while it unwinds must not leave its count to others, nor take it along.)
 #[inline]
 pub(crate) fn stays(g: GRef) -> bool {
-    std::thread::panicking() || g.is_pinned()
+    // In strict mode it comes back to its M by itself.
+    (std::thread::panicking() || g.is_pinned()) && !Coro::is_home(g)
 }
 
 /// Parks the G together with its M, which hands its P on.

@@ -28,8 +28,16 @@
 //! - `p/lease.rs`: the lent P. Running user code is what Go calls a system call: the M lends its P when it resumes
 //!   a G, every call into the runtime takes it back, and sysmon may take a P that stays lent for too long. So a G
 //!   that computes or blocks without telling anyone holds nobody up. `lend.rs` says what happens to a loser.
+//! - `m/rest.rs`: in strict mode, a G that waits for its M finds it awake or wakes it.
+//! - `shortage.rs`: nobody waits for a stack while one lies idle.
+//! - `queue.rs`: the wait queue under all blocking primitives: what is granted to a waiter is lost by nobody.
+//! - `due.rs`: a point in time that is waited for is taken once, or stopped.
+//! - `keepers.rs`: a timer's function is dropped once, where user code may run.
+//! - `deadlock.rs`: who may still run is not taken for asleep.
 //! - `idle.rs`: no work is stranded: who makes work publishes and then looks for sleepers; who goes to sleep says so
 //!   and then looks for work.
+//! - `net_wakers.rs`: a future that waits for the network is woken once or has given up.
+//! - `closing.rs`: the end of a runtime: who may still come in, when nobody is left, and that nobody sleeps through it.
 //!
 //! ```text
 //!   leaving user code for the runtime             leaving the runtime for user code
@@ -57,6 +65,20 @@
 //! | computes, or blocks unannounced | yes | yes | for 10 ms at most; for 200 us if timers wait |
 //! | parks while it unwinds | yes | yes (panics are counted per thread) | no |
 //!
+//! # Strict mode
+//!
+//! A G that has started may be bound to its M (`Config::strict`), so that its thread-locals hold. The queues of the Ps
+//! then have only what may start anywhere, futures between two polls too; what has a stack waits in the queue of its M
+//! (`M::home`), and whoever puts it there wakes that M if it sleeps (`m/rest.rs`). An M with something at home and no
+//! idle P gets in line for one (`Idle::take_or_want`): Ps are given to that line first, and an M passes its P on after a
+//! millisecond. While one G is parked in the middle of an unwind, its panics are set aside (`g/panics.rs`).
+//!
+//! # Where user code runs
+//!
+//! On green threads and plain ones, never on an M's own stack, under a lock, or inside the runtime: closures, futures, wakers
+//! (`wakers.rs` for those that timers call) and destructors may park, panic (`contain.rs`), or come back as a forked child
+//! (`fork.rs`).
+//!
 //! # Rejected
 //!
 //! - *Switching stacks in a signal handler* to preempt: the interrupted code may hold malloc's lock.
@@ -70,39 +92,65 @@
 //! # Locks, outer first
 //!
 //! The poller of the netpoller; the list of Ms, or the set of retired Ps (`resize.rs`); then, never two at a time but for a
-//! heap being moved into another: the idle lists, the global queue, a heap of timers, the pools. No lock is held while a G
-//! is switched or user code runs.
+//! heap being moved into another: the idle lists, the line of those who wait for a stack, the global queue, a heap of timers,
+//! the pools, the wakers of futures that wait for the network. (Under the first two the pool of stacks is locked while stacks are short.) The lock of a primitive with a wait
+//! queue (`queue/lock.rs`) is outside of these: under it a wait may begin, which makes the face of a plain thread, but nobody
+//! is made runnable. No lock is held while a G is switched or user code runs.
 
 // The models may touch raw cells; loom checks them.
 #![cfg_attr(not(loom), deny(unsafe_code))]
 #![cfg_attr(loom, allow(unreachable_pub))]
 
 #[cfg(not(loom))]
+mod after_func;
+#[cfg_attr(loom, allow(dead_code))]
+mod closing;
+#[cfg(not(loom))]
+mod contain;
+#[cfg(not(loom))]
 mod coros;
 #[cfg(not(loom))]
+mod deadlock;
+#[cfg(not(loom))]
 pub mod drive;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod due;
+#[cfg(not(loom))]
+mod dump;
 #[cfg(not(loom))]
 mod find;
 #[cfg(not(loom))]
-mod g;
+pub mod fork;
 #[cfg(not(loom))]
-mod global_queue;
+mod g;
 #[cfg_attr(loom, allow(dead_code))]
 mod idle;
 #[cfg(not(loom))]
 mod ids;
 #[cfg(not(loom))]
 mod join;
+#[cfg_attr(loom, allow(dead_code))]
+mod keepers;
+#[cfg(not(loom))]
+mod lead;
 #[cfg(not(loom))]
 mod lend;
 #[cfg(not(loom))]
 pub mod locals;
 #[cfg(not(loom))]
+mod locked_queue;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod locks;
+#[cfg(not(loom))]
 mod m;
 #[cfg(not(loom))]
 mod metrics;
+#[cfg(all(test, loom))]
+mod models;
 #[cfg(not(loom))]
 mod monitor;
+#[cfg(not(loom))]
+pub mod net_wakers;
 #[cfg(not(loom))]
 mod outside;
 #[cfg(not(loom))]
@@ -111,6 +159,8 @@ mod p;
 pub mod park;
 #[cfg(not(loom))]
 mod poll;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod queue;
 #[cfg(not(loom))]
 mod rescue;
 #[cfg(not(loom))]
@@ -119,6 +169,8 @@ mod resize;
 mod sched;
 #[cfg(not(loom))]
 mod schedule;
+#[cfg_attr(loom, allow(dead_code))]
+mod shortage;
 #[cfg(not(loom))]
 mod shutdown;
 #[cfg(not(loom))]
@@ -126,7 +178,8 @@ pub mod spawn;
 #[cfg(not(loom))]
 mod stack;
 #[cfg_attr(loom, allow(dead_code))]
-mod sync;
+#[doc(hidden)]
+pub mod sync;
 #[cfg(not(loom))]
 mod sys;
 #[cfg(not(loom))]
@@ -137,25 +190,58 @@ pub mod time;
 mod timer;
 #[cfg(not(loom))]
 mod wake;
+#[cfg(not(loom))]
+mod wakers;
+#[cfg(not(loom))]
+mod want_stack;
 
 /// Under loom only the protocol files are built.
+#[cfg(loom)]
+#[allow(dead_code)]
+mod deadlock {
+    pub(crate) mod traces;
+}
 #[cfg(loom)]
 #[allow(dead_code)]
 mod g {
     pub(crate) mod life;
     pub(crate) mod token;
     pub(crate) mod wait;
+    pub(crate) mod why;
+}
+#[cfg(loom)]
+#[allow(dead_code)]
+mod m {
+    pub(crate) mod rest;
 }
 #[cfg(loom)]
 #[allow(dead_code)]
 mod p {
+    pub(crate) mod counters;
     pub(crate) mod lease;
+}
+
+/// What models of other crates use, with threads of loom behind it.
+#[cfg(loom)]
+pub use {
+    g::wait::{Cancel, Outcome},
+    g::why::Why,
+    queue::modelled::Ticket,
+};
+/// Likewise.
+#[cfg(loom)]
+pub mod park {
+    pub use crate::queue::modelled::{Waiting, unwind_if_cancelled};
 }
 
 #[cfg(not(loom))]
 pub use {
+    after_func::AfterFunc,
+    deadlock::{InBlockOn, TEXT as DEADLOCK},
+    dump::dump,
     g::task::{After, Cancelled},
     g::wait::{Cancel, Outcome},
+    g::why::Why,
     g::{Status, Ticket},
     join::{GHandle, Join},
     metrics::Snapshot,

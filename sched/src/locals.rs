@@ -2,10 +2,10 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::park;
+use crate::contain::contain;
+use crate::{lend, outside, park};
 
 /// The values of one thread, by the address of their key. Few threads have any, and those that do have few.
 pub(crate) struct Locals {
@@ -35,8 +35,8 @@ impl Locals {
             let Some((_, slot)) = last else { return };
             let Slot::Alive(value) = std::mem::replace(slot, Slot::Gone) else { return };
             drop(values);
-            // A destructor that panics was reported by the panic hook; the others run all the same.
-            std::mem::forget(catch_unwind(AssertUnwindSafe(|| drop(value))));
+            // One that panics does not keep the others from running.
+            contain(|| drop(value));
         }
     }
 }
@@ -46,6 +46,9 @@ impl Locals {
 /// # Errors
 /// The thread is ending and the value is gone.
 pub fn get<T: 'static>(key: usize, init: impl FnOnce() -> T) -> Result<Rc<T>, Gone> {
+    if lend::current_g().is_none() && outside::is_over() {
+        return Err(Gone);
+    }
     if let Some(slot) = find(key) {
         return slot.map(downcast);
     }

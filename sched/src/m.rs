@@ -4,8 +4,10 @@
 
 pub(crate) mod current;
 pub(crate) mod note;
+pub(crate) mod rest;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
+use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
@@ -14,27 +16,54 @@ use netpoll::Waiter;
 use crate::g::{G, GRef, table};
 use crate::ids;
 use crate::lend::Loan;
+use crate::locked_queue::LockedQueue;
+use crate::p::lease::Lender;
 use crate::p::{Held, P};
 use crate::sched::Sched;
 use note::Note;
+use rest::Rest;
+
+/// What a parked M is woken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Nobody said: the runtime ends, or it is a new M without a P.
+    Nothing,
+    /// Take that P, whose lease is held for it, and with `spinning` the promise to look for work.
+    Run { p: usize, spinning: bool },
+    /// Its thread is to end.
+    End,
+}
+
+/// `Wish::End` as the word says it; else 0, or the P's index + 1 above the bit that says to spin.
+const END: usize = usize::MAX;
 
 /// An M keeps up to this many dead Gs for its next spawns.
 const KEPT_GS: usize = 128;
 
-/// One M. Ms live as long as their runtime: sysmon looks at them.
+/// One M. Ms live as long as their runtime, for sysmon looks at them; one whose thread has ended serves the next thread.
 pub(crate) struct M {
     pub(crate) sched: *const Sched,
     pub(crate) note: Note,
-    /// The P that whoever woke it gave it: index + 1 above the bit that says to spin; 0 for none.
+    /// Its place among all Ms.
+    pub(crate) number: usize,
+    /// What whoever woke it wants: see `Wish`.
     handed: AtomicUsize,
     /// The G whose code it runs, for sysmon and the overflow report.
     running: AtomicPtr<G>,
     /// The kernel's name for the thread.
     pub(crate) tid: AtomicI32,
+    /// In strict mode: the Gs that have started on this M and are to go on.
+    pub(crate) home: LockedQueue,
+    /// Whether somebody who puts one there must wake it.
+    pub(crate) rest: Rest,
+    /// The word by which it has lent its P.
+    pub(crate) lender: Lender,
     // The rest is this thread's own.
     p: Cell<*const P>,
     pub(crate) loan: Cell<Loan>,
     pub(crate) spinning: Cell<bool>,
+    /// Since when it has had its P; kept in strict mode only.
+    pub(crate) since: Cell<u64>,
     /// Reused by every poll.
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
@@ -47,18 +76,24 @@ unsafe impl Sync for M {}
 unsafe impl Send for M {}
 
 impl M {
-    pub(crate) fn new(sched: *const Sched) -> Self {
+    pub(crate) fn new(sched: *const Sched, number: usize) -> Self {
         M {
             sched,
             note: Note::new(),
+            number,
             handed: AtomicUsize::new(0),
             running: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
+            home: LockedQueue::new(),
+            rest: Rest::new(),
+            lender: Lender::new(),
             p: Cell::new(ptr::null()),
             loan: Cell::new(Loan::InRuntime),
             spinning: Cell::new(false),
+            since: Cell::new(0),
             ready: RefCell::new(Vec::new()),
-            dead: UnsafeCell::new(Vec::new()),
+            // All that it will ever have: a green thread's end allocates nothing.
+            dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
             ids: Cell::new(ids::Batch::EMPTY),
         }
     }
@@ -107,10 +142,18 @@ impl M {
         self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Relaxed);
     }
 
-    /// The P it was handed, and whether it is to spin. *Runs on: this M, woken.*
-    pub(crate) fn take_handed(&self) -> Option<(usize, bool)> {
-        let handed = self.handed.swap(0, Ordering::Relaxed);
-        Some(((handed >> 1).checked_sub(1)?, handed & 1 != 0))
+    /// Tells a parked M that its thread is needed no more. *Runs on: who took it out of the list, and then wakes it.*
+    pub(crate) fn hand_end(&self) {
+        self.handed.store(END, Ordering::Relaxed);
+    }
+
+    /// What whoever woke it wants of it. *Runs on: this M, woken.*
+    pub(crate) fn take_wish(&self) -> Wish {
+        match self.handed.swap(0, Ordering::Relaxed) {
+            0 => Wish::Nothing,
+            END => Wish::End,
+            handed => Wish::Run { p: (handed >> 1) - 1, spinning: handed & 1 != 0 },
+        }
     }
 
     #[inline]
@@ -128,14 +171,17 @@ impl M {
     }
 
     /// A G that nobody uses. *Runs on: this M.*
+    ///
+    /// # Errors
+    /// There is no memory for a new one.
     #[inline]
-    pub(crate) fn take_g(&self) -> GRef {
+    pub(crate) fn take_g(&self) -> io::Result<GRef> {
         // SAFETY: this thread's own; nothing below comes back here.
         let dead = unsafe { &mut *self.dead.get() };
-        if dead.is_empty() {
-            table::take(KEPT_GS / 2, dead);
+        match dead.pop() {
+            Some(g) => Ok(g),
+            None => table::take(KEPT_GS / 2, |g| dead.push(g)),
         }
-        dead.pop().expect("the table makes new ones")
     }
 
     /// Keeps a G that nobody uses any more. *Runs on: this M.*
@@ -149,10 +195,12 @@ impl M {
         }
     }
 
-    /// The thread ends: others may have what it kept.
-    pub(crate) fn give_all_gs(&self) {
+    /// The thread ends: others may have what it kept. *Runs on: this M.*
+    pub(crate) fn end(&self) {
         // SAFETY: this thread's own.
         table::give(unsafe { &mut *self.dead.get() }.drain(..));
+        *self.ready.borrow_mut() = Vec::new();
+        self.tid.store(0, Ordering::Relaxed);
     }
 
     /// A fresh id. *Runs on: this M.*
@@ -165,8 +213,8 @@ impl M {
     }
 }
 
-/// A parked M in the idle list. Ms live as long as their runtime.
-#[derive(Debug)]
+/// An M in the idle lists. Ms live as long as their runtime.
+#[derive(Debug, PartialEq)]
 pub(crate) struct MRef(*const M);
 
 // SAFETY: an M is `Sync` and outlives the list.

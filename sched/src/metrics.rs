@@ -22,12 +22,14 @@ pub struct Snapshot {
     pub idle_threads: usize,
     /// Those of them that look for work.
     pub spinning_threads: usize,
-    /// Green threads spawned.
+    /// Green threads spawned; among them those that call wakers for timers.
     pub spawned: u64,
     /// Green threads that have ended.
     pub ended: u64,
-    /// Green threads in run queues.
+    /// Green threads that are ready to run: in run queues, but for those in `stackless`.
     pub runnable: u64,
+    /// Those of them that wait for a stack, as the system has no memory for another.
+    pub stackless: usize,
     /// Green threads on a thread.
     pub running: u64,
     /// Green threads that are parked.
@@ -71,15 +73,18 @@ pub struct Snapshot {
 impl Sched {
     /// All counters and gauges.
     pub fn metrics(self: &Arc<Self>) -> Snapshot {
+        crate::fork::check_or_panic();
         let load = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+        let (spawned, ended) = self.closing.counts();
         let mut all = Snapshot {
             procs: self.procs(),
             idle_procs: self.idle.idle_ps(),
             threads: self.threads.load(Ordering::Relaxed),
             idle_threads: self.idle.parked_ms(),
             spinning_threads: self.idle.spinning(),
-            spawned: load(&self.spawned),
-            ended: load(&self.ended),
+            spawned,
+            ended,
+            stackless: self.coros.shortage.waiting(),
             global_queue: self.global.len(),
             net_polls: self.netpoll.counters().polls,
             net_breaks: self.netpoll.counters().breaks_written,

@@ -1,7 +1,7 @@
 //! The face that sysmon sees: ticks, taking back a P, starting an M, polling, sleeping. It names no G and no queue.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use timers::clock;
@@ -17,16 +17,24 @@ pub const OVERDUE_NS: u64 = 200_000;
 /// A declared blocking call that found work waiting is looked at so soon.
 const BLOCKING_LOOK_NS: u64 = 100_000;
 
+/// Above any time; NEVER has it, too.
+const IDLE: u64 = 1 << 63;
+
 /// When sysmon means to wake, and how it is woken earlier.
 pub(crate) struct Watch {
     note: Note,
-    /// When it means to wake; 0 while it is awake; NEVER while it sleeps until something happens.
+    /// When it means to wake; 0 while it is awake. With `IDLE` while it sleeps because nothing runs: then whatever runs
+    /// wakes it.
     until: AtomicU64,
     /// There is a sysmon.
     enabled: AtomicBool,
+    /// The kernel's name for its thread.
+    tid: AtomicI32,
     /// Some P may be lent to a blocking call.
     lent_blocking: AtomicBool,
     pub(crate) wakes: AtomicU64,
+    /// The time, as of when somebody last looked: sysmon, an M that found timers due or came back from the netpoller.
+    about_now: AtomicU64,
 }
 
 impl Watch {
@@ -35,16 +43,36 @@ impl Watch {
             note: Note::new(),
             until: AtomicU64::new(0),
             enabled: AtomicBool::new(false),
+            tid: AtomicI32::new(0),
             lent_blocking: AtomicBool::new(false),
             wakes: AtomicU64::new(0),
+            about_now: AtomicU64::new(0),
         }
     }
 
-    /// Something runs again: a sysmon that sleeps for good must look now and then. *Runs on: any thread.*
+    /// The time to within some milliseconds, for those to whom reading the clock is too dear.
+    #[inline]
+    pub(crate) fn about_now(&self) -> u64 {
+        // Relaxed: it says nothing but the time.
+        self.about_now.load(Ordering::Relaxed)
+    }
+
+    /// Somebody has read the clock.
+    #[inline]
+    pub(crate) fn it_is(&self, now: u64) {
+        self.about_now.store(now, Ordering::Relaxed);
+    }
+
+    /// The kernel's name for sysmon's thread; 0 without one.
+    pub(crate) fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// Something runs again: a sysmon that sleeps for long must look now and then. *Runs on: any thread.*
     #[inline]
     pub(crate) fn wake_if_asleep(&self) {
         // SeqCst: the P was taken first (`Idle::take`); the partner is `Monitor::sleep`, which stores first.
-        if self.until.load(Ordering::SeqCst) == clock::NEVER {
+        if self.until.load(Ordering::SeqCst) & IDLE != 0 {
             self.wake();
         }
     }
@@ -108,7 +136,7 @@ pub struct Look {
     pub seen: Seen,
     /// Counts its looks for a G: it stands still while one G runs, whatever that G calls.
     pub rounds: u32,
-    /// Gs wait in its queue, or in the global queue with no P idle.
+    /// Gs wait in its queue, or in the global queue with no P idle, or for stacks that it has at hand.
     pub work_waits: bool,
     /// How long its next timer has been due while no P was idle, in ns.
     pub overdue_ns: u64,
@@ -131,6 +159,7 @@ impl Monitor {
     /// The monitor of a runtime; the calling thread becomes its sysmon.
     pub fn new(sched: Arc<Sched>) -> Self {
         sched.watch.note.adopt();
+        sched.watch.tid.store(sys::thread_id(), Ordering::Relaxed);
         sched.watch.enabled.store(true, Ordering::Relaxed);
         sys::sleep_exactly();
         Monitor { sched }
@@ -138,7 +167,9 @@ impl Monitor {
 
     /// The runtime's clock, in ns.
     pub fn now(&self) -> u64 {
-        clock::now()
+        let now = clock::now();
+        self.sched.watch.it_is(now);
+        now
     }
 
     /// True when the runtime ends.
@@ -177,9 +208,12 @@ impl Monitor {
         let any_idle = self.any_idle();
         // What a P that is one too many has, waits.
         let surplus = p >= self.sched.procs();
-        let work_waits = surplus || !p_ref.queue.is_empty() || (!any_idle && !self.sched.global.is_empty());
+        let has_stacks = self.sched.coros.shortage.anyone_waits() && p_ref.stacks_at_hand() > 0;
+        let globally = !any_idle && !self.sched.global.is_empty();
+        let in_line = self.sched.idle.any_wanting();
+        let work_waits = surplus || has_stacks || globally || in_line || !p_ref.queue.is_empty();
         let overdue_ns = if any_idle { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
-        let seen = p_ref.lease.look();
+        let seen = p_ref.look();
         if seen.state() == State::LentBlocking {
             self.sched.watch.blocking_begins();
         }
@@ -198,7 +232,7 @@ impl Monitor {
     pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
         let p_ref = self.sched.p(p);
         let running = p_ref.holder().and_then(|m| m.running());
-        if !p_ref.lease.retake(seen) {
+        if !p_ref.retake(seen) {
             return false;
         }
         match seen.state() {
@@ -240,19 +274,40 @@ impl Monitor {
         self.sched.coros.trim();
     }
 
+    /// Ends the threads of some Ms that were parked and not needed since the last call; true if there are more of them.
+    pub fn end_idle_ms(&self) -> bool {
+        self.sched.end_idle_ms()
+    }
+
+    /// True if more Ms are parked than are worth keeping.
+    pub fn has_surplus_ms(&self) -> bool {
+        self.sched.has_surplus_ms()
+    }
+
+    /// True while somebody waits for a stack, or the system has refused a thread.
+    pub fn is_short(&self) -> bool {
+        self.sched.coros.shortage.anyone_waits() || self.sched.no_thread.load(Ordering::Relaxed)
+    }
+
+    /// Asks the system again for what it had refused.
+    pub fn ask_again(&self) {
+        self.sched.ask_again_for_stacks();
+        self.sched.ask_again_for_threads();
+    }
+
     /// Keeps one M parked in reserve.
     pub fn keep_spare_m(&self) {
         self.sched.keep_spare_m();
     }
 
-    /// Sleeps until `until` (NEVER: until something runs), or until something makes an earlier look necessary; true
-    /// if it did.
-    pub fn sleep(&self, until: u64) -> bool {
+    /// Sleeps until `until`, or until something makes an earlier look necessary; true if it did. `idle`: nothing runs, so
+    /// whatever runs makes it necessary.
+    pub fn sleep(&self, until: u64, idle: bool) -> bool {
         let watch = &self.sched.watch;
         // SeqCst: first the plan, then the looks below; the partners are in `Watch`.
-        watch.until.store(until, Ordering::SeqCst);
+        watch.until.store(if idle { until | IDLE } else { until }, Ordering::SeqCst);
         crate::sync::full_fence();
-        let pointless = until == clock::NEVER && !self.all_idle();
+        let pointless = idle && !self.all_idle();
         let woken = match until {
             _ if pointless || self.is_exiting() => true,
             clock::NEVER => {

@@ -9,15 +9,21 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use timers::clock;
 
+use crate::deadlock::PARKS;
+use crate::deadlock::traces::Counted;
+use crate::fork;
 use crate::g::wait::Outcome;
 use crate::g::{GRef, table};
 use crate::ids;
+use crate::lend;
 
 /// What a face keeps in its payload, for ever: where its thread sleeps.
 #[derive(Default)]
 struct Bed {
     lock: Mutex<()>,
     wake: Condvar,
+    /// Whether it counts as one that sleeps without a time-out.
+    counted: Counted,
 }
 
 /// Makes a new G a face. *Runs on: the table, once a face.*
@@ -41,6 +47,7 @@ impl Drop for EndOfThread {
         if let Some(rare) = g.rare() {
             rare.locals.destroy();
         }
+        OVER.set(true);
         FACE.set(None);
         drop(g.take_rare());
         if g.life.release() {
@@ -56,8 +63,10 @@ pub(crate) fn recycle(g: GRef) {
 }
 
 thread_local! {
-    // Without a destructor, so that it can be read to the very end.
+    // Without destructors, so that they can be read to the very end.
     static FACE: Cell<Option<GRef>> = const { Cell::new(None) };
+    /// The face was given back; destructors of std's thread-locals may come after that.
+    static OVER: Cell<bool> = const { Cell::new(false) };
     static END: EndOfThread = const { EndOfThread };
 }
 
@@ -79,6 +88,12 @@ pub(crate) fn face_if_any() -> Option<GRef> {
     FACE.get()
 }
 
+/// Whether the calling plain thread has destroyed its values already.
+#[inline(never)]
+pub(crate) fn is_over() -> bool {
+    OVER.get()
+}
+
 fn new_face() -> GRef {
     let g = table::take_face();
     let name = thread::current().name().map(Into::into);
@@ -91,14 +106,21 @@ fn new_face() -> GRef {
 
 /// Sleeps until the face's wait is decided. *Runs on: the thread of the face.*
 pub(crate) fn park(g: GRef) {
-    if !g.wait.commit() {
+    let bed = bed(g);
+    // An M is counted otherwise, should it wait on its own stack.
+    let counts = lend::on_m(|_| ()).is_none();
+    let commit = || g.wait.commit();
+    if !(if counts { PARKS.commit(&bed.counted, commit) } else { commit() }) {
         return;
     }
-    let bed = bed(g);
+    // Nobody is there to decide it.
+    fork::check_or_panic();
     let mut lock = bed.lock.lock();
     while !g.wait.is_decided() {
         bed.wake.wait(&mut lock);
     }
+    drop(lock);
+    PARKS.awake(&bed.counted);
 }
 
 /// Likewise, but only until `when`; the wait then ends as timed out.
@@ -108,6 +130,9 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     }
     if !g.wait.commit() {
         return;
+    }
+    if fork::is_forked() {
+        return look_until(g, number, when);
     }
     let bed = bed(g);
     let mut lock = bed.lock.lock();
@@ -121,9 +146,28 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     }
 }
 
+/// Likewise, in a child of `fork`, where nobody touches the lock: whoever had it may not be there any more.
+#[cold]
+fn look_until(g: GRef, number: u32, when: u64) {
+    while !g.wait.is_decided() {
+        let left = when.saturating_sub(clock::now());
+        if left == 0 {
+            g.wait.decide(number, Outcome::TimedOut);
+            return;
+        }
+        // Threads that the child has started may wake this one.
+        thread::sleep(Duration::from_nanos(left).min(Duration::from_millis(1)));
+    }
+}
+
 /// Wakes the thread of a face whose parked wait the caller has just decided. *Runs on: any thread.*
 pub(crate) fn wake(g: GRef) {
+    if fork::is_forked() {
+        return;
+    }
     let bed = bed(g);
+    // First of all: before whoever wakes it may have nothing more to do.
+    PARKS.wakes(&bed.counted);
     // The lock: either the thread has not looked yet, or it sleeps and hears this.
     drop(bed.lock.lock());
     bed.wake.notify_one();

@@ -16,7 +16,7 @@ use crate::coros::CoroList;
 use crate::m::M;
 use counters::Counters;
 use gate::Gate;
-use lease::Lease;
+use lease::{Lease, Lender, Seen};
 use run_queue::RunQueue;
 
 /// One P. What others may touch stands here; the rest is behind [`Held`].
@@ -44,16 +44,17 @@ pub(crate) struct Own {
 }
 
 // SAFETY: `own` and the holder's side of `queue` are reached only through a `Held`, which exists only on the thread
-// that holds the P (see `lease`, whose Release and Acquire order one holder after the other); the rest is atomic.
+// that holds the P (see `lease`, whose Release and Acquire order one holder after the other); the rest, and the length of
+// `own.coros`, is atomic.
 unsafe impl Sync for P {}
 // SAFETY: likewise; nothing in it belongs to a thread.
 unsafe impl Send for P {}
 
 impl P {
-    pub(crate) fn new(index: usize) -> Self {
+    pub(crate) fn new(index: usize, light: bool) -> Self {
         P {
             index,
-            lease: CachePadded::new(Lease::new()),
+            lease: CachePadded::new(Lease::new(index, light)),
             holder: AtomicPtr::new(std::ptr::null_mut()),
             queue: RunQueue::new(),
             counters: Counters::default(),
@@ -68,8 +69,27 @@ impl P {
         }
     }
 
+    /// How many coroutines it has at hand, roughly. *Runs on: any thread.*
+    pub(crate) fn stacks_at_hand(&self) -> usize {
+        self.own.coros.len()
+    }
+
     pub(crate) fn rounds(&self) -> u32 {
         self.rounds.load(Ordering::Relaxed)
+    }
+
+    /// *Runs on: any thread.*
+    pub(crate) fn look(&self) -> Seen {
+        self.lease.look(|| self.lender())
+    }
+
+    /// Takes it, if it has stayed lent since `seen`; see [`Lease::retake`]. *Runs on: sysmon.*
+    pub(crate) fn retake(&self, seen: Seen) -> bool {
+        self.lease.retake(seen, || self.lender())
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        self.holder().map(|m| &m.lender)
     }
 
     /// The M that holds or lent it, as of a moment ago.
@@ -89,7 +109,8 @@ pub(crate) struct Held<'p> {
 
 impl<'p> Held<'p> {
     /// # Safety
-    /// The lease of `p` says Held, and it is this thread that holds it, for as long as the value is used.
+    /// The lease of `p` says Held, and it is this thread that holds it, for as long as the value is used; or `p` is in
+    /// the idle list, whose lock this thread has: nobody can take it meanwhile.
     #[inline]
     pub(crate) unsafe fn new(p: &'p P) -> Self {
         Held { p, _here: std::marker::PhantomData }

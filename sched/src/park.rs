@@ -1,11 +1,13 @@
 //! Waiting, in both worlds: a green thread parks, a plain OS thread sleeps, and what they wait for cannot tell.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use timers::clock;
 
 use crate::g::task::Cancelled;
 use crate::g::wait::{Cancel, Outcome};
+use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::lend::{self, enter};
 use crate::timer::TimerRef;
@@ -14,6 +16,12 @@ use crate::{outside, wake};
 /// Who calls: the green thread that runs here, else the face of this thread.
 pub(crate) fn me() -> GRef {
     lend::current_g().unwrap_or_else(outside::face)
+}
+
+/// The id of whoever calls: unique for ever among green and plain threads.
+#[inline]
+pub fn my_id() -> u64 {
+    me().id()
 }
 
 /// True on a green thread; false on a plain thread, and where the scheduler itself runs.
@@ -34,10 +42,18 @@ impl Waiting {
     /// Begins a wait of whoever calls.
     #[inline]
     pub fn begin(cancel: Cancel) -> Waiting {
+        Waiting::begin_for(Why::Something, cancel)
+    }
+
+    /// Likewise; dumps say what for.
+    #[inline]
+    pub fn begin_for(why: Why, cancel: Cancel) -> Waiting {
         let g = me();
+        g.set_waits_for(why);
         // While it unwinds, another unwind would end the process.
-        let cancel = if std::thread::panicking() { Cancel::Waits } else { cancel };
-        let limit = if cancel == Cancel::Ends { g.deadline() } else { clock::NEVER };
+        let ends = cancel == Cancel::Ends && !std::thread::panicking();
+        let limit = if ends { g.deadline() } else { clock::NEVER };
+        let cancel = if ends && !g.over.get() { Cancel::Ends } else { Cancel::Waits };
         Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) }, limit }
     }
 
@@ -54,7 +70,8 @@ impl Waiting {
 
     /// Waits until somebody wakes it. A caller that gets anything but `Woken` withdraws its ticket where it can; after
     /// `Cancelled` it calls `unwind_if_cancelled`.
-    #[inline]
+    // Inlined for the reason that `yield_now` gives, as is all that stands between a user's call and the switch.
+    #[inline(always)]
     pub fn park(self) -> Outcome {
         if self.limit != clock::NEVER {
             return self.park_until_ns(clock::NEVER);
@@ -69,11 +86,13 @@ impl Waiting {
     }
 
     /// Likewise, but no longer than until `deadline`.
+    #[inline(always)]
     pub fn park_until(self, deadline: Instant) -> Outcome {
         self.park_until_ns(clock::at(deadline))
     }
 
     /// Likewise, by the runtime's clock.
+    #[inline(always)]
     pub(crate) fn park_until_ns(self, when: u64) -> Outcome {
         let Ticket { g, number } = self.ticket;
         let first = when.min(self.limit);
@@ -90,33 +109,44 @@ impl Waiting {
 }
 
 /// Parks the calling G under its armed wait `number`, until `when` at the latest.
+#[inline(always)]
 pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
     if g.timer_lent.load(std::sync::atomic::Ordering::Acquire) {
         // A future that this G polls has its timer; this wait gets one of its own.
         return crate::time::park_with_alarm(g, number, when);
     }
-    {
-        let entered = enter().expect("a green thread runs on an M");
-        let sched = entered.m().sched();
-        let held = entered.held();
-        // Without a P any heap will do.
-        let heap = held.map_or(0, |h| h.index);
-        let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
-        if let Some(when) = modified.wake_for {
-            match held {
-                // This M comes back to its timers at once, or to `cover` if it finds something else to run.
-                Some(held) => held.own().uncovered.set(true),
-                None => sched.timer_was_added(when),
-            }
-        }
-        if held.is_some() && !lend::stays(g) && !g.wait.is_decided() {
-            entered.suspend(crate::g::coro::Stop::Park);
-        }
+    match arm_timer(g, number, when) {
+        Some(entered) => entered.suspend(crate::g::coro::Stop::Park),
+        None => park_after_all(g),
     }
-    lend::park(g);
     if g.wait.outcome() != Outcome::TimedOut {
         crate::time::delete_timer(g);
     }
+}
+
+/// Arms the G's own timer; gives what is needed to switch at once, if nothing stands against that.
+#[inline(never)]
+fn arm_timer(g: GRef, number: u32, when: u64) -> Option<lend::Entered> {
+    let entered = enter().expect("a green thread runs on an M");
+    let sched = entered.m().sched();
+    let held = entered.held();
+    // Without a P any heap will do.
+    let heap = held.map_or(0, |h| h.index);
+    let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
+    if let Some(when) = modified.wake_for {
+        match held {
+            // This M comes back to its timers at once, or to `cover` if it finds something else to run.
+            Some(held) => held.own().uncovered.set(true),
+            None => sched.timer_was_added(when),
+        }
+    }
+    (held.is_some() && !lend::stays(g) && !g.wait.is_decided()).then_some(entered)
+}
+
+/// It stays on its M, or has no P, or is woken already.
+#[cold]
+fn park_after_all(g: GRef) {
+    lend::park(g);
 }
 
 /// Unwinds the caller if it has been cancelled, or a `timeout` around it has run out; unless it unwinds already.
@@ -132,15 +162,35 @@ pub fn unwind_if_cancelled() {
     }
 }
 
+/// Whether looking again and again for a moment may be cheaper than parking: others run, so what the caller waits for may
+/// come by itself, and nobody waits for the caller's place.
+pub(crate) fn spinning_pays() -> bool {
+    lend::on_m(|m| {
+        let (procs, idle) = (m.sched().procs(), m.sched().idle.idle_ps());
+        procs > 1 && idle + 1 < procs && m.lent_p().is_some_and(|p| p.queue.is_empty())
+    })
+    .unwrap_or_else(|| cores() > 1)
+}
+
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// Whether the calling green thread has been cancelled.
 pub fn is_cancelled() -> bool {
     lend::current_g().is_some_and(|g| g.wait.is_cancelled())
 }
 
+/// Whether its cancellation ends what it does now: not what destructors do.
+pub fn is_interrupted() -> bool {
+    lend::current_g().is_some_and(|g| g.wait.is_cancelled() && !g.over.get()) && !std::thread::panicking()
+}
+
 /// No message: nothing went wrong. Destructors run; the join handle, or the `timeout`, gets the payload.
 #[cold]
 fn unwind_for(g: GRef) {
-    if g.wait.is_cancelled() {
+    if g.wait.is_cancelled() && !g.over.get() {
         std::panic::resume_unwind(Box::new(Cancelled));
     }
     if g.deadline() <= clock::now() {
@@ -170,10 +220,11 @@ pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T>
 }
 
 /// `thread::park`, until `deadline` if there is one.
+#[inline(always)]
 pub fn park(deadline: Option<Instant>) {
     let g = me();
     unwind_if_cancelled();
-    let waiting = Waiting::begin(Cancel::Ends);
+    let waiting = Waiting::begin_for(Why::Unpark, Cancel::Ends);
     if g.token.park(waiting.ticket.number) {
         match deadline {
             None => waiting.park(),
@@ -192,28 +243,35 @@ pub(crate) fn unpark(g: GRef) {
 }
 
 /// Lets others run: the caller goes to the end of the queue. On a plain thread, the system's own.
-#[inline]
+// Inlined into the caller: the processor predicts returns by calls, and behind a switch each frame that is left without
+// a call having led to it costs as much as the switch.
+#[inline(always)]
 pub fn yield_now() {
-    match lend::current_g() {
-        Some(g) if !lend::stays(g) => {
-            let entered = enter().expect("a green thread runs on an M");
-            entered.suspend(crate::g::coro::Stop::Yield);
-        }
-        _ => std::thread::yield_now(),
+    match lend::enter() {
+        Some(entered) if entered.may_switch() => entered.suspend(crate::g::coro::Stop::Yield),
+        Some(entered) => yield_here(entered),
+        None => std::thread::yield_now(),
     }
 }
 
-/// Keeps the calling green thread on its OS thread until `unpin`, which it must call itself; they nest.
-pub fn pin() {
-    if let Some(g) = lend::current_g() {
-        let pins = &g.rare_or_new().pins;
-        pins.set(pins.get() + 1);
-    }
+/// Likewise, of a G that stays on its M, or of code that runs on an M's own stack.
+#[cold]
+fn yield_here(entered: lend::Entered) {
+    drop(entered);
+    std::thread::yield_now();
 }
 
-/// Ends one `pin` of the calling green thread.
-pub fn unpin() {
-    if let Some(g) = lend::current_g() {
+/// Keeps the calling green thread on its OS thread until `unpin` with the number that this gives; they nest.
+pub fn pin() -> u64 {
+    let Some(g) = lend::current_g() else { return 0 };
+    let pins = &g.rare_or_new().pins;
+    pins.set(pins.get() + 1);
+    g.id()
+}
+
+/// Ends one `pin`, if it was the caller's: a thread-local may have carried it from one green thread to another.
+pub fn unpin(pinned: u64) {
+    if let Some(g) = lend::current_g().filter(|g| g.id() == pinned) {
         let pins = &g.rare_or_new().pins;
         pins.set(pins.get().saturating_sub(1));
     }
@@ -230,7 +288,7 @@ pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
 fn begin_blocking(entered: lend::Entered) {
     let sched = entered.m().sched();
     let Some(held) = entered.held() else { return };
-    let work_waits = !held.queue.is_empty() || !sched.global.is_empty();
+    let work_waits = !held.queue.is_empty() || !sched.global.is_empty() || sched.idle.any_wanting();
     entered.lend_blocking(held);
     sched.watch.blocking_begins();
     if work_waits && sched.idle.idle_ps() == 0 {

@@ -1,6 +1,7 @@
 //! The network and the clock, seen from the scheduler: who watches them while Gs run.
 
 use std::ptr;
+use std::task::Waker;
 use std::time::Duration;
 
 use netpoll::{Turn, Waiter, WakeBy};
@@ -10,6 +11,7 @@ use crate::g::Ticket;
 use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::m::M;
+use crate::net_wakers::{self, is_future};
 use crate::p::Held;
 use crate::sched::Sched;
 use crate::wake;
@@ -38,14 +40,25 @@ impl Sched {
     /// Blocks in the netpoller. *Runs on: `m`, without a P.*
     pub(crate) fn wait_for_events(&self, m: &M, turn: Turn<'_>, until: u64) -> GList {
         let mut ready = m.ready.borrow_mut();
-        let timeout = match until {
-            clock::NEVER => None,
-            until => Some(Duration::from_nanos(until.saturating_sub(clock::now()))),
-        };
+        let start = clock::now();
+        let ahead = until.saturating_sub(start);
+        let lead = self.lead.of(ahead);
+        let timeout = if until == clock::NEVER { None } else { Some(Duration::from_nanos(ahead - lead)) };
         if let Err(error) = turn.block(until, timeout, &mut ready) {
             self.report_once(&format!("the netpoller cannot wait: {error}; was its descriptor closed?"));
         }
-        self.netpoll.polled(clock::now());
+        let mut now = clock::now();
+        let asked = start + (ahead - lead);
+        // Else it is an event, or a break, that ended the wait.
+        if ready.is_empty() && timeout.is_some() && now >= asked {
+            self.lead.learn(ahead, now - asked);
+            while now < until {
+                std::hint::spin_loop();
+                now = clock::now();
+            }
+        }
+        self.netpoll.polled(now);
+        self.watch.it_is(now);
         self.woken_gs(&mut ready)
     }
 
@@ -109,7 +122,13 @@ impl Sched {
     fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
         let mut gs = GList::new();
         for waiter in ready.drain(..) {
-            let Some(Ticket { g, number }) = Ticket::from_word(waiter.word()) else { continue };
+            let ticket = match waiter.word() {
+                word if is_future(word) => {
+                    net_wakers::take(word).and_then(|waker| self.ticket_of(waker, &mut gs))
+                }
+                word => Ticket::from_word(word),
+            };
+            let Some(Ticket { g, number }) = ticket else { continue };
             if g.wait.decide(number, Outcome::Woken) != Decision::Parked || wake::is_elsewhere(g) {
                 continue;
             }
@@ -120,5 +139,19 @@ impl Sched {
             }
         }
         gs
+    }
+
+    /// The wait that the waker of a green thread ends. Any other one is user code: a green thread that calls it goes to
+    /// `gs`.
+    fn ticket_of(&self, waker: Waker, gs: &mut GList) -> Option<Ticket> {
+        match wake::ticket_of(&waker) {
+            Some(ticket) => ticket,
+            None => {
+                if let Some(g) = self.g_that_calls(waker) {
+                    gs.push(g);
+                }
+                None
+            }
+        }
     }
 }

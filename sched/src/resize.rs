@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::io;
 
 use crate::g::list::GList;
+use crate::idle::Given;
 use crate::m::M;
 use crate::p::Held;
 use crate::sched::{MAX_PROCS, Sched};
@@ -27,10 +28,19 @@ impl Sched {
     /// # Errors
     /// `InvalidInput` for no Ps, or too many; it says how many are allowed.
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
+        self.resize(n)?;
+        self.serve_waiting(None);
+        self.work_was_made();
+        Ok(())
+    }
+
+    /// Likewise, and nobody is woken for the Ps that are idle now.
+    pub(crate) fn resize(&self, n: usize) -> io::Result<()> {
         if !(1..=MAX_PROCS).contains(&n) {
             let text = format!("procs is {n}: from 1 to {MAX_PROCS} are allowed");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+        crate::fork::check()?;
         let mut retired = self.retired.lock();
         for p in self.make_ps(n) {
             retired.insert(p);
@@ -41,7 +51,7 @@ impl Sched {
             // One that is not retired is still held, by an M that has not come by since it was one too many.
             if retired.remove(&p) {
                 self.p(p).lease.set_held();
-                self.idle.give_up(p, || true, || self.p(p).lease.set_idle());
+                self.give_p(p);
             }
         }
         for p in n..before {
@@ -49,15 +59,26 @@ impl Sched {
                 self.retire_locked(p, &mut retired);
             }
         }
-        drop(retired);
-        self.work_was_made();
         Ok(())
     }
 
     /// The holder of `p` needs it no more: into the idle list, or out of use if it is one too many.
     pub(crate) fn put_idle(&self, p: usize) {
-        if !self.idle.give_up(p, || p < self.procs(), || self.p(p).lease.set_idle()) {
-            self.retire(p);
+        match self.give_p(p) {
+            true => self.serve_waiting(None),
+            false => self.retire(p),
+        }
+    }
+
+    /// To the M that waits for a P, else into the idle list; `false`: it is one too many.
+    fn give_p(&self, p: usize) -> bool {
+        match self.idle.give_up(p, || p < self.procs(), || self.set_idle(p)) {
+            Given::Idle => true,
+            Given::Refused => false,
+            Given::To(m) => {
+                self.hand_to(m.m(), p, false);
+                true
+            }
         }
     }
 
@@ -83,10 +104,11 @@ impl Sched {
     pub(crate) fn retire(&self, p: usize) {
         let mut retired = self.retired.lock();
         // The number may have grown meanwhile.
-        if !self.idle.give_up(p, || p < self.procs(), || self.p(p).lease.set_idle()) {
+        if !self.give_p(p) {
             self.retire_locked(p, &mut retired);
         }
         drop(retired);
+        self.serve_waiting(None);
         self.work_was_made();
     }
 

@@ -1,10 +1,10 @@
 //! One runtime's scheduler: its Ps, its Ms, its queues, its timers, its netpoller. The verbs stand in files of their
 //! own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
@@ -12,15 +12,21 @@ use netpoll::Netpoll;
 use parking_lot::Mutex;
 use timers::Heaps;
 
+use crate::closing::Closing;
 use crate::coros::Coros;
-use crate::global_queue::GlobalQueue;
+use crate::deadlock::{self, Deadlock};
+use crate::fork;
 use crate::idle::Idle;
+use crate::lead::Lead;
 use crate::lend::enter;
+use crate::locked_queue::LockedQueue;
 use crate::m::{M, MRef};
 use crate::monitor::Watch;
 use crate::p::{Held, P};
 use crate::rescue::Rescues;
+use crate::sys;
 use crate::timer::TimerRef;
+use crate::wakers::LateWakers;
 
 /// The most Ps a runtime can have.
 pub const MAX_PROCS: usize = 1024;
@@ -36,6 +42,8 @@ pub struct Config {
     pub max_threads: usize,
     /// The name of its threads.
     pub thread_name: String,
+    /// Strict: a green thread that has started runs on no other M.
+    pub strict: bool,
 }
 
 /// See the file's head.
@@ -47,26 +55,23 @@ pub struct Sched {
     /// How many were ever made; those from `procs` on are retired, or will be when their M comes by.
     made: AtomicUsize,
     pub(crate) idle: Idle<MRef>,
-    pub(crate) global: GlobalQueue,
+    pub(crate) global: LockedQueue,
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
+    pub(crate) lead: Lead,
     pub(crate) coros: Coros,
     pub(crate) watch: Watch,
     pub(crate) rescues: Rescues,
+    pub(crate) deadlock: Deadlock,
+    pub(crate) late_wakers: LateWakers,
     /// Ps beyond `procs` that nobody holds any more; its lock lets one resizing happen at a time.
     pub(crate) retired: Mutex<HashSet<usize>>,
-    /// All Ms ever started, by number; they live as long as the runtime.
+    /// The Ms and their threads.
     pub(crate) ms: Mutex<Ms>,
     pub(crate) threads: AtomicUsize,
-    /// Spawned and ended without a P at hand.
-    pub(crate) spawned: AtomicU64,
-    pub(crate) ended: AtomicU64,
-    /// Green threads are being cancelled: new ones are born cancelled.
-    pub(crate) closing: AtomicBool,
-    /// No green thread is left, and none may come from outside.
-    pub(crate) sealed: AtomicBool,
-    /// Ms are to end.
-    exiting: AtomicBool,
+    /// The system refused a thread, and sysmon has not asked again.
+    pub(crate) no_thread: AtomicBool,
+    pub(crate) closing: Closing,
     /// Something was said on stderr already.
     pub(crate) reported: AtomicBool,
     /// Itself.
@@ -75,19 +80,27 @@ pub struct Sched {
 
 #[derive(Default)]
 pub(crate) struct Ms {
+    /// All that were ever made, by number; they live as long as the runtime.
     pub(crate) all: Vec<Arc<M>>,
-    pub(crate) joins: Vec<thread::JoinHandle<()>>,
+    /// Those whose thread has ended.
+    pub(crate) free: Vec<Arc<M>>,
+    /// The threads of the others, by number.
+    pub(crate) joins: HashMap<usize, thread::JoinHandle<()>>,
+    /// The thread that ended last.
+    pub(crate) ended: Option<thread::JoinHandle<()>>,
     pub(crate) limit_reported: bool,
 }
 
 impl Sched {
-    /// A scheduler without threads yet: the first spawn starts one.
+    /// A scheduler without threads yet: see [`start`](Sched::start).
     ///
     /// # Errors
     /// `InvalidInput` for a value that is not allowed (it says what is); what the system says if it has no
-    /// descriptor for the netpoller.
+    /// descriptor for the netpoller, or no memory for a stack.
     pub fn new(config: Config) -> io::Result<Arc<Sched>> {
         check(&config)?;
+        fork::check()?;
+        fork::watch()?;
         let procs = config.procs;
         let (netpoll, coros) = (Arc::new(Netpoll::new()?), Coros::new(config.stack_bytes)?);
         let sched = Arc::new_cyclic(|me| Sched {
@@ -95,26 +108,27 @@ impl Sched {
             procs: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
             idle: Idle::new(),
-            global: GlobalQueue::new(),
+            global: LockedQueue::new(),
             heaps: Heaps::new(MAX_PROCS),
             netpoll,
+            lead: Lead::new(),
             coros,
             watch: Watch::new(),
             rescues: Rescues::default(),
+            deadlock: Deadlock::default(),
+            late_wakers: LateWakers::default(),
             retired: Mutex::new(HashSet::new()),
             ms: Mutex::new(Ms::default()),
             threads: AtomicUsize::new(0),
-            spawned: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-            closing: AtomicBool::new(false),
-            sealed: AtomicBool::new(false),
-            exiting: AtomicBool::new(false),
+            no_thread: AtomicBool::new(false),
+            closing: Closing::default(),
             reported: AtomicBool::new(false),
             me: me.clone(),
             config,
         });
         crate::g::fault::watch();
-        sched.set_procs(procs)?;
+        sched.resize(procs)?;
+        deadlock::add(&sched);
         Ok(sched)
     }
 
@@ -142,7 +156,7 @@ impl Sched {
         let new = self.made()..upto.max(self.made());
         for index in new.clone() {
             self.heaps.open(index);
-            self.ps[index].get_or_init(|| Box::new(P::new(index)));
+            self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there())));
         }
         // Release: the Ps; pairs with `made`.
         self.made.store(new.end, Ordering::Release);
@@ -175,6 +189,9 @@ impl Sched {
     /// `m` becomes the holder of a P whose lease is held for it. *Runs on: `m`.*
     pub(crate) fn adopt(&self, m: &M, index: usize) {
         m.acquire(self.p(index));
+        if self.config.strict {
+            m.since.set(timers::clock::now());
+        }
         self.watch.wake_if_asleep();
     }
 
@@ -186,24 +203,6 @@ impl Sched {
     /// Itself, to be kept. *Runs on: a thread that knows it to live.*
     pub(crate) fn arc(&self) -> Arc<Sched> {
         self.me.upgrade().expect("whoever calls holds it")
-    }
-
-    /// True once the runtime is being shut down.
-    pub(crate) fn is_closing(&self) -> bool {
-        // SeqCst: a spawn looks at this after its G is in the table; `begin_closing` comes before a look at the table.
-        self.closing.load(Ordering::SeqCst)
-    }
-
-    #[inline]
-    pub(crate) fn is_exiting(&self) -> bool {
-        // SeqCst: a sleeper looks at this after it has entered its list; the partner is `exit`.
-        self.exiting.load(Ordering::SeqCst)
-    }
-
-    /// Tells all Ms to end. The caller then wakes them.
-    pub(crate) fn set_exiting(&self) {
-        // SeqCst: before the caller's look at who sleeps.
-        self.exiting.store(true, Ordering::SeqCst);
     }
 
     /// What it was made with.

@@ -2,19 +2,18 @@
 
 #![allow(unsafe_code)]
 
-use std::io;
-use std::time::Duration;
-
 use timers::clock;
 
 use crate::g::coro::{Coro, Stop};
 use crate::g::list::GList;
 use crate::g::wait::Cancel;
+use crate::g::why::Why;
 use crate::g::{GRef, Status};
 use crate::lend;
 use crate::m::M;
 use crate::p::Held;
 use crate::sched::Sched;
+use crate::timer::Fired;
 use crate::wake;
 
 /// Every so many rounds the global queue and the network come first (Go: `schedtick % 61`).
@@ -35,13 +34,20 @@ impl Sched {
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
             self.poll_now(m, held);
+            if self.coros.shortage.anyone_waits() {
+                self.share_stacks(held);
+            }
             if let Some(g) = self.global.pop() {
                 return Some(g);
             }
         }
         self.run_own_timers(held);
         let mut slice = own.slice.get();
-        let g = held.queue.pop(round, &mut slice);
+        let g = if m.home.is_empty() {
+            held.queue.pop(round, &mut slice)
+        } else {
+            pop_also_home(m, held, round, &mut slice)
+        };
         own.slice.set(slice);
         g.or_else(|| self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g)))
     }
@@ -58,6 +64,7 @@ impl Sched {
     #[inline(never)]
     fn check_own_timers(&self, held: Held<'_>) {
         let now = clock::now();
+        self.watch.it_is(now);
         let mut woken = GList::new();
         let next = self.fire_timers(held, held.index, now, &mut woken);
         held.own().gate.shut(now, next);
@@ -69,8 +76,19 @@ impl Sched {
         let mut fired = 0;
         let checked = self.heaps.check(of, now, of == held.index, &mut |timer, seq, _now| {
             fired += 1;
-            if let Some(g) = timer.fire(seq) {
-                woken.push(g);
+            match timer.fire(seq) {
+                Fired::Nobody => {}
+                Fired::G(g) => woken.push(g),
+                Fired::Waker(waker) => {
+                    if let Some(g) = self.g_that_calls(waker) {
+                        woken.push(g);
+                    }
+                }
+                Fired::Func(entry) => {
+                    if let Some(g) = self.g_that_runs(held, &entry) {
+                        woken.push(g);
+                    }
+                }
             }
         });
         if fired > 0 {
@@ -87,8 +105,7 @@ impl Sched {
         loop {
             let Some(held) = m.held() else {
                 // Decided before it had parked, but its P is gone.
-                self.global.push(g);
-                return self.work_was_made();
+                return self.queue_without_p(m, g);
             };
             if held.own().uncovered.get() {
                 self.cover(held);
@@ -103,7 +120,8 @@ impl Sched {
             m.set_running(Some(g));
             lend::lend(m, held);
             // SAFETY: `g` came out of a run queue, so it is ours alone, and it has a coroutine.
-            let stop = unsafe { Coro::resume(g) };
+            let stop =
+                unsafe { if self.config.strict { Coro::resume_at_home(g, m) } else { Coro::resume(g) } };
             m.set_running(None);
             match stop {
                 Stop::Park => {
@@ -114,11 +132,18 @@ impl Sched {
                 Stop::Yield => return self.yielded(m, g),
                 Stop::Pending => return self.pending(m, g),
                 Stop::Done => return self.ended(m, g),
-                Stop::Lost => {
-                    self.global.push(g);
-                    return self.work_was_made();
-                }
+                Stop::Lost => return self.queue_without_p(m, g),
             }
+        }
+    }
+
+    /// `g` is to go on, but its M has no P any more.
+    fn queue_without_p(&self, m: &M, g: GRef) {
+        if Coro::is_home(g) {
+            m.home.push(g);
+        } else {
+            self.global.push(g);
+            self.work_was_made();
         }
     }
 
@@ -129,6 +154,7 @@ impl Sched {
             held.counters.parks.one();
         }
         g.set_status(Status::Waiting);
+        g.set_waits_since(self.watch.about_now());
         g.wait.commit()
     }
 
@@ -137,19 +163,24 @@ impl Sched {
         match m.held() {
             Some(held) => {
                 held.counters.yields.one();
-                held.queue.put_fresh(g);
+                if Coro::is_home(g) {
+                    m.home.push(g);
+                } else {
+                    held.queue.put_fresh(g);
+                }
             }
-            None => {
-                self.global.push(g);
-                self.work_was_made();
-            }
+            None => self.queue_without_p(m, g),
         }
     }
 
     /// The future of `g` waits: its stack goes to others, and then it may be woken.
     fn pending(&self, m: &M, g: GRef) {
-        self.give_coro(m, g);
+        // One of its own size it keeps: the next poll needs it again, and a smaller one would not do.
+        if !Coro::is_odd(g) {
+            self.give_coro(m, g);
+        }
         let number = g.wait.arm(Cancel::Ends);
+        g.set_waits_for(Why::Future);
         if !(g.wakes.park(number) && self.commit(m, g)) {
             self.yielded(m, g);
         }
@@ -159,26 +190,30 @@ impl Sched {
         self.give_coro(m, g);
         g.set_status(Status::Dead);
         match m.held() {
-            Some(held) => held.counters.ended.one(),
-            None => drop(self.ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed)),
+            Some(held) => held.counters.ended.one_release(),
+            None => self.closing.ended_without_p(),
         }
         wake::release(g);
     }
 
     #[inline]
     fn give_coro(&self, m: &M, g: GRef) {
+        Coro::unsettle(g);
         let coro = g.coro.replace(std::ptr::null_mut());
-        self.coros.give(m.held(), coro);
-    }
-
-    /// There is no memory for another stack: `g` waits for one that others give back.
-    #[cold]
-    fn wait_for_a_stack(&self, held: Held<'_>, g: GRef, error: &io::Error) {
-        self.report_once(&format!("no stack for another green thread, it waits until others end: {error}"));
-        let alone = held.queue.is_empty();
-        held.queue.put_fresh(g);
-        if alone {
-            std::thread::sleep(Duration::from_millis(1));
+        if !self.coros.shortage.anyone_waits()
+            && let Some(held) = m.held()
+        {
+            return self.coros.give(Some(held), coro);
         }
+        self.coros.give(None, coro);
+        // Looked at once more: who came to wait before this stack was in the common list has not seen it there.
+        self.serve_waiting(m.held());
     }
+}
+
+/// In strict mode: by turns a G that has started here, and one that may run anywhere.
+#[cold]
+fn pop_also_home(m: &M, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
+    let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
+    elsewhere.or_else(|| m.home.pop())
 }

@@ -1,43 +1,58 @@
 //! The end of a runtime: its green threads are cancelled and unwind, then its Ms end and are joined.
 
 use std::ptr;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use timers::clock;
 
-use crate::g::wait::Decision;
+use crate::g::wait::{Cancel, Decision};
 use crate::g::{GRef, table};
+use crate::p::counters::Counters;
+use crate::park::Waiting;
 use crate::sched::Sched;
-use crate::wake;
+use crate::timer::Fired;
+use crate::{park, wake};
 
 impl Sched {
     /// True for the one caller that is to shut the runtime down.
     pub fn begin_closing(&self) -> bool {
-        // SeqCst: a spawn looks at this after its G is in the table; `shut_down` looks at the table after this.
-        !self.closing.swap(true, Ordering::SeqCst)
+        self.closing.begin()
     }
 
-    /// After `begin_closing`: cancels all green threads, waits for them to end, ends the Ms and joins them. `false`: the
-    /// time was up first; what still runs is left to itself. *Runs on: a thread that is no M of this runtime.*
-    pub fn shut_down(&self, time: Option<Duration>) -> bool {
+    /// True once the runtime is being shut down.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_closing()
+    }
+
+    /// True when Ms are to end; see `Closing::is_exiting`.
+    #[inline]
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.closing.is_exiting()
+    }
+
+    /// After `begin_closing`: cancels all green threads and waits for them to end; then `end_threads` is to be called.
+    /// `false`: the time was up first, or the caller was cancelled; all are cancelled, the machine still runs, and somebody
+    /// is to call this again. *Runs on: whoever is no green thread of this runtime; with no time to wait, any thread.*
+    pub fn cancel_all(&self, time: Option<Duration>) -> bool {
         // A time beyond the clock's range is no limit.
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
-        let ended = self.cancel_until_sealed(deadline);
-        // Also when the time was up: nobody will run what comes now.
-        self.sealed.store(true, Ordering::SeqCst);
-        self.set_exiting();
+        self.cancel_until_sealed(deadline)
+    }
+
+    /// Ends the Ms and joins them, which blocks for a moment. *Runs on: a thread that is no M of this runtime, after
+    /// `cancel_all`.*
+    pub fn end_threads(&self) {
+        self.closing.exit();
         self.close_netpoll();
         self.wake_all_ms();
-        if ended {
-            let joins = std::mem::take(&mut self.ms.lock().joins);
-            for join in joins {
-                // A panic on an M's own stack was reported when it happened.
-                let _ = join.join();
-            }
-            self.wake_futures_elsewhere();
+        let joins = self.ms.lock().take_joins();
+        for join in joins {
+            // A panic on an M's own stack was reported when it happened.
+            let _ = join.join();
         }
-        ended
+        self.call_late_wakers();
+        self.wake_futures_elsewhere();
     }
 
     /// A future that was moved to another runtime may still have its timer in this one: it is woken, and arms another.
@@ -45,7 +60,9 @@ impl Sched {
         for p in self.ps() {
             self.heaps.check(p.index, clock::NEVER, false, &mut |timer, seq, _now| {
                 // No green thread is left to be made runnable.
-                let _ = timer.fire(seq);
+                if let Fired::Waker(waker) = timer.fire(seq) {
+                    wake::call(waker);
+                }
             });
         }
     }
@@ -57,25 +74,27 @@ impl Sched {
             if !self.cancel_until_all_ended(deadline) {
                 return false;
             }
-            // SeqCst: sealed first, then the look at the count; who spawns from outside does the reverse.
-            self.sealed.store(true, Ordering::SeqCst);
-            if self.live() == 0 {
+            if self.closing.seal_if_empty(|| self.counters()) {
                 return true;
             }
-            self.sealed.store(false, Ordering::SeqCst);
         }
     }
 
     /// Green threads may be spawned and may swallow their cancellation meanwhile, so it is said again and again.
     fn cancel_until_all_ended(&self, deadline: Option<Instant>) -> bool {
-        let mut pause = Duration::from_micros(20);
-        while self.live() > 0 {
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        let start = Instant::now();
+        while self.closing.live(|| self.counters()) > 0 {
+            table::all().filter(|g| self.owns(g)).for_each(|g| self.cancel(g));
+            self.call_late_wakers();
+            let now = Instant::now();
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(now));
+            // Two green threads may each shut down the other's runtime: cancelled, they wait no longer.
+            if left.is_zero() || park::is_interrupted() {
                 return false;
             }
-            table::all().filter(|g| self.owns(g)).for_each(|g| self.cancel(g));
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(5));
+            // The longer it has lasted, the less a little more counts, and the more do many looks.
+            let pause = ((now - start) / 64).clamp(Duration::from_micros(20), Duration::from_secs(1));
+            pause_for(pause.min(left));
         }
         true
     }
@@ -84,19 +103,13 @@ impl Sched {
         ptr::eq(g.owner(), self) && !g.life.is_done()
     }
 
-    /// How many green threads have begun and not ended.
-    pub(crate) fn live(&self) -> u64 {
-        // The ended first: one that begins and ends in between is then counted too high, never too low.
-        let ended =
-            self.ended.load(Ordering::SeqCst) + self.ps().map(|p| p.counters.ended.get()).sum::<u64>();
-        let spawned =
-            self.spawned.load(Ordering::SeqCst) + self.ps().map(|p| p.counters.spawned.get()).sum::<u64>();
-        spawned.saturating_sub(ended)
+    fn counters(&self) -> impl Iterator<Item = &Counters> {
+        self.ps().map(|p| &p.counters)
     }
 
+    /// *Runs on: whoever shuts down, after `Closing::exit`.*
     fn wake_all_ms(&self) {
         self.netpoll.break_poll();
-        crate::sync::full_fence();
         for m in self.idle.unpark_all() {
             m.m().note.wake();
         }
@@ -112,5 +125,15 @@ impl Sched {
             wake::ready(g);
         }
         wake::release(g);
+    }
+}
+
+/// A green thread of another runtime parks: in strict mode those that end may wait for others of its OS thread. A plain
+/// thread may be in the destructors of its thread-locals, where it cannot park any more.
+fn pause_for(time: Duration) {
+    if park::on_green_thread() {
+        Waiting::begin(Cancel::Waits).park_until_ns(clock::after(time));
+    } else {
+        std::thread::sleep(time);
     }
 }

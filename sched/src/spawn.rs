@@ -4,14 +4,16 @@
 
 use std::io;
 use std::panic::Location;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use crate::fork;
 use crate::g::task::{self, After, Closure, Polled, Work};
 use crate::g::{GRef, Status, table};
 use crate::ids;
 use crate::join::Join;
 use crate::lend::{Entered, enter};
+use crate::p::Held;
 use crate::sched::Sched;
 
 /// What a green thread is made with.
@@ -35,8 +37,8 @@ impl Spec {
 /// In which runtime.
 #[derive(Clone, Copy)]
 pub enum Where<'s> {
-    /// In that of the calling green thread, else in the one that the function gives.
-    Here(fn() -> &'s Arc<Sched>),
+    /// In that of the calling green thread, else in the one that the function gives, or its error is the spawn's.
+    Here(fn() -> io::Result<&'s Arc<Sched>>),
     /// In this one.
     In(&'s Arc<Sched>),
 }
@@ -44,7 +46,8 @@ pub enum Where<'s> {
 /// Spawns a closure; `after` hears of its end. *Runs on: any thread.*
 ///
 /// # Errors
-/// No stack of the size asked for can be had.
+/// No stack of the size asked for can be had, or none at all, or there is no memory for another green thread; or its
+/// runtime cannot be started, or has been shut down.
 ///
 /// # Safety
 /// What the closure borrows must stay until it has ended (`'static` closures may be spawned by anyone).
@@ -57,7 +60,7 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
 ) -> io::Result<Join<T>> {
     let init = |g: GRef| set_closure(g, Work { work, after });
     // SAFETY: `init` leaves a task whose result is a `T`.
-    spawn(at, spec, init).map(|g| unsafe { Join::new(g) })
+    spawn(at, spec, true, init).map(|g| unsafe { Join::new(g) })
 }
 
 /// Spawns a future, of whose end `after` hears: it is polled by a green thread of its own, on a stack that it has only while it is polled.
@@ -76,7 +79,7 @@ pub unsafe fn future<F: Future>(
 ) -> io::Result<Join<F::Output>> {
     let init = |g: GRef| set_future(g, Work { work, after });
     // SAFETY: `init` leaves a task whose result is the future's.
-    spawn(at, spec, init).map(|g| unsafe { Join::new(g) })
+    spawn(at, spec, false, init).map(|g| unsafe { Join::new(g) })
 }
 
 #[inline]
@@ -93,19 +96,20 @@ fn set_future<F: Future, A: After>(g: GRef, work: Work<F, A>) {
     g.set_task(&Polled::<F, A>::TASK);
 }
 
+/// `keeps_stack`: from its first run to its end.
 #[inline]
-fn spawn(at: Where<'_>, spec: Spec, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     match (enter(), at) {
-        (Some(entered), Where::Here(_)) => spawn_here(&entered, spec, init),
-        (Some(entered), Where::In(sched)) if std::ptr::eq(entered.m().sched, Arc::as_ptr(sched)) => {
-            spawn_here(&entered, spec, init)
+        (Some(entered), Where::Here(_)) => spawn_here(entered, spec, keeps_stack, init),
+        (Some(entered), Where::In(sched)) if ptr::eq(entered.m().sched, Arc::as_ptr(sched)) => {
+            spawn_here(entered, spec, keeps_stack, init)
         }
         (entered, at) => {
             // In code of another runtime, or of none.
             drop(entered);
             match at {
-                Where::Here(sched) => spawn_from_outside(sched(), spec, init),
-                Where::In(sched) => spawn_from_outside(sched, spec, init),
+                Where::Here(sched) => spawn_from_outside(sched()?, spec, keeps_stack, init),
+                Where::In(sched) => spawn_from_outside(sched, spec, keeps_stack, init),
             }
         }
     }
@@ -113,11 +117,13 @@ fn spawn(at: Where<'_>, spec: Spec, init: impl FnOnce(GRef)) -> io::Result<GRef>
 
 /// *Runs on: an M of that runtime.*
 #[inline]
-fn spawn_here(entered: &Entered, spec: Spec, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
-    let g = m.take_g();
-    if let Err(error) = begin(sched, g, m.next_id(), spec) {
+    let g = m.take_g()?;
+    if let Err(error) = begin(sched, g, m.next_id(), spec, keeps_stack, || entered.held()) {
         m.give_g(g);
+        // What `init` holds is the user's, and so is its destructor: that runs outside the runtime, after this.
+        drop(entered);
         return Err(error);
     }
     init(g);
@@ -127,7 +133,7 @@ fn spawn_here(entered: &Entered, spec: Spec, init: impl FnOnce(GRef)) -> io::Res
             held.queue.put_fresh(g);
         }
         None => {
-            sched.spawned.fetch_add(1, Ordering::Relaxed);
+            sched.closing.spawned_without_p();
             sched.global.push(g);
         }
     }
@@ -136,46 +142,45 @@ fn spawn_here(entered: &Entered, spec: Spec, init: impl FnOnce(GRef)) -> io::Res
 }
 
 #[cold]
-fn spawn_from_outside(sched: &Arc<Sched>, spec: Spec, init: impl FnOnce(GRef)) -> io::Result<GRef> {
-    // SeqCst: counted first, then the look; `shut_down` seals first and then looks at the count.
-    sched.spawned.fetch_add(1, Ordering::SeqCst);
-    match take_from_outside(sched, spec) {
-        Ok(g) => {
-            init(g);
-            sched.global.push(g);
-            sched.work_was_made();
-            Ok(g)
-        }
-        Err(error) => {
-            sched.ended.fetch_add(1, Ordering::SeqCst);
-            Err(error)
-        }
-    }
-}
-
-fn take_from_outside(sched: &Arc<Sched>, spec: Spec) -> io::Result<GRef> {
-    if sched.sealed.load(Ordering::SeqCst) {
+fn spawn_from_outside(
+    sched: &Arc<Sched>,
+    spec: Spec,
+    keeps_stack: bool,
+    init: impl FnOnce(GRef),
+) -> io::Result<GRef> {
+    fork::check()?;
+    let Some(admitted) = sched.closing.enter_from_outside() else {
         return Err(io::Error::other("its runtime has been shut down"));
+    };
+    let g = table::take(0, |_| ())?;
+    if let Err(error) = begin(sched, g, ids::single(), spec, keeps_stack, || None) {
+        table::give([g]);
+        return Err(error);
     }
-    let mut fresh = Vec::with_capacity(1);
-    table::take(1, &mut fresh);
-    let g = fresh.pop().expect("one was asked for");
-    match begin(sched, g, ids::single(), spec) {
-        Ok(()) => Ok(g),
-        Err(error) => {
-            table::give([g]);
-            Err(error)
-        }
-    }
+    init(g);
+    admitted.come();
+    sched.global.push(g);
+    sched.work_was_made();
+    Ok(g)
 }
 
-/// Makes `g` a green thread of that runtime. *Runs on: whoever took `g` from the pool.*
+/// Makes `g` a green thread of that runtime; `held` gives the P of this thread, if it has one. *Runs on: whoever took `g`
+/// from the pool.*
 #[inline]
-fn begin(sched: &Sched, g: GRef, id: u64, spec: Spec) -> io::Result<()> {
+fn begin<'p>(
+    sched: &Sched,
+    g: GRef,
+    id: u64,
+    spec: Spec,
+    keeps_stack: bool,
+    held: impl FnOnce() -> Option<Held<'p>>,
+) -> io::Result<()> {
+    // A stack that cannot be had is the spawner's to hear of: one that may be refused is taken now.
     if let Some(bytes) = spec.stack_bytes {
-        // A stack that cannot be had is the spawner's to hear of, so it is taken now.
         let class = u32::try_from(bytes).map_err(|_| too_large(bytes))?;
         g.coro.set(sched.coros.take_odd(class)?);
+    } else if keeps_stack && sched.coros.shortage.is_there() {
+        g.coro.set(sched.stack_at_spawn(held())?.unwrap_or(ptr::null_mut()));
     }
     // SAFETY: it comes from the pool, so nobody else has a reference.
     unsafe { g.begin(sched, id, spec.place, spec.name) };

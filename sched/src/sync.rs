@@ -1,13 +1,57 @@
 //! The atomics and the lock that the protocol files use: the real ones, or loom's when a model runs.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic;
+pub use std::sync::atomic;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic;
+pub use loom::sync::atomic;
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
+
+/// A cell whose accesses loom can watch.
+#[cfg(loom)]
+pub use loom::cell;
+
+/// The same face over the real cell.
+#[cfg(not(loom))]
+pub mod cell {
+    #![allow(unsafe_code)]
+
+    /// `std`'s, with loom's face.
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// Around a value.
+        pub const fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        /// Calls `f` with a pointer to read.
+        #[inline]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Calls `f` with a pointer to write.
+        #[inline]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// The value. *Runs on: its only owner.*
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut()
+        }
+
+        /// Likewise, by value.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+}
 
 /// loom's mutex with `parking_lot`'s face.
 #[cfg(loom)]
@@ -25,11 +69,18 @@ impl<T> Mutex<T> {
     }
 }
 
-/// True when the named transition is broken on purpose (`BROKEN=name`), to see its loom model fail.
+/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
+/// to see its model fail. In every other build the compiler drops the wrong branch.
 macro_rules! broken {
-    ($name:literal) => {
-        cfg!(loom) && matches!(option_env!("BROKEN"), Some($name))
-    };
+    ($name:literal) => {{
+        #[cfg(loom)]
+        {
+            static BROKEN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+            *BROKEN.get_or_init(|| std::env::var("BROKEN").is_ok_and(|name| name == $name))
+        }
+        #[cfg(not(loom))]
+        false
+    }};
 }
 pub(crate) use broken;
 

@@ -7,24 +7,37 @@ mod unix;
 #[cfg(windows)]
 pub(crate) mod windows;
 
+/// The runtime never takes the last of the address space for what it can do without: without any, `malloc` fails in the
+/// rest of the process, which ends it. So much is left when an OS thread starts, ...
+#[cfg(target_pointer_width = "64")]
+pub(crate) const LEFT_BY_THREADS: usize = 4 << 20;
+#[cfg(not(target_pointer_width = "64"))]
+pub(crate) const LEFT_BY_THREADS: usize = 1 << 20;
+/// ... and so much by stacks, so that a few OS threads can still start.
+#[cfg(unix)]
+pub(crate) const LEFT_BY_STACKS: usize = 4 * LEFT_BY_THREADS;
+
 // Memory of stacks.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    advise_stacks, discard, least_signal_stack, mark_guard, most_mappings, refuses_writes,
+    advise_stacks, discard, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(crate) use unix::{
-    advise_stacks, discard, least_signal_stack, mark_guard, most_mappings, refuses_writes,
+    advise_stacks, discard, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
 #[cfg(unix)]
 pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap};
+#[cfg(windows)]
+pub(crate) use windows::room;
 
-// Threads and the processor's counter.
+// Threads, and the processor's counter and barriers.
 
+pub(crate) mod barrier;
 mod threads;
 mod ticks;
 
 pub use threads::Doing;
-pub(crate) use threads::{doing, shorten_slice, sleep_exactly, thread_id};
+pub(crate) use threads::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};
 pub(crate) use ticks::{steady_ticks, ticks};

@@ -5,30 +5,78 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use crate::find::Then;
 use crate::m::{M, current};
 use crate::p::P;
-use crate::sched::Sched;
+use crate::sched::{Ms, Sched};
 use crate::stack::overflow;
 use crate::sys;
 
+/// So many Ms more than there are Ps are kept, parked, for those who block.
+const SPARE_MS: usize = 2;
+/// So many threads are told to end at the same moment: each costs the kernel some tens of microseconds.
+const ENDED_AT_ONCE: usize = 100;
+
 impl Sched {
+    /// Starts the first M: from here on there always is one.
+    ///
+    /// # Errors
+    /// What the system says if it has no thread to give.
+    pub fn start(&self) -> io::Result<()> {
+        let handed = self.idle.take(|p| self.p(p).lease.set_held()).map(|p| (p, true));
+        if handed.is_some() {
+            self.idle.count_spinning();
+        }
+        self.new_m(handed).inspect_err(|_| self.take_back(handed))
+    }
+
+    /// No M could be started for that P. An M that comes back from its user code will take it.
+    fn take_back(&self, handed: Option<(usize, bool)>) {
+        let Some((p, spinning)) = handed else { return };
+        self.put_idle(p);
+        if spinning {
+            self.idle.stop_spinning();
+        }
+    }
+
     /// Gives P `p`, whose lease the caller holds, to an M: a parked one, else a new one (Go: `startm`).
     /// *Runs on: any thread.*
     pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         if let Some(m) = self.idle.unpark() {
-            m.m().hand(p, spinning);
-            m.m().note.wake();
-            return;
+            return self.hand_to(m.m(), p, spinning);
         }
-        if let Err(error) = self.new_m(Some((p, spinning))) {
+        let handed = Some((p, spinning));
+        if let Err(error) = self.new_m(handed) {
             self.report_thread_limit(&error);
-            // An M that comes back from its user code will take this P; so will the one in the netpoller, at once.
-            self.put_idle(p);
-            if spinning {
-                self.idle.stop_spinning();
-            }
+            self.take_back(handed);
+            // Whoever had found no P meanwhile takes this one, and the M in the netpoller looks at once.
+            self.pair_up();
             self.netpoll.break_poll();
+            if self.no_thread.load(Ordering::Relaxed) {
+                self.watch.wake_if_asleep();
+            }
         }
+    }
+
+    /// A P that went idle for want of an M, and an M that parked for want of a P.
+    fn pair_up(&self) {
+        if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
+            m.m().hand(p, false);
+            m.m().note.wake();
+        }
+    }
+
+    /// The system may have threads again. *Runs on: sysmon, now and then after it had none.*
+    pub(crate) fn ask_again_for_threads(&self) {
+        if self.no_thread.swap(false, Ordering::Relaxed) && self.any_work() {
+            self.wake_idle_p();
+        }
+    }
+
+    /// Gives P `p`, whose lease the caller holds, to an M that it has taken out of the idle lists.
+    pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
+        m.hand(p, spinning);
+        m.note.wake();
     }
 
     /// Starts an M, with a P or to be parked as a spare.
@@ -41,24 +89,35 @@ impl Sched {
             let most = self.config.max_threads;
             return Err(io::Error::other(format!("max_threads is {most}, and all of them are in use")));
         }
-        let m = Arc::new(M::new(self));
+        let m = ms.take_free(self);
         if let Some((p, spinning)) = handed {
             m.hand(p, spinning);
         }
-        let name = format!("{}-{}", self.config.thread_name, ms.all.len());
-        let sched = self.arc();
-        let own = m.clone();
-        let join = thread::Builder::new().name(name).spawn(move || m_main(&sched, &own))?;
-        self.threads.fetch_add(1, Ordering::Relaxed);
-        ms.all.push(m);
-        ms.joins.push(join);
-        Ok(())
+        let name = format!("{}-{}", self.config.thread_name, m.number);
+        match start_thread(name, self.arc(), m.clone()) {
+            Ok(join) => {
+                self.threads.fetch_add(1, Ordering::Relaxed);
+                ms.joins.insert(m.number, join);
+                Ok(())
+            }
+            Err(error) => {
+                m.take_wish();
+                ms.free.push(m);
+                // Relaxed: sysmon asks again sooner or later.
+                self.no_thread.store(true, Ordering::Relaxed);
+                Err(error)
+            }
+        }
     }
 
     /// The M goes on without its P: whoever needs it gets it. *Runs on: the holder of `p`, which it no longer is.*
     pub(crate) fn hand_off(&self, p: &P) {
         if p.index >= self.procs() {
             return self.retire(p.index);
+        }
+        self.leave_stacks(p);
+        if let Some(m) = self.idle.take_wanting() {
+            return self.hand_to(m.m(), p.index, false);
         }
         let due = self.heaps.earliest(p.index) <= timers::clock::now();
         if due || !p.queue.is_empty() || !self.global.is_empty() || self.netpoll.has_sources() {
@@ -71,6 +130,31 @@ impl Sched {
         }
         // Its timers were perhaps watched by nobody but their P.
         self.timer_was_added(self.heaps.time_sleep_until());
+    }
+
+    /// Ends the threads of some Ms that have been parked since the last call without being needed; true if there are more.
+    /// *Runs on: sysmon.*
+    pub(crate) fn end_idle_ms(&self) -> bool {
+        if self.config.strict {
+            return false;
+        }
+        let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE);
+        for m in unneeded {
+            m.m().hand_end();
+            m.m().note.wake();
+        }
+        more
+    }
+
+    /// True if more Ms are parked than are worth keeping.
+    pub(crate) fn has_surplus_ms(&self) -> bool {
+        // In strict mode a parked M may be home to green threads that are parked, too.
+        !self.config.strict && self.idle.parked_ms() > self.ms_kept()
+    }
+
+    /// One for each P, and some for those who block.
+    fn ms_kept(&self) -> usize {
+        self.procs() + SPARE_MS
     }
 
     /// One parked M in reserve: starting a thread takes long just when it is needed. *Runs on: sysmon.*
@@ -97,6 +181,53 @@ impl Sched {
     }
 }
 
+impl Sched {
+    /// The M is free for another thread. Whoever ended before is joined: so at most one thread that has ended is left with
+    /// its stack, and neither sysmon nor anybody else waits for what user code does at a thread's end.
+    /// *Runs on: the ending thread of `m`.*
+    fn thread_ends(&self, m: &M) {
+        let before = {
+            let mut ms = self.ms.lock();
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+            // Not there: who shuts down has it, and joins this thread.
+            let Some(mine) = ms.joins.remove(&m.number) else { return };
+            let m = ms.all[m.number].clone();
+            ms.free.push(m);
+            ms.ended.replace(mine)
+        };
+        if let Some(before) = before {
+            // A panic on an M's own stack was reported when it happened.
+            let _ = before.join();
+        }
+    }
+}
+
+impl Ms {
+    /// An M without a thread.
+    fn take_free(&mut self, sched: &Sched) -> Arc<M> {
+        self.free.pop().unwrap_or_else(|| {
+            let m = Arc::new(M::new(sched, self.all.len()));
+            self.all.push(m.clone());
+            m
+        })
+    }
+
+    /// The threads that somebody must still join.
+    pub(crate) fn take_joins(&mut self) -> Vec<thread::JoinHandle<()>> {
+        std::mem::take(&mut self.joins).into_values().chain(self.ended.take()).collect()
+    }
+}
+
+fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread::JoinHandle<()>> {
+    // What std gives a thread.
+    const STACK_BYTES: usize = 2 << 20;
+    if sys::room() < STACK_BYTES + sys::LEFT_BY_THREADS {
+        let text = "there is hardly any memory left for its stack (RLIMIT_AS, RLIMIT_DATA)";
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
+    }
+    thread::Builder::new().name(name).spawn(move || m_main(&sched, &m))
+}
+
 /// Nothing that unwinds may reach the scheduler's own stack: the P, and all that waits for it, would be lost.
 struct AbortOnUnwind;
 
@@ -115,13 +246,92 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     m.note.adopt();
     m.tid.store(sys::thread_id(), Ordering::Relaxed);
     sys::shorten_slice();
-    let _alternate_stack = overflow::ensure_alternate_stack();
-    if let Some((p, spinning)) = m.take_handed() {
-        sched.adopt(m, p);
-        m.spinning.set(spinning);
+    let alternate_stack = overflow::ensure_alternate_stack();
+    if sched.fulfil(m, m.take_wish()) == Then::Look {
+        sched.run_m(m);
     }
-    sched.run_m(m);
     current::set(std::ptr::null());
-    m.give_all_gs();
-    sched.threads.fetch_sub(1, Ordering::Relaxed);
+    drop(alternate_stack);
+    m.end();
+    sched.thread_ends(m);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sched::Config;
+    use crate::spawn::{self, Spec, Where};
+    use crate::{Join, park, time};
+
+    fn scheduler(procs: usize) -> Arc<Sched> {
+        let config = Config {
+            procs,
+            stack_bytes: 64 << 10,
+            max_threads: 1000,
+            thread_name: "thread".to_string(),
+            strict: false,
+        };
+        let sched = Sched::new(config).unwrap();
+        sched.start().unwrap();
+        sched
+    }
+
+    #[track_caller]
+    #[allow(unsafe_code)]
+    fn spawn_in(sched: &Arc<Sched>, f: impl FnOnce() + Send + 'static) -> Join<()> {
+        // SAFETY: the closure borrows nothing.
+        unsafe { spawn::closure(Where::In(sched), Spec::at(Location::caller()), f, ()) }.unwrap()
+    }
+
+    /// Green threads that are pinned while they sleep keep their Ms, so others are needed, and then too many are parked:
+    /// threads end and start all the time, and nobody is left waiting.
+    #[test]
+    fn threads_end_while_others_are_started() {
+        for procs in [1, 2, 4] {
+            let sched = scheduler(procs);
+            let (stop, told) = (AtomicBool::new(false), AtomicUsize::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        let before = sched.idle.parked_ms();
+                        sched.end_idle_ms();
+                        told.fetch_add(before.saturating_sub(sched.idle.parked_ms()), Ordering::Relaxed);
+                        thread::yield_now();
+                    }
+                });
+                let (done, mut round) = (Arc::new(AtomicUsize::new(0)), 0);
+                // For as long as it takes on a busy machine until enough of them have been told.
+                while round < 100 || told.load(Ordering::Relaxed) < 20 {
+                    round += 1;
+                    let joins: Vec<_> = (0..20)
+                        .map(|i| {
+                            let done = done.clone();
+                            spawn_in(&sched, move || {
+                                let pin = park::pin();
+                                time::sleep(Duration::from_micros(i * (round % 10)));
+                                park::unpin(pin);
+                                done.fetch_add(1, Ordering::Relaxed);
+                            })
+                        })
+                        .collect();
+                    joins.into_iter().for_each(|join| join.join().unwrap());
+                    if round % 10 == 0 {
+                        // Nobody is needed for a moment.
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                stop.store(true, Ordering::Relaxed);
+                assert_eq!(done.load(Ordering::Relaxed), 20 * round as usize);
+            });
+            // Their Ms are used again: there are no more than were needed at once.
+            assert!(sched.ms.lock().all.len() <= 20 + procs + SPARE_MS + 2, "{}", sched.ms.lock().all.len());
+            assert!(sched.begin_closing() && sched.cancel_all(None));
+            sched.end_threads();
+            assert_eq!(sched.threads.load(Ordering::Relaxed), 0);
+        }
+    }
 }

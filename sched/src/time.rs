@@ -6,24 +6,26 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use timers::{Timer, clock};
+use timers::clock;
 
-use crate::g::GRef;
 use crate::g::wait::Cancel;
+use crate::g::why::Why;
+use crate::g::{GRef, Ticket};
 use crate::lend::{self, Entered, enter};
 use crate::park::{self, Waiting};
 use crate::sched::Sched;
-use crate::timer::{Alarm, FOR_FUTURE, TimerRef};
+use crate::timer::{Alarm, FOR_FUTURE, TimerRef, Whom};
 use crate::wake;
 
 /// Sleeps until `when` on the runtime's clock, which no timer beats: never less. NEVER sleeps until cancelled.
+#[inline(always)]
 fn sleep_until_ns(when: u64) {
-    Waiting::begin(Cancel::Ends).park_until_ns(when);
+    Waiting::begin_for(Why::Sleep, Cancel::Ends).park_until_ns(when);
     park::unwind_if_cancelled();
 }
 
 /// Sleeps for at least that long.
+#[inline(always)]
 pub fn sleep(time: Duration) {
     park::unwind_if_cancelled();
     if time > Duration::ZERO {
@@ -49,15 +51,7 @@ pub(crate) fn delete_timer(g: GRef) {
 /// Parks like `park_green_until`, when the G's own timer is a future's.
 #[cold]
 pub(crate) fn park_with_alarm(g: GRef, number: u32, when: u64) {
-    // Another wake-up than the wait's own would be a lost one for somebody; this one ends as timed out.
-    struct TimesOut(crate::g::Ticket);
-    impl std::task::Wake for TimesOut {
-        fn wake(self: Arc<Self>) {
-            wake::end_wait(self.0, crate::g::wait::Outcome::TimedOut);
-        }
-    }
-    let waker = Arc::new(TimesOut(crate::g::Ticket { g, number })).into();
-    let alarm = Arc::new(Alarm { timer: Timer::new(), waker: Mutex::new(Some(waker)) });
+    let alarm = Alarm::new(Whom::Wait(Ticket { g, number }));
     if let Some(entered) = enter() {
         arm(&entered, &TimerRef::of_alarm(alarm.clone()), when, 0);
     }
@@ -136,13 +130,14 @@ impl Sleep {
     fn arm_alarm(&mut self, cx: &Context<'_>) {
         if let Owner::Alarm(alarm, sched) = &self.timer
             && serves_here(sched)
-            && let Some(waker) = alarm.waker.lock().as_mut()
+            && alarm.follow(cx.waker())
         {
-            return waker.clone_from(cx.waker());
+            return;
         }
         // None yet; or it has fired (and it was not time, for this runtime); or its runtime is another's now, or ends.
+        // The clone first: if it panics, an earlier waker stays where it is.
+        let alarm = Alarm::new(Whom::Waker(cx.waker().clone()));
         self.disarm();
-        let alarm = Arc::new(Alarm { timer: Timer::new(), waker: Mutex::new(Some(cx.waker().clone())) });
         let timer = TimerRef::of_alarm(alarm.clone());
         let sched = match enter() {
             Some(entered) if !entered.m().sched().is_closing() => {
@@ -151,6 +146,7 @@ impl Sleep {
             }
             entered => {
                 drop(entered);
+                crate::fork::check_or_panic();
                 let sched = (self.sched)();
                 if let Some(when) = sched.heaps.modify(0, &timer, self.when, 0, 0).wake_for {
                     sched.timer_was_added(when);
@@ -174,8 +170,12 @@ impl Sleep {
                 g.timer_lent.store(false, Ordering::Release);
                 wake::release(g);
             }
+            // Its runtime's threads may hold any lock, and are not here.
+            owner if crate::fork::is_forked() => std::mem::forget(owner),
             Owner::Alarm(alarm, sched) => {
                 sched.heaps.delete(&alarm.timer);
+                // Here, not when the heap lets go of the alarm: dropping a waker is user code.
+                drop(alarm.take());
             }
         }
     }
@@ -198,7 +198,6 @@ impl Future for Sleep {
         let own = lend::current_g().filter(|&g| wake::is_waker_of(cx.waker(), g));
         match self.timer {
             Owner::G(has) if own.is_some_and(|g| std::ptr::eq(has, g)) => return Poll::Pending,
-            Owner::G(_) => self.disarm(),
             Owner::Nobody => {
                 if let Some(g) = own
                     && self.arm_own(g)
@@ -206,7 +205,7 @@ impl Future for Sleep {
                     return Poll::Pending;
                 }
             }
-            Owner::Alarm(..) => {}
+            Owner::G(_) | Owner::Alarm(..) => {}
         }
         self.arm_alarm(cx);
         Poll::Pending

@@ -3,16 +3,20 @@
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use crate::g::coro::Coro;
+use crate::contain::contain;
+use crate::fork::is_forked;
+use crate::g::coro::{Bound, Coro};
 use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{G, GRef, Status, Ticket};
 use crate::lend::{Entered, enter};
+use crate::m::M;
+use crate::m::current::current;
+use crate::m::rest::How;
 use crate::outside;
 use crate::p::Held;
 use crate::sched::Sched;
@@ -51,18 +55,48 @@ pub(crate) fn ready(g: GRef) {
     }
 }
 
-/// Wakes a waiter that is in no run queue: a plain thread, or a G that is parked in place.
+/// Wakes a waiter that no run queue of a P may have: a plain thread, a G that is parked in place, one that only one M
+/// may run. *Runs on: as `ready`.*
 pub(crate) fn is_elsewhere(g: GRef) -> bool {
     if !g.is_green() {
         outside::wake(g);
         return true;
     }
-    match Coro::in_place(g) {
-        Some(m) => {
+    match Coro::bound(g) {
+        Bound::Free => return false,
+        Bound::InPlace(m) => {
+            let _sched = keep_sched(g);
             m.note.wake();
-            true
         }
-        None => false,
+        Bound::Home(m) => ready_at_home(m, g),
+    }
+    true
+}
+
+/// Makes a parked G runnable on the one M that may run it.
+fn ready_at_home(m: &M, g: GRef) {
+    g.set_status(Status::Runnable);
+    // SAFETY: an M outlives its thread's stay in it.
+    match unsafe { current().as_ref() } {
+        // It comes to its queue when what it runs now stops.
+        Some(here) if ptr::eq(here, m) => m.home.push(g),
+        // The runtime lives while one of its own Ms is in it.
+        Some(here) if ptr::eq(here.sched, g.owner()) => here.sched().put_home(m, g),
+        // In a forked child it is not here: nobody would run it.
+        _ if is_forked() => {}
+        _ => {
+            let sched = keep_sched(g);
+            sched.put_home(m, g);
+        }
+    }
+}
+
+/// Holds on to the runtime of a parked G, which may end, and its runtime with it, as soon as it can run.
+fn keep_sched(g: GRef) -> Arc<Sched> {
+    // SAFETY: `g` is parked, so its runtime lives.
+    unsafe {
+        Arc::increment_strong_count(g.owner());
+        Arc::from_raw(g.owner())
     }
 }
 
@@ -75,18 +109,52 @@ fn local_p(entered: &Entered, g: GRef) -> Option<Held<'_>> {
 /// Makes a parked G runnable through the global queue of its runtime. *Runs on: as `ready`.*
 #[cold]
 pub(crate) fn ready_globally(g: GRef) {
+    if is_forked() {
+        // It is not here: nobody would run it.
+        return;
+    }
     g.set_status(Status::Runnable);
-    // SAFETY: `g` is parked, so its runtime lives; it may end as soon as `g` runs, so we hold on to it before that.
-    let sched = unsafe {
-        Arc::increment_strong_count(g.owner());
-        Arc::from_raw(g.owner())
-    };
+    let sched = keep_sched(g);
     sched.global.push(g);
     sched.work_was_made();
 }
 
+/// Makes many parked Gs runnable, in order. *Runs on: as `ready`.*
+pub(crate) fn ready_many(mut gs: GList) {
+    if gs.is_empty() {
+        return;
+    }
+    let entered = enter();
+    let mut here = GList::new();
+    while let Some(g) = gs.pop() {
+        if is_elsewhere(g) {
+            continue;
+        }
+        match entered.as_ref().and_then(|e| local_p(e, g)) {
+            Some(_) => here.push(g),
+            None => ready_globally(g),
+        }
+    }
+    if let Some(entered) = &entered
+        && let Some(held) = entered.held()
+    {
+        entered.m().sched().ready_all(held, here);
+    }
+}
+
 impl Sched {
-    /// Gs that the network or a clock woke, all at once. *Runs on: the holder of the P.*
+    /// Puts a G into the queue of the one M that may run it, and wakes that M if it sleeps. *Runs on: any thread.*
+    fn put_home(&self, m: &M, g: GRef) {
+        m.home.push(g);
+        match m.rest.look() {
+            None => {}
+            Some(How::Parked) => m.note.wake(),
+            // Perhaps another M by now; then that one looks around for nothing.
+            Some(How::Polls) => self.netpoll.break_poll(),
+        }
+    }
+
+    /// Gs that were woken all at once, by the network or a clock. *Runs on: the holder of the P.*
     pub(crate) fn ready_all(&self, held: Held<'_>, mut gs: GList) {
         if gs.is_empty() {
             return;
@@ -131,7 +199,7 @@ impl Sched {
 
 /// Calls a waker, whose panic is its own affair: it is reported, and the scheduler goes on.
 pub(crate) fn call(waker: Waker) {
-    if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+    if !contain(|| waker.wake()) {
         eprintln!("a waker panicked; the green thread that it was to wake may wait for ever");
     }
 }
@@ -143,7 +211,7 @@ fn wake_future(g: GRef) {
     }
 }
 
-// A static, not a const: `is_waker_of` compares its address.
+// A static, not a const: `is_harmless` compares its address.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |g| {
         as_g(g).life.retain();
@@ -168,9 +236,22 @@ pub(crate) fn borrowed_waker(g: GRef) -> ManuallyDrop<Waker> {
     ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(ptr::from_ref(g).cast(), &VTABLE)) })
 }
 
+/// True if it is the waker of some G: calling it runs no code but the scheduler's.
+pub(crate) fn is_harmless(waker: &Waker) -> bool {
+    ptr::eq(waker.vtable(), &VTABLE)
+}
+
+/// What calling it would end, if it is the waker of some G, as `wake_future` does it; the inner `None`: nothing, for now.
+pub(crate) fn ticket_of(waker: &Waker) -> Option<Option<Ticket>> {
+    is_harmless(waker).then(|| {
+        let g = as_g(waker.data());
+        g.wakes.unpark().map(|number| Ticket { g, number })
+    })
+}
+
 /// True if it is the waker of `g`.
 pub(crate) fn is_waker_of(waker: &Waker, g: GRef) -> bool {
-    ptr::eq(waker.data(), ptr::from_ref(g).cast()) && ptr::eq(waker.vtable(), &VTABLE)
+    ptr::eq(waker.data(), ptr::from_ref(g).cast()) && is_harmless(waker)
 }
 
 /// Gives up a reference to a G. *Runs on: any thread.*
@@ -187,7 +268,7 @@ pub(crate) fn recycle(g: GRef) {
     }
     g.forget();
     // SAFETY: an M outlives its thread's stay in it; what it keeps is its thread's own, lent P or not.
-    match unsafe { crate::m::current::current().as_ref() } {
+    match unsafe { current().as_ref() } {
         Some(m) => m.give_g(g),
         None => crate::g::table::give([g]),
     }

@@ -10,6 +10,10 @@
 //!   3  each lent P: would somebody gain? for how     a P that stands still with work waiting may be judged
 //!      long? computing or blocked? take it           stacks may have lain idle for a second
 //!   4  once a second: trim idle stacks               somebody wakes it; for good, when all was idle for 10 ms
+//!   5  each ten seconds: end the threads of Ms
+//!      that have been parked all the while
+//!   6  short of memory or threads: ask again,
+//!      each tenth of a second
 //! ```
 //!
 //! Rejected: a constant tick (it costs an idle process its sleep, and comes too late or too often for a busy one);
@@ -31,6 +35,10 @@ const UNPOLLED_NS: u64 = 10_000_000;
 const TIMER_LOOK_NS: u64 = 1_000_000;
 /// Between two trims of the stacks that lie idle.
 const TRIM_NS: u64 = 1_000_000_000;
+/// An M that has been parked for so long, without being needed, is one too many.
+const IDLE_MS_NS: u64 = 10_000_000_000;
+/// Between two requests for what the system has refused.
+const ASK_AGAIN_NS: u64 = 100_000_000;
 /// Never, as the runtime's clock says it.
 const NEVER: u64 = u64::MAX;
 
@@ -42,11 +50,13 @@ pub fn run(monitor: &Monitor) {
         backoff: Backoff::new(),
         activity: 0,
         trimmed_at: 0,
+        end_ms_at: monitor.now() + IDLE_MS_NS,
+        asked_at: 0,
         blocked_ones: false,
     };
     while !monitor.is_exiting() {
-        let until = sysmon.round();
-        if monitor.sleep(until) {
+        let (until, idle) = sysmon.round();
+        if monitor.sleep(until, idle) {
             sysmon.backoff.found();
         }
     }
@@ -60,13 +70,16 @@ struct Sysmon<'m> {
     /// The scheduler's progress at the last round.
     activity: u64,
     trimmed_at: u64,
+    /// When to look for Ms that are not needed.
+    end_ms_at: u64,
+    asked_at: u64,
     /// The last round found threads that block without saying so: it looks sooner for the next.
     blocked_ones: bool,
 }
 
 impl Sysmon<'_> {
-    /// One round; gives the time of the next.
-    fn round(&mut self) -> u64 {
+    /// One round; gives the time of the next, and whether nothing happens until something runs.
+    fn round(&mut self) -> (u64, bool) {
         let now = self.monitor.now();
         let polled = self.poll_network(now);
         let started = self.start_m_for_timers(now);
@@ -75,6 +88,8 @@ impl Sysmon<'_> {
             self.monitor.keep_spare_m();
         }
         self.trim_stacks(now);
+        self.end_idle_ms(now);
+        self.ask_again(now);
         match polled || started || taken {
             true => self.backoff.found(),
             false => self.backoff.found_nothing(),
@@ -102,6 +117,20 @@ impl Sysmon<'_> {
         if now >= self.trimmed_at + TRIM_NS {
             self.trimmed_at = now;
             self.monitor.trim_stacks();
+        }
+    }
+
+    fn end_idle_ms(&mut self, now: u64) {
+        if now >= self.end_ms_at {
+            let more = self.monitor.end_idle_ms();
+            self.end_ms_at = now + if more { TRIM_NS } else { IDLE_MS_NS };
+        }
+    }
+
+    fn ask_again(&mut self, now: u64) {
+        if self.monitor.is_short() && now >= self.asked_at + ASK_AGAIN_NS {
+            self.asked_at = now;
+            self.monitor.ask_again();
         }
     }
 
@@ -138,18 +167,28 @@ impl Sysmon<'_> {
         (taken, look_by)
     }
 
-    fn next_look(&mut self, now: u64, look_by: u64) -> u64 {
+    fn next_look(&mut self, now: u64, look_by: u64) -> (u64, bool) {
         let activity = self.monitor.activity();
         let still = std::mem::replace(&mut self.activity, activity) == activity;
         if still && self.backoff.is_longest() && self.monitor.all_idle() {
-            // A burst of green threads may have left more stacks than are worth keeping.
-            return if self.monitor.has_surplus_stacks() { self.trimmed_at + TRIM_NS } else { NEVER };
+            return (self.next_chore(), true);
         }
         let mut next = look_by.min(now + self.backoff.ns());
         if !self.monitor.any_idle() {
             let soonest = now + self.backoff.ns().min(TIMER_LOOK_NS);
             next = next.min(self.monitor.next_timer().saturating_add(OVERDUE_NS).max(soonest));
         }
-        next
+        (next, false)
+    }
+
+    /// What is left to do while all is idle: a burst may have left more stacks or threads than are worth keeping, or want of
+    /// them.
+    fn next_chore(&self) -> u64 {
+        let chores = [
+            (self.monitor.is_short(), self.asked_at + ASK_AGAIN_NS),
+            (self.monitor.has_surplus_stacks(), self.trimmed_at + TRIM_NS),
+            (self.monitor.has_surplus_ms(), self.end_ms_at),
+        ];
+        chores.into_iter().filter(|chore| chore.0).map(|chore| chore.1).min().unwrap_or(NEVER)
     }
 }

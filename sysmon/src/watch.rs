@@ -10,6 +10,8 @@ const ASK_NS: u64 = 1_000_000;
 const ASK_AGAIN_NS: u64 = 100_000;
 /// A declared blocking call keeps its P for one short round.
 const BLOCKING_NS: u64 = 20_000;
+/// And for so long when nobody wants it: then the P goes idle, so that sysmon can sleep when all are.
+const BLOCKING_UNWANTED_NS: u64 = 10_000_000;
 
 /// What a P has been doing since when.
 #[derive(Debug)]
@@ -58,12 +60,14 @@ pub(crate) enum Verdict {
     TakeIfBlocked { else_look_ns: u64 },
 }
 
-/// Takes a P only if somebody gains: Gs wait for it, its timers are overdue and no P is idle, or nobody polls.
+/// Takes a P only if somebody gains: Gs wait for it, its timers are overdue and no P is idle, or nobody polls; but one of
+/// a blocking call in the end also if nobody does.
 pub(crate) fn judge(look: &Look, age: Age, unpolled: bool, blocked_ones: bool) -> Verdict {
     let gain = look.work_waits || look.overdue_ns > 0 || unpolled;
     let ask_ns = if blocked_ones { ASK_AGAIN_NS } else { ASK_NS };
     match look.state() {
         State::Idle | State::Held => Verdict::Leave,
+        State::LentBlocking if age.lent_ns >= BLOCKING_UNWANTED_NS => Verdict::Take,
         _ if !gain => Verdict::Leave,
         State::LentBlocking if age.lent_ns >= BLOCKING_NS => Verdict::Take,
         State::LentBlocking => Verdict::LookBy(BLOCKING_NS),
@@ -89,9 +93,17 @@ mod tests {
 
     #[test]
     fn nobody_gains_nothing_is_taken() {
-        for state in [State::Idle, State::Held, State::Lent, State::LentBlocking] {
+        for state in [State::Idle, State::Held, State::Lent] {
             assert_eq!(judge(&look(state), aged(u64::MAX / 2), false, false), Verdict::Leave);
         }
+        let age = aged(BLOCKING_UNWANTED_NS - 1);
+        assert_eq!(judge(&look(State::LentBlocking), age, false, false), Verdict::Leave);
+    }
+
+    #[test]
+    fn a_declared_one_that_nobody_wants_goes_idle_after_ten_milliseconds() {
+        let age = aged(BLOCKING_UNWANTED_NS);
+        assert_eq!(judge(&look(State::LentBlocking), age, false, false), Verdict::Take);
     }
 
     #[test]

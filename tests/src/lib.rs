@@ -1,11 +1,16 @@
-//! What the tests share: seeded random numbers, a watchdog, counted drops, small futures, child processes.
+//! What the tests share: seeded random numbers, a watchdog, counted drops, crowds of threads, channels of each kind, small futures, child processes.
 
+pub mod calls;
+pub mod channels;
 pub mod child;
+pub mod crowd;
 pub mod futures;
+pub mod sockets;
 pub mod system;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once, mpsc};
+use std::sync::{Arc, Mutex, Once, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,7 +80,8 @@ impl Watchdog {
             .name("watchdog".into())
             .spawn(move || {
                 if ended.recv_timeout(time) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    bark(&name, &handles);
+                    let handles = handles.lock().unwrap();
+                    hang(&name, &handles);
                 }
             })
             .expect("a thread");
@@ -94,10 +100,11 @@ impl Default for Watchdog {
     }
 }
 
-fn bark(name: &str, handles: &Mutex<Vec<Handle>>) {
+/// Ends the process, in which `name` hangs, with the metrics of those runtimes; see [`Watchdog`].
+pub fn hang(name: &str, handles: &[Handle]) -> ! {
     eprintln!("{name}: hangs (pid {})", std::process::id());
     for moment in ["now", "one second later"] {
-        for handle in handles.lock().unwrap().iter() {
+        for handle in handles {
             eprintln!("{moment}: {:#?}", handle.metrics());
         }
         thread::sleep(Duration::from_secs(1));
@@ -197,15 +204,35 @@ pub const ON_PURPOSE: &str = "on purpose";
 
 /// Keeps panics that say `ON_PURPOSE` off stderr.
 pub fn quiet_panics_on_purpose() {
+    quiet_panics_that_say(ON_PURPOSE);
+}
+
+/// `f` must panic and say this. Such panics are not printed from then on.
+#[track_caller]
+pub fn panics_with<T>(text: &'static str, f: impl FnOnce() -> T) {
+    quiet_panics_that_say(text);
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it did not panic") };
+    let said = payload.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| payload.downcast_ref::<&str>().copied());
+    assert!(said.is_some_and(|said| said.contains(text)), "it said {said:?}");
+}
+
+fn quiet_panics_that_say(text: &'static str) {
+    static QUIET: RwLock<Vec<&str>> = RwLock::new(Vec::new());
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !info.payload_as_str().is_some_and(|text| text.contains(ON_PURPOSE)) {
+            let said = info.payload_as_str().unwrap_or_default();
+            if !QUIET.read().unwrap().iter().any(|text| said.contains(text)) {
                 before(info);
             }
         }));
     });
+    let known = QUIET.read().unwrap().contains(&text);
+    if !known {
+        QUIET.write().unwrap().push(text);
+    }
 }
 
 /// Computes for that long, without a call into the runtime.

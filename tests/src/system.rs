@@ -23,10 +23,67 @@ fn entries(path: &str) -> usize {
 
 /// Memory in use, in bytes: `VmRSS`.
 pub fn resident_bytes() -> usize {
+    status_bytes("VmRSS:")
+}
+
+/// Address space in use, in bytes: what `RLIMIT_AS` limits.
+pub fn address_space() -> usize {
+    status_bytes("VmSize:")
+}
+
+/// Private writable address space in use, in bytes: what `RLIMIT_DATA` limits.
+pub fn data_space() -> usize {
+    status_bytes("VmData:")
+}
+
+fn status_bytes(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux says it");
+    let line = status.lines().find(|line| line.starts_with(key)).expect("Linux says it");
     let kib: usize = line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).expect("a number");
     kib * 1024
+}
+
+/// A limit of this process that is lifted again when this is dropped. `what`: one of `libc::RLIMIT_..`.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Limit {
+    what: libc::__rlimit_resource_t,
+    before: u64,
+}
+
+#[cfg(target_os = "linux")]
+impl Limit {
+    /// Sets the soft limit.
+    pub fn new(what: libc::__rlimit_resource_t, to: u64) -> Limit {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: it writes to the struct that it is given.
+        assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
+        let before = limit.rlim_cur;
+        set_soft_limit(what, to);
+        Limit { what, before }
+    }
+
+    /// So much more address space than now.
+    pub fn address_space(more: usize) -> Limit {
+        Limit::new(libc::RLIMIT_AS, (address_space() + more) as u64)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Limit {
+    fn drop(&mut self) {
+        set_soft_limit(self.what, self.before);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn set_soft_limit(what: libc::__rlimit_resource_t, to: u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: it writes to the struct that it is given.
+    assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
+    limit.rlim_cur = to;
+    // SAFETY: it reads the struct that it is given.
+    assert_eq!(unsafe { libc::setrlimit(what, &limit) }, 0);
 }
 
 /// CPU time that this process has used.

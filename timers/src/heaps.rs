@@ -35,8 +35,9 @@ impl<H: Handle> Heaps<H> {
         Self { heaps: (0..capacity).map(|_| OnceLock::new()).collect() }
     }
 
-    /// Gives P `p` its heap, unless it has one.
+    /// Gives P `p` its heap, unless it has one. All below it have theirs.
     pub fn open(&self, p: usize) {
+        assert!(p == 0 || self.heaps[p - 1].get().is_some(), "timers: heaps are opened in order");
         self.heaps[p].get_or_init(|| Box::new(Timers::new(p)));
     }
 
@@ -122,7 +123,8 @@ impl<H: Handle> Heaps<H> {
 
     /// [`Heaps::earliest`] over all Ps. Go: `timeSleepUntil`. Runs on: any thread.
     pub fn time_sleep_until(&self) -> u64 {
-        let opened = self.heaps.iter().filter_map(OnceLock::get);
+        // In order, so that few of them need a look where many could be.
+        let opened = self.heaps.iter().map_while(OnceLock::get);
         opened.map(|timers| timers.counts.earliest()).min().unwrap_or(NEVER)
     }
 

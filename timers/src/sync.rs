@@ -32,11 +32,17 @@ impl<T> Mutex<T> {
     }
 }
 
-/// True in a model built with `BROKEN=name`: the one transition so named is then wrong on purpose, so that
-/// its model can be seen to fail. In every other build the compiler drops the wrong branch.
+/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
+/// to see its model fail. In every other build the compiler drops the wrong branch.
 macro_rules! broken {
-    ($name:literal) => {
-        cfg!(loom) && matches!(option_env!("BROKEN"), Some($name))
-    };
+    ($name:literal) => {{
+        #[cfg(loom)]
+        {
+            static BROKEN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+            *BROKEN.get_or_init(|| std::env::var("BROKEN").is_ok_and(|name| name == $name))
+        }
+        #[cfg(not(loom))]
+        false
+    }};
 }
 pub(crate) use broken;

@@ -249,10 +249,17 @@ fn a_heap_not_opened_has_no_timers() {
     assert_eq!((heaps.earliest(1), heaps.len(1), heaps.time_sleep_until()), (NEVER, 0, NEVER));
     let checked = heaps.check(1, 5, true, &mut |_, _, _| unreachable!());
     assert_eq!(checked, Checked { next: NEVER, ran: false });
+    heaps.open(0);
     heaps.open(1);
     let _timer = add(&heaps, 1, 5, 0, 1);
     heaps.open(1);
     assert_eq!(heaps.len(1), 1, "opening twice changes nothing");
+}
+
+#[test]
+#[should_panic(expected = "opened in order")]
+fn opening_out_of_order_is_a_bug() {
+    Heaps::<Arc<Timer>>::new(2).open(1);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::GRef;
+use super::{GRef, panics};
 use crate::m::M;
 use crate::stack::{Stack, checked_stack_bytes};
 
@@ -43,6 +43,21 @@ pub(crate) enum Stop {
 
 type Inner = Coroutine<GRef, Stop, (), Stack>;
 
+/// Which M a G may run on. In the G's word `bound`:
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    /// Any.
+    Free,
+    /// It is parked together with this one, which sleeps on its note (`lend::park_in_place`).
+    InPlace(&'static M),
+    /// It has started on this one, and the runtime is strict.
+    Home(&'static M),
+}
+
+pub(crate) const FREE: u8 = 0;
+const IN_PLACE: u8 = 1;
+const HOME: u8 = 2;
+
 /// One coroutine, at the top of its stack.
 pub(crate) struct Coro {
     inner: Inner,
@@ -54,8 +69,10 @@ pub(crate) struct Coro {
     /// Where an access means that whoever runs on it has gone too deep, and how deep one can go.
     guard: Range<usize>,
     usable_bytes: usize,
-    /// The M that a G parked in place blocks; null for all others.
-    in_place: Cell<*const M>,
+    /// The M that its G is bound to, if it is.
+    m: Cell<*const M>,
+    /// The panics in flight of its G, while that is parked (strict mode).
+    panics: Cell<u32>,
 }
 
 impl Coro {
@@ -72,7 +89,8 @@ impl Coro {
             class,
             guard,
             usable_bytes,
-            in_place: Cell::new(ptr::null()),
+            m: Cell::new(ptr::null()),
+            panics: Cell::new(0),
         };
         // SAFETY: `reserve_top` kept these bytes, aligned to 16, for us alone, for as long as the stack is mapped.
         unsafe { place.write(coro) };
@@ -105,14 +123,43 @@ impl Coro {
         }
     }
 
+    /// As `resume`, in strict mode: `g` runs on `m` from here on, and its panics are its own.
+    ///
+    /// # Safety
+    /// As for `resume`; this thread is `m`.
+    pub(crate) unsafe fn resume_at_home(g: GRef, m: &M) -> Stop {
+        // SAFETY: by the contract above nobody else uses its coroutine.
+        let coro = unsafe { &*g.coro.get() };
+        if !Coro::is_home(g) {
+            // SAFETY: likewise.
+            unsafe { Coro::bind(g, HOME, Some(m)) };
+        }
+        if coro.panics.get() > 0 {
+            panics::bring_back(coro.panics.replace(0));
+        }
+        // SAFETY: likewise.
+        let stop = unsafe { Coro::resume(g) };
+        if std::thread::panicking() {
+            coro.panics.set(panics::set_aside());
+        }
+        stop
+    }
+
     /// Stops the running G; returns when it is resumed, perhaps on another M.
     ///
     /// # Safety
     /// `g` is the G that runs on this stack.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn suspend(g: GRef, stop: Stop) {
         // SAFETY: a running G has its coroutine, whose root stored the yielder, which lives on that same stack.
         unsafe { (*(*g.coro.get()).yielder.get()).suspend(stop) };
+    }
+
+    /// True if the stack of `g`, which has one, is not of the runtime's own size. *Runs on: whoever runs `g`.*
+    #[inline]
+    pub(crate) fn is_odd(g: GRef) -> bool {
+        // SAFETY: by the contract above its coroutine is there, and nobody else uses it.
+        unsafe { (*g.coro.get()).class != 0 }
     }
 
     /// How deep the stack of the running G is, if `address` lies in its guard. Signal handlers may call this.
@@ -131,20 +178,44 @@ impl Coro {
     /// `g` runs on this thread, which is `m`.
     pub(crate) unsafe fn set_in_place(g: GRef, m: Option<&M>) {
         // SAFETY: a running G has its coroutine.
-        unsafe { (*g.coro.get()).in_place.set(m.map_or(ptr::null(), ptr::from_ref)) };
-        // Release: which M; pairs with `in_place`.
-        g.in_place.store(m.is_some(), Ordering::Release);
+        unsafe { Coro::bind(g, if m.is_some() { IN_PLACE } else { FREE }, m) };
     }
 
-    /// The M that `g` blocks, if it is parked in place. *Runs on: whoever may make `g` runnable.*
-    pub(crate) fn in_place(g: GRef) -> Option<&'static M> {
-        // Acquire: pairs with `set_in_place`.
-        if !g.in_place.load(Ordering::Acquire) {
-            return None;
+    /// `g` gives its stack up and may run anywhere. *Runs on: the M that runs `g`.*
+    #[inline]
+    pub(crate) fn unsettle(g: GRef) {
+        // Relaxed: whoever looks has taken the G over from here.
+        g.bound.store(FREE, Ordering::Relaxed);
+    }
+
+    /// # Safety
+    /// `g` has its coroutine and is this thread's to run.
+    unsafe fn bind(g: GRef, how: u8, m: Option<&M>) {
+        // SAFETY: by the contract above.
+        unsafe { (*g.coro.get()).m.set(m.map_or(ptr::null(), ptr::from_ref)) };
+        // Release: which M; pairs with `bound`.
+        g.bound.store(how, Ordering::Release);
+    }
+
+    /// True if `g` runs on one M only, as strict mode has it. *Runs on: whoever runs `g` or may make it runnable.*
+    #[inline]
+    pub(crate) fn is_home(g: GRef) -> bool {
+        // Relaxed: the caller has taken the G over from whoever wrote this.
+        g.bound.load(Ordering::Relaxed) == HOME
+    }
+
+    /// The M that `g` is bound to, if it is. *Runs on: whoever may make `g` runnable.*
+    #[inline]
+    pub(crate) fn bound(g: GRef) -> Bound {
+        // Acquire: pairs with `bind`.
+        let how = g.bound.load(Ordering::Acquire);
+        if how == FREE {
+            return Bound::Free;
         }
         // SAFETY: the caller has the right to make `g` runnable, so `g` stays parked and keeps its coroutine; an M
-        // that a G is parked in place on stays while that G lives.
-        unsafe { (*g.coro.get()).in_place.get().as_ref() }
+        // that a G is bound to stays while that G lives.
+        let m = unsafe { &*(*g.coro.get()).m.get() };
+        if how == HOME { Bound::Home(m) } else { Bound::InPlace(m) }
     }
 }
 

@@ -8,7 +8,7 @@
 //!   store the result                               is it done? take the result
 //!   complete   set DONE, see the other bits:       write who waits, then
 //!                INTEREST gone: drop the result    wait     set WAITER; DONE already? take the result
-//!                WAITER: wake it                   unwait   clear WAITER, unless DONE
+//!                WAITER: wake it                   unwait   clear WAITER, unless DONE; then another may be written
 //!   release    the scheduler's reference           abandon  clear INTEREST; DONE already? drop the result
 //! ```
 
@@ -54,9 +54,10 @@ impl Life {
         self.0.store((2 * ONE) | INTEREST, Ordering::Release);
     }
 
-    /// The face of a plain OS thread begins: one reference, nothing to join.
+    /// The face of a plain OS thread begins, or a G that nobody joins: one reference.
     pub(crate) fn begin_unjoined(&self) {
-        self.0.store(ONE, Ordering::Relaxed);
+        // Release: as in `begin`.
+        self.0.store(ONE, Ordering::Release);
     }
 
     /// Takes a reference. *Runs on: a holder of one.*
@@ -129,10 +130,19 @@ impl Life {
     }
 
     /// Nobody waits any more; `false` if the G has ended meanwhile and has taken who waited.
-    /// *Runs on: the join handle, after `wait`.*
+    /// *Runs on: the join handle, before it writes who waits.*
+    #[inline]
     pub(crate) fn unwait(&self) -> bool {
+        if broken!("life_unwait_no_done_look") {
+            self.0.fetch_and(!WAITER, Ordering::AcqRel);
+            return true;
+        }
         let mut word = self.0.load(Ordering::Acquire);
         while word & DONE == 0 {
+            // Only the caller sets it: there is none to clear, and nobody will look at who waits.
+            if word & WAITER == 0 {
+                return true;
+            }
             match self.0.compare_exchange_weak(word, word & !WAITER, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -215,6 +225,25 @@ mod models {
             // SAFETY: as above.
             assert_eq!(g.result.with(|r| unsafe { *r }), 7);
             assert!(g.life.release());
+        });
+    }
+
+    /// As when a join handle is polled first, and then polled or joined again.
+    #[test]
+    fn who_waits_again_takes_the_first_waiter_back() {
+        loom::model(|| {
+            let g = model();
+            let ending = g.clone();
+            let ending = thread::spawn(move || end(&ending));
+            for number in [7, 8] {
+                if g.life.unwait() {
+                    // SAFETY: as above.
+                    g.joiner.with_mut(|j| unsafe { *j = number });
+                    g.life.wait();
+                }
+            }
+            ending.join().unwrap();
+            assert!(g.life.is_done());
         });
     }
 

@@ -1,8 +1,9 @@
-//! A queue of Gs through their own `next` links: no allocation, and joined in one step.
+//! A list of Gs through their own `next` links: no allocation, and joined in one step.
 
 use super::GRef;
+use crate::shortage::Line;
 
-/// First in, first out. Whoever holds the list owns the links of its Gs.
+/// First in, first out (but for `push_front`). Whoever holds the list owns the links of its Gs.
 #[derive(Default)]
 pub(crate) struct GList {
     head: Option<GRef>,
@@ -13,6 +14,22 @@ pub(crate) struct GList {
 // SAFETY: the list is the one owner of its Gs' links, and goes to another thread as a whole.
 #[allow(unsafe_code)]
 unsafe impl Send for GList {}
+
+impl Line for GList {
+    type Waiter = GRef;
+
+    fn push(&mut self, g: GRef) {
+        GList::push(self, g);
+    }
+
+    fn pop(&mut self) -> Option<GRef> {
+        GList::pop(self)
+    }
+
+    fn len(&self) -> usize {
+        GList::len(self)
+    }
+}
 
 impl GList {
     pub(crate) const fn new() -> Self {
@@ -26,6 +43,16 @@ impl GList {
             None => self.head = Some(g),
         }
         self.tail = Some(g);
+        self.len += 1;
+    }
+
+    /// The next that `pop` gives.
+    pub(crate) fn push_front(&mut self, g: GRef) {
+        g.next.set(self.head);
+        if self.head.is_none() {
+            self.tail = Some(g);
+        }
+        self.head = Some(g);
         self.len += 1;
     }
 

@@ -9,11 +9,12 @@ use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::coro::Stop;
 use super::{GRef, Joiner, PAYLOAD_WORDS};
+use crate::contain::contain;
 use crate::wake;
 
 /// The payload of the unwind that ends a cancelled green thread.
@@ -123,6 +124,7 @@ unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
     let result = catch_unwind(AssertUnwindSafe(|| {
         if g.wait.is_cancelled() {
             // Cancelled before it began: its captures are dropped, which is user code too.
+            g.over.set(true);
             // SAFETY: dropped once, here, and not read below.
             unsafe { (&raw mut (*place).work).drop_in_place() };
             return Err(cancelled());
@@ -161,13 +163,53 @@ unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
         Ok(Poll::Ready(result)) => result,
         Err(panic) => Err(panic),
     };
+    g.over.set(true);
     // SAFETY: the future is done for, is dropped where it lies, as a pinned one must be, and is not touched again.
     let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (&raw mut (*work).work).drop_in_place() }));
     // SAFETY: read once; `free` drops nothing.
     let after = unsafe { (&raw const (*work).after).read() };
     // SAFETY: both parts are gone.
     unsafe { free::<Work<F, A>>(g) };
-    end(g, result.and_then(|value| dropped.map(|()| value)), after)
+    let result = match (result, dropped) {
+        (result, Ok(())) => result,
+        (Ok(value), Err(panic)) => {
+            contain(|| drop(value));
+            Err(panic)
+        }
+        // The first panic is the one to tell of.
+        (Err(first), Err(second)) => {
+            contain(|| drop(second));
+            Err(first)
+        }
+    };
+    end(g, result, after)
+}
+
+/// A task that calls a waker, cancelled or not.
+pub(crate) struct CallsWaker;
+
+impl CallsWaker {
+    const TASK: Task = Task { run: Self::run };
+
+    /// Makes it the task of `g`.
+    ///
+    /// # Safety
+    /// As for [`put`].
+    pub(crate) unsafe fn put(g: GRef, waker: Waker) {
+        // SAFETY: by the contract above.
+        unsafe { put(g, waker) };
+        g.set_task(&Self::TASK);
+    }
+
+    /// # Safety
+    /// As for `Task::run`.
+    unsafe fn run(g: GRef) -> Stop {
+        // SAFETY: the task's own payload.
+        let waker = unsafe { take::<Waker>(g) };
+        g.over.set(true);
+        wake::call(waker);
+        end(g, Ok(()), ())
+    }
 }
 
 fn cancelled() -> Box<dyn Any + Send> {
@@ -178,15 +220,15 @@ fn cancelled() -> Box<dyn Any + Send> {
 /// waker of another runtime are user code.
 fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
+    // What follows is destructors and wakers: a cancellation comes too late for them.
+    g.over.set(true);
     end_rare(g);
     // SAFETY: the task is over, so the payload is empty and the G's own until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();
     if !ending.wanted {
         // SAFETY: the join handle left the result to us.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(unsafe { take::<thread::Result<T>>(g) })));
-        // A panic in there was reported by the panic hook; its payload's own drop is not trusted.
-        std::mem::forget(dropped);
+        contain(|| drop(unsafe { take::<thread::Result<T>>(g) }));
     }
     after.ended(panicked);
     let mut parked = None;

@@ -31,7 +31,12 @@ const TIMED_OUT: u64 = 4;
 const CANCELLED: u64 = 5;
 /// This wait does not end by cancellation.
 const SHIELDED: u64 = 8;
+/// Which of several things that were waited for it was; 28 bits.
+const CASE: u32 = 4;
 const NUMBER: u32 = 32;
+
+/// The most cases that one wait can have.
+pub(crate) const MAX_CASES: usize = 1 << (NUMBER - CASE);
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +91,11 @@ impl Wait {
     #[inline]
     pub(crate) fn arm(&self, cancel: Cancel) -> u32 {
         // Relaxed on both: nobody else writes between a decision and the next arm, and the number reaches the wakers
-        // through whatever it is registered in.
-        let number = ((self.word.load(Ordering::Relaxed) >> NUMBER) as u32).wrapping_add(1);
+        // through whatever it is registered in. (A wait that was given up may be decided at this very moment: the store
+        // overwrites that, and the waiter goes on as it would have. If it was `cancel`, that has looked at a word older
+        // than the next `commit`, which therefore sees its flag.)
+        let step = if broken!("wait_arm_same_number") { 0 } else { 1 };
+        let number = ((self.word.load(Ordering::Relaxed) >> NUMBER) as u32).wrapping_add(step);
         let shield = if cancel == Cancel::Waits { SHIELDED } else { 0 };
         self.word.store(u64::from(number) << NUMBER | shield | ARMED, Ordering::Relaxed);
         number
@@ -128,14 +136,23 @@ impl Wait {
     /// Ends the wait of that number, if it is still open. *Runs on: any thread.*
     #[inline]
     pub(crate) fn decide(&self, number: u32, outcome: Outcome) -> Decision {
+        self.decide_case(number, outcome, 0)
+    }
+
+    /// Likewise, and says which of the things that are waited for it was. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn decide_case(&self, number: u32, outcome: Outcome, case: u32) -> Decision {
+        debug_assert!((case as usize) < MAX_CASES);
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            let shielded = outcome == Outcome::Cancelled && word & SHIELDED != 0;
-            let open = matches!(word & PHASE, ARMED | PARKED);
-            if (word >> NUMBER) as u32 != number || !open || shielded {
+            let shielded =
+                outcome == Outcome::Cancelled && word & SHIELDED != 0 && !broken!("wait_no_shield");
+            let open = matches!(word & PHASE, ARMED | PARKED) || broken!("wait_decide_twice");
+            let over = (word >> NUMBER) as u32 != number && !broken!("wait_decide_any_number");
+            if over || !open || shielded {
                 return Decision::Lost;
             }
-            let decided = word & !PHASE | phase(outcome);
+            let decided = word & !PHASE | phase(outcome) | u64::from(case) << CASE;
             // Acquire: what the waiter did before it parked, for whoever resumes it. Release: what the waker wrote, for
             // the waiter (`is_decided`, `commit`).
             match self.word.compare_exchange_weak(word, decided, Ordering::AcqRel, Ordering::Relaxed) {
@@ -146,6 +163,13 @@ impl Wait {
         }
     }
 
+    /// Whether the wait of that number has not been decided yet. *Runs on: any thread.*
+    pub(crate) fn is_open(&self, number: u32) -> bool {
+        // Relaxed: a decision that the caller knows of is seen in any case, and others may come at any moment.
+        let word = self.word.load(Ordering::Relaxed);
+        (word >> NUMBER) as u32 == number && matches!(word & PHASE, ARMED | PARKED)
+    }
+
     /// How the last wait ended. *Runs on: the waiter, after it.*
     #[inline]
     pub(crate) fn outcome(&self) -> Outcome {
@@ -154,6 +178,15 @@ impl Wait {
             CANCELLED => Outcome::Cancelled,
             _ => Outcome::Woken,
         }
+    }
+
+    /// What decided the last wait. *Runs on: the waiter, after it ended as woken.*
+    #[inline]
+    pub(crate) fn case(&self) -> u32 {
+        if broken!("wait_case_not_told") {
+            return 0;
+        }
+        self.word.load(Ordering::Acquire) as u32 >> CASE
     }
 
     /// Cancels for good: the current wait, if there is one, and every later one. `Parked` as for `decide`.
@@ -213,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn the_case_is_that_of_the_winner() {
+        let wait = Wait::new();
+        let last = MAX_CASES as u32 - 1;
+        for case in [last, 0, 1] {
+            let number = wait.arm(Cancel::Ends);
+            assert!(wait.commit());
+            assert_eq!(wait.decide_case(number, Outcome::Woken, case), Decision::Parked);
+            assert_eq!(wait.decide_case(number, Outcome::Woken, 7), Decision::Lost);
+            assert_eq!((wait.outcome(), wait.case()), (Outcome::Woken, case));
+        }
+    }
+
+    #[test]
     fn a_shielded_wait_is_not_cancelled() {
         let wait = Wait::new();
         let number = wait.arm(Cancel::Waits);
@@ -226,62 +272,4 @@ mod tests {
 }
 
 #[cfg(all(test, loom))]
-mod models {
-    use super::*;
-    use loom::{cell::UnsafeCell, sync::Arc, thread};
-
-    /// A waiter with something on its stack that only one may own at a time.
-    struct Model {
-        wait: Wait,
-        stack: UnsafeCell<u32>,
-    }
-
-    impl Model {
-        fn run_on(&self) {
-            // SAFETY: the caller runs the G; loom checks that nobody else does.
-            self.stack.with_mut(|s| unsafe { *s += 1 });
-        }
-    }
-
-    #[test]
-    fn woken_timed_out_and_parking_race_to_one_end() {
-        loom::model(|| {
-            let g = Arc::new(Model { wait: Wait::new(), stack: UnsafeCell::new(0) });
-            let number = g.wait.arm(Cancel::Ends);
-            let waker = |outcome| {
-                let g = g.clone();
-                thread::spawn(move || {
-                    let decision = g.wait.decide(number, outcome);
-                    if decision == Decision::Parked {
-                        g.run_on();
-                    }
-                    decision
-                })
-            };
-            let (a, b) = (waker(Outcome::Woken), waker(Outcome::TimedOut));
-            g.run_on();
-            let parked = g.wait.commit();
-            if !parked {
-                g.run_on();
-            }
-            let ends = [a.join().unwrap(), b.join().unwrap()];
-            let won = ends.iter().filter(|d| **d != Decision::Lost).count();
-            assert_eq!(won, 1, "one waker wins");
-            assert_eq!(ends.contains(&Decision::Parked), parked, "a parked G is resumed by the winner");
-        });
-    }
-
-    #[test]
-    fn cancel_is_never_missed() {
-        loom::model(|| {
-            let g = Arc::new(Model { wait: Wait::new(), stack: UnsafeCell::new(0) });
-            let canceller = g.clone();
-            let canceller = thread::spawn(move || canceller.wait.cancel());
-            g.wait.arm(Cancel::Ends);
-            let parked = g.wait.commit();
-            let decision = canceller.join().unwrap();
-            assert_eq!(parked, decision == Decision::Parked, "parked and cancelled, yet nobody resumes it");
-            assert_eq!(g.wait.outcome(), Outcome::Cancelled);
-        });
-    }
-}
+mod models;

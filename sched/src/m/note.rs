@@ -1,25 +1,26 @@
 //! A note: one thread sleeps until another wakes it, and a wake-up that comes first is kept.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// See the file's head. The sleeper is always the same thread.
+use parking_lot::Mutex;
+
+/// See the file's head. The sleeper is the same thread until it ends and another adopts the note.
 #[derive(Debug, Default)]
 pub(crate) struct Note {
     woken: AtomicBool,
-    sleeper: OnceLock<Thread>,
+    sleeper: Mutex<Option<Thread>>,
 }
 
 impl Note {
     pub(crate) const fn new() -> Self {
-        Note { woken: AtomicBool::new(false), sleeper: OnceLock::new() }
+        Note { woken: AtomicBool::new(false), sleeper: Mutex::new(None) }
     }
 
     /// The current thread will be the one that sleeps.
     pub(crate) fn adopt(&self) {
-        self.sleeper.get_or_init(thread::current);
+        *self.sleeper.lock() = Some(thread::current());
     }
 
     /// Sleeps until somebody wakes it.
@@ -43,8 +44,9 @@ impl Note {
     pub(crate) fn wake(&self) {
         // Release: what is handed over; the swap saves the system call when a wake-up is pending.
         if !self.woken.swap(true, Ordering::AcqRel)
-            && let Some(sleeper) = self.sleeper.get()
+            && let Some(sleeper) = &*self.sleeper.lock()
         {
+            // Perhaps another by now, as the one that slept has seen the word and has ended: a stray `unpark`.
             sleeper.unpark();
         }
     }

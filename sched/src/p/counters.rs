@@ -1,6 +1,9 @@
 //! What a P has done: counted by its holder alone, read by anyone.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{
+    atomic::{AtomicU64, Ordering},
+    broken,
+};
 
 /// One count. Only the holder of the P adds, so adding is a load and a store.
 #[derive(Debug, Default)]
@@ -18,8 +21,21 @@ impl Count {
         self.add(1);
     }
 
+    /// Likewise, by one; whoever reads it with `get_acquire` then sees all that was counted before.
+    #[inline]
+    pub(crate) fn one_release(&self) {
+        // Release: pairs with `get_acquire`.
+        let order = if broken!("closing_end_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, order);
+    }
+
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn get_acquire(&self) -> u64 {
+        // Acquire: pairs with `one_release`.
+        self.0.load(Ordering::Acquire)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The lent P: one word that says who may touch what belongs to a P.
 //!
 //! The M that runs a G's code lends its P; every entry from that code into the runtime takes it back; sysmon
-//! may take a P that has stayed lent, unchanged, for too long. All three are one transition of one word:
+//! may take a P that has stayed lent, unchanged, for too long. There are two forms. The portable one is one
+//! compare-and-swap of the word by each of the two:
 //!
 //! ```text
 //!            the M                                    sysmon
@@ -12,19 +13,44 @@
 //!
 //! Exactly one CAS on a lent word succeeds, and its winner owns the P. The tick only grows, so a word seen twice
 //! has not been entered in between, and an M that comes back late can never take a P that is in a later stretch.
+//!
+//! Entries are many and retakes are few, so where the system has a barrier that one thread can impose on all others
+//! of the process (`membarrier`), the M gets by with plain stores and loads, and sysmon pays:
+//!
+//! ```text
+//!            the M                                    sysmon
+//!   lend     the word and its own copy = tick+1
+//!   enter    its own copy = 0                         retake  CAS that word -> the same, claimed
+//!            (the barrier, when sysmon imposes it)            impose the barrier
+//!            the word is still that? the P is kept            the M's copy is still that word?
+//!            claimed: CAS back; done? it is kept                yes: CAS claimed -> Held, tick+1; done? it is taken
+//!            else it is lost                                    no:  CAS claimed -> back
+//! ```
+//!
+//! Either the M's 0 is seen by sysmon, or the claim is seen by the M; then both swap the claimed word, and one succeeds.
+//! In this form the word of a P whose M is in the runtime stays what it was lent by. Words of different Ps differ, so
+//! the copy of an M that has another P by now never looks like the one that is meant.
+//!
 //! What was rejected: a state and a tick in two words (a returning M takes back a later stretch), and a lock.
 
 use crate::sync::{
     atomic::{AtomicU64, Ordering},
-    broken,
+    broken, full_fence,
 };
+#[cfg(not(loom))]
+use crate::sys::barrier;
 
 const STATE: u64 = 0b11;
 const IDLE: u64 = 0;
 const HELD: u64 = 1;
 const LENT: u64 = 2;
 const LENT_BLOCKING: u64 = 3;
-const TICK: u32 = 2;
+/// Sysmon is about to take it.
+const CLAIMED: u64 = 0b100;
+const INDEX: u32 = 3;
+const TICK: u32 = 13;
+/// So many Ps have words of their own.
+const MAX_INDEX: usize = 1 << (TICK - INDEX);
 
 /// What a look at a P shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,83 +95,172 @@ impl Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lent(u64);
 
+/// What an M shows of itself: the word by which it has lent its P, or 0 while it is in the runtime.
+#[derive(Debug)]
+pub(crate) struct Lender(AtomicU64);
+
+impl Lender {
+    pub(crate) fn new() -> Self {
+        Lender(AtomicU64::new(0))
+    }
+}
+
 /// The word of one P. It stands on a cache line of its own: sysmon reads it while its M writes it.
 #[derive(Debug)]
 pub(crate) struct Lease {
     word: AtomicU64,
+    /// The second form.
+    light: bool,
 }
 
 impl Lease {
-    /// An idle P.
-    pub(crate) fn new() -> Self {
-        Lease { word: AtomicU64::new(IDLE) }
+    /// An idle P of that index; `light`: with the second form.
+    pub(crate) fn new(index: usize, light: bool) -> Self {
+        assert!(index < MAX_INDEX);
+        Lease { word: AtomicU64::new((index as u64) << INDEX | IDLE), light }
     }
 
-    /// Lends the P to the code that is about to run. *Runs on: the holder.*
+    /// Lends the P to the code that is about to run. *Runs on: the holder, which is `m`.*
     #[inline]
-    pub(crate) fn lend(&self) -> Lent {
-        self.lend_as(LENT)
+    pub(crate) fn lend(&self, m: &Lender) -> Lent {
+        self.lend_as(LENT, m)
     }
 
-    /// Lends it to code that said it will block. *Runs on: the holder.*
+    /// Lends it to code that said it will block. *Runs on: the holder, which is `m`.*
     #[inline]
-    pub(crate) fn lend_blocking(&self) -> Lent {
-        self.lend_as(LENT_BLOCKING)
+    pub(crate) fn lend_blocking(&self, m: &Lender) -> Lent {
+        self.lend_as(LENT_BLOCKING, m)
     }
 
     #[inline]
-    fn lend_as(&self, state: u64) -> Lent {
-        // Relaxed: only the holder writes a Held word, and that is us.
-        let tick = self.word.load(Ordering::Relaxed) >> TICK;
-        let word = (tick + 1) << TICK | state;
+    fn lend_as(&self, state: u64, m: &Lender) -> Lent {
+        // Relaxed: only the holder changes a word that is not lent, and that is us. (Sysmon may be about to claim a stretch
+        // that is over; what it has put there we overwrite, and then it finds out.)
+        let last = self.word.load(Ordering::Relaxed) & !(STATE | CLAIMED);
+        let tick = if broken!("lease_lend_same_tick") { 0 } else { 1 << TICK };
+        let word = last.wrapping_add(tick) | state;
         // Release: pairs with the Acquire of whoever takes the P next (`take_back` or `retake`), which must see all
         // that this holder did to the queues, the pools and the counters.
         let order = if broken!("lease_lend_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.word.store(word, order);
+        self.overwrite(word, order);
+        if self.light {
+            // Likewise: sysmon takes the P by what it reads here.
+            m.0.store(word, order);
+        }
         Lent(word)
     }
 
-    /// Takes the P back on entry; `false` if sysmon has taken it meanwhile. *Runs on: the M that lent it.*
+    /// Takes the P back on entry; `false` if sysmon has taken it meanwhile. *Runs on: the M that lent it, which is `m`.*
     #[inline]
-    pub(crate) fn take_back(&self, lent: Lent) -> bool {
+    pub(crate) fn take_back(&self, lent: Lent, m: &Lender) -> bool {
         if broken!("lease_take_back_unchecked") {
             self.word.store(lent.0 & !STATE | HELD, Ordering::Relaxed);
             return true;
         }
-        self.win(lent.0)
+        if !self.light {
+            return self.win(lent.0);
+        }
+        // Relaxed on both: between them stands the barrier that sysmon imposes in `retake`; the compiler must not turn
+        // them round. Nothing is to be acquired: nobody but this M has had the P.
+        m.0.store(0, Ordering::Relaxed);
+        if !broken!("lease_light_no_barrier") {
+            imposed_barrier();
+        }
+        self.word.load(Ordering::Relaxed) == lent.0 || self.take_back_claimed(lent)
     }
 
-    /// Takes a P that has stayed lent since `seen`; `true` makes the caller its holder. *Runs on: sysmon.*
-    pub(crate) fn retake(&self, seen: Seen) -> bool {
-        matches!(seen.state(), State::Lent | State::LentBlocking) && self.win(seen.0)
+    #[cold]
+    fn take_back_claimed(&self, lent: Lent) -> bool {
+        // Relaxed: as above. Sysmon may be swapping the same word: it takes the P, or has just put back what was there.
+        let claimed = lent.0 | CLAIMED;
+        match self.word.compare_exchange(claimed, lent.0, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(now) => now == lent.0,
+        }
+    }
+
+    /// Takes a P that has stayed lent since `seen`; `true` makes the caller its holder. `holder` gives the M that holds or
+    /// has lent it, as of when it is called. *Runs on: sysmon, one at a time.*
+    pub(crate) fn retake<'m>(&self, seen: Seen, holder: impl Fn() -> Option<&'m Lender>) -> bool {
+        let seen = if broken!("lease_retake_any_tick") { self.look(&holder) } else { seen };
+        if !matches!(seen.state(), State::Lent | State::LentBlocking) {
+            return false;
+        }
+        if broken!("lease_retake_load_store") && self.look(&holder) == seen {
+            self.word.store(seen.0 & !STATE | HELD, Ordering::Relaxed);
+            return true;
+        }
+        if self.light { self.retake_light(seen.0, holder) } else { self.win(seen.0) }
+    }
+
+    fn retake_light<'m>(&self, lent: u64, holder: impl Fn() -> Option<&'m Lender>) -> bool {
+        let claimed = lent | CLAIMED;
+        // Acquire: who lent it; pairs with the Release of `lend`, which comes after the M has said that it holds the P.
+        if self.word.compare_exchange(lent, claimed, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        let imposed = impose_barrier();
+        // Acquire: pairs with the Release of `lend`: what the M did with the P.
+        let copy = |m: &Lender| {
+            m.0.load(if broken!("lease_win_relaxed") { Ordering::Relaxed } else { Ordering::Acquire })
+        };
+        let still = imposed && (holder().is_some_and(|m| copy(m) == lent) || broken!("lease_light_no_copy"));
+        let next = if still { (lent & !STATE).wrapping_add(1 << TICK) | HELD } else { lent };
+        if broken!("lease_light_store") {
+            self.word.store(next, Ordering::Relaxed);
+            return still;
+        }
+        // Relaxed: as above. The M may be taking it back; one of the two succeeds.
+        let swapped = self.word.compare_exchange(claimed, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        swapped && still
     }
 
     #[inline]
     fn win(&self, lent: u64) -> bool {
         // Acquire: pairs with the Release of `lend`. Failure needs no order: a loser touches nothing of the P.
-        self.word.compare_exchange(lent, lent & !STATE | HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let order = if broken!("lease_win_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.word.compare_exchange(lent, lent & !STATE | HELD, order, Ordering::Relaxed).is_ok()
     }
 
-    /// *Runs on: any thread.*
-    pub(crate) fn look(&self) -> Seen {
+    /// `holder` as for `retake`. *Runs on: any thread.*
+    pub(crate) fn look<'m>(&self, holder: impl Fn() -> Option<&'m Lender>) -> Seen {
         // Relaxed: a look only says when to try; `retake` decides.
-        Seen(self.word.load(Ordering::Relaxed))
+        let word = self.word.load(Ordering::Relaxed) & !CLAIMED;
+        let lent = word & STATE >= LENT;
+        let in_runtime = || holder().is_none_or(|m| m.0.load(Ordering::Relaxed) != word);
+        Seen(if self.light && lent && in_runtime() { word & !STATE | HELD } else { word })
     }
 
     /// Held -> Idle. *Runs on: the holder, under the lock of the idle list.*
     pub(crate) fn set_idle(&self) {
-        // Relaxed on both: the idle list's lock orders everything about an idle P.
-        let word = self.word.load(Ordering::Relaxed);
-        debug_assert_eq!(word & STATE, HELD, "only a held P can go idle");
-        self.word.store(word & !STATE | IDLE, Ordering::Relaxed);
+        self.set(IDLE);
     }
 
     /// Idle -> Held. *Runs on: whoever has just taken the P out of the idle list, under its lock.*
     pub(crate) fn set_held(&self) {
-        // Relaxed on both: as in `set_idle`.
+        debug_assert_eq!(
+            self.word.load(Ordering::Relaxed) & STATE,
+            IDLE,
+            "only an idle P can be taken from the list"
+        );
+        self.set(HELD);
+    }
+
+    fn set(&self, state: u64) {
+        // Relaxed on both: the idle list's lock orders everything about an idle P.
         let word = self.word.load(Ordering::Relaxed);
-        debug_assert_eq!(word & STATE, IDLE, "only an idle P can be taken from the list");
-        self.word.store(word & !STATE | HELD, Ordering::Relaxed);
+        self.overwrite(word & !(STATE | CLAIMED) | state, Ordering::Relaxed);
+    }
+
+    /// A plain store. *Runs on: the holder.*
+    #[inline]
+    fn overwrite(&self, word: u64, order: Ordering) {
+        #[cfg(not(loom))]
+        self.word.store(word, order);
+        // loom lets sysmon's swap succeed on a word that was read and then overwritten here, which no machine does; not so
+        // if it was swapped.
+        #[cfg(loom)]
+        self.word.swap(word, order);
     }
 
     /// How often the P was lent: the scheduler's progress, as sysmon sees it.
@@ -155,82 +270,24 @@ impl Lease {
     }
 }
 
-#[cfg(all(test, loom))]
-mod models {
-    use super::*;
-    use loom::{cell::UnsafeCell, sync::Arc, thread};
-
-    /// What belongs to the P: loom reports two Ms that touch it unordered.
-    struct Owned {
-        lease: Lease,
-        queue: UnsafeCell<u32>,
-    }
-
-    fn touch(p: &Owned) {
-        // SAFETY: the caller holds the P; loom checks it.
-        p.queue.with_mut(|q| unsafe { *q += 1 });
-    }
-
-    #[test]
-    fn an_m_and_sysmon_never_both_hold_the_p() {
-        loom::model(|| {
-            let p = Arc::new(Owned { lease: Lease::new(), queue: UnsafeCell::new(0) });
-            p.lease.set_held();
-            let (m, monitor) = (p.clone(), p.clone());
-            // The M: two stretches of user code, with work on the P between them.
-            let m = thread::spawn(move || {
-                for _ in 0..2 {
-                    touch(&m);
-                    let lent = m.lease.lend();
-                    if !m.lease.take_back(lent) {
-                        return false;
-                    }
-                }
-                touch(&m);
-                true
-            });
-            let monitor = thread::spawn(move || {
-                let seen = monitor.lease.look();
-                let won = monitor.lease.retake(seen);
-                if won {
-                    touch(&monitor);
-                }
-                won
-            });
-            let (kept, taken) = (m.join().unwrap(), monitor.join().unwrap());
-            assert!(kept != taken, "exactly one of the two ends as the holder");
-        });
-    }
-
-    #[test]
-    fn a_late_m_cannot_take_back_a_later_stretch() {
-        loom::model(|| {
-            let p = Arc::new(Owned { lease: Lease::new(), queue: UnsafeCell::new(0) });
-            p.lease.set_held();
-            let first = p.lease.lend();
-            let other = p.clone();
-            // Sysmon takes the P for a second M, which lends it again.
-            let other = thread::spawn(move || {
-                let seen = other.lease.look();
-                if !other.lease.retake(seen) {
-                    return None;
-                }
-                touch(&other);
-                let lent = other.lease.lend();
-                let mine = other.lease.take_back(lent);
-                if mine {
-                    touch(&other);
-                }
-                Some(mine)
-            });
-            let back = p.lease.take_back(first);
-            if back {
-                touch(&p);
-            }
-            match other.join().unwrap() {
-                None => assert!(back),
-                Some(second_kept) => assert!(!back && second_kept),
-            }
-        });
-    }
+/// The M's half of the barrier: where sysmon's half takes effect. It costs nothing, and keeps the compiler in order.
+#[inline]
+fn imposed_barrier() {
+    #[cfg(not(loom))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    // loom knows no barrier that one thread imposes on another; a fence on both sides does what it does.
+    #[cfg(loom)]
+    full_fence();
 }
+
+/// Sysmon's half: every other thread of the process has gone through a full fence when this returns `true`.
+fn impose_barrier() -> bool {
+    full_fence();
+    #[cfg(not(loom))]
+    return barrier::impose();
+    #[cfg(loom)]
+    true
+}
+
+#[cfg(all(test, loom))]
+mod models;

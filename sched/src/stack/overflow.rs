@@ -115,6 +115,10 @@ mod unix {
     fn pass_on(signal: c_int, fault: Fault, info: *mut libc::siginfo_t, context: *mut c_void) {
         let previous = SIGNALS.iter().position(|&ours| ours == signal).and_then(|at| PREVIOUS[at].get());
         let Some(previous) = previous else { return restore_default(signal) };
+        if previous.sa_flags & libc::SA_RESETHAND != 0 {
+            // It wants to be called once.
+            restore_default(signal);
+        }
         match previous.sa_sigaction {
             // A fault cannot be ignored: it would repeat for ever, and so the kernel kills.
             libc::SIG_IGN if fault.address.is_none() => {}

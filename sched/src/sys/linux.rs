@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
+use std::io::Read;
 use std::ptr::with_exposed_provenance_mut;
 use std::{fs, io};
 
@@ -13,6 +14,40 @@ pub(super) const MAP_FLAGS: c_int = libc::MAP_NORESERVE | libc::MAP_STACK;
 
 /// From Linux 6.13 on: the pages fault from now on, at no cost in mappings (not yet in the `libc` crate).
 const MADV_GUARD_INSTALL: c_int = 102;
+
+/// How much more address space the limits on this process let it have, in bytes. (Not found out by trying: while it is
+/// tried, another thread's `malloc` would find nothing.)
+pub(crate) fn room() -> usize {
+    let [space, data] = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(soft_limit);
+    if space == usize::MAX && data == usize::MAX {
+        return usize::MAX;
+    }
+    match pages_in_use() {
+        Some([in_space, in_data]) => {
+            let used = |pages: usize| pages.saturating_mul(super::page_size());
+            space.saturating_sub(used(in_space)).min(data.saturating_sub(used(in_data)))
+        }
+        // No /proc here.
+        None => usize::MAX,
+    }
+}
+
+#[inline(never)]
+fn soft_limit(what: libc::__rlimit_resource_t) -> usize {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: writes to the struct that it is given.
+    unsafe { libc::getrlimit(what, &mut limit) };
+    // "None" is the largest number.
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+}
+
+/// All pages of this process, and those that are data (and stack).
+fn pages_in_use() -> Option<[usize; 2]> {
+    let mut text = [0; 256];
+    let read = fs::File::open("/proc/self/statm").ok()?.read(&mut text).ok()?;
+    let mut fields = str::from_utf8(&text[..read]).ok()?.split_ascii_whitespace().map(str::parse);
+    Some([fields.next()?.ok()?, fields.nth(4)?.ok()?])
+}
 
 /// Says that a fresh mapping holds stacks: small pages only, and no gigabytes of them in a core dump.
 pub(crate) fn advise_stacks(start: usize, bytes: usize) {

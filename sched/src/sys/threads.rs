@@ -67,6 +67,15 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
+    /// Whether `thread_ids` tells.
+    pub(crate) const LISTS_THREADS: bool = true;
+
+    /// All threads of this process, unless the system does not say.
+    pub(crate) fn thread_ids() -> Option<Vec<i32>> {
+        let entries = std::fs::read_dir("/proc/self/task").ok()?;
+        entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    }
+
     /// Lets time-outs of this thread's sleeps be exact; the kernel's default is to be up to 50 us late.
     #[inline(never)]
     pub(crate) fn sleep_exactly() {
@@ -76,7 +85,7 @@ mod linux {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{doing, shorten_slice, sleep_exactly, thread_id};
+pub(crate) use linux::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod other {
@@ -90,10 +99,16 @@ mod other {
         Doing::Unknown
     }
 
+    pub(crate) const LISTS_THREADS: bool = false;
+
+    pub(crate) fn thread_ids() -> Option<Vec<i32>> {
+        None
+    }
+
     pub(crate) fn shorten_slice() {}
 
     pub(crate) fn sleep_exactly() {}
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use other::{doing, shorten_slice, sleep_exactly, thread_id};
+pub(crate) use other::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};

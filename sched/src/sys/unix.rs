@@ -44,15 +44,21 @@ pub(crate) fn map(bytes: usize) -> io::Result<usize> {
     Ok(start.expose_provenance())
 }
 
-/// Ends a mapping, or a part of one.
+/// Ends a mapping, or a part of one. `false`: the kernel had joined it with its neighbours and has no mapping left to
+/// part them again (`vm.max_map_count`), so it stays.
 ///
 /// # Safety
 /// `map` made it, and nothing in it is used any more.
 #[inline(never)]
-pub(crate) unsafe fn unmap(start: usize, bytes: usize) {
+pub(crate) unsafe fn unmap(start: usize, bytes: usize) -> bool {
     // SAFETY: the caller is the last who knows of this memory.
-    let answer = unsafe { libc::munmap(with_exposed_provenance_mut(start), bytes) };
-    debug_assert_eq!(answer, 0, "munmap of our own mapping: {}", io::Error::last_os_error());
+    let done = unsafe { libc::munmap(with_exposed_provenance_mut(start), bytes) } == 0;
+    debug_assert!(
+        done || errno() == libc::ENOMEM,
+        "munmap of our own mapping: {}",
+        io::Error::last_os_error()
+    );
+    done
 }
 
 /// Makes every access to these pages fault. Splits the mapping: two more for pages in its middle.
@@ -112,6 +118,11 @@ mod elsewhere {
     pub(super) const MAP_FLAGS: c_int = libc::MAP_STACK;
     #[cfg(not(target_os = "openbsd"))]
     pub(super) const MAP_FLAGS: c_int = 0;
+
+    /// Nobody says.
+    pub(crate) fn room() -> usize {
+        usize::MAX
+    }
 
     /// These systems need not be told.
     pub(crate) fn advise_stacks(_start: usize, _bytes: usize) {}

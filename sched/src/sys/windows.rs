@@ -15,6 +15,11 @@ use crate::stack::checked_stack_bytes;
 
 // Memory of stacks ---------------------------------------------------------------------------------------
 
+/// Nobody says.
+pub(crate) fn room() -> usize {
+    usize::MAX
+}
+
 /// What corosensei adds to a stack's bytes: the moving guard (two pages), the reserve for the exception of an
 /// overflow, and one page that is never committed.
 const EXTRA_BYTES: usize = 4 * 4096;
@@ -108,6 +113,11 @@ impl Slabs {
         })?;
         self.carved.fetch_add(1, Ordering::Relaxed);
         Ok(Stack { base: memory.base(), memory })
+    }
+
+    /// Who knows: the next is asked for when it is needed.
+    pub(crate) fn has_more(&self) -> bool {
+        true
     }
 
     /// Nothing: the system would need its guard moved back up first. Dropping an idle stack frees it.

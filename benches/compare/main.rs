@@ -1,0 +1,157 @@
+//! Runs the workloads of the comparison on this runtime and on its peers, interleaved, and writes tables and a plot.
+//!
+//! ```sh
+//! cargo run --release -p benches --bin compare -- --rounds 5                 # everything
+//! cargo run --release -p benches --bin compare -- yield spawn --only ours,go
+//! ```
+//!
+//! What is run stands in `cases.rs`, how the programs are found and built in `programs.rs`, one run in `run.rs` (and
+//! `http.rs`, which needs a load generator), what is made of the figures in `outcome.rs`. HACKING.md says how to read it.
+
+mod cases;
+mod http;
+mod markdown;
+mod options;
+mod outcome;
+mod programs;
+mod run;
+mod svg;
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use driver::machine::Machine;
+use driver::options::stop;
+use driver::output;
+
+use crate::cases::{Case, Role};
+use crate::options::Options;
+use crate::outcome::{Outcome, State};
+use crate::programs::Programs;
+use crate::run::Failure;
+
+fn main() {
+    let options = Options::from_command_line();
+    let machine = Machine::at_start();
+    let chosen = options.cases();
+    let programs = Programs::find(&options, &programs_of(&chosen, &options));
+    let mut session = Session { options, machine, programs, outcomes: Vec::new(), lines: String::new() };
+    for (case, procs) in chosen {
+        session.run_case(case, procs);
+        session.write().unwrap_or_else(|error| stop(format_args!("cannot write the results: {error}")));
+    }
+    println!("\nwritten: {0}.md, {0}.svg, {0}.jsonl", session.options.common.out.display());
+    if session.outcomes.iter().any(Outcome::ours_fails) {
+        eprintln!("error: ours fails in a case: see the tables");
+        std::process::exit(1);
+    }
+}
+
+/// The programs that the chosen cases need, in the order of the table.
+fn programs_of(chosen: &[(&'static Case, usize)], options: &Options) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in chosen.iter().flat_map(|(case, _)| case.entrants).map(|entrant| entrant.program) {
+        if options.wants(name) && !names.iter().any(|known| known == name) {
+            names.push(name.into());
+        }
+    }
+    names
+}
+
+/// A run of the driver: what it was asked for, and what there is so far.
+struct Session {
+    options: Options,
+    machine: Machine,
+    programs: Programs,
+    outcomes: Vec<Outcome>,
+    /// Every result as it was printed.
+    lines: String,
+}
+
+/// Who takes part in a case: how the table calls it, its program, its arguments.
+struct Runner {
+    label: String,
+    role: Role,
+    program: Result<PathBuf, String>,
+    args: Vec<String>,
+}
+
+impl Session {
+    fn run_case(&mut self, case: &'static Case, procs: usize) {
+        println!("\n{} ({procs} P): {}", case.name, case.args(self.options.common.quick));
+        let runners = self.runners(case, procs);
+        let mut states: Vec<State> = runners.iter().map(|runner| State::new(&runner.program)).collect();
+        for round in 0..self.options.common.rounds {
+            for i in driver::turns(round, runners.len()) {
+                if states[i].goes_on() {
+                    self.run_one(case, procs, round, &runners[i], &mut states[i]);
+                }
+            }
+        }
+        let entrants = runners
+            .into_iter()
+            .zip(states)
+            .map(|(runner, state)| (runner.label, runner.role, state))
+            .collect();
+        self.outcomes.push(Outcome { case, procs, entrants });
+    }
+
+    fn run_one(&mut self, case: &Case, procs: usize, round: usize, runner: &Runner, state: &mut State) {
+        let Ok(program) = &runner.program else { return };
+        let result = if case.workload == "http" {
+            http::run(program, procs, self.options.common.quick)
+        } else {
+            run::run(program, case, &runner.args)
+        };
+        match &result {
+            Ok(record) => {
+                println!("  {}: {}", runner.label, record.line);
+                let (case, label) = (case.name, &runner.label);
+                self.lines += &format!(
+                    "{{\"case\": \"{case}\", \"entrant\": \"{label}\", \"round\": {}, \"result\": {}}}\n",
+                    round + 1,
+                    record.line
+                );
+            }
+            Err(Failure::NotOffered(why)) => println!("  {}: not offered: {why}", runner.label),
+            Err(Failure::Fails(why)) => println!("  {}: FAILS: {why}", runner.label),
+        }
+        state.add(round, result);
+    }
+
+    /// The entrants of the case that were asked for, and the programs that the user brought.
+    fn runners(&self, case: &Case, procs: usize) -> Vec<Runner> {
+        let args = |own: &str| -> Vec<String> {
+            let common = case.args(self.options.common.quick);
+            let words = [case.workload, common, own].into_iter().flat_map(str::split_whitespace);
+            words.map(String::from).chain(["--procs".into(), procs.to_string()]).collect()
+        };
+        let mut runners: Vec<Runner> = Vec::new();
+        for entrant in case.entrants.iter().filter(|entrant| self.options.wants(entrant.program)) {
+            runners.push(Runner {
+                label: entrant.label.into(),
+                role: entrant.role,
+                program: self.programs.path(entrant.program),
+                args: args(entrant.args(self.options.common.quick)),
+            });
+        }
+        // Called as ours is.
+        let own = case.entrants.iter().find(|entrant| entrant.role == Role::Ours);
+        for name in self.programs.brought().filter(|name| self.options.wants(name)) {
+            runners.push(Runner {
+                label: name.into(),
+                role: Role::Shown,
+                program: self.programs.path(name),
+                args: args(own.map_or("", |own| own.args(self.options.common.quick))),
+            });
+        }
+        runners
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let out = &self.options.common.out;
+        output::write(out, |plot| markdown::page(self, plot), &svg::plot(&self.outcomes))?;
+        fs::write(out.with_added_extension("jsonl"), &self.lines)
+    }
+}

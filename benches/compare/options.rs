@@ -1,0 +1,118 @@
+//! The driver's command line.
+
+use std::path::PathBuf;
+use std::process::exit;
+
+use driver::options::{Common, list, number};
+
+use crate::cases::{CASES, Case};
+
+const USAGE: &str = "\
+usage: compare [WORKLOAD ..] [options]
+
+  WORKLOAD            a workload or a case (see --list), or the beginning of its name; all without one
+  --rounds N          how often each is run, interleaved (default 3)
+  --procs N           with N Ps, or worker threads, instead of what each case has
+  --only A,B          these programs only, of: ours go tokio tokio-alt may, and those of --impl
+  --impl NAME=PATH    the program of that name is at PATH; another name is run as well, called as ours is
+  --quick             small sizes, to see that everything works; the figures mean nothing
+  --out PATH          where the results go, without ending (default benches/results/latest)
+  --list              what there is";
+
+pub(crate) struct Options {
+    pub(crate) common: Common,
+    workloads: Vec<String>,
+    procs: Option<usize>,
+    only: Option<Vec<String>>,
+    /// Name and path of each program that was brought along.
+    pub(crate) brought: Vec<(String, PathBuf)>,
+}
+
+impl Options {
+    pub(crate) fn from_command_line() -> Options {
+        driver::options::from_command_line(USAGE, Options::parse)
+    }
+
+    fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut options = Options {
+            common: Common::new(USAGE, 3, "latest"),
+            workloads: Vec::new(),
+            procs: None,
+            only: None,
+            brought: Vec::new(),
+        };
+        options.common.parse(words, |word, value| {
+            match word {
+                "--procs" => options.procs = Some(number(&value()?)?),
+                "--only" => options.only = Some(list(&value()?, |name| Ok(name.into()))?),
+                "--impl" => options.brought.push(name_and_path(&value()?)?),
+                "--list" => show_cases(),
+                _ if word.starts_with('-') => return Err(format!("what is {word}?")),
+                _ if !CASES.iter().any(|case| case.is_called(word)) => {
+                    return Err(format!("there is no workload \"{word}\"; --list shows them"));
+                }
+                _ => options.workloads.push(word.into()),
+            }
+            Ok(())
+        })?;
+        Ok(options)
+    }
+
+    /// What is to be run, in order: each case with a number of Ps.
+    pub(crate) fn cases(&self) -> Vec<(&'static Case, usize)> {
+        let chosen = CASES.iter().filter(|case| {
+            self.workloads.is_empty() || self.workloads.iter().any(|workload| case.is_called(workload))
+        });
+        match self.procs {
+            Some(procs) => chosen.map(|case| (case, procs)).collect(),
+            None => chosen.flat_map(|case| case.procs.iter().map(move |procs| (case, *procs))).collect(),
+        }
+    }
+
+    /// Whether the program is to be run.
+    pub(crate) fn wants(&self, program: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == program))
+    }
+}
+
+fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text.split_once('=').ok_or(format!("--impl is NAME=PATH, not \"{text}\""))?;
+    let path = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_. ".contains(c)) {
+        return Err(format!("a NAME of letters, digits, - and _ is expected, not \"{name}\""));
+    }
+    if path.is_file() { Ok((name.into(), path)) } else { Err(format!("{} is no file", path.display())) }
+}
+
+fn show_cases() -> ! {
+    for case in CASES {
+        println!("{:20} {:16} {}", case.name, case.workload, case.title);
+    }
+    exit(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn what_is_chosen() {
+        let options = parse("yield chan --rounds 2 --only ours,go").unwrap();
+        let names: Vec<_> = options.cases().iter().map(|(case, procs)| (case.name, *procs)).collect();
+        assert_eq!(names, [("yield", 1), ("yield", 2), ("chan-4p4c", 2), ("chan-1p1c", 2)]);
+        assert!(options.wants("go") && !options.wants("tokio"));
+        assert_eq!(parse("yield --procs 7").unwrap().cases().len(), 1);
+        assert!(parse("").unwrap().cases().len() > 25);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for line in ["nothing", "--procs 0", "--what", "--impl x", "--impl x=/no/such/file"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

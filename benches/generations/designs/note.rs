@@ -1,0 +1,38 @@
+//! Where one OS thread sleeps until it is woken or its time has come (Go: `note`).
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Clock;
+
+#[derive(Default)]
+pub(super) struct Note {
+    woken: Mutex<bool>,
+    condvar: Condvar,
+}
+
+impl Note {
+    /// Forgets a wake-up that came too late for the last sleep (Go: `noteclear`).
+    pub(super) fn clear(&self) {
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    /// Blocks the calling OS thread until `when` at the latest (Go: `notetsleep`).
+    pub(super) fn sleep_until(&self, clock: Clock, when: u64) {
+        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*woken {
+            let left = when.saturating_sub(clock.now());
+            if left == 0 {
+                return;
+            }
+            let slept = self.condvar.wait_timeout(woken, Duration::from_nanos(left));
+            woken = slept.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Lets the sleep end, or the next one not begin (Go: `notewakeup`).
+    pub(super) fn wake(&self) {
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.condvar.notify_one();
+    }
+}

@@ -1,0 +1,28 @@
+//! Each workload, small, over each design: they check their results themselves.
+
+use std::time::Duration;
+
+use super::Workload;
+use crate::designs::Design;
+
+#[test]
+fn each_runs_over_each_design() {
+    let time = Duration::from_millis(20);
+    let small = [
+        Workload::Sleepers { n: 500, time: Duration::from_millis(5) },
+        Workload::Churn { tasks: 2, n: 1_000 },
+        Workload::Reset { tasks: 2, live: 500, n: 1_000 },
+        Workload::Ticker { busy: 0, time },
+        Workload::Ticker { busy: 4, time },
+        Workload::Idle { sleepers: 100, time },
+    ];
+    for workload in small {
+        for design in Design::ALL {
+            let figures = workload.run(design, 2);
+            for plotted in workload.plotted() {
+                let value = figures.get(plotted);
+                assert!(value.is_some_and(|value| value >= 0.0), "{workload:?}, {design:?}: {plotted}");
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! One operation again and again on one P, for counting its instructions: see `ci/instructions.sh`.
+
+use std::time::Duration;
+
+use runtime::channel::bounded;
+use runtime::thread::{current, park};
+use runtime::{Builder, select, sleep, spawn, yield_now};
+
+/// Two of them an operation.
+fn yields(n: u64) {
+    let other = spawn(move || (0..n).for_each(|_| yield_now()));
+    (0..n).for_each(|_| yield_now());
+    other.join().expect("it does not panic");
+}
+
+fn spawns_and_joins(n: u64) {
+    (0..n).for_each(|_| spawn(|| ()).join().expect("it does not panic"));
+}
+
+/// A wake-up and a park each: two of each an operation.
+fn parks_and_unparks(n: u64) {
+    let first = current();
+    let other = spawn(move || {
+        for _ in 0..n {
+            park();
+            first.unpark();
+        }
+    });
+    for _ in 0..n {
+        other.thread().unpark();
+        park();
+    }
+    other.join().expect("it does not panic");
+}
+
+/// So short that they are over when the scheduler looks: it is the sleeping that is counted and not the waiting.
+fn sleeps(n: u64) {
+    (0..n).for_each(|_| sleep(Duration::from_nanos(1)));
+}
+
+/// A value there and back over two channels without room: two waits an operation.
+fn rendezvous(n: u64) {
+    let ((there, r), (s, back)) = (bounded(0), bounded(0));
+    let other = spawn(move || r.iter().for_each(|i: u64| s.send(i + 1).expect("it comes back")));
+    for i in 0..n {
+        there.send(i).expect("the other one receives");
+        assert_eq!(back.recv(), Ok(i + 1));
+    }
+    drop(there);
+    other.join().expect("it does not panic");
+}
+
+/// A message that nobody has to wait for, but for one in a thousand.
+fn channels(n: u64) {
+    let (s, r) = bounded(1024);
+    let other = spawn(move || (0..n).for_each(|i| s.send(i).expect("somebody receives")));
+    assert_eq!(r.iter().sum::<u64>(), n * n.saturating_sub(1) / 2);
+    other.join().expect("it does not panic");
+}
+
+/// A select of two, both of which have a message.
+fn selects(n: u64) {
+    let ((s1, r1), (s2, r2)) = (bounded(2), bounded(2));
+    (0..2).for_each(|i| [&s1, &s2].into_iter().for_each(|s| s.send(i).expect("there is room")));
+    for i in 0..n {
+        select! {
+            recv(r1) -> message => s1.send(message.unwrap_or(i)).expect("there is room again"),
+            recv(r2) -> message => s2.send(message.unwrap_or(i)).expect("there is room again"),
+        }
+    }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let (Some(what), Some(n)) = (args.next(), args.next().and_then(|n| n.parse::<u64>().ok())) else {
+        eprintln!("usage: instructions yield|spawn|park|sleep|rendezvous|channel|select COUNT");
+        std::process::exit(2);
+    };
+    let operation = match what.as_str() {
+        "yield" => yields,
+        "spawn" => spawns_and_joins,
+        "park" => parks_and_unparks,
+        "sleep" => sleeps,
+        "rendezvous" => rendezvous,
+        "channel" => channels,
+        "select" => selects,
+        _ => panic!("no such operation: {what}"),
+    };
+    // Without sysmon, whose looks depend on the time.
+    let runtime = Builder::new().procs(1).sysmon(false).build().expect("a runtime starts");
+    runtime.block_on(|| operation(n));
+}

@@ -1,0 +1,67 @@
+//! What `hog` and `hog-block` make of their ticks.
+
+use std::time::Duration;
+
+use crate::report::Report;
+use crate::samples::{Samples, ms};
+
+/// What the ticker sleeps.
+pub const TICK: Duration = Duration::from_millis(1);
+
+/// From when to when something went on, in nanoseconds of one clock.
+#[derive(Clone, Copy)]
+pub struct Span {
+    /// When it began.
+    pub start_ns: u64,
+    /// When it was over.
+    pub end_ns: u64,
+}
+
+impl Span {
+    fn overlaps(self, other: Span) -> bool {
+        self.start_ns < other.end_ns && other.start_ns < self.end_ns
+    }
+}
+
+/// Adds the figures: of the ticks that overlap a burst, and of how long the hogs took.
+pub fn report(report: &mut Report, ticks: &[Span], bursts: &[Span], hogs_ns: Vec<u64>) {
+    let hit: Vec<Span> =
+        ticks.iter().copied().filter(|tick| bursts.iter().any(|burst| tick.overlaps(*burst))).collect();
+    let late = Samples::new(hit.iter().flat_map(|tick| lateness_ns(*tick)).collect());
+    report.number("p50_ms", ms(late.percentile_ns(50)));
+    report.number("p99_ms", ms(late.percentile_ns(99)));
+    report.number("max_ms", ms(late.max_ns()));
+    report.count("ticks", hit.len() as u64);
+    report.number("hog_ms", Samples::new(hogs_ns).mean_ns() / 1e6);
+}
+
+/// How late a tick was; and each tick that it swallowed, which would have been one period less late.
+fn lateness_ns(tick: Span) -> impl Iterator<Item = u64> {
+    let period = TICK.as_nanos() as u64;
+    let took = tick.end_ns - tick.start_ns;
+    let late = took.checked_sub(period).unwrap_or_else(|| panic!("a tick came after {took} ns"));
+    let swallowed = std::iter::successors(late.checked_sub(period), move |late| late.checked_sub(period));
+    std::iter::once(late).chain(swallowed.filter(|late| *late > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Span, lateness_ns};
+
+    #[test]
+    fn a_late_tick_stands_for_those_it_swallowed() {
+        let late = |ns: u64| lateness_ns(Span { start_ns: 50, end_ns: 50 + ns }).collect::<Vec<_>>();
+        assert_eq!(late(1_000_000), [0]);
+        assert_eq!(late(1_300_000), [300_000]);
+        assert_eq!(late(4_200_000), [3_200_000, 2_200_000, 1_200_000, 200_000]);
+        assert_eq!(late(3_000_000), [2_000_000, 1_000_000]);
+    }
+
+    #[test]
+    fn only_what_has_a_moment_in_common_overlaps() {
+        let span = |start_ns, end_ns| Span { start_ns, end_ns };
+        assert!(span(0, 10).overlaps(span(9, 20)));
+        assert!(span(5, 6).overlaps(span(0, 20)));
+        assert!(!span(0, 10).overlaps(span(10, 20)));
+    }
+}

@@ -1,0 +1,63 @@
+//! The server's side of `http`: requests end with an empty line, and each gets the same answer.
+
+/// What each request gets.
+pub const ANSWER: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!";
+
+const END: &[u8] = b"\r\n\r\n";
+
+/// What has come on a connection and is not answered yet.
+pub struct Requests {
+    bytes: [u8; 4096],
+    filled: usize,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Requests { bytes: [0; 4096], filled: 0 }
+    }
+}
+
+impl Requests {
+    /// Where to read to. It is empty, so that a read gives 0, when a request is too long.
+    pub fn space(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.filled..]
+    }
+
+    /// `n` bytes more have been read: appends an answer for each request that is whole now, and keeps the rest.
+    pub fn answer(&mut self, n: usize, answers: &mut Vec<u8>) {
+        self.filled += n;
+        let mut done = 0;
+        while let Some(at) = self.bytes[done..self.filled].windows(END.len()).position(|bytes| bytes == END) {
+            answers.extend_from_slice(ANSWER);
+            done += at + END.len();
+        }
+        self.bytes.copy_within(done..self.filled, 0);
+        self.filled -= done;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ANSWER, Requests};
+
+    fn answers(requests: &mut Requests, text: &[u8]) -> usize {
+        requests.space()[..text.len()].copy_from_slice(text);
+        let mut answers = Vec::new();
+        requests.answer(text.len(), &mut answers);
+        assert!(answers.chunks(ANSWER.len()).all(|answer| answer == ANSWER));
+        answers.len() / ANSWER.len()
+    }
+
+    #[test]
+    fn an_answer_for_each_whole_request() {
+        let mut requests = Requests::default();
+        assert_eq!(answers(&mut requests, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1);
+        assert_eq!(answers(&mut requests, b"GET /1\r\n\r\nGET /2\r\n\r\nGET /3\r\n\r"), 2);
+        assert_eq!(answers(&mut requests, b"\n"), 1);
+        assert_eq!(requests.space().len(), 4096);
+        requests.space().fill(b'x');
+        requests.answer(4096, &mut Vec::new());
+        assert!(requests.space().is_empty());
+    }
+}

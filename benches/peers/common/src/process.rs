@@ -1,0 +1,97 @@
+//! The process: its memory, its processor time, its limits, and its end when something is wrong.
+
+#![allow(unsafe_code)]
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::ops::Sub;
+use std::time::Duration;
+
+use crate::report::Report;
+
+/// From now on a panic on any thread ends the process: no wrong result is reported, and nobody waits for a task that
+/// has ended.
+pub(crate) fn end_at_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::abort();
+    }));
+}
+
+/// Raises the soft limit of open files to the hard one.
+pub(crate) fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is alive and ours alone while the calls read and write it.
+    let done = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0
+        }
+    };
+    assert!(done, "the limit of open files cannot be raised to the hard one");
+}
+
+/// The memory in use: VmRSS of /proc/self/status.
+pub fn rss_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("/proc/self/status can be read");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has a VmRSS");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("it is a number of kB");
+    kib * 1024
+}
+
+/// What each of `n` things costs, having read the memory before and after.
+pub fn bytes_each(before: u64, after: u64, n: usize) -> f64 {
+    after.saturating_sub(before) as f64 / n as f64
+}
+
+/// What the process has used until now, or in between.
+pub struct Usage {
+    /// Processor time.
+    pub cpu: Duration,
+    /// Context switches because a thread waited.
+    pub voluntary: u64,
+    /// Context switches because another was let run.
+    pub involuntary: u64,
+}
+
+impl Usage {
+    /// Until now, by getrusage.
+    pub fn now() -> Usage {
+        let mut usage = MaybeUninit::<libc::rusage>::uninit();
+        // SAFETY: the call fills the structure, which is ours alone, when it returns 0.
+        let usage = unsafe {
+            assert_eq!(libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()), 0, "getrusage");
+            usage.assume_init()
+        };
+        let time = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+        };
+        Usage {
+            cpu: time(usage.ru_utime) + time(usage.ru_stime),
+            voluntary: usage.ru_nvcsw as u64,
+            involuntary: usage.ru_nivcsw as u64,
+        }
+    }
+}
+
+impl Usage {
+    /// Adds its figures.
+    pub fn report(&self, report: &mut Report) {
+        report.number("cpu_ms", self.cpu.as_secs_f64() * 1e3);
+        report.count("vcsw", self.voluntary);
+        report.count("ivcsw", self.involuntary);
+    }
+}
+
+impl Sub for Usage {
+    type Output = Usage;
+
+    fn sub(self, before: Usage) -> Usage {
+        Usage {
+            cpu: self.cpu - before.cpu,
+            voluntary: self.voluntary - before.voluntary,
+            involuntary: self.involuntary - before.involuntary,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+const tick = time.Millisecond
+
+// span is from when to when something went on, since the workload began.
+type span struct{ start, end time.Duration }
+
+func (s span) overlaps(other span) bool { return s.start < other.end && other.start < s.end }
+
+func hogComputing(a *args) *report { return hog(a, spin) }
+
+// hogBlocking: the hogs block their OS thread, and Go is told by syscall.Syscall.
+func hogBlocking(a *args) *report {
+	return hog(a, func(d time.Duration) time.Duration {
+		start := time.Now()
+		left := syscall.NsecToTimespec(int64(d))
+		for {
+			_, _, errno := syscall.Syscall(syscall.SYS_NANOSLEEP,
+				uintptr(unsafe.Pointer(&left)), uintptr(unsafe.Pointer(&left)), 0)
+			if errno == 0 {
+				return time.Since(start)
+			}
+			// A signal cut it short, and what is left was written back.
+			check(errno == syscall.EINTR, "nanosleep: %v", errno)
+		}
+	})
+}
+
+// hog: a ticker beside bursts of tasks that compute, or block, for long.
+func hog(a *args, run func(time.Duration) time.Duration) *report {
+	hogs := a.count("hogs", 2)
+	d := time.Duration(a.number("ms", 200)) * time.Millisecond
+	bursts := a.count("bursts", 5)
+	r := a.end()
+	epoch := time.Now()
+	var over atomic.Bool
+	ticks := make([]span, 0, 10_000)
+	ticker := make(chan struct{})
+	go func() {
+		for !over.Load() {
+			t0 := time.Since(epoch)
+			time.Sleep(tick)
+			ticks = append(ticks, span{t0, time.Since(epoch)})
+		}
+		close(ticker)
+	}()
+	time.Sleep(50 * time.Millisecond)
+	var spans []span
+	took := make([]time.Duration, hogs*bursts)
+	for burst := range bursts {
+		start := time.Since(epoch)
+		var wg sync.WaitGroup
+		wg.Add(hogs)
+		for i := range hogs {
+			go func() {
+				took[burst*hogs+i] = run(d)
+				wg.Done()
+			}()
+		}
+		wg.Wait()
+		spans = append(spans, span{start, time.Since(epoch)})
+		time.Sleep(50 * time.Millisecond)
+	}
+	over.Store(true)
+	<-ticker
+
+	hit, late := 0, []time.Duration{}
+	for _, t := range ticks {
+		for _, burst := range spans {
+			if t.overlaps(burst) {
+				hit++
+				late = appendLateness(late, t.end-t.start-tick)
+				break
+			}
+		}
+	}
+	s := newSamples(late)
+	r.number("p50_ms", ms(s.percentile(50)))
+	r.number("p99_ms", ms(s.percentile(99)))
+	r.number("max_ms", ms(s.max()))
+	r.count("ticks", int64(hit))
+	r.number("hog_ms", newSamples(took).mean()/1e6)
+	return r
+}
+
+// appendLateness adds a tick that was late, and those that it swallowed.
+func appendLateness(all []time.Duration, late time.Duration) []time.Duration {
+	check(late >= 0, "a tick came %v early", -late)
+	all = append(all, late)
+	for late -= tick; late > 0; late -= tick {
+		all = append(all, late)
+	}
+	return all
+}

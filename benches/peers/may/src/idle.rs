@@ -1,0 +1,60 @@
+//! `idle`: what a process costs that has little or nothing to do.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use may::net::TcpStream;
+use may::{coroutine, go};
+use peer_common::args::Args;
+use peer_common::process::Usage;
+use peer_common::report::Report;
+
+use crate::listen;
+
+pub(crate) fn idle(mut args: Args) -> Report {
+    let tasks = args.number("tasks", 10_000);
+    let conns = args.number("conns", 1_000);
+    let tick = Duration::from_millis(args.number("tick-ms", 0));
+    let time = Duration::from_secs(args.number("secs", 10));
+    let mut report = args.end();
+
+    for _ in 0..tasks {
+        go!(|| coroutine::sleep(Duration::from_secs(3600)));
+    }
+    let listener = listen(0);
+    let addr = listener.local_addr().expect("its address");
+    let held: Vec<TcpStream> = (0..conns)
+        .map(|_| {
+            let client = TcpStream::connect(addr).expect("it accepts");
+            let (mut stream, _) = listener.accept().expect("the connection");
+            go!(move || {
+                let n = stream.read(&mut [0; 512]);
+                panic!("a connection that was only held gave {n:?}");
+            });
+            client
+        })
+        .collect();
+    let ticks = Arc::new(AtomicU64::new(0));
+    if !tick.is_zero() {
+        let ticks = Arc::clone(&ticks);
+        go!(move || {
+            loop {
+                coroutine::sleep(tick);
+                ticks.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    coroutine::sleep(Duration::from_millis(500));
+
+    let (before, ticks_before) = (Usage::now(), ticks.load(Ordering::Relaxed));
+    coroutine::sleep(time);
+    let used = Usage::now() - before;
+    used.report(&mut report);
+    report.count("ticks", ticks.load(Ordering::Relaxed) - ticks_before);
+    assert_eq!(held.len() as u64, conns);
+    // They stay open until the process ends.
+    std::mem::forget(held);
+    report
+}

@@ -1,0 +1,69 @@
+//! `timers` and `sleepers-memory`: very many that sleep at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use may::sync::mpsc;
+use may::{coroutine, go};
+use peer_common::args::Args;
+use peer_common::countdown::Countdown;
+use peer_common::process::{bytes_each, rss_bytes};
+use peer_common::report::Report;
+
+pub(crate) fn timers(mut args: Args) -> Report {
+    let n = args.count("n", 1_000);
+    let time = Duration::from_millis(args.number("ms", 10));
+    args.word("kind", &["sleep"]);
+    let mut report = args.end();
+    let all = Arc::new(Countdown::new(n));
+    let (over, is_over) = mpsc::channel();
+
+    let start = Instant::now();
+    for i in 0..n {
+        let (all, over) = (Arc::clone(&all), over.clone());
+        go!(move || {
+            let t0 = Instant::now();
+            coroutine::sleep(time);
+            if all.done(i, t0.elapsed().as_nanos() as u64) {
+                over.send(()).expect("the body waits");
+            }
+        });
+    }
+    is_over.recv().expect("the last one sends");
+    let wall = start.elapsed();
+
+    all.report(&mut report, time, wall);
+    report
+}
+
+pub(crate) fn sleepers_memory(mut args: Args) -> Report {
+    let n = args.count("n", 100_000);
+    let time = Duration::from_secs(args.number("secs", 5));
+    let mut report = args.end();
+    let started = Arc::new(AtomicUsize::new(0));
+    let before = rss_bytes();
+
+    let start = Instant::now();
+    for _ in 0..n {
+        let started = Arc::clone(&started);
+        go!(move || {
+            started.fetch_add(1, Ordering::Relaxed);
+            coroutine::sleep(time);
+        });
+    }
+    let spawned = start.elapsed();
+    while started.load(Ordering::Relaxed) < n {
+        coroutine::sleep(Duration::from_millis(1));
+    }
+    let all_started = start.elapsed();
+    coroutine::sleep(Duration::from_millis(200));
+    let after = rss_bytes();
+    let valid = start.elapsed() < time;
+
+    report.number("bytes_per_task", bytes_each(before, after, n));
+    report.number("spawn_ms", spawned.as_secs_f64() * 1e3);
+    report.number("started_ms", all_started.as_secs_f64() * 1e3);
+    report.flag("valid", valid);
+    report
+}

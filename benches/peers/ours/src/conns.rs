@@ -1,0 +1,71 @@
+//! `conns-memory`: what an idle connection costs the server; and the client that holds them.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use peer_common::args::Args;
+use peer_common::client::Client;
+use peer_common::process::{bytes_each, rss_bytes};
+use peer_common::report::Report;
+use runtime::net::{TcpListener, TcpStream};
+
+pub(crate) fn memory(mut args: Args) -> Report {
+    let n = args.count("n", 10_000);
+    let procs = args.procs();
+    let mut report = args.end();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port to listen on");
+    let port = listener.local_addr().expect("its address").port();
+
+    let before = rss_bytes();
+    let client = Client::start(port, n, procs);
+    for _ in 0..n {
+        let (stream, _) = listener.accept().expect("a connection");
+        runtime::spawn(move || wait(stream));
+    }
+    runtime::sleep(Duration::from_millis(500));
+    let after = rss_bytes();
+    client.end();
+
+    report.number("bytes_per_conn", bytes_each(before, after, n));
+    report
+}
+
+/// Waits until the client ends.
+fn wait(mut stream: TcpStream) {
+    let n = stream.read(&mut [0; 512]);
+    assert!(!matches!(n, Ok(1..)), "the client never writes");
+}
+
+/// Ends when the server does.
+pub(crate) fn client(mut args: Args) -> Report {
+    let port = args.number("port", 0) as u16;
+    let n = args.count("n", 10_000);
+    let report = args.end();
+    let open = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..4)
+        .map(|task| {
+            let open = Arc::clone(&open);
+            // The first ones take what is left over.
+            let share = n / 4 + usize::from(task < n % 4);
+            runtime::spawn(move || connect(port, share, &open))
+        })
+        .collect();
+    let waits: Vec<_> = tasks.into_iter().flat_map(|task| task.join().expect("it connects")).collect();
+    assert_eq!(open.load(Ordering::Acquire), n);
+    println!("ready");
+    for wait in waits {
+        wait.join().expect("it ends");
+    }
+    report
+}
+
+fn connect(port: u16, n: usize, open: &AtomicUsize) -> Vec<runtime::JoinHandle<()>> {
+    let connect = |_| {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        open.fetch_add(1, Ordering::AcqRel);
+        runtime::spawn(move || wait(stream))
+    };
+    (0..n).map(connect).collect()
+}

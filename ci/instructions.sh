@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Counts the instructions of small operations with callgrind and compares them with benches/instructions.txt: more than a
+# tenth more is an error. Usage: ci/instructions.sh [--write]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! command -v valgrind >/dev/null; then
+    echo "ci/instructions.sh: valgrind is not installed (Debian: apt-get install valgrind)" >&2
+    exit 1
+fi
+baseline=benches/instructions.txt
+cargo build --quiet --release -p benches --bin instructions
+program="${CARGO_TARGET_DIR:-target}/release/instructions"
+
+# Of the whole process, so many operations long.
+count() {
+    local log
+    log=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$2" 2>&1) || { echo "$log" >&2; return 1; }
+    sed -n 's/.*Collected : \([0-9]*\).*/\1/p' <<<"$log"
+}
+
+# Of one operation: what more operations cost more. The smallest of three: the threads' start is not always the same.
+each() {
+    local least=
+    for _ in 1 2 3; do
+        local few many one
+        few=$(count "$1" 2000)
+        many=$(count "$1" 22000)
+        one=$(((many - few) / 20000))
+        if [ -z "$least" ] || [ "$one" -lt "$least" ]; then least=$one; fi
+    done
+    echo "$least"
+}
+
+[ "${1:-}" = --write ] && : >"$baseline"
+failed=0
+for operation in yield spawn park sleep rendezvous channel select; do
+    now=$(each "$operation")
+    if [ "${1:-}" = --write ]; then
+        echo "$operation $now" | tee -a "$baseline"
+        continue
+    fi
+    before=$(awk -v name="$operation" '$1 == name { print $2 }' "$baseline")
+    echo "$operation: $now instructions, $before in $baseline"
+    if [ -z "$before" ] || [ $((now * 10)) -gt $((before * 11)) ]; then
+        echo "$operation: more than a tenth more" >&2
+        failed=1
+    fi
+done
+exit $failed

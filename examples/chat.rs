@@ -1,0 +1,123 @@
+//! A chat: what one types goes to all others. Each member has a green thread that reads, one that writes, and a channel between
+//! the others and the latter, so a slow member holds nobody up.
+//!
+//! ```sh
+//! cargo run --release --example chat                       # with members of its own, for a moment
+//! cargo run --release --example chat -- 127.0.0.1:7000     # until it is killed
+//! nc 127.0.0.1 7000                                        # the first line is one's name
+//! ```
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use runtime::channel::{Receiver, Sender, bounded};
+use runtime::net::TcpStream;
+use runtime::sync::Mutex;
+use support::Args;
+use support::server::{self, wrong};
+
+mod support;
+
+const USAGE: &str = "usage: chat [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:7000) until killed";
+
+/// A member that lags behind by more lines misses some.
+const LINES: usize = 1000;
+
+#[derive(Default)]
+struct Room {
+    next: AtomicU64,
+    members: Mutex<HashMap<u64, Sender<Arc<str>>>>,
+}
+
+fn main() -> ExitCode {
+    let mut args = Args::new(USAGE);
+    let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
+    args.end();
+    let room = Room::default();
+    server::run(addr.as_deref(), move |stream| join(&room, stream), members)
+}
+
+impl Room {
+    /// To all but one.
+    fn say(&self, but: u64, line: String) {
+        let line: Arc<str> = line.into();
+        for (_, member) in self.members.lock().iter().filter(|(id, _)| **id != but) {
+            // Full: it misses this line. Gone: it is about to be taken out.
+            let _ = member.try_send(line.clone());
+        }
+    }
+}
+
+/// A member from its first line to its last one.
+fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut writes = stream.try_clone()?;
+    let mut lines = BufReader::new(stream).lines();
+    writes.write_all(b"your name?\n")?;
+    let Some(name) = lines.next().transpose()? else { return Ok(()) };
+    let (sender, receiver) = bounded(LINES);
+    let me = room.next.fetch_add(1, Ordering::Relaxed);
+    let others = {
+        let mut members = room.members.lock();
+        members.insert(me, sender);
+        members.len() - 1
+    };
+    let welcome = format!("welcome {name}, {others} others are here\n");
+    let writer = runtime::spawn(move || {
+        writes.write_all(welcome.as_bytes())?;
+        write_lines(&receiver, &mut writes)
+    });
+    room.say(me, format!("* {name} has come\n"));
+    let left = lines.try_for_each(|line| line.map(|line| room.say(me, format!("{name}: {line}\n"))));
+    // Its channel ends, and so does its writer.
+    room.members.lock().remove(&me);
+    room.say(me, format!("* {name} has gone\n"));
+    // That a member has gone while others still talked to it is no error.
+    let _written = writer.join().expect("a writer does not panic");
+    left
+}
+
+fn write_lines(lines: &Receiver<Arc<str>>, stream: &mut TcpStream) -> io::Result<()> {
+    lines.iter().try_for_each(|line| stream.write_all(line.as_bytes()))
+}
+
+/// One talks, ten listen.
+fn members(addr: SocketAddr) -> io::Result<()> {
+    let enter = |name: &str| {
+        let mut stream = TcpStream::connect(addr)?;
+        writeln!(stream, "{name}")?;
+        let mut lines = BufReader::new(stream.try_clone()?).lines();
+        for expected in ["your name?", "welcome"] {
+            let line = lines.next().ok_or(io::ErrorKind::UnexpectedEof)??;
+            if !line.starts_with(expected) {
+                return Err(wrong(line));
+            }
+        }
+        io::Result::Ok((stream, lines))
+    };
+    let listeners: Vec<_> =
+        (0..10).map(|i| enter(&format!("listener {i}"))).collect::<io::Result<Vec<_>>>()?;
+    let (mut talker, _) = enter("talker")?;
+    (0..100).try_for_each(|i| writeln!(talker, "line {i}"))?;
+    let listeners: Vec<_> = listeners
+        .into_iter()
+        .map(|(_stream, lines)| {
+            runtime::spawn(move || {
+                let said = lines.map_while(Result::ok).filter(|line| line.contains(": line "));
+                said.take(100).enumerate().filter(|(i, line)| line.ends_with(&format!(" {i}"))).count()
+            })
+        })
+        .collect();
+    for listener in listeners {
+        let heard = listener.join().expect("a listener does not panic");
+        if heard != 100 {
+            return Err(wrong(format_args!("a listener heard {heard} lines")));
+        }
+    }
+    println!("10 listeners heard 100 lines each, in their order");
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! An HTTP/1.1 server on the parser `httparse`, written as one would for blocking sockets: a green thread for each connection.
+//!
+//! ```sh
+//! cargo run --release --example http                       # with a client of its own, for a moment
+//! cargo run --release --example http -- 127.0.0.1:8080     # until it is killed
+//! curl -i http://127.0.0.1:8080/ --next -d hello http://127.0.0.1:8080/echo
+//! wrk -c 100 -d 5 http://127.0.0.1:8080/
+//! ```
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use runtime::net::TcpStream;
+use support::Args;
+use support::server::{self, wrong};
+
+mod support;
+
+const USAGE: &str = "usage: http [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8080) until killed";
+
+/// A head or a body larger than this is refused.
+const HEAD: usize = 64 * 1024;
+const BODY: usize = 64 * 1024 * 1024;
+
+fn main() -> ExitCode {
+    let mut args = Args::new(USAGE);
+    let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
+    args.end();
+    server::run(addr.as_deref(), serve, client)
+}
+
+struct Request {
+    method: String,
+    path: String,
+    body: Vec<u8>,
+    keep_alive: bool,
+}
+
+/// What has been read and not been parsed, between two requests of one connection too: clients may send several at once.
+struct Connection {
+    stream: TcpStream,
+    input: Vec<u8>,
+}
+
+fn serve(stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut connection = Connection { stream, input: Vec::new() };
+    while let Some(request) = connection.request()? {
+        connection.stream.write_all(&answer(&request))?;
+        if !request.keep_alive {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Connection {
+    /// The next request; `None`: the client has no more.
+    fn request(&mut self) -> io::Result<Option<Request>> {
+        loop {
+            let mut headers = [httparse::EMPTY_HEADER; 64];
+            let mut parsed = httparse::Request::new(&mut headers);
+            if let httparse::Status::Complete(head) = parsed.parse(&self.input).map_err(wrong)? {
+                let header = |name: &str| {
+                    let header = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+                    header.and_then(|header| str::from_utf8(header.value).ok())
+                };
+                let length = header("content-length").map_or(Ok(0), str::parse).map_err(wrong)?;
+                if length > BODY || header("transfer-encoding").is_some() {
+                    return Err(wrong("such a body is not taken"));
+                }
+                let keeps = parsed.version == Some(1);
+                let mut request = Request {
+                    method: parsed.method.unwrap_or_default().into(),
+                    path: parsed.path.unwrap_or_default().into(),
+                    body: Vec::new(),
+                    keep_alive: header("connection")
+                        .map_or(keeps, |value| !value.eq_ignore_ascii_case("close")),
+                };
+                let waits = header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
+                if waits && self.input.len() < head + length {
+                    self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+                }
+                while self.input.len() < head + length {
+                    self.more()?;
+                }
+                request.body = self.input[head..head + length].to_vec();
+                self.input.drain(..head + length);
+                return Ok(Some(request));
+            }
+            if self.input.len() > HEAD {
+                return Err(wrong("the head of the request is too long"));
+            }
+            match self.more() {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.input.is_empty() => {
+                    return Ok(None);
+                }
+                read => read?,
+            }
+        }
+    }
+
+    fn more(&mut self) -> io::Result<()> {
+        let mut piece = [0; 16 * 1024];
+        let n = self.stream.read(&mut piece)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.input.extend_from_slice(&piece[..n]);
+        Ok(())
+    }
+}
+
+fn answer(request: &Request) -> Vec<u8> {
+    let (status, body) = match (&*request.method, &*request.path) {
+        ("GET" | "HEAD", "/") => ("200 OK", &b"hello from a green thread\n"[..]),
+        ("POST", "/echo") => ("200 OK", &*request.body),
+        (_, "/" | "/echo") => ("405 Method Not Allowed", &b"not so\n"[..]),
+        _ => ("404 Not Found", &b"nothing here\n"[..]),
+    };
+    let connection = if request.keep_alive { "keep-alive" } else { "close" };
+    let mut answer =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: {connection}\r\n\r\n", body.len())
+            .into_bytes();
+    if request.method != "HEAD" {
+        answer.extend_from_slice(body);
+    }
+    answer
+}
+
+/// Two requests sent at once, and their answers.
+fn client(addr: SocketAddr) -> io::Result<()> {
+    let mut stream = BufReader::new(TcpStream::connect(addr)?);
+    let requests = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n\
+                     POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
+    stream.get_mut().write_all(requests)?;
+    for expected in ["hello from a green thread\n", "abc"] {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        println!("{}", line.trim());
+        while line.trim() != "" {
+            line.clear();
+            stream.read_line(&mut line)?;
+        }
+        let mut body = vec![0; expected.len()];
+        stream.read_exact(&mut body)?;
+        if body != expected.as_bytes() {
+            return Err(wrong(format_args!("the body is {:?}", String::from_utf8_lossy(&body))));
+        }
+    }
+    println!("two requests, two answers");
+    Ok(())
+}

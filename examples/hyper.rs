@@ -1,0 +1,142 @@
+//! `hyper` 1.x, server and client, on this runtime: its streams, executor and timer. HTTP/1 and HTTP/2 on one port.
+//!
+//! ```sh
+//! cargo run --release --features hyper --example hyper                       # with clients of its own, for a moment
+//! cargo run --release --features hyper --example hyper -- 127.0.0.1:8082     # until it is killed
+//! curl -d hello http://127.0.0.1:8082/echo
+//! curl --http2-prior-knowledge http://127.0.0.1:8082/
+//! ```
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, client, server};
+use runtime::hyper::{Executor, Timer};
+use runtime::net::TcpStream;
+use runtime::time::{sleep_async, timeout};
+use support::Args;
+use support::server::wrong;
+
+mod support;
+
+const USAGE: &str = "usage: hyper [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8082) until killed";
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// With what a client of HTTP/2 begins.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
+
+fn main() -> ExitCode {
+    let mut args = Args::new(USAGE);
+    let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
+    args.end();
+    support::server::run(addr.as_deref(), serve, clients)
+}
+
+/// Looks at the first bytes as blocking code does, and drives hyper's future on the same green thread.
+fn serve(stream: TcpStream) -> Result<(), Failure> {
+    stream.set_nodelay(true)?;
+    let speaks_2 = timeout(Duration::from_secs(10), || begins_with(&stream, PREFACE))??;
+    let service = service_fn(answer);
+    runtime::block_on(async {
+        match speaks_2 {
+            true => {
+                server::conn::http2::Builder::new(Executor)
+                    .timer(Timer)
+                    .serve_connection(stream, service)
+                    .await?
+            }
+            false => {
+                server::conn::http1::Builder::new().timer(Timer).serve_connection(stream, service).await?
+            }
+        }
+        Ok(())
+    })
+}
+
+fn begins_with(stream: &TcpStream, text: &[u8]) -> io::Result<bool> {
+    let mut bytes = vec![0; text.len()];
+    loop {
+        let n = stream.peek(&mut bytes)?;
+        if n == text.len() || n == 0 || bytes[..n] != text[..n] {
+            return Ok(bytes == text);
+        }
+        // The rest is on its way.
+        runtime::sleep(Duration::from_millis(1));
+    }
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Failure> {
+    let (status, body) = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/") => (StatusCode::OK, Bytes::from(format!("hello over {:?}\n", request.version()))),
+        (&Method::GET, "/slow") => {
+            sleep_async(Duration::from_millis(20)).await;
+            (StatusCode::OK, Bytes::from("at last\n"))
+        }
+        (&Method::POST, "/echo") => (StatusCode::OK, request.into_body().collect().await?.to_bytes()),
+        _ => (StatusCode::NOT_FOUND, Bytes::from("nothing here\n")),
+    };
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+/// Both versions, many requests at once.
+fn clients(addr: SocketAddr) -> io::Result<()> {
+    let asked = runtime::block_on(async move {
+        let (mut sender, connection) = client::conn::http1::handshake(TcpStream::connect(addr)?).await?;
+        let connection = runtime::spawn(connection);
+        for i in 0..100 {
+            let sent = format!("request {i}: {}", "x".repeat(i * 100));
+            sender.ready().await?;
+            let response = sender.send_request(post(addr, &sent)?).await?;
+            check(&sent, &response.into_body().collect().await?.to_bytes())?;
+        }
+        drop(sender);
+        connection.await.expect("it does not panic")?;
+
+        let stream = TcpStream::connect(addr)?;
+        let (sender, connection) =
+            client::conn::http2::Builder::new(Executor).timer(Timer).handshake(stream).await?;
+        let connection = runtime::spawn(connection);
+        let requests: Vec<_> = (0..100)
+            .map(|i| {
+                let mut sender = sender.clone();
+                runtime::spawn(async move {
+                    let sent = format!("request {i}: {}", "x".repeat(i * 100));
+                    sender.ready().await?;
+                    let response = sender.send_request(post(addr, &sent)?).await?;
+                    check(&sent, &response.into_body().collect().await?.to_bytes())
+                })
+            })
+            .collect();
+        for request in requests {
+            request.await.expect("it does not panic")?;
+        }
+        drop(sender);
+        connection.await.expect("it does not panic")?;
+        Ok::<_, Failure>(())
+    });
+    asked.map_err(wrong)?;
+    println!("100 requests over HTTP/1, 100 at once over HTTP/2, every byte checked");
+    Ok(())
+}
+
+fn post(
+    addr: SocketAddr,
+    body: &str,
+) -> Result<Request<http_body_util::combinators::BoxBody<Bytes, Infallible>>, Failure> {
+    let request = Request::post(format!("http://{addr}/echo")).header("host", addr.to_string());
+    Ok(request.body(Full::new(Bytes::from(body.to_string())).boxed())?)
+}
+
+fn check(sent: &str, got: &[u8]) -> Result<(), Failure> {
+    if got == sent.as_bytes() { Ok(()) } else { Err(wrong("other bytes came back").into()) }
+}

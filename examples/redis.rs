@@ -1,0 +1,172 @@
+//! A small server of the Redis protocol: strings in a map under a lock of the runtime, pipelining included.
+//!
+//! ```sh
+//! cargo run --release --example redis                       # with a client of its own, for a moment
+//! cargo run --release --example redis -- 127.0.0.1:6399     # until it is killed
+//! redis-cli -p 6399 set name green
+//! redis-benchmark -p 6399 -t ping,set,get -P 16 -q
+//! ```
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use runtime::net::TcpStream;
+use runtime::sync::Mutex;
+use support::Args;
+use support::server::{self, wrong};
+
+mod support;
+
+const USAGE: &str = "usage: redis [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:6399) until killed";
+
+/// More words, or longer ones, are refused.
+const MOST: usize = 1024 * 1024;
+
+type Bytes = Vec<u8>;
+type Store = Mutex<HashMap<Bytes, Bytes>>;
+
+fn main() -> ExitCode {
+    let mut args = Args::new(USAGE);
+    let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
+    args.end();
+    let store = Store::default();
+    server::run(addr.as_deref(), move |stream| serve(&stream, &store), client)
+}
+
+fn serve(stream: &TcpStream, store: &Store) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (mut input, mut output) = (BufReader::new(stream), BufWriter::new(stream));
+    while let Some(words) = command(&mut input)? {
+        let Some((name, args)) = words.split_first() else { continue };
+        let goes_on = execute(&name.to_ascii_uppercase(), args, store, &mut output)?;
+        // Answers of commands that came together go together.
+        if input.buffer().is_empty() || !goes_on {
+            output.flush()?;
+        }
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The words of the next command: an array of strings, or a line. `None`: there is no more.
+fn command(input: &mut impl BufRead) -> io::Result<Option<Vec<Bytes>>> {
+    let Some(line) = line(input)? else { return Ok(None) };
+    let Some(count) = line.strip_prefix(b"*") else {
+        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        return Ok(Some(words.map(<[u8]>::to_vec).collect()));
+    };
+    let words = (0..number(count)?).map(|_| {
+        let head = self::line(input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let length = number(head.strip_prefix(b"$").ok_or_else(|| wrong("a string is expected"))?)?;
+        let mut word = vec![0; length + 2];
+        input.read_exact(&mut word)?;
+        word.truncate(length);
+        Ok(word)
+    });
+    words.collect::<io::Result<_>>().map(Some)
+}
+
+fn line(input: &mut impl BufRead) -> io::Result<Option<Bytes>> {
+    let mut line = Vec::new();
+    input.take(MOST as u64).read_until(b'\n', &mut line)?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line.trim_ascii_end().to_vec())),
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn number(text: &[u8]) -> io::Result<usize> {
+    let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.filter(|&number| number <= MOST).ok_or_else(|| wrong("a number is expected, of a reasonable size"))
+}
+
+/// Writes the answer; `false`: the client wants no more.
+fn execute(name: &[u8], args: &[Bytes], store: &Store, output: &mut impl Write) -> io::Result<bool> {
+    match (name, args) {
+        (b"PING", []) => output.write_all(b"+PONG\r\n")?,
+        (b"PING" | b"ECHO", [word]) => string(output, Some(word))?,
+        (b"SET", [key, value]) => {
+            store.lock().insert(key.clone(), value.clone());
+            output.write_all(b"+OK\r\n")?;
+        }
+        (b"GET", [key]) => {
+            let value = store.lock().get(key).cloned();
+            string(output, value.as_deref())?;
+        }
+        (b"DEL", keys @ [_, ..]) => {
+            let mut store = store.lock();
+            let deleted = keys.iter().filter(|&key| store.remove(key).is_some()).count();
+            drop(store);
+            write!(output, ":{deleted}\r\n")?;
+        }
+        (b"EXISTS", keys @ [_, ..]) => {
+            let store = store.lock();
+            let known = keys.iter().filter(|&key| store.contains_key(key)).count();
+            drop(store);
+            write!(output, ":{known}\r\n")?;
+        }
+        (b"INCR", [key]) => match increment(&mut store.lock(), key) {
+            Some(value) => write!(output, ":{value}\r\n")?,
+            None => output.write_all(b"-ERR value is not an integer or out of range\r\n")?,
+        },
+        (b"DBSIZE", []) => write!(output, ":{}\r\n", store.lock().len())?,
+        // What redis-cli and redis-benchmark ask first.
+        (b"COMMAND" | b"CONFIG", _) => output.write_all(b"*0\r\n")?,
+        (b"QUIT", _) => {
+            output.write_all(b"+OK\r\n")?;
+            return Ok(false);
+        }
+        _ => write!(output, "-ERR no such command, or not so: {}\r\n", String::from_utf8_lossy(name))?,
+    }
+    Ok(true)
+}
+
+fn increment(store: &mut HashMap<Bytes, Bytes>, key: &Bytes) -> Option<i64> {
+    let value = match store.get(key) {
+        None => 0,
+        Some(value) => str::from_utf8(value).ok()?.parse::<i64>().ok()?,
+    };
+    let value = value.checked_add(1)?;
+    store.insert(key.clone(), value.to_string().into_bytes());
+    Some(value)
+}
+
+fn string(output: &mut impl Write, word: Option<&[u8]>) -> io::Result<()> {
+    let Some(word) = word else { return output.write_all(b"$-1\r\n") };
+    write!(output, "${}\r\n", word.len())?;
+    output.write_all(word)?;
+    output.write_all(b"\r\n")
+}
+
+/// Commands sent at once, their answers, and a counter that a hundred clients increment.
+fn client(addr: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect(addr)?;
+    stream.write_all(b"PING\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\nget a\r\nget b\r\nquit\r\n")?;
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers)?;
+    if answers != "+PONG\r\n+OK\r\n$2\r\n\r\n\r\n$-1\r\n+OK\r\n" {
+        return Err(wrong(format_args!("the answers are {answers:?}")));
+    }
+    let clients: Vec<_> = (0..100)
+        .map(|_| {
+            runtime::spawn(move || -> io::Result<()> {
+                let mut stream = TcpStream::connect(addr)?;
+                stream.write_all(&b"INCR hits\r\n".repeat(100))?;
+                let mut answers = BufReader::new(stream).lines();
+                (0..100).try_for_each(|_| answers.next().expect("an answer").map(drop))
+            })
+        })
+        .collect();
+    clients.into_iter().try_for_each(|client| client.join().expect("a client does not panic"))?;
+    let mut stream = TcpStream::connect(addr)?;
+    stream.write_all(b"GET hits\r\nQUIT\r\n")?;
+    let mut hits = String::new();
+    stream.read_to_string(&mut hits)?;
+    println!("100 clients have counted to {}", hits.lines().nth(1).unwrap_or("?"));
+    if hits.starts_with("$5\r\n10000\r\n") { Ok(()) } else { Err(wrong("they should have come to 10000")) }
+}

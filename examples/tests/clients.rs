@@ -1,0 +1,269 @@
+//! The examples that are servers, against clients of other makes: curl, openssl, nc, redis-cli, h2load, tungstenite over std.
+//!
+//! A client that is not installed fails its test: `ci/setup.sh` installs them.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+/// An example that serves, until this is dropped.
+struct Server {
+    process: Child,
+    addr: String,
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Builds it, so that it is never an old one, and starts it at a free port of loopback.
+    fn start(example: &str, more: &[&str]) -> Server {
+        Server::start_with(example, &[], more)
+    }
+
+    fn start_with(example: &str, features: &[&str], more: &[&str]) -> Server {
+        let program = std::env::current_exe().expect("this test").with_file_name("..");
+        let release = program.components().any(|part| part.as_os_str() == "release");
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "-p", "examples", "--example", example]);
+        build.args(features.iter().flat_map(|feature| ["--features", feature]));
+        let built = build.args(release.then_some("--release")).status().expect("cargo");
+        assert!(built.success(), "{example} is not built");
+        let mut process = Command::new(program.join("examples").join(example))
+            .arg("127.0.0.1:0")
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{example}: {error}"));
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("its first line");
+        let addr = line.trim().strip_prefix("serving on ").expect("where it serves").to_string();
+        Server { process, addr, _output: output }
+    }
+
+    fn port(&self) -> &str {
+        self.addr.rsplit(':').next().expect("a port")
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has not ended by itself.
+        assert!(self.process.try_wait().expect("a child").is_none() || std::thread::panicking());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A client, which gets `input` and must end well within a minute.
+fn client(program: &str, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new("timeout")
+        .args(["60", program])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("coreutils' timeout");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    // It may end without having read it all.
+    let feeder = std::thread::spawn(move || drop(pipe.write_all(&input)));
+    let output = child.wait_with_output().expect("a child");
+    feeder.join().expect("it does not panic");
+    assert_ne!(output.status.code(), Some(127), "{program} is not installed: run ci/setup.sh");
+    assert!(output.status.success(), "{program} {args:?}: {}\n{}", output.status, text(&output));
+    output
+}
+
+fn curl(args: &[&str], input: &[u8]) -> String {
+    let output = client("curl", &[&["--silent", "--show-error", "--max-time", "30"], args].concat(), input);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+}
+
+#[test]
+fn http_serves_curl() {
+    let server = Server::start("http", &[]);
+    assert_eq!(curl(&[&server.url("/")], b""), "hello from a green thread\n");
+    // One connection for both, and the headers.
+    let both = curl(&["-i", &server.url("/"), &server.url("/nowhere")], b"");
+    assert!(both.contains("HTTP/1.1 200 OK") && both.contains("HTTP/1.1 404 Not Found"), "{both}");
+    let reused = curl(&["-v", "--stderr", "-", &server.url("/"), &server.url("/")], b"");
+    assert!(reused.contains("Re-using existing connection"), "{reused}");
+    // Large enough for "Expect: 100-continue".
+    let body: Vec<u8> = (0..3_000_000u32).map(|i| b'a' + (i % 26) as u8).collect();
+    let echo = server.url("/echo");
+    let echoed =
+        client("curl", &["--silent", "-H", "Expect: 100-continue", "--data-binary", "@-", &echo], &body);
+    assert!(echoed.stdout == body);
+    let head = curl(&["--head", &server.url("/")], b"");
+    assert!(head.contains("Content-Length: 26"), "{head}");
+    let refused = curl(&["-X", "DELETE", "-o", "/dev/null", "-w", "%{http_code}", &server.url("/")], b"");
+    assert_eq!(refused, "405");
+    // What is no HTTP ends that connection alone.
+    let mut stream = TcpStream::connect(&server.addr).unwrap();
+    stream.write_all(b"\x00\x01\x02 nonsense\r\n\r\n").unwrap();
+    assert_eq!(stream.read(&mut [0; 8]).unwrap_or(0), 0);
+    assert_eq!(curl(&["--http1.0", &server.url("/")], b""), "hello from a green thread\n");
+}
+
+#[test]
+fn tls_serves_curl_and_openssl() {
+    let server = Server::start("tls", &[]);
+    let url = format!("https://{}/", server.addr);
+    assert_eq!(curl(&["--insecure", &url], b""), "hello over Some(TLSv1_3)\n");
+    assert_eq!(curl(&["--insecure", "--tls-max", "1.2", &url], b""), "hello over Some(TLSv1_2)\n");
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let said = client("openssl", &["s_client", "-quiet", "-connect", &server.addr], request);
+    assert!(text(&said).contains("hello over Some(TLSv1_3)"), "{}", text(&said));
+    // Who speaks no TLS ends its own connection alone.
+    let mut stream = TcpStream::connect(&server.addr).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+    assert!(curl(&["--insecure", &url], b"").starts_with("hello"));
+}
+
+#[test]
+fn websocket_serves_a_client_over_std_and_a_handshake_of_curl() {
+    let server = Server::start("websocket", &[]);
+    let stream = TcpStream::connect(&server.addr).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let (mut socket, answer) = tungstenite::client(format!("ws://{}/", server.addr), stream).unwrap();
+    assert_eq!(answer.status(), 101);
+    for size in [0, 1, 125, 126, 65_535, 65_536, 1_000_000] {
+        let sent = tungstenite::Message::text("ä".repeat(size / 2));
+        socket.send(sent.clone()).unwrap();
+        assert!(socket.read().unwrap() == sent);
+    }
+    socket.send(tungstenite::Message::Ping(b"p"[..].into())).unwrap();
+    assert!(socket.read().unwrap().is_pong());
+    socket.close(None).unwrap();
+    while socket.read().is_ok() {}
+
+    // The key and the answer are those of the standard's example (RFC 6455, 1.3).
+    let url = server.url("/");
+    let upgrade = [
+        "-i",
+        "-N",
+        "--http1.1",
+        "-H",
+        "Connection: Upgrade",
+        "-H",
+        "Upgrade: websocket",
+        "-H",
+        "Sec-WebSocket-Version: 13",
+        "-H",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "--max-time",
+        "2",
+        &url,
+    ];
+    // It waits for messages until its time is up.
+    let output = Command::new("curl").args(["-s"]).args(upgrade).output().expect("curl: run ci/setup.sh");
+    let said = text(&output);
+    assert!(
+        said.contains("101 Switching Protocols") && said.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+        "{said}"
+    );
+}
+
+#[test]
+fn redis_serves_redis_cli_and_its_benchmark() {
+    let server = Server::start("redis", &[]);
+    let cli = |args: &[&str]| text(&client("redis-cli", &[&["-p", server.port()], args].concat(), b""));
+    assert_eq!(cli(&["ping"]), "PONG\n");
+    assert_eq!(cli(&["set", "name", "grün \r\n thread"]), "OK\n");
+    assert_eq!(cli(&["get", "name"]), "grün \r\n thread\n");
+    assert_eq!(cli(&["get", "nothing"]), "\n");
+    assert_eq!(cli(&["-r", "5", "incr", "counter"]), "1\n2\n3\n4\n5\n");
+    assert!(cli(&["incr", "name"]).contains("not an integer"));
+    assert_eq!(cli(&["exists", "name", "counter", "nothing"]), "2\n");
+    assert_eq!(cli(&["del", "name", "nothing"]), "1\n");
+    assert!(cli(&["nonsense"]).contains("ERR"));
+    for pipeline in ["1", "16"] {
+        let args =
+            ["-p", server.port(), "-t", "ping,set,get", "-n", "5000", "-c", "20", "-P", pipeline, "-q"];
+        let said = text(&client("redis-benchmark", &args, b""));
+        for test in ["PING_INLINE", "PING_MBULK", "SET", "GET"] {
+            assert!(said.contains(&format!("{test}: ")), "{said}");
+        }
+    }
+}
+
+#[test]
+fn chat_carries_lines_between_nc() {
+    let server = Server::start("chat", &[]);
+    let enter = |name: &str| {
+        let mut nc = Command::new("nc")
+            .args(["127.0.0.1", server.port()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("nc is not installed: run ci/setup.sh");
+        let mut input = nc.stdin.take().expect("a pipe");
+        writeln!(input, "{name}").unwrap();
+        let mut lines = BufReader::new(nc.stdout.take().expect("a pipe")).lines().map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "your name?");
+        assert!(lines.next().unwrap().starts_with(&format!("welcome {name}")));
+        (nc, input, lines)
+    };
+    let (mut ann, ann_says, mut ann_hears) = enter("ann");
+    let (mut bob, mut bob_says, mut bob_hears) = enter("bob");
+    assert_eq!(ann_hears.next().unwrap(), "* bob has come");
+    for i in 0..50 {
+        writeln!(bob_says, "line {i}").unwrap();
+        assert_eq!(ann_hears.next().unwrap(), format!("bob: line {i}"));
+    }
+    // nc goes when it is killed, without a goodbye.
+    ann.kill().unwrap();
+    ann.wait().unwrap();
+    drop(ann_says);
+    assert_eq!(bob_hears.next().unwrap(), "* ann has gone");
+    bob.kill().unwrap();
+    bob.wait().unwrap();
+}
+
+#[test]
+fn proxy_stands_between_curl_and_http() {
+    let target = Server::start("http", &[]);
+    let proxy = Server::start("proxy", &[&target.addr]);
+    let body: Vec<u8> = (0..1_000_000u32).map(|i| b'a' + (i % 26) as u8).collect();
+    for _ in 0..5 {
+        assert_eq!(curl(&[&proxy.url("/")], b""), "hello from a green thread\n");
+        let echoed = client("curl", &["--silent", "--data-binary", "@-", &proxy.url("/echo")], &body);
+        assert!(echoed.stdout == body);
+    }
+    // Nobody is behind it any more.
+    drop(target);
+    let output = Command::new("curl").args(["-s", "--max-time", "30", &proxy.url("/")]).output();
+    assert!(!output.expect("curl: run ci/setup.sh").status.success());
+}
+
+#[test]
+fn hyper_serves_curl_and_h2load() {
+    let server = Server::start_with("hyper", &["hyper"], &[]);
+    assert_eq!(curl(&[&server.url("/")], b""), "hello over HTTP/1.1\n");
+    assert_eq!(curl(&["--http1.0", &server.url("/")], b""), "hello over HTTP/1.0\n");
+    assert_eq!(curl(&["--http2-prior-knowledge", &server.url("/")], b""), "hello over HTTP/2.0\n");
+    let body: Vec<u8> = (0..3_000_000u32).map(|i| b'a' + (i % 26) as u8).collect();
+    for version in ["--http1.1", "--http2-prior-knowledge"] {
+        let args = ["--silent", version, "--data-binary", "@-", &server.url("/echo")];
+        assert!(client("curl", &args, &body).stdout == body);
+    }
+    let said = curl(&["--parallel", &server.url("/slow"), &server.url("/slow"), &server.url("/")], b"");
+    assert_eq!(said.matches("at last").count(), 2, "{said}");
+    // Many requests at once over each connection.
+    let load = client("h2load", &["-n", "1000", "-c", "10", "-m", "20", &server.url("/slow")], b"");
+    assert!(text(&load).contains("1000 succeeded, 0 failed"), "{}", text(&load));
+    let missing = curl(&["-o", "/dev/null", "-w", "%{http_code}", &server.url("/nowhere")], b"");
+    assert_eq!(missing, "404");
+}

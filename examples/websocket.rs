@@ -1,0 +1,80 @@
+//! WebSockets: `tungstenite`, which knows nothing of green threads, over the runtime's sockets. Each message comes back.
+//!
+//! ```sh
+//! cargo run --release --example websocket                       # with clients of its own, for a moment
+//! cargo run --release --example websocket -- 127.0.0.1:9001     # until it is killed
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use runtime::net::TcpStream;
+use support::Args;
+use support::server::{self, wrong};
+use tungstenite::{Error, Message};
+
+mod support;
+
+const USAGE: &str = "usage: websocket [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:9001) until killed";
+
+fn main() -> ExitCode {
+    let mut args = Args::new(USAGE);
+    let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
+    args.end();
+    server::run(addr.as_deref(), serve, clients)
+}
+
+fn serve(stream: TcpStream) -> Result<(), Box<Error>> {
+    stream.set_nodelay(true).map_err(Error::from)?;
+    let mut socket = tungstenite::accept(stream).map_err(|error| match error {
+        tungstenite::HandshakeError::Failure(error) => error,
+        tungstenite::HandshakeError::Interrupted(_) => unreachable!("the stream blocks"),
+    })?;
+    loop {
+        match socket.read() {
+            // Pings are answered by the library.
+            Ok(message) if message.is_text() || message.is_binary() => socket.send(message)?,
+            Ok(_) => {}
+            Err(Error::ConnectionClosed) => return Ok(()),
+            Err(error) => return Err(Box::new(error)),
+        }
+    }
+}
+
+/// A hundred at once.
+fn clients(addr: SocketAddr) -> io::Result<()> {
+    let clients: Vec<_> = (0..100).map(|number| runtime::spawn(move || client(addr, number))).collect();
+    for client in clients {
+        client.join().expect("a client does not panic").map_err(wrong)?;
+    }
+    println!("100 clients got all of their messages back");
+    Ok(())
+}
+
+fn client(addr: SocketAddr, number: usize) -> Result<(), Box<Error>> {
+    let stream = TcpStream::connect(addr).map_err(Error::from)?;
+    let (mut socket, _answer) =
+        tungstenite::client(format!("ws://{addr}/"), stream).map_err(|error| match error {
+            tungstenite::HandshakeError::Failure(error) => error,
+            tungstenite::HandshakeError::Interrupted(_) => unreachable!("the stream blocks"),
+        })?;
+    for i in 0..20 {
+        let sent = match i % 2 {
+            0 => Message::text(format!("message {i} of client {number}")),
+            _ => Message::binary(vec![number as u8; i * 1000]),
+        };
+        socket.send(sent.clone())?;
+        if socket.read()? != sent {
+            return Err(Box::new(Error::Io(wrong("another message came back"))));
+        }
+    }
+    socket.close(None)?;
+    loop {
+        match socket.read() {
+            Ok(_) => {}
+            Err(Error::ConnectionClosed) => return Ok(()),
+            Err(error) => return Err(Box::new(error)),
+        }
+    }
+}

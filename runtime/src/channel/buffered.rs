@@ -1,0 +1,457 @@
+//! Channels with room for messages, bounded or not: two ends, each under its own lock, so that a sender and a receiver
+//! that run at the same time do not meet.
+//!
+//! ```text
+//!   tail (senders)                                    head (receivers)
+//!   lock                                              lock
+//!   receivers wait? hand the message to the first     a message? take it, count it (Release)
+//!   room? put it, count it (Release)                    senders wait? wake the first: it looks again
+//!   else lock the head too; still none?               else unlock, lock the tail and then the head; still none?
+//!     enter the *head's* queue, unlock both, park       enter the *tail's* queue, unlock both, park
+//! ```
+//!
+//! Each queue of waiters lies at the end where those are who can help: receivers that wait are found by senders, under the
+//! lock that a sender has anyway, and the other way round. Nobody needs a fence to see them: entering a queue, and the last
+//! look before it, is done with that end's lock held.
+//!
+//! - A receiver waits only while the buffer is empty, so a message handed to it overtakes none.
+//! - A sender waits only while the buffer is full; each message that is taken wakes one, which puts its own, or finds that
+//!   somebody was faster and waits as the first, or hands it to a receiver that waits by then, and wakes the next one to
+//!   the room.
+//! - The count of the other end is read when the one last seen says full or empty, so a busy pair of ends reads each
+//!   other's cache line once for many messages.
+//!
+//! A select that chose to send has its room counted in `reserved`, until it sends. The lock order is tail, then head.
+//!
+//! What was rejected: one lock for both ends (two cores that send and receive at the same time fight for it); the ring of
+//! stamped slots without locks (crossbeam's): a sender and a receiver that wait need fences against each other, a woken one
+//! has to look again, and a select's reserved slot holds up all that come after it.
+
+#![allow(unsafe_code)]
+
+mod cases;
+#[cfg(not(loom))]
+mod futures;
+#[cfg(all(test, loom))]
+mod models;
+
+pub(super) use cases::Right;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use crossbeam_utils::CachePadded;
+use sched::park::{self, Waiting};
+use sched::queue::{self, Guard, How, Lock, Queue, Wakes};
+use sched::{Cancel, Outcome};
+
+use super::buffer::Buffer;
+use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
+use super::model::{AtomicUsize, Ordering, broken};
+use super::shared::Disconnect;
+use super::waiters::{Given, Wanted, Who, hand_over, is_past, wake_all};
+
+/// See the file's head.
+pub(super) struct Buffered<T, B: Buffer<T>> {
+    buffer: B,
+    tail: CachePadded<End<Tail<T, B>>>,
+    head: CachePadded<End<Head<T, B>>>,
+}
+
+struct End<S> {
+    lock: Lock<S>,
+    /// Messages that ever passed this end. Written by the holder of the lock.
+    count: AtomicUsize,
+}
+
+struct Tail<T, B: Buffer<T>> {
+    cursor: B::Tail,
+    /// The head's count as last seen.
+    head_seen: usize,
+    /// Room that selects have been promised.
+    reserved: usize,
+    /// One side is gone.
+    closed: bool,
+    receivers: Queue<Wanted<T>>,
+}
+
+struct Head<T, B: Buffer<T>> {
+    cursor: B::Head,
+    /// The tail's count as last seen.
+    tail_seen: usize,
+    closed: bool,
+    any_returned: bool,
+    senders: Queue<Who>,
+    /// Messages that had been given to receivers who went away.
+    returned: VecDeque<T>,
+}
+
+fn receivers<T, B: Buffer<T>>(tail: &mut Tail<T, B>) -> &mut Queue<Wanted<T>> {
+    &mut tail.receivers
+}
+
+fn senders<T, B: Buffer<T>>(head: &mut Head<T, B>) -> &mut Queue<Who> {
+    &mut head.senders
+}
+
+// SAFETY: messages go through it from thread to thread; the buffer is used under the locks of its ends.
+unsafe impl<T: Send, B: Buffer<T>> Send for Buffered<T, B> {}
+// SAFETY: likewise.
+unsafe impl<T: Send, B: Buffer<T>> Sync for Buffered<T, B> {}
+
+type TailGuard<'c, T, B> = Guard<'c, Tail<T, B>>;
+type HeadGuard<'c, T, B> = Guard<'c, Head<T, B>>;
+
+/// Where a message went.
+enum Sent {
+    /// To a receiver that waited: no room was needed.
+    ToReceiver,
+    ToBuffer,
+}
+
+/// Why a message was not taken.
+enum Refused<'c, T, B: Buffer<T>> {
+    Full(TailGuard<'c, T, B>, T),
+    Disconnected(T),
+}
+
+impl<T, B: Buffer<T>> Buffered<T, B> {
+    pub(super) fn new(buffer: B) -> Self {
+        let tail = Tail {
+            cursor: B::Tail::default(),
+            head_seen: 0,
+            reserved: 0,
+            closed: false,
+            receivers: Queue::new(),
+        };
+        let head = Head {
+            cursor: B::Head::default(),
+            tail_seen: 0,
+            closed: false,
+            any_returned: false,
+            senders: Queue::new(),
+            returned: VecDeque::new(),
+        };
+        Buffered {
+            buffer,
+            tail: CachePadded::new(End { lock: Lock::new(tail), count: AtomicUsize::new(0) }),
+            head: CachePadded::new(End { lock: Lock::new(head), count: AtomicUsize::new(0) }),
+        }
+    }
+
+    /// The tail's lock, with memory for one more message.
+    #[inline]
+    fn lock_tail(&self) -> TailGuard<'_, T, B> {
+        let tail = self.tail.lock.lock();
+        if self.buffer.wants_more(&tail.cursor) { self.lock_tail_with_more(tail) } else { tail }
+    }
+
+    #[cold]
+    fn lock_tail_with_more<'c>(&'c self, mut tail: TailGuard<'c, T, B>) -> TailGuard<'c, T, B> {
+        while self.buffer.wants_more(&tail.cursor) {
+            drop(tail);
+            let more = self.buffer.make_more();
+            tail = self.tail.lock.lock();
+            self.buffer.add_more(&mut tail.cursor, more);
+        }
+        tail
+    }
+
+    /// Whether one more message has room, beside the reserved.
+    #[inline]
+    fn has_room(&self, tail: &mut Tail<T, B>) -> bool {
+        // Relaxed: its own end's.
+        let reserved = if broken!("channel_reserved_room_is_used") { 0 } else { tail.reserved };
+        let used = self.tail.count.load(Ordering::Relaxed).wrapping_add(reserved);
+        if used.wrapping_sub(tail.head_seen) < self.buffer.limit() {
+            return true;
+        }
+        // Acquire: the slots that were emptied; pairs with the Release in `take`.
+        tail.head_seen = self.head.count.load(Ordering::Acquire);
+        used.wrapping_sub(tail.head_seen) < self.buffer.limit()
+    }
+
+    #[inline]
+    fn put(&self, tail: &mut Tail<T, B>, message: T) {
+        // SAFETY: the caller has the tail's lock, taken with memory for a message, and has seen room.
+        unsafe { self.buffer.put(&mut tail.cursor, message) };
+        // Relaxed, and Release: the message, for `take`; nobody else writes.
+        let count = self.tail.count.load(Ordering::Relaxed).wrapping_add(1);
+        let order = if broken!("channel_put_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.tail.count.store(count, order);
+    }
+
+    #[inline]
+    fn take(&self, head: &mut Head<T, B>) -> Option<T> {
+        if head.any_returned {
+            return Some(head.take_returned());
+        }
+        // Relaxed: its own end's.
+        let count = self.head.count.load(Ordering::Relaxed);
+        if count == head.tail_seen {
+            // Acquire: the messages; pairs with the Release in `put`.
+            head.tail_seen = self.tail.count.load(Ordering::Acquire);
+            if count == head.tail_seen {
+                return None;
+            }
+        }
+        // SAFETY: the caller has the head's lock, and a message is there.
+        let message = unsafe { self.buffer.take(&mut head.cursor) };
+        // Release: the slot is empty; for `has_room`.
+        let order = if broken!("channel_take_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.head.count.store(count.wrapping_add(1), order);
+        Some(message)
+    }
+
+    #[inline]
+    fn offer(&self, mut message: T) -> Result<Sent, Refused<'_, T, B>> {
+        let mut tail = self.lock_tail();
+        if tail.closed {
+            return Err(Refused::Disconnected(message));
+        }
+        if !tail.receivers.is_empty() {
+            match hand_over(&mut tail.receivers, message) {
+                Ok(wake) => {
+                    drop(tail);
+                    drop(wake);
+                    return Ok(Sent::ToReceiver);
+                }
+                Err(back) => message = back,
+            }
+        }
+        if !self.has_room(&mut tail) {
+            return Err(Refused::Full(tail, message));
+        }
+        self.put(&mut tail, message);
+        if !tail.receivers.is_empty() {
+            Self::wake_watchers(tail);
+        }
+        Ok(Sent::ToBuffer)
+    }
+
+    /// [`offer`](Buffered::offer) by one who may have been told of room. If it did not need that, it tells the next one.
+    #[inline]
+    fn offer_with(&self, has_been_told: bool, message: T) -> Result<(), Refused<'_, T, B>> {
+        let sent = self.offer(message)?;
+        if has_been_told && matches!(sent, Sent::ToReceiver) && !broken!("channel_room_not_needed_is_kept") {
+            Self::wake_sender(self.head.lock.lock());
+        }
+        Ok(())
+    }
+
+    /// A message was put, and those who wait only watch.
+    #[cold]
+    fn wake_watchers(mut tail: TailGuard<'_, T, B>) {
+        let mut wakes = Wakes::new();
+        wake_all(&mut tail.receivers, &mut wakes);
+        drop(tail);
+    }
+
+    /// Room was made: the first of those who wait for it looks again, and whoever watches before it.
+    #[cold]
+    fn wake_sender(mut head: HeadGuard<'_, T, B>) {
+        let mut wakes = Wakes::new();
+        while let Some(mut waiter) = head.senders.first() {
+            let watches = waiter.payload().watches;
+            if let Ok(wake) = waiter.wake() {
+                wakes.add(wake);
+                if !watches {
+                    break;
+                }
+            }
+        }
+        drop(head);
+    }
+
+    pub(super) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        match self.offer(message) {
+            Ok(_) => Ok(()),
+            Err(Refused::Full(_, message)) => Err(TrySendError::Full(message)),
+            Err(Refused::Disconnected(message)) => Err(TrySendError::Disconnected(message)),
+        }
+    }
+
+    pub(super) fn send(&self, mut message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        let mut first = false;
+        loop {
+            let tail = match self.offer_with(first, message) {
+                Ok(()) => return Ok(()),
+                Err(Refused::Disconnected(message)) => return Err(SendTimeoutError::Disconnected(message)),
+                Err(Refused::Full(tail, back)) => {
+                    message = back;
+                    tail
+                }
+            };
+            let Some(head) = self.lock_full_head(tail) else { continue };
+            if is_past(deadline) {
+                return Err(SendTimeoutError::Timeout(message));
+            }
+            let how = How { first, ..How::from(deadline) };
+            match queue::wait(
+                head,
+                senders,
+                Waiting::begin_for(sched::Why::Send, Cancel::Ends),
+                how,
+                Who::default(),
+            ) {
+                Ok(_) => first = true,
+                Err(ended) if ended.outcome == Outcome::TimedOut => {
+                    return Err(SendTimeoutError::Timeout(message));
+                }
+                Err(ended) => {
+                    drop(ended);
+                    park::unwind_if_cancelled();
+                }
+            }
+        }
+    }
+
+    /// The head's lock, if there is no room still; then nobody takes a message until it is released.
+    #[inline]
+    fn lock_full_head<'c>(&'c self, mut tail: TailGuard<'c, T, B>) -> Option<HeadGuard<'c, T, B>> {
+        let head = self.head.lock.lock();
+        if self.has_room(&mut tail) && !broken!("channel_sender_waits_beside_room") {
+            return None;
+        }
+        Some(head)
+    }
+
+    #[inline]
+    pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
+        let mut head = self.head.lock.lock();
+        let Some(message) = self.take(&mut head) else {
+            // Both ends are closed at once, after the last message was put.
+            return Err(if head.closed { TryRecvError::Disconnected } else { TryRecvError::Empty });
+        };
+        if !head.senders.is_empty() && !broken!("channel_room_is_told_to_nobody") {
+            Self::wake_sender(head);
+        }
+        Ok(message)
+    }
+
+    pub(super) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        loop {
+            match self.try_recv() {
+                Ok(message) => return Ok(message),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {}
+            }
+            if is_past(deadline) {
+                return Err(RecvTimeoutError::Timeout);
+            }
+            let Some(tail) = self.lock_empty_tail() else { continue };
+            match queue::wait(
+                tail,
+                receivers,
+                Waiting::begin_for(sched::Why::Receive, Cancel::Ends),
+                deadline,
+                Wanted::message(),
+            ) {
+                Ok(wanted) => {
+                    if let Some(Given::Message(message)) = wanted.got {
+                        return Ok(message);
+                    }
+                }
+                Err(ended) if ended.outcome == Outcome::TimedOut => return Err(RecvTimeoutError::Timeout),
+                Err(ended) => {
+                    drop(ended);
+                    park::unwind_if_cancelled();
+                }
+            }
+        }
+    }
+
+    /// The tail's lock, if there is no message still; then nobody puts one until it is released.
+    fn lock_empty_tail(&self) -> Option<TailGuard<'_, T, B>> {
+        let tail = self.tail.lock.lock();
+        let head = self.head.lock.lock();
+        if head.closed
+            || self.messages(&tail, &head) > 0 && !broken!("channel_receiver_waits_beside_a_message")
+        {
+            return None;
+        }
+        drop(head);
+        Some(tail)
+    }
+
+    fn messages(&self, _tail: &Tail<T, B>, head: &Head<T, B>) -> usize {
+        // Relaxed: under both locks.
+        let put = self.tail.count.load(Ordering::Relaxed);
+        put.wrapping_sub(self.head.count.load(Ordering::Relaxed)) + head.returned.len()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let tail = self.tail.lock.lock();
+        let head = self.head.lock.lock();
+        // One that was returned may be one too many.
+        self.messages(&tail, &head).min(self.buffer.limit())
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.buffer.limit()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        let tail = self.tail.lock.lock();
+        let head = self.head.lock.lock();
+        self.messages(&tail, &head) + tail.reserved >= self.buffer.limit()
+    }
+
+    /// Takes a message back that was given to somebody who went away: for the first who waits, or the next to come.
+    fn take_back(&self, mut tail: TailGuard<'_, T, B>, message: T) {
+        match hand_over(&mut tail.receivers, message) {
+            Ok(wake) => {
+                drop(tail);
+                drop(wake);
+            }
+            Err(message) => {
+                let mut head = self.head.lock.lock();
+                head.returned.push_back(message);
+                head.any_returned = true;
+                drop(head);
+                Self::wake_watchers(tail);
+            }
+        }
+    }
+
+    fn close(&self) {
+        let mut wakes = Wakes::new();
+        let mut tail = self.tail.lock.lock();
+        let mut head = self.head.lock.lock();
+        (tail.closed, head.closed) = (true, true);
+        wake_all(&mut tail.receivers, &mut wakes);
+        wake_all(&mut head.senders, &mut wakes);
+        drop(head);
+        drop(tail);
+    }
+}
+
+impl<T, B: Buffer<T>> Head<T, B> {
+    #[cold]
+    fn take_returned(&mut self) -> T {
+        let message = self.returned.pop_front().expect("any_returned says that there is one");
+        self.any_returned = !self.returned.is_empty();
+        message
+    }
+}
+
+impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
+    fn senders_gone(&self) {
+        self.close();
+    }
+
+    fn receivers_gone(&self) {
+        self.close();
+        // Nobody sends any more, and nobody else receives.
+        while let Ok(message) = self.try_recv() {
+            drop(message);
+        }
+    }
+}
+
+impl<T, B: Buffer<T>> Drop for Buffered<T, B> {
+    fn drop(&mut self) {
+        // The messages went with the last receiver.
+        self.buffer.free(&self.head.lock.get_mut().cursor);
+    }
+}

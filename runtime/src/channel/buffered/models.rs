@@ -1,0 +1,169 @@
+//! The models: two ends that fill and empty a small channel, wait at it, leave it, close it.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::super::buffer::{Buffer, Chain, Ring};
+use super::super::model::people::{explore, far, i_may_wait, person};
+use super::super::shared::Disconnect;
+use super::{Buffered, RecvTimeoutError, Right, SendTimeoutError};
+
+type Chan<B> = Arc<Buffered<u32, B>>;
+
+fn ring(capacity: usize) -> Chan<Ring<u32>> {
+    Arc::new(Buffered::new(Ring::new(capacity)))
+}
+
+fn one_sends_three_to_one<B: Buffer<u32> + 'static>(make: fn() -> Chan<B>) {
+    explore(3, move || {
+        let (chan, _me) = (make(), i_may_wait());
+        let sending = chan.clone();
+        let sender = person(move || (1..=3).for_each(|n| sending.send(n, None).unwrap()));
+        for n in 1..=3 {
+            assert_eq!(chan.recv(None), Ok(n));
+        }
+        sender.end();
+        assert_eq!(chan.len(), 0);
+    });
+}
+
+#[test]
+fn a_ring_of_one_goes_full_and_empty() {
+    one_sends_three_to_one(|| ring(1));
+}
+
+#[test]
+fn a_ring_of_two_goes_round() {
+    one_sends_three_to_one(|| ring(2));
+}
+
+#[test]
+fn a_chain_grows_and_frees_its_blocks() {
+    one_sends_three_to_one(|| Arc::new(Buffered::new(Chain::new())));
+}
+
+/// More of them than room: each must be told of it, also if another did not need it.
+#[test]
+fn two_senders_wait_for_room() {
+    explore(2, || {
+        let (chan, _me) = (ring(1), i_may_wait());
+        chan.try_send(0).unwrap();
+        let senders = [1, 2].map(|n| {
+            let chan = chan.clone();
+            person(move || chan.send(n, None).unwrap())
+        });
+        let sum: u32 = (0..3).map(|_| chan.recv(None).unwrap()).sum();
+        assert_eq!(sum, 3, "a message was lost, or came twice");
+        senders.into_iter().for_each(|sender| sender.end());
+    });
+}
+
+#[test]
+fn a_receiver_that_times_out_takes_nothing_along() {
+    explore(3, || {
+        let (chan, me) = (ring(1), i_may_wait());
+        let sending = chan.clone();
+        let sender = person(move || sending.send(1, None).unwrap());
+        let timed = me.clone();
+        let timer = thread::spawn(move || timed.time_out(1));
+        let received = chan.recv(Some(far()));
+        sender.end();
+        timer.join().unwrap();
+        match received {
+            Ok(message) => assert_eq!((message, chan.len()), (1, 0)),
+            Err(error) => assert_eq!((error, chan.try_recv()), (RecvTimeoutError::Timeout, Ok(1))),
+        }
+    });
+}
+
+#[test]
+fn a_sender_that_times_out_passes_the_room_on() {
+    explore(2, || {
+        let (chan, me) = (ring(1), i_may_wait());
+        chan.try_send(0).unwrap();
+        let timed = me.clone();
+        let timer = thread::spawn(move || timed.time_out(1));
+        let receiving = chan.clone();
+        let receiver = thread::spawn(move || receiving.try_recv().unwrap());
+        let sent = chan.send(1, Some(far()));
+        timer.join().unwrap();
+        receiver.join().unwrap();
+        match sent {
+            Ok(()) => assert_eq!(chan.try_recv(), Ok(1)),
+            Err(error) => {
+                assert_eq!(error, SendTimeoutError::Timeout(1));
+                assert!(chan.try_send(2).is_ok(), "the room is there for the next");
+            }
+        }
+    });
+}
+
+#[test]
+fn who_waits_hears_of_the_end() {
+    explore(3, || {
+        let (chan, _me) = (ring(1), i_may_wait());
+        let closing = chan.clone();
+        let closer = thread::spawn(move || {
+            closing.try_send(1).unwrap();
+            closing.senders_gone();
+        });
+        assert_eq!(chan.recv(None), Ok(1));
+        assert_eq!(chan.recv(None), Err(RecvTimeoutError::Disconnected));
+        closer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sender_that_waits_hears_that_the_receivers_are_gone() {
+    explore(3, || {
+        let (chan, _me) = (ring(1), i_may_wait());
+        chan.try_send(0).unwrap();
+        let closing = chan.clone();
+        let closer = thread::spawn(move || closing.receivers_gone());
+        assert_eq!(chan.send(1, None), Err(SendTimeoutError::Disconnected(1)));
+        closer.join().unwrap();
+        assert_eq!(chan.len(), 0, "what was left was dropped");
+    });
+}
+
+/// A select takes the only room before it sends; meanwhile a sender must wait, and a receiver finds nothing.
+#[test]
+fn reserved_room_is_kept() {
+    explore(2, || {
+        let (chan, _me) = (ring(1), i_may_wait());
+        let sending = chan.clone();
+        let sender = person(move || sending.send(1, None).unwrap());
+        let selecting = chan.clone();
+        let select = person(move || match selecting.begin_send() {
+            Some(Right::Room) => {
+                selecting.finish_send(Right::Room, 2).unwrap();
+                2
+            }
+            Some(Right::Disconnected) => unreachable!("nobody closes it"),
+            None => 0,
+        });
+        let first = chan.recv(None).unwrap();
+        let selected = select.end();
+        let second = if selected > 0 { chan.recv(None).unwrap() } else { 0 };
+        sender.end();
+        assert_eq!(first + second, 1 + selected, "a message was lost, or came twice");
+        assert_eq!(chan.len(), 0);
+        assert!(chan.try_send(3).is_ok() && chan.try_send(4).is_err(), "the room is what it was");
+    });
+}
+
+/// The select's message goes to a receiver that waits, so its room is for the sender that waits for that.
+#[test]
+fn room_that_a_select_did_not_need_is_told() {
+    explore(2, || {
+        let (chan, _me) = (ring(1), i_may_wait());
+        assert!(matches!(chan.begin_send(), Some(Right::Room)));
+        let receiving = chan.clone();
+        let receiver = person(move || receiving.recv(None).unwrap() + receiving.recv(None).unwrap());
+        let sending = chan.clone();
+        let sender = person(move || sending.send(1, None).unwrap());
+        chan.finish_send(Right::Room, 2).unwrap();
+        assert_eq!(receiver.end(), 3);
+        sender.end();
+    });
+}

@@ -1,0 +1,402 @@
+//! The receiving handle, and iterating over what it receives.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::buffer::{Chain, Ring};
+use super::buffered::Buffered;
+use super::error::{RecvError, RecvTimeoutError, TryRecvError};
+use super::rendezvous::Rendezvous;
+use super::shared::{Handle, Receiving};
+use super::timed::{self, Timed};
+
+/// The receiving side of a channel. Clones receive from the same channel, each message going to one of them; when all are
+/// gone, senders hear that the channel is disconnected.
+///
+/// ```
+/// let (s, r) = runtime::channel::unbounded();
+/// runtime::spawn(move || (0..3).for_each(|i| s.send(i).unwrap()));
+/// assert_eq!(r.recv(), Ok(0));
+/// assert_eq!(r.iter().collect::<Vec<_>>(), [1, 2]);
+/// ```
+pub struct Receiver<T>(pub(super) Flavor<T>);
+
+pub(super) enum Flavor<T> {
+    Bounded(Handle<Buffered<T, Ring<T>>, Receiving>),
+    Unbounded(Handle<Buffered<T, Chain<T>>, Receiving>),
+    Rendezvous(Handle<Rendezvous<T>, Receiving>),
+    /// `T` is `Instant`: the function says so.
+    Timed(Arc<Timed<T>>, fn(Instant) -> T),
+    Never,
+}
+
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
+
+impl Receiver<Instant> {
+    pub(super) fn timed(first: Option<Instant>, period: Option<Duration>) -> Self {
+        Receiver(Flavor::Timed(Arc::new(Timed::new(first, period)), |instant| instant))
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Receives without waiting.
+    ///
+    /// On a channel of capacity 0 it succeeds only if somebody waits to send. (If that is a `select!`, it waits until the
+    /// message has been computed.)
+    ///
+    /// # Errors
+    ///
+    /// There is no message, or, beyond that, all senders are gone.
+    ///
+    /// ```
+    /// use runtime::channel::{TryRecvError, unbounded};
+    /// let (s, r) = unbounded();
+    /// assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
+    /// s.send(1).unwrap();
+    /// assert_eq!(r.try_recv(), Ok(1));
+    /// ```
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.try_recv(),
+            Flavor::Unbounded(channel) => channel.try_recv(),
+            Flavor::Rendezvous(channel) => channel.try_recv(),
+            Flavor::Timed(timed, message) => timed.try_recv().map(message),
+            Flavor::Never => Err(TryRecvError::Empty),
+        }
+    }
+
+    /// Receives, and waits until there is a message.
+    ///
+    /// # Errors
+    ///
+    /// There is no message, and all senders are gone.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread unwinds from here if it has to wait; it takes no message along.
+    ///
+    /// ```
+    /// use runtime::channel::{RecvError, unbounded};
+    /// let (s, r) = unbounded();
+    /// runtime::spawn(move || s.send(5));
+    /// assert_eq!(r.recv(), Ok(5));
+    /// assert_eq!(r.recv(), Err(RecvError));
+    /// ```
+    #[inline]
+    pub fn recv(&self) -> Result<T, RecvError> {
+        self.recv_until(None).map_err(|_| RecvError)
+    }
+
+    /// [`recv`](Receiver::recv) that waits no longer than that.
+    ///
+    /// # Errors
+    ///
+    /// The time was up, or there is no message and all senders are gone.
+    ///
+    /// # Cancellation
+    ///
+    /// As for [`recv`](Receiver::recv).
+    ///
+    /// ```
+    /// use runtime::channel::{RecvTimeoutError, unbounded};
+    /// let (_s, r) = unbounded::<i32>();
+    /// assert_eq!(r.recv_timeout(std::time::Duration::from_millis(1)), Err(RecvTimeoutError::Timeout));
+    /// ```
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        // Beyond the clock's range is never.
+        self.recv_until(Instant::now().checked_add(timeout))
+    }
+
+    /// [`recv`](Receiver::recv) that waits no longer than until then.
+    ///
+    /// # Errors
+    ///
+    /// The time was up, or there is no message and all senders are gone.
+    ///
+    /// # Cancellation
+    ///
+    /// As for [`recv`](Receiver::recv).
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// let (s, r) = runtime::channel::unbounded();
+    /// s.send(1).unwrap();
+    /// assert_eq!(r.recv_deadline(Instant::now()), Ok(1));
+    /// assert!(r.recv_deadline(Instant::now()).unwrap_err().is_timeout());
+    /// ```
+    pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        self.recv_until(Some(deadline))
+    }
+
+    #[inline]
+    fn recv_until(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.recv(deadline),
+            Flavor::Unbounded(channel) => channel.recv(deadline),
+            Flavor::Rendezvous(channel) => channel.recv(deadline),
+            Flavor::Timed(timed, message) => timed.recv(deadline).map(message),
+            Flavor::Never => {
+                timed::sleep_until(deadline);
+                Err(RecvTimeoutError::Timeout)
+            }
+        }
+    }
+
+    /// [`recv`](Receiver::recv) for futures.
+    ///
+    /// A future that is dropped before it is ready takes no message along.
+    ///
+    /// # Errors
+    ///
+    /// There is no message, and all senders are gone.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded();
+    /// let sum = runtime::spawn(async move {
+    ///     let mut sum = 0;
+    ///     while let Ok(n) = r.recv_async().await {
+    ///         sum += n;
+    ///     }
+    ///     sum
+    /// });
+    /// (1..=4).for_each(|n| s.send(n).unwrap());
+    /// drop(s);
+    /// assert_eq!(sum.join().unwrap(), 10);
+    /// ```
+    #[cfg(not(loom))]
+    pub async fn recv_async(&self) -> Result<T, RecvError> {
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.recv_async().await,
+            Flavor::Unbounded(channel) => channel.recv_async().await,
+            Flavor::Rendezvous(channel) => channel.recv_async().await,
+            Flavor::Timed(timed, message) => Ok(message(timed.recv_async().await)),
+            Flavor::Never => std::future::pending().await,
+        }
+    }
+
+    /// Whether there is no message. A channel of capacity 0 is always empty.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded();
+    /// assert!(r.is_empty());
+    /// s.send(1).unwrap();
+    /// assert!(!r.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room. A channel of capacity 0 is always full.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::bounded(1);
+    /// assert!(!r.is_full());
+    /// s.send(1).unwrap();
+    /// assert!(r.is_full());
+    /// ```
+    pub fn is_full(&self) -> bool {
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.is_full(),
+            Flavor::Unbounded(channel) => channel.is_full(),
+            Flavor::Rendezvous(channel) => channel.is_full(),
+            Flavor::Timed(timed, _) => timed.is_ready(),
+            Flavor::Never => true,
+        }
+    }
+
+    /// How many messages are in the channel.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded();
+    /// s.send(1).unwrap();
+    /// assert_eq!(r.len(), 1);
+    /// ```
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Flavor::Bounded(channel) => channel.len(),
+            Flavor::Unbounded(channel) => channel.len(),
+            Flavor::Rendezvous(channel) => channel.len(),
+            Flavor::Timed(timed, _) => usize::from(timed.is_ready()),
+            Flavor::Never => 0,
+        }
+    }
+
+    /// For how many messages there is room; `None` for any number.
+    ///
+    /// ```
+    /// use runtime::channel::{after, bounded, unbounded};
+    /// assert_eq!(unbounded::<i32>().1.capacity(), None);
+    /// assert_eq!(bounded::<i32>(5).1.capacity(), Some(5));
+    /// assert_eq!(after(std::time::Duration::ZERO).capacity(), Some(1));
+    /// ```
+    pub fn capacity(&self) -> Option<usize> {
+        match &self.0 {
+            Flavor::Bounded(channel) => Some(channel.capacity()),
+            Flavor::Unbounded(_) => None,
+            Flavor::Timed(..) => Some(1),
+            Flavor::Rendezvous(_) | Flavor::Never => Some(0),
+        }
+    }
+
+    /// Whether both receive from the same channel. All that never deliver count as one.
+    ///
+    /// ```
+    /// let (_s, r) = runtime::channel::unbounded::<i32>();
+    /// assert!(r.same_channel(&r.clone()));
+    /// assert!(!r.same_channel(&runtime::channel::never()));
+    /// ```
+    pub fn same_channel(&self, other: &Receiver<T>) -> bool {
+        match (&self.0, &other.0) {
+            (Flavor::Bounded(a), Flavor::Bounded(b)) => a.same(b),
+            (Flavor::Unbounded(a), Flavor::Unbounded(b)) => a.same(b),
+            (Flavor::Rendezvous(a), Flavor::Rendezvous(b)) => a.same(b),
+            (Flavor::Timed(a, _), Flavor::Timed(b, _)) => Arc::ptr_eq(a, b),
+            (Flavor::Never, Flavor::Never) => true,
+            _ => false,
+        }
+    }
+
+    /// All messages to come, each waited for; it ends when the channel is empty and disconnected.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded();
+    /// runtime::spawn(move || (0..3).for_each(|i| s.send(i).unwrap()));
+    /// assert_eq!(r.iter().collect::<Vec<_>>(), [0, 1, 2]);
+    /// ```
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { receiver: self }
+    }
+
+    /// The messages that are there; it waits for none.
+    ///
+    /// ```
+    /// let (s, r) = runtime::channel::unbounded();
+    /// (0..3).for_each(|i| s.send(i).unwrap());
+    /// assert_eq!(r.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
+    /// ```
+    pub fn try_iter(&self) -> TryIter<'_, T> {
+        TryIter { receiver: self }
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        Receiver(match &self.0 {
+            Flavor::Bounded(channel) => Flavor::Bounded(channel.clone()),
+            Flavor::Unbounded(channel) => Flavor::Unbounded(channel.clone()),
+            Flavor::Rendezvous(channel) => Flavor::Rendezvous(channel.clone()),
+            Flavor::Timed(timed, message) => Flavor::Timed(Arc::clone(timed), *message),
+            Flavor::Never => Flavor::Never,
+        })
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Receiver { .. }")
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Receiver<T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> IntoIterator for Receiver<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { receiver: self }
+    }
+}
+
+/// The iterator of [`Receiver::iter`].
+///
+/// ```
+/// let (s, r) = runtime::channel::unbounded();
+/// s.send(1).unwrap();
+/// let mut messages: runtime::channel::Iter<'_, i32> = r.iter();
+/// assert_eq!(messages.next(), Some(1));
+/// ```
+pub struct Iter<'a, T> {
+    receiver: &'a Receiver<T>,
+}
+
+/// The iterator of [`Receiver::try_iter`].
+///
+/// ```
+/// let (_s, r) = runtime::channel::unbounded::<i32>();
+/// let mut messages: runtime::channel::TryIter<'_, i32> = r.try_iter();
+/// assert_eq!(messages.next(), None);
+/// ```
+pub struct TryIter<'a, T> {
+    receiver: &'a Receiver<T>,
+}
+
+/// The iterator of a [`Receiver`] given up for it.
+///
+/// ```
+/// let (s, r) = runtime::channel::unbounded();
+/// s.send(1).unwrap();
+/// drop(s);
+/// let messages: runtime::channel::IntoIter<i32> = r.into_iter();
+/// assert_eq!(messages.count(), 1);
+/// ```
+pub struct IntoIter<T> {
+    receiver: Receiver<T>,
+}
+
+impl<T> Iterator for Iter<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
+}
+
+impl<T> Iterator for TryIter<'_, T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
+}
+
+impl<T> FusedIterator for Iter<'_, T> {}
+impl<T> FusedIterator for IntoIter<T> {}
+
+impl<T> fmt::Debug for Iter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Iter { .. }")
+    }
+}
+
+impl<T> fmt::Debug for TryIter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("TryIter { .. }")
+    }
+}
+
+impl<T> fmt::Debug for IntoIter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("IntoIter { .. }")
+    }
+}

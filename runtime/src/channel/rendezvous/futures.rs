@@ -1,0 +1,92 @@
+//! Futures at a channel without a buffer.
+
+use std::pin::pin;
+use std::task::{Poll, ready};
+
+use sched::queue::{PassOn, WaitFuture};
+
+use super::super::waiters::{Given, Wanted, Who};
+use super::{Offer, RecvError, Rendezvous, SendError, State, StateGuard, receivers, senders};
+
+impl<T> Rendezvous<T> {
+    pub(in super::super) async fn send_async(&self, message: T) -> Result<(), SendError<T>> {
+        let mut message = Some(message);
+        let mut wait = pin!(WaitFuture::new(&self.0, senders, ()));
+        std::future::poll_fn(|cx| {
+            if wait.is_waiting() {
+                return match ready!(wait.as_mut().poll_granted(cx)) {
+                    Offer::Message(message) => Poll::Ready(Err(SendError(message))),
+                    _ => Poll::Ready(Ok(())),
+                };
+            }
+            let waker = cx.waker().clone();
+            let (mut state, message) =
+                match self.offer(message.take().expect("it is polled until it is sent")) {
+                    Ok(()) => return Poll::Ready(Ok(())),
+                    Err(refused) => refused,
+                };
+            if state.closed {
+                return Poll::Ready(Err(SendError(message)));
+            }
+            let watchers = state.watching_receivers();
+            wait.as_mut().enter(state, waker, Offer::Message(message));
+            drop(watchers);
+            Poll::Pending
+        })
+        .await
+    }
+
+    pub(in super::super) async fn recv_async(&self) -> Result<T, RecvError> {
+        loop {
+            let given = match self.given_async().await? {
+                Given::Message(message) => return Ok(message),
+                Given::Promise(promise) => promise,
+            };
+            let pass_on = |message| self.take_back(self.0.lock(), message);
+            if let Some(message) = given.wait_async(pass_on).await {
+                return Ok(message);
+            }
+        }
+    }
+
+    async fn given_async(&self) -> Result<Given<T>, RecvError> {
+        let mut wait = pin!(WaitFuture::new(&self.0, receivers, TakeBack(self)));
+        std::future::poll_fn(|cx| {
+            if wait.is_waiting() {
+                let wanted = ready!(wait.as_mut().poll_granted(cx));
+                return Poll::Ready(wanted.got.ok_or(RecvError));
+            }
+            let waker = cx.waker().clone();
+            let mut state = self.0.lock();
+            if let Some((given, wake)) = state.meet_sender(Who::default()) {
+                drop(state);
+                drop(wake);
+                return Poll::Ready(Ok(given));
+            }
+            if state.closed {
+                return Poll::Ready(Err(RecvError));
+            }
+            let watchers = state.watching_senders();
+            wait.as_mut().enter(state, waker, Wanted::message());
+            drop(watchers);
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// What a receiving future was given goes to the next.
+struct TakeBack<'c, T>(&'c Rendezvous<T>);
+
+impl<T> PassOn<State<T>, Wanted<T>> for TakeBack<'_, T> {
+    fn pass_on(&mut self, state: StateGuard<'_, T>, wanted: Wanted<T>) {
+        match wanted.got {
+            Some(Given::Message(message)) => self.0.take_back(state, message),
+            Some(Given::Promise(promise)) => {
+                drop(state);
+                self.0.abandon_recv(Given::Promise(promise));
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The models: a select at two channels, those who make it happy, and those who end its wait.
+
+#![allow(unsafe_code)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use loom::sync::Arc;
+use loom::thread;
+use sched::queue::modelled::Sleeper;
+
+use super::super::case::SelectHandle;
+use super::super::model::people::{Person, explore, far, i_may_wait, person};
+use super::super::place::Begun;
+use super::super::{Receiver, Sender, bounded};
+use super::Select;
+
+type Ends = (Sender<u32>, Receiver<u32>);
+
+/// Two of that capacity.
+fn channels(capacity: usize) -> [Ends; 2] {
+    [bounded(capacity), bounded(capacity)]
+}
+
+fn sends(channel: &Ends, message: u32) -> Person<()> {
+    let s = channel.0.clone();
+    person(move || s.send(message).unwrap())
+}
+
+/// What it receives, if anything before it is timed out. (Random choices would make no model.)
+fn recv_any(channels: &[Ends; 2]) -> Option<u32> {
+    let mut select = Select::new_biased();
+    channels.iter().for_each(|(_, r)| _ = select.recv(r));
+    let operation = select.select_deadline(far()).ok()?;
+    let r = &channels[operation.index()].1;
+    Some(operation.recv(r).unwrap())
+}
+
+/// What is left in them, and with those who still wait to send.
+fn left(channels: &[Ends; 2]) -> u32 {
+    channels.iter().flat_map(|(_, r)| r.try_recv()).sum()
+}
+
+fn one_of_each(capacity: usize) {
+    explore(2, move || {
+        let (channels, _me) = (channels(capacity), i_may_wait());
+        let senders = [sends(&channels[0], 1), sends(&channels[1], 2)];
+        let sum = recv_any(&channels).unwrap() + recv_any(&channels).unwrap();
+        assert_eq!(sum, 3, "a message was lost, or came twice");
+        senders.into_iter().for_each(Person::end);
+    });
+}
+
+#[test]
+fn one_of_each_with_room() {
+    one_of_each(1);
+}
+
+#[test]
+fn one_of_each_without_room() {
+    one_of_each(0);
+}
+
+fn a_message_meets(capacity: usize, ends: fn(&Sleeper)) {
+    explore(2, move || {
+        let (channels, me) = (channels(capacity), i_may_wait());
+        let sender = sends(&channels[1], 1);
+        let other = thread::spawn({
+            let me = me.clone();
+            move || ends(&me)
+        });
+        let received = catch_unwind(AssertUnwindSafe(|| recv_any(&channels))).ok().flatten();
+        other.join().unwrap();
+        if capacity == 0 && received.is_none() {
+            // It waits, or will.
+            let _patient = i_may_wait();
+            assert_eq!(channels[1].1.recv(), Ok(1), "the message was lost");
+            return sender.end();
+        }
+        sender.end();
+        assert_eq!(received.unwrap_or(0) + left(&channels), 1, "the message was lost, or came twice");
+    });
+}
+
+#[test]
+fn a_message_with_room_meets_a_time_out() {
+    a_message_meets(1, |sleeper| sleeper.time_out(1));
+}
+
+#[test]
+fn a_message_without_room_meets_a_time_out() {
+    a_message_meets(0, |sleeper| sleeper.time_out(1));
+}
+
+#[test]
+fn a_message_with_room_meets_a_cancellation() {
+    a_message_meets(1, |sleeper| _ = sleeper.cancel());
+}
+
+#[test]
+fn a_message_without_room_meets_a_cancellation() {
+    a_message_meets(0, |sleeper| _ = sleeper.cancel());
+}
+
+/// A select that sends waits for room in one channel, or for a receiver in the other. It is timed out at any moment.
+#[test]
+fn a_send_is_chosen_or_not() {
+    explore(2, || {
+        let (full, meets, me) = (bounded(1), bounded(0), i_may_wait());
+        full.0.send(0).unwrap();
+        // If it meets the select while that waits, it waits for the message.
+        let receivers = [&meets.1, &full.1].map(Receiver::clone);
+        let receiver = person(move || receivers.map(|r| r.try_recv().unwrap_or(0)));
+        let timer = thread::spawn({
+            let me: Arc<Sleeper> = me.clone();
+            move || me.time_out(1)
+        });
+        let mut select = Select::new_biased();
+        let (first, second) = (select.send(&full.0), select.send(&meets.0));
+        let chosen = select.select_deadline(far()).ok().map(|operation| match operation.index() {
+            i if i == first => operation.send(&full.0, 5).map(|()| i).unwrap(),
+            i => operation.send(&meets.0, 6).map(|()| i).unwrap(),
+        });
+        let [met, received] = receiver.end();
+        timer.join().unwrap();
+        let rest = full.1.try_recv().unwrap_or(0);
+        assert_eq!(received + rest, if chosen == Some(first) { 5 } else { 0 });
+        assert_eq!(met, if chosen == Some(second) { 6 } else { 0 });
+    });
+}
+
+/// A receiver meets a select that waits, and goes without its message: that is for the next one.
+#[test]
+fn who_leaves_takes_no_message_along() {
+    explore(2, || {
+        let ((s, r), _me) = (bounded(0), i_may_wait());
+        let sender = person(move || {
+            let mut select = Select::new_biased();
+            select.send(&s);
+            select.select().send(&s, 5).unwrap();
+        });
+        let mut begun = Begun::EMPTY;
+        if r.try_begin(&mut begun) {
+            // SAFETY: it has just begun, and is taken out once.
+            unsafe { r.abandon(&mut begun) };
+        }
+        assert_eq!(r.recv(), Ok(5), "the message was lost");
+        sender.end();
+    });
+}
+
+/// A message moves from one channel to the other meanwhile: a select without patience, which has looked into both, must not
+/// say that there was none.
+#[test]
+fn without_patience_it_sees_what_moves() {
+    explore(2, || {
+        let (channels, _me) = (channels(1), i_may_wait());
+        channels[1].0.send(1).unwrap();
+        let mover = thread::spawn({
+            let (s, r) = (channels[0].0.clone(), channels[1].1.clone());
+            move || {
+                s.send(2).unwrap();
+                _ = r.try_recv();
+            }
+        });
+        let mut select = Select::new_biased();
+        channels.iter().for_each(|(_, r)| _ = select.recv(r));
+        let operation = select.try_select().expect("there is a message at every moment");
+        let r = &channels[operation.index()].1;
+        assert!(operation.recv(r).is_ok());
+        mover.join().unwrap();
+    });
+}

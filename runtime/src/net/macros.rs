@@ -1,0 +1,219 @@
+//! What the types of sockets have in common, written once. `$made` is the code that makes a `socket` for the examples.
+
+/// Clones, the mode, and the error that the system keeps for a socket.
+macro_rules! shared_methods {
+    ($made:literal) => {
+        /// The same socket once more, for another thread: what one sets, all have. It is closed when all are dropped.
+        ///
+        /// Clones share one descriptor, so this is cheap and uses none.
+        ///
+        /// # Errors
+        ///
+        /// None; it is a `Result` as in std.
+        ///
+        /// ```
+        #[doc = $made]
+        /// let clone = socket.try_clone()?;
+        /// assert_eq!(format!("{:?}", clone.local_addr()?), format!("{:?}", socket.local_addr()?));
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn try_clone(&self) -> std::io::Result<Self> {
+            Ok(Self(self.0.share()))
+        }
+
+        /// `true`: a call that would have to wait gives an error of kind `WouldBlock` at once, instead of parking its
+        /// caller. It is so for all clones. (Underneath, the system's socket is always non-blocking.)
+        ///
+        /// # Errors
+        ///
+        /// None; it is a `Result` as in std.
+        ///
+        /// ```
+        #[doc = $made]
+        /// socket.set_nonblocking(true)?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn set_nonblocking(&self, nonblocking: bool) -> std::io::Result<()> {
+            self.0.set_nonblocking(nonblocking);
+            Ok(())
+        }
+
+        /// Takes the error that the system has kept for this socket, if there is one.
+        ///
+        /// # Errors
+        ///
+        /// What the system says.
+        ///
+        /// ```
+        #[doc = $made]
+        /// assert!(socket.take_error()?.is_none());
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
+            self.0.ask(|socket| socket.take_error())
+        }
+    };
+}
+
+/// Time-outs of reading and writing.
+macro_rules! timeout_methods {
+    ($made:literal) => {
+        /// How long one call may wait for something to read; `None`, as at the beginning: for ever. It counts for calls
+        /// that begin later, on all clones. To bound several calls together, use [`time::timeout`](crate::time::timeout).
+        ///
+        /// A call whose time is up gives what std's gives on this system: an error of kind `WouldBlock` on Unix,
+        /// `TimedOut` on Windows.
+        ///
+        /// # Errors
+        ///
+        /// `InvalidInput` for a time of zero.
+        ///
+        /// ```
+        #[doc = $made]
+        /// socket.set_read_timeout(Some(std::time::Duration::from_millis(5)))?;
+        /// assert!(socket.set_read_timeout(Some(std::time::Duration::ZERO)).is_err());
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn set_read_timeout(&self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
+            self.0.set_timeout(netpoll::Direction::Read, timeout)
+        }
+
+        /// How long one call may wait until something can be written; otherwise like
+        /// [`set_read_timeout`](Self::set_read_timeout).
+        ///
+        /// # Errors
+        ///
+        /// `InvalidInput` for a time of zero.
+        ///
+        /// ```
+        #[doc = $made]
+        /// socket.set_write_timeout(Some(std::time::Duration::from_secs(5)))?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn set_write_timeout(&self, timeout: Option<std::time::Duration>) -> std::io::Result<()> {
+            self.0.set_timeout(netpoll::Direction::Write, timeout)
+        }
+
+        /// What [`set_read_timeout`](Self::set_read_timeout) has set.
+        ///
+        /// # Errors
+        ///
+        /// None; it is a `Result` as in std.
+        ///
+        /// ```
+        #[doc = $made]
+        /// assert_eq!(socket.read_timeout()?, None);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn read_timeout(&self) -> std::io::Result<Option<std::time::Duration>> {
+            Ok(self.0.timeout(netpoll::Direction::Read))
+        }
+
+        /// What [`set_write_timeout`](Self::set_write_timeout) has set.
+        ///
+        /// # Errors
+        ///
+        /// None; it is a `Result` as in std.
+        ///
+        /// ```
+        #[doc = $made]
+        /// assert_eq!(socket.write_timeout()?, None);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn write_timeout(&self) -> std::io::Result<Option<std::time::Duration>> {
+            Ok(self.0.timeout(netpoll::Direction::Write))
+        }
+    };
+}
+
+/// The time to live of what is sent.
+macro_rules! ttl_methods {
+    ($made:literal) => {
+        /// Sets the `IP_TTL` of what is sent: over how many hops it may go.
+        ///
+        /// # Errors
+        ///
+        /// What the system says.
+        ///
+        /// ```
+        #[doc = $made]
+        /// socket.set_ttl(42)?;
+        /// assert_eq!(socket.ttl()?, 42);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn set_ttl(&self, ttl: u32) -> std::io::Result<()> {
+            self.0.ask(|socket| socket.set_ttl(ttl))
+        }
+
+        /// What [`set_ttl`](Self::set_ttl) has set.
+        ///
+        /// # Errors
+        ///
+        /// What the system says.
+        ///
+        /// ```
+        #[doc = $made]
+        /// assert!(socket.ttl()? > 0);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub fn ttl(&self) -> std::io::Result<u32> {
+            self.0.ask(|socket| socket.ttl())
+        }
+    };
+}
+
+/// Reading and writing, by reference too. `$read` is how the socket reads so many bytes.
+macro_rules! stream_io {
+    ($stream:ident, $read:ident) => {
+        impl std::io::Read for &$stream {
+            fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+                self.0.$read(buf.len(), |mut stream| stream.read(buf))
+            }
+
+            fn read_vectored(&mut self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
+                let wanted = bufs.iter().map(|buf| buf.len()).sum();
+                self.0.$read(wanted, |mut stream| stream.read_vectored(bufs))
+            }
+        }
+
+        impl std::io::Write for &$stream {
+            fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+                self.0.run(netpoll::Direction::Write, |mut stream| stream.write(buf))
+            }
+
+            fn write_vectored(&mut self, bufs: &[std::io::IoSlice<'_>]) -> std::io::Result<usize> {
+                self.0.run(netpoll::Direction::Write, |mut stream| stream.write_vectored(bufs))
+            }
+
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+
+        impl std::io::Read for $stream {
+            fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+                (&*self).read(buf)
+            }
+
+            fn read_vectored(&mut self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
+                (&*self).read_vectored(bufs)
+            }
+        }
+
+        impl std::io::Write for $stream {
+            fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+                (&*self).write(buf)
+            }
+
+            fn write_vectored(&mut self, bufs: &[std::io::IoSlice<'_>]) -> std::io::Result<usize> {
+                (&*self).write_vectored(bufs)
+            }
+
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+    };
+}
+
+pub(crate) use {shared_methods, stream_io, timeout_methods, ttl_methods};

@@ -1,0 +1,217 @@
+//! Streams for async crates: the traits of `futures-io`, `tokio` and `hyper`, each by its feature, on one way to poll.
+//!
+//! They work in any executor. Time-outs and the non-blocking mode are for blocking calls: futures know neither.
+
+use std::io;
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use netpoll::Direction;
+use netpoll::source::Source;
+
+use super::TcpStream;
+use super::place::Pending;
+use super::socket::{Socket, again, call};
+#[cfg(unix)]
+use super::unix::UnixStream;
+
+impl<S: Source> Socket<S> {
+    /// `run` for futures: does `op` until it no longer would block; the task is woken to try again. In one direction of one
+    /// clone the task that was polled last is woken.
+    fn poll<T>(
+        &self,
+        direction: Direction,
+        cx: &Context<'_>,
+        mut op: impl FnMut(&S) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        let place = self.place().map_err(again)?;
+        loop {
+            let attempt = place.prepare(direction);
+            match call(|| op(self.source())) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(place.poll_wait(direction, attempt, self.pending(direction), cx))?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return Poll::Ready(done),
+            }
+        }
+    }
+
+    fn pending(&self, direction: Direction) -> &Pending {
+        &self.pending[direction as usize]
+    }
+}
+
+impl<S: Source> Drop for Socket<S> {
+    fn drop(&mut self) {
+        for direction in [Direction::Read, Direction::Write] {
+            let pending = std::mem::take(&mut self.pending[direction as usize]);
+            if let Ok(place) = self.place() {
+                place.forget(direction, pending);
+            }
+        }
+    }
+}
+
+/// The end of writing; that the other one has gone already is no news.
+fn close(shutdown: io::Result<()>) -> Poll<io::Result<()>> {
+    match shutdown {
+        Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
+        _ => Poll::Ready(Ok(())),
+    }
+}
+
+#[cfg(feature = "futures-io")]
+macro_rules! futures_io {
+    ($stream:ty) => {
+        impl futures_io::AsyncRead for $stream {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll(Direction::Read, cx, |mut stream| io::Read::read(&mut stream, buf))
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &mut [io::IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll(Direction::Read, cx, |mut stream| io::Read::read_vectored(&mut stream, bufs))
+            }
+        }
+
+        impl futures_io::AsyncWrite for $stream {
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                self.0.poll(Direction::Write, cx, |mut stream| io::Write::write(&mut stream, buf))
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll(Direction::Write, cx, |mut stream| io::Write::write_vectored(&mut stream, bufs))
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                close(self.shutdown(Shutdown::Write))
+            }
+        }
+    };
+}
+
+/// tokio's and hyper's traits of writing are the same, method by method.
+#[cfg(any(feature = "tokio-io", feature = "hyper"))]
+macro_rules! write {
+    ($stream:ty, $trait:path) => {
+        impl $trait for $stream {
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                self.0.poll(Direction::Write, cx, |mut stream| io::Write::write(&mut stream, buf))
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[io::IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll(Direction::Write, cx, |mut stream| io::Write::write_vectored(&mut stream, bufs))
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                close(self.shutdown(Shutdown::Write))
+            }
+        }
+    };
+}
+
+#[cfg(feature = "tokio-io")]
+macro_rules! tokio_io {
+    ($stream:ty) => {
+        impl tokio::io::AsyncRead for $stream {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buf: &mut tokio::io::ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                let room = buf.initialize_unfilled();
+                let n = ready!(
+                    self.0.poll(Direction::Read, cx, |mut stream| { io::Read::read(&mut stream, room) })
+                )?;
+                buf.advance(n);
+                Poll::Ready(Ok(()))
+            }
+        }
+
+        write!($stream, tokio::io::AsyncWrite);
+    };
+}
+
+#[cfg(feature = "hyper")]
+macro_rules! hyper {
+    ($stream:ty) => {
+        impl ::hyper::rt::Read for $stream {
+            #[allow(unsafe_code)]
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                mut buf: ::hyper::rt::ReadBufCursor<'_>,
+            ) -> Poll<io::Result<()>> {
+                let n = ready!(self.0.poll(Direction::Read, cx, |stream| {
+                    // SAFETY: `recv` writes into it, and never what is not initialised.
+                    let room = unsafe { buf.as_mut() };
+                    stream.try_io(|| socket2::SockRef::from(stream).recv(room))
+                }))?;
+                // SAFETY: the system has just written so many.
+                unsafe { buf.advance(n) };
+                Poll::Ready(Ok(()))
+            }
+        }
+
+        write!($stream, ::hyper::rt::Write);
+    };
+}
+
+#[cfg(feature = "futures-io")]
+mod futures_io_streams {
+    use super::*;
+
+    futures_io!(TcpStream);
+    futures_io!(&TcpStream);
+    #[cfg(unix)]
+    futures_io!(UnixStream);
+    #[cfg(unix)]
+    futures_io!(&UnixStream);
+}
+
+#[cfg(feature = "tokio-io")]
+mod tokio_streams {
+    use super::*;
+
+    tokio_io!(TcpStream);
+    #[cfg(unix)]
+    tokio_io!(UnixStream);
+}
+
+#[cfg(feature = "hyper")]
+mod hyper_streams {
+    use super::*;
+
+    hyper!(TcpStream);
+    #[cfg(unix)]
+    hyper!(UnixStream);
+}

@@ -1,0 +1,156 @@
+//! `TcpListener` as in `std::net`.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use netpoll::{Direction, net};
+use socket2::SockRef;
+
+use super::TcpStream;
+use crate::net::BACKLOG;
+use crate::net::addrs::each_address;
+use crate::net::incoming::Pauses;
+use crate::net::macros::{shared_methods, ttl_methods};
+use crate::net::socket::{Socket, call};
+
+/// A TCP socket that listens; see [`std::net::TcpListener`].
+///
+/// Several threads may accept on one listener. Dropping it closes it. Up to 4,096 connections may wait to be accepted, if the
+/// system allows as many (Linux: `net.core.somaxconn`).
+///
+/// ```
+/// use runtime::net::{TcpListener, TcpStream};
+/// use std::io::{Read, Write};
+/// # fn main() -> std::io::Result<()> {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let addr = listener.local_addr()?;
+/// let server = runtime::spawn(move || -> std::io::Result<()> {
+///     let (mut stream, _peer) = listener.accept()?;
+///     stream.write_all(b"hello")
+/// });
+/// let mut text = String::new();
+/// TcpStream::connect(addr)?.read_to_string(&mut text)?;
+/// assert_eq!(text, "hello");
+/// server.join().unwrap()
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TcpListener(pub(in crate::net) Socket<net::TcpListener>);
+
+impl TcpListener {
+    /// Listens on the first of the addresses that can be had. Port 0 asks the system for a free one.
+    ///
+    /// # Errors
+    ///
+    /// No address can be bound (the error of the last), the name cannot be resolved, or there are no descriptors left.
+    ///
+    /// ```
+    /// let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
+    /// assert_ne!(listener.local_addr()?.port(), 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn bind<A: ToSocketAddrs>(addr: A) -> io::Result<TcpListener> {
+        each_address(addr, |addr| Socket::new(call(|| listen(addr))?).map(TcpListener))
+    }
+
+    /// Waits for the next connection and gives it with its peer's address.
+    ///
+    /// # Errors
+    ///
+    /// What the system says. With no descriptors left the connection stays pending, and a later call may get it; at once it
+    /// would fail again, so a loop that goes on pauses first, as [`incoming`](TcpListener::incoming) does by itself:
+    ///
+    /// ```no_run
+    /// # let listener = runtime::net::TcpListener::bind("127.0.0.1:7")?;
+    /// loop {
+    ///     match listener.accept() {
+    ///         Ok((stream, _peer)) => drop(runtime::spawn(move || std::io::copy(&mut &stream, &mut &stream))),
+    ///         Err(error) => {
+    ///             eprintln!("cannot accept: {error}");
+    ///             runtime::sleep(std::time::Duration::from_millis(100));
+    ///         }
+    ///     }
+    /// }
+    /// # #[allow(unreachable_code)]
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that must wait unwinds from here; no connection is lost.
+    ///
+    /// ```
+    /// use runtime::net::{TcpListener, TcpStream};
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let client = TcpStream::connect(listener.local_addr()?)?;
+    /// let (_stream, peer) = listener.accept()?;
+    /// assert_eq!(peer, client.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.0.run(Direction::Read, net::TcpListener::accept)?;
+        Ok((TcpStream(Socket::new(stream)?), peer))
+    }
+
+    /// The connections as they come; it never ends.
+    ///
+    /// After an error that would at once come again (no descriptors left, most likely), the next connection is waited for
+    /// after a pause, which grows from 5 ms to 1 s: a loop that reports errors and goes on does not spin.
+    ///
+    /// ```no_run
+    /// let listener = runtime::net::TcpListener::bind("127.0.0.1:7")?;
+    /// for stream in listener.incoming() {
+    ///     match stream {
+    ///         Ok(stream) => drop(runtime::spawn(move || std::io::copy(&mut &stream, &mut &stream))),
+    ///         Err(error) => eprintln!("cannot accept: {error}"),
+    ///     }
+    /// }
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming { listener: self, pauses: Pauses::default() }
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
+    /// assert!(listener.local_addr()?.ip().is_loopback());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.ask(net::TcpListener::local_addr)
+    }
+
+    shared_methods!("let socket = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;");
+    ttl_methods!("let socket = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;");
+}
+
+fn listen(addr: SocketAddr) -> io::Result<net::TcpListener> {
+    let listener = std::net::TcpListener::bind(addr)?;
+    // std's backlog is shorter; it may be changed at any time.
+    SockRef::from(&listener).listen(BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(net::TcpListener::from_std(listener))
+}
+
+/// The connections of a [`TcpListener`], as they come.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    listener: &'a TcpListener,
+    pauses: Pauses,
+}
+
+impl Iterator for Incoming<'_> {
+    type Item = io::Result<TcpStream>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.pauses.accept(|| self.listener.accept()).map(|(stream, _peer)| stream))
+    }
+}
+
+impl std::iter::FusedIterator for Incoming<'_> {}

@@ -1,0 +1,299 @@
+//! `UnixDatagram` as in `std::os::unix::net`.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+use std::time::Instant;
+
+use netpoll::{Direction, net};
+use socket2::{SockAddr, SockRef};
+
+use super::after_pauses;
+use crate::net::macros::{shared_methods, timeout_methods};
+use crate::net::socket::{Socket, call};
+
+/// A Unix socket for datagrams; see [`std::os::unix::net::UnixDatagram`].
+///
+/// Several threads may use one socket; each datagram is received once. Dropping it closes it; a path that it was bound to stays.
+/// Wherever it must wait, a cancelled green thread unwinds.
+///
+/// ```
+/// use runtime::net::unix::UnixDatagram;
+/// let (one, other) = UnixDatagram::pair()?;
+/// let receiver = runtime::spawn(move || {
+///     let mut buf = [0; 100];
+///     other.recv(&mut buf).map(|n| buf[..n].to_vec())
+/// });
+/// one.send(b"hello")?;
+/// assert_eq!(receiver.join().unwrap()?, b"hello");
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct UnixDatagram(pub(in crate::net) Socket<net::UnixDatagram>);
+
+impl UnixDatagram {
+    fn made(make: impl FnOnce() -> io::Result<net::UnixDatagram>) -> io::Result<UnixDatagram> {
+        Socket::new(call(make)?).map(UnixDatagram)
+    }
+
+    /// A socket at a path, at which nothing may be yet.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: `AddrInUse` if there is anything at that path.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("runtime-doc-dgram-{}", std::process::id()));
+    /// let socket = runtime::net::unix::UnixDatagram::bind(&path)?;
+    /// assert_eq!(socket.local_addr()?.as_pathname(), Some(&*path));
+    /// std::fs::remove_file(&path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixDatagram> {
+        UnixDatagram::made(|| net::UnixDatagram::bind(path))
+    }
+
+    /// A socket at an address, which may be an abstract name.
+    ///
+    /// # Errors
+    ///
+    /// As for [`bind`](UnixDatagram::bind).
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] {
+    /// use std::os::linux::net::SocketAddrExt;
+    /// use runtime::net::unix::{SocketAddr, UnixDatagram};
+    /// let addr = SocketAddr::from_abstract_name(format!("runtime dgram {}", std::process::id()))?;
+    /// let socket = UnixDatagram::bind_addr(&addr)?;
+    /// UnixDatagram::unbound()?.send_to_addr(b"hello", &addr)?;
+    /// assert_eq!(socket.recv(&mut [0; 100])?, 5);
+    /// # }
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixDatagram> {
+        UnixDatagram::made(|| net::UnixDatagram::bind_addr(addr))
+    }
+
+    /// A socket without an address.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when it has no descriptors or no memory left.
+    ///
+    /// ```
+    /// assert!(runtime::net::unix::UnixDatagram::unbound()?.local_addr()?.is_unnamed());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn unbound() -> io::Result<UnixDatagram> {
+        UnixDatagram::made(net::UnixDatagram::unbound)
+    }
+
+    /// Two that are connected with each other, and have no address.
+    ///
+    /// # Errors
+    ///
+    /// As for [`unbound`](UnixDatagram::unbound).
+    ///
+    /// ```
+    /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// one.send(b"hello")?;
+    /// assert_eq!(other.recv(&mut [0; 100])?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
+        let (one, other) = call(net::UnixDatagram::pair)?;
+        Ok((UnixDatagram(Socket::new(one)?), UnixDatagram(Socket::new(other)?)))
+    }
+
+    /// From now on the socket sends to this path, and receives from whoever is there alone.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
+    /// assert!(socket.connect("/no/such/path").is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
+        self.0.ask(|socket| socket.connect(path))
+    }
+
+    /// Likewise, to an address, which may be an abstract name.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// use runtime::net::unix::{SocketAddr, UnixDatagram};
+    /// let addr = SocketAddr::from_pathname("/no/such/path")?;
+    /// assert!(UnixDatagram::unbound()?.connect_addr(&addr).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn connect_addr(&self, addr: &SocketAddr) -> io::Result<()> {
+        let addr = system_address(addr)?;
+        self.0.ask(|socket| SockRef::from(socket).connect(&addr))
+    }
+
+    /// This socket's address.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// assert!(one.local_addr()?.is_unnamed());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.ask(net::UnixDatagram::local_addr)
+    }
+
+    /// The address of the one it is connected to.
+    ///
+    /// # Errors
+    ///
+    /// `NotConnected`: it is connected to none.
+    ///
+    /// ```
+    /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
+    /// assert_eq!(socket.peer_addr().unwrap_err().kind(), std::io::ErrorKind::NotConnected);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.ask(net::UnixDatagram::peer_addr)
+    }
+
+    /// Waits for a datagram and gives its length and who has sent it. What does not fit into `buf` is lost.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, or the [time-out](UnixDatagram::set_read_timeout).
+    ///
+    /// ```
+    /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// one.send(b"hello")?;
+    /// let (n, sender) = other.recv_from(&mut [0; 100])?;
+    /// assert!(n == 5 && sender.is_unnamed());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.run(Direction::Read, |socket| socket.recv_from(buf))
+    }
+
+    /// Waits for a datagram and gives its length. What does not fit into `buf` is lost.
+    ///
+    /// # Errors
+    ///
+    /// As for [`recv_from`](UnixDatagram::recv_from).
+    ///
+    /// ```
+    /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// one.send(b"hello")?;
+    /// assert_eq!(other.recv(&mut [0; 100])?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run(Direction::Read, |socket| socket.recv(buf))
+    }
+
+    /// Sends a datagram to whoever is at a path.
+    ///
+    /// If as many datagrams wait there as may, it waits until there is room. The system gives no event for that: it is tried
+    /// again after pauses that grow from 20 us to 10 ms. ([`send`](UnixDatagram::send) on a connected socket is told at once.)
+    ///
+    /// # Errors
+    ///
+    /// What the system says, or the [time-out](UnixDatagram::set_write_timeout).
+    ///
+    /// ```
+    /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
+    /// assert!(socket.send_to(b"hello", "/no/such/path").is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn send_to<P: AsRef<Path>>(&self, buf: &[u8], path: P) -> io::Result<usize> {
+        self.send_to_addr(buf, &SocketAddr::from_pathname(path)?)
+    }
+
+    /// Sends a datagram to an address, which may be an abstract name; otherwise like [`send_to`](UnixDatagram::send_to).
+    ///
+    /// # Errors
+    ///
+    /// As for [`send_to`](UnixDatagram::send_to).
+    ///
+    /// ```
+    /// use runtime::net::unix::{SocketAddr, UnixDatagram};
+    /// let addr = SocketAddr::from_pathname("/no/such/path")?;
+    /// assert!(UnixDatagram::unbound()?.send_to_addr(b"hello", &addr).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
+        let addr = system_address(addr)?;
+        let until = || match self.0.nonblocking() {
+            true => Some(Instant::now()),
+            false => self.0.until(Direction::Write),
+        };
+        after_pauses(until, || self.0.ask(|socket| SockRef::from(socket).send_to(buf, &addr)))
+    }
+
+    /// Sends a datagram to the one it is connected to.
+    ///
+    /// # Errors
+    ///
+    /// What the system says (`NotConnected`: it is connected to none), or the [time-out](UnixDatagram::set_write_timeout).
+    ///
+    /// ```
+    /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// assert_eq!(one.send(b"hello")?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run(Direction::Write, |socket| socket.send(buf))
+    }
+
+    /// Ends reading, writing or both, for all clones.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// one.shutdown(std::net::Shutdown::Both)?;
+    /// assert!(one.send(b"hello").is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.ask(|socket| socket.shutdown(how))
+    }
+
+    shared_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
+    timeout_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
+}
+
+/// std's kind of address as socket2 takes it, which writes an abstract name with a zero before it.
+fn system_address(addr: &SocketAddr) -> io::Result<SockAddr> {
+    if let Some(path) = addr.as_pathname() {
+        return SockAddr::unix(path);
+    }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        #[cfg(target_os = "android")]
+        use std::os::android::net::SocketAddrExt;
+        #[cfg(target_os = "linux")]
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::ffi::OsStrExt;
+        if let Some(name) = addr.as_abstract_name() {
+            let name = [&[0], name].concat();
+            return SockAddr::unix(std::ffi::OsStr::from_bytes(&name));
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "an address without a name is nobody's: give a path or an abstract name",
+    ))
+}

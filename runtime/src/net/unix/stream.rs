@@ -1,0 +1,142 @@
+//! `UnixStream` as in `std::os::unix::net`.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use netpoll::net;
+
+use super::after_pauses;
+use crate::net::macros::{shared_methods, stream_io, timeout_methods};
+use crate::net::socket::{Socket, call};
+
+/// A connection between Unix sockets; see [`std::os::unix::net::UnixStream`].
+///
+/// `&UnixStream` reads and writes too, so one thread can read while another writes. Dropping it closes it. Wherever it must wait,
+/// a cancelled green thread unwinds.
+///
+/// ```
+/// use runtime::net::unix::UnixStream;
+/// use std::io::{Read, Write};
+/// let (mut one, mut other) = UnixStream::pair()?;
+/// let writer = runtime::spawn(move || one.write_all(b"hello"));
+/// let mut text = String::new();
+/// other.read_to_string(&mut text)?;
+/// assert_eq!(text, "hello");
+/// writer.join().unwrap()?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct UnixStream(pub(in crate::net) Socket<net::UnixStream>);
+
+impl UnixStream {
+    /// Connects to whoever listens at a path.
+    ///
+    /// If as many wait there as may, it waits too. The system gives no event for that: it is tried again after pauses that
+    /// grow from 20 us to 10 ms.
+    ///
+    /// # Errors
+    ///
+    /// Nobody listens there (`ConnectionRefused`), there is nothing at that path (`NotFound`), or what else the system says.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that must wait unwinds from here.
+    ///
+    /// ```
+    /// let error = runtime::net::unix::UnixStream::connect("/no/such/path").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// ```
+    pub fn connect<P: AsRef<Path>>(path: P) -> io::Result<UnixStream> {
+        UnixStream::connect_addr(&SocketAddr::from_pathname(path)?)
+    }
+
+    /// Connects to whoever listens at an address, which may be an abstract name; otherwise like
+    /// [`connect`](UnixStream::connect).
+    ///
+    /// # Errors
+    ///
+    /// As for [`connect`](UnixStream::connect).
+    ///
+    /// ```
+    /// use runtime::net::unix::{SocketAddr, UnixStream};
+    /// let addr = SocketAddr::from_pathname("/no/such/path")?;
+    /// assert!(UnixStream::connect_addr(&addr).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn connect_addr(addr: &SocketAddr) -> io::Result<UnixStream> {
+        let stream = after_pauses(|| None, || call(|| net::UnixStream::connect_addr(addr)))?;
+        Socket::new(stream).map(UnixStream)
+    }
+
+    /// Two that are connected with each other, and have no address.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when it has no descriptors or no memory left.
+    ///
+    /// ```
+    /// use std::io::{Read, Write};
+    /// let (mut one, mut other) = runtime::net::unix::UnixStream::pair()?;
+    /// one.write_all(b"x")?;
+    /// other.read_exact(&mut [0])?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
+        let (one, other) = call(net::UnixStream::pair)?;
+        Ok((UnixStream(Socket::new(one)?), UnixStream(Socket::new(other)?)))
+    }
+
+    /// This end's address.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// let (one, _other) = runtime::net::unix::UnixStream::pair()?;
+    /// assert!(one.local_addr()?.is_unnamed());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.ask(net::UnixStream::local_addr)
+    }
+
+    /// The other end's address.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// let (one, _other) = runtime::net::unix::UnixStream::pair()?;
+    /// assert!(one.peer_addr()?.is_unnamed());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.ask(net::UnixStream::peer_addr)
+    }
+
+    /// Ends reading, writing or both, for all clones; whoever waits in that direction, here or at the other end, is woken.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// let (one, mut other) = runtime::net::unix::UnixStream::pair()?;
+    /// one.shutdown(std::net::Shutdown::Write)?;
+    /// assert_eq!(other.read(&mut [0])?, 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.ask(|stream| stream.shutdown(how))
+    }
+
+    shared_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
+    timeout_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
+}
+
+stream_io!(UnixStream, read);

@@ -1,0 +1,133 @@
+//! `Barrier`, with std's API.
+
+use std::fmt;
+
+use sched::Cancel;
+use sched::park::{Waiting, unwind_if_cancelled};
+use sched::queue::{Lock, Queue, Wakes, wait};
+
+/// Where threads meet: all wait until so many are there, and then go on together.
+///
+/// It is std's `Barrier`, and may be used again and again.
+///
+/// # Cancellation
+///
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, unwinds and is not
+/// counted: the others wait for somebody else.
+///
+/// ```
+/// use runtime::sync::Barrier;
+///
+/// let barrier = Barrier::new(3);
+/// let leaders = runtime::sync::Mutex::new(0);
+/// runtime::scope(|s| {
+///     for _ in 0..3 {
+///         s.spawn(|| {
+///             if barrier.wait().is_leader() {
+///                 *leaders.lock() += 1;
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(leaders.into_inner(), 1);
+/// ```
+pub struct Barrier {
+    n: usize,
+    state: Lock<Arrived>,
+}
+
+/// Those who have arrived and wait.
+struct Arrived {
+    count: usize,
+    queue: Queue<()>,
+}
+
+impl Barrier {
+    /// One that `n` threads wait at; with 0, as with 1, nobody waits.
+    ///
+    /// ```
+    /// static MEET: runtime::sync::Barrier = runtime::sync::Barrier::new(1);
+    /// assert!(MEET.wait().is_leader());
+    /// ```
+    #[inline]
+    pub const fn new(n: usize) -> Barrier {
+        Barrier { n, state: Lock::new(Arrived { count: 0, queue: Queue::new() }) }
+    }
+
+    /// Waits until all are there. One of them, the last, is the leader.
+    ///
+    /// ```
+    /// let barrier = runtime::sync::Barrier::new(2);
+    /// let leaders = runtime::scope(|s| {
+    ///     let other = s.spawn(|| barrier.wait().is_leader());
+    ///     [barrier.wait().is_leader(), other.join().unwrap()]
+    /// });
+    /// assert_ne!(leaders[0], leaders[1]);
+    /// ```
+    pub fn wait(&self) -> BarrierWaitResult {
+        loop {
+            let mut arrived = self.state.lock();
+            if arrived.count + 1 >= self.n {
+                // Whoever has left the queue in the meantime, cancelled, was there when all were.
+                arrived.count = 0;
+                let mut wakes = Wakes::new();
+                while let Some(wake) = arrived.queue.wake_first(|()| ()) {
+                    wakes.add(wake);
+                }
+                drop(arrived);
+                drop(wakes);
+                return BarrierWaitResult(true);
+            }
+            arrived.count += 1;
+            match wait(
+                arrived,
+                |arrived| &mut arrived.queue,
+                Waiting::begin_for(sched::Why::Barrier, Cancel::Ends),
+                None,
+                (),
+            ) {
+                Ok(()) => return BarrierWaitResult(false),
+                Err(mut ended) => {
+                    ended.guard.count -= usize::from(ended.was_queued);
+                    drop(ended.guard);
+                    unwind_if_cancelled();
+                    if !ended.was_queued {
+                        return BarrierWaitResult(false);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier").finish_non_exhaustive()
+    }
+}
+
+/// Whether the one who waited at a [`Barrier`] is the leader.
+///
+/// ```
+/// let result = runtime::sync::Barrier::new(1).wait();
+/// assert_eq!(format!("{result:?}"), "BarrierWaitResult { is_leader: true }");
+/// ```
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// True for one of those who have met.
+    ///
+    /// ```
+    /// assert!(runtime::sync::Barrier::new(1).wait().is_leader());
+    /// ```
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
+impl fmt::Debug for BarrierWaitResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BarrierWaitResult").field("is_leader", &self.is_leader()).finish()
+    }
+}

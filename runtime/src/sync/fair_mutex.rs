@@ -1,0 +1,121 @@
+//! The fair mutex, with `parking_lot`'s API.
+
+#![allow(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use lock_api::{GuardSend, RawMutexFair as _};
+
+use super::mutex::RawMutex;
+
+/// A [`Mutex`](super::Mutex) whose guard always hands it to the one that has waited longest.
+///
+/// That costs a switch each time somebody waits, and makes it slow where many use it often. It is `parking_lot`'s
+/// `FairMutex`; all else is as for [`Mutex`](super::Mutex), the cancellation too.
+///
+/// ```
+/// use runtime::sync::FairMutex;
+///
+/// let count = FairMutex::new(0);
+/// runtime::scope(|s| {
+///     for _ in 0..4 {
+///         s.spawn(|| *count.lock() += 1);
+///     }
+/// });
+/// assert_eq!(count.into_inner(), 4);
+/// ```
+pub type FairMutex<T> = lock_api::Mutex<RawFairMutex, T>;
+
+/// The guard of a [`FairMutex`].
+///
+/// ```
+/// use runtime::sync::{FairMutex, FairMutexGuard};
+///
+/// let count = FairMutex::new(0);
+/// let mut guard: FairMutexGuard<'_, i32> = count.lock();
+/// *guard += 1;
+/// ```
+pub type FairMutexGuard<'a, T> = lock_api::MutexGuard<'a, RawFairMutex, T>;
+
+/// The guard of a part of what a [`FairMutex`] holds.
+///
+/// ```
+/// use runtime::sync::{FairMutex, FairMutexGuard, MappedFairMutexGuard};
+///
+/// let pair = FairMutex::new((1, 2));
+/// let mut first: MappedFairMutexGuard<'_, i32> = FairMutexGuard::map(pair.lock(), |pair| &mut pair.0);
+/// *first += 1;
+/// ```
+pub type MappedFairMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawFairMutex, T>;
+
+/// The raw mutex under [`FairMutex`].
+///
+/// ```
+/// use runtime::sync::{RawFairMutex, lock_api};
+///
+/// let mutex = lock_api::Mutex::<RawFairMutex, i32>::new(1);
+/// assert_eq!(*mutex.lock(), 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct RawFairMutex(RawMutex);
+
+// SAFETY: it is a `RawMutex`, given back in its fair way.
+unsafe impl lock_api::RawMutex for RawFairMutex {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
+    const INIT: Self = RawFairMutex(RawMutex::INIT);
+
+    type Guard = GuardSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock(&self) -> GuardSend {
+        self.0.lock()
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<GuardSend> {
+        self.0.try_lock()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self, guard: GuardSend) {
+        // SAFETY: the caller has it.
+        unsafe { self.0.unlock_fair(guard) };
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.0.is_locked()
+    }
+}
+
+// SAFETY: as for `RawMutex`.
+unsafe impl lock_api::RawMutexFair for RawFairMutex {
+    #[inline]
+    unsafe fn unlock_fair(&self, guard: GuardSend) {
+        // SAFETY: the caller has it.
+        unsafe { self.0.unlock_fair(guard) };
+    }
+
+    #[inline]
+    unsafe fn bump(&self, guard: &mut GuardSend) {
+        // SAFETY: the caller has it.
+        unsafe { self.0.bump(guard) };
+    }
+}
+
+// SAFETY: as for `RawMutex`.
+unsafe impl lock_api::RawMutexTimed for RawFairMutex {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    #[inline]
+    fn try_lock_for(&self, timeout: Duration) -> Option<GuardSend> {
+        self.0.try_lock_for(timeout)
+    }
+
+    #[inline]
+    fn try_lock_until(&self, deadline: Instant) -> Option<GuardSend> {
+        self.0.try_lock_until(deadline)
+    }
+}

@@ -1,0 +1,203 @@
+//! `OnceLock`, with std's API.
+
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use sched::locks::{Once, Stage};
+
+use super::once::run;
+use super::patience::wait_or_unwind;
+
+/// A value that is written once, by whoever comes first; all others wait until it is there.
+///
+/// It is std's `OnceLock`. If the closure of `get_or_init` unwinds, by a panic or a cancellation, there is no value yet, and
+/// the next call runs its own.
+///
+/// # Cancellation
+///
+/// A green thread that is cancelled while it waits for another's closure unwinds; the closure goes on.
+///
+/// ```
+/// use runtime::sync::OnceLock;
+///
+/// static CONFIG: OnceLock<String> = OnceLock::new();
+///
+/// let other = runtime::spawn(|| CONFIG.get_or_init(|| "one".to_string()).len());
+/// assert_eq!(CONFIG.get_or_init(|| "two".to_string()).len(), other.join().unwrap());
+/// ```
+pub struct OnceLock<T> {
+    once: Once,
+    value: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: the value is written by the one who began (`Once`), while nobody reads, and read by all when it is done; whoever
+// drops or takes it has it alone. So it may be made here and dropped there (Send), and be seen by many (Sync).
+unsafe impl<T: Sync + Send> Sync for OnceLock<T> {}
+// SAFETY: nothing of it belongs to a thread but the value.
+unsafe impl<T: Send> Send for OnceLock<T> {}
+impl<T: RefUnwindSafe + UnwindSafe> RefUnwindSafe for OnceLock<T> {}
+impl<T: UnwindSafe> UnwindSafe for OnceLock<T> {}
+
+impl<T> OnceLock<T> {
+    /// One without a value.
+    ///
+    /// ```
+    /// assert!(runtime::sync::OnceLock::<u32>::new().get().is_none());
+    /// ```
+    #[inline]
+    pub const fn new() -> OnceLock<T> {
+        OnceLock { once: Once::new(Stage::New), value: UnsafeCell::new(None) }
+    }
+
+    /// The value, if it is there. It does not wait.
+    ///
+    /// ```
+    /// assert_eq!(runtime::sync::OnceLock::from(1).get(), Some(&1));
+    /// ```
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        if self.once.stage() != Stage::Done {
+            return None;
+        }
+        // SAFETY: it is done, so nobody writes any more while it is shared.
+        unsafe { (*self.value.get()).as_ref() }
+    }
+
+    /// The value, if it is there, to be changed.
+    ///
+    /// ```
+    /// let mut lock = runtime::sync::OnceLock::from(1);
+    /// *lock.get_mut().unwrap() += 1;
+    /// assert_eq!(lock.get(), Some(&2));
+    /// ```
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.value.get_mut().as_mut()
+    }
+
+    /// The value, waiting until it is there.
+    ///
+    /// ```
+    /// static VALUE: runtime::sync::OnceLock<u32> = runtime::sync::OnceLock::new();
+    /// let waits = runtime::spawn(|| *VALUE.wait());
+    /// VALUE.set(7).unwrap();
+    /// assert_eq!(waits.join().unwrap(), 7);
+    /// ```
+    pub fn wait(&self) -> &T {
+        if self.once.stage() != Stage::Done {
+            wait_or_unwind(|patience| self.once.wait(false, patience));
+        }
+        self.get().expect("it is done")
+    }
+
+    /// Writes the value, waiting for one that is being made.
+    ///
+    /// # Errors
+    ///
+    /// `value` itself, if there is one already.
+    ///
+    /// ```
+    /// let lock = runtime::sync::OnceLock::new();
+    /// assert_eq!(lock.set(1), Ok(()));
+    /// assert_eq!(lock.set(2), Err(2));
+    /// ```
+    pub fn set(&self, value: T) -> Result<(), T> {
+        let mut value = Some(value);
+        self.get_or_init(|| value.take().expect("it is asked for once"));
+        match value {
+            None => Ok(()),
+            Some(value) => Err(value),
+        }
+    }
+
+    /// The value; if there is none it is what `f` gives.
+    ///
+    /// # Panics
+    ///
+    /// If `f` does. It must not ask for the value itself: it would wait for ever.
+    ///
+    /// ```
+    /// let lock = runtime::sync::OnceLock::new();
+    /// assert_eq!(lock.get_or_init(|| 1), lock.get_or_init(|| 2));
+    /// ```
+    #[inline]
+    pub fn get_or_init<F: FnOnce() -> T>(&self, f: F) -> &T {
+        if self.once.stage() != Stage::Done {
+            self.init(f);
+        }
+        self.get().expect("it is done")
+    }
+
+    #[cold]
+    fn init(&self, f: impl FnOnce() -> T) {
+        match wait_or_unwind(|patience| self.once.begin(true, patience)) {
+            Stage::New | Stage::Failed => run(&self.once, || {
+                let value = f();
+                // SAFETY: we have begun, so nobody else writes, and nobody reads before it is done.
+                unsafe { *self.value.get() = Some(value) };
+            }),
+            Stage::Running | Stage::Done => {}
+        }
+    }
+
+    /// The value itself.
+    ///
+    /// ```
+    /// assert_eq!(runtime::sync::OnceLock::from(1).into_inner(), Some(1));
+    /// ```
+    #[inline]
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+
+    /// Takes the value out; there is none then.
+    ///
+    /// ```
+    /// let mut lock = runtime::sync::OnceLock::from(1);
+    /// assert_eq!((lock.take(), lock.take()), (Some(1), None));
+    /// ```
+    #[inline]
+    pub fn take(&mut self) -> Option<T> {
+        std::mem::take(self).into_inner()
+    }
+}
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> OnceLock<T> {
+        OnceLock::new()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut tuple = f.debug_tuple("OnceLock");
+        match self.get() {
+            Some(value) => tuple.field(value),
+            None => tuple.field(&format_args!("<uninit>")),
+        };
+        tuple.finish()
+    }
+}
+
+impl<T: Clone> Clone for OnceLock<T> {
+    fn clone(&self) -> OnceLock<T> {
+        self.get().cloned().map_or_else(OnceLock::new, OnceLock::from)
+    }
+}
+
+impl<T> From<T> for OnceLock<T> {
+    fn from(value: T) -> Self {
+        OnceLock { once: Once::new(Stage::Done), value: UnsafeCell::new(Some(value)) }
+    }
+}
+
+impl<T: PartialEq> PartialEq for OnceLock<T> {
+    fn eq(&self, other: &OnceLock<T>) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for OnceLock<T> {}

@@ -1,0 +1,341 @@
+//! What is under the reader-writer locks: `lock_api`'s traits for the lock of `sched`.
+
+#![allow(unsafe_code)]
+
+use std::panic::Location;
+use std::time::{Duration, Instant};
+
+use lock_api::{GuardSend, RawRwLock as _, RawRwLockUpgrade as _};
+use sched::locks::{self, Patience, Wants};
+use sched::park::unwind_if_cancelled;
+use sched::{Cancel, Outcome};
+
+use crate::sync::again::is_asked_for_again;
+
+/// The raw lock under [`RwLock`](super::RwLock), and with `RECURSIVE` under [`RecursiveRwLock`](super::RecursiveRwLock), for types that are generic over
+/// `lock_api`'s traits.
+///
+/// ```
+/// use runtime::sync::{RawRwLock, lock_api};
+///
+/// let count = lock_api::RwLock::<RawRwLock, i32>::new(1);
+/// assert_eq!(*count.read(), 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct RawRwLock<const RECURSIVE: bool = false>(locks::RwLock<RECURSIVE>);
+
+/// The raw lock under [`RecursiveRwLock`](super::RecursiveRwLock).
+///
+/// ```
+/// use runtime::sync::{RawRwLockRecursive, lock_api};
+///
+/// let count = lock_api::RwLock::<RawRwLockRecursive, i32>::new(1);
+/// assert_eq!(*count.read(), *count.read());
+/// ```
+pub type RawRwLockRecursive = RawRwLock<true>;
+
+impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
+    /// It was not free when `caller` asked for it.
+    #[cold]
+    fn lock_slow(&self, wants: Wants, caller: &'static Location<'static>) {
+        while self.0.lock_slow(wants, Patience::LONG).is_err() {
+            if is_asked_for_again(caller) {
+                return self.0.lock_anyway(wants);
+            }
+            // It may be that nothing is to be unwound for any more; then it is waited for again.
+            unwind_if_cancelled();
+        }
+    }
+
+    #[cold]
+    fn lock_until(&self, wants: Wants, deadline: Option<Instant>) -> Option<GuardSend> {
+        loop {
+            match self.0.lock_slow(wants, Patience { deadline, ..Patience::LONG }) {
+                Ok(()) => return Some(GuardSend::new()),
+                // As in `lock_slow`.
+                Err(Outcome::Cancelled) => unwind_if_cancelled(),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Upgrades by `deadline`, if `caller` does not want it in any case.
+    ///
+    /// # Safety
+    /// The caller has the upgradable share. It has none if this unwinds.
+    #[cold]
+    unsafe fn upgrade_slow(&self, deadline: Option<Instant>, caller: &'static Location<'static>) -> bool {
+        let mut cancel = Cancel::Ends;
+        loop {
+            // SAFETY: the caller has the share.
+            match unsafe { self.0.upgrade_slow(Patience { cancel, deadline }) } {
+                Ok(()) => return true,
+                Err(Outcome::Cancelled) if is_asked_for_again(caller) => cancel = Cancel::Waits,
+                Err(Outcome::Cancelled) => {
+                    let share = GivesBack(&self.0);
+                    unwind_if_cancelled();
+                    // As in `lock_slow`.
+                    std::mem::forget(share);
+                }
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// Gives an upgradable share back when its owner unwinds.
+struct GivesBack<'l, const RECURSIVE: bool>(&'l locks::RwLock<RECURSIVE>);
+
+impl<const RECURSIVE: bool> Drop for GivesBack<'_, RECURSIVE> {
+    fn drop(&mut self) {
+        // SAFETY: `upgrade_slow` makes it of the caller's share, which nobody uses after the unwind.
+        unsafe { self.0.unlock_upgradable() };
+    }
+}
+
+fn after(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}
+
+// SAFETY: `locks::RwLock` has readers, or one that has it alone; its word is taken with Acquire and given back with Release.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
+    const INIT: Self = RawRwLock(locks::RwLock::new());
+
+    // Nothing of it belongs to a thread.
+    type SharedGuard = GuardSend;
+    type ExclusiveGuard = GuardSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock_shared(&self) -> GuardSend {
+        if !self.0.try_lock_shared() {
+            self.lock_slow(Wants::Shared, Location::caller());
+        }
+        GuardSend::new()
+    }
+
+    #[inline]
+    fn try_lock_shared(&self) -> Option<GuardSend> {
+        self.0.try_lock_shared().then(GuardSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self, _guard: GuardSend) {
+        // SAFETY: the guard shows that the caller has a share.
+        unsafe { self.0.unlock_shared() };
+    }
+
+    #[inline]
+    #[track_caller]
+    fn lock_exclusive(&self) -> GuardSend {
+        if !self.0.try_lock_alone() {
+            self.lock_slow(Wants::Alone, Location::caller());
+        }
+        GuardSend::new()
+    }
+
+    #[inline]
+    fn try_lock_exclusive(&self) -> Option<GuardSend> {
+        self.0.try_lock_alone().then(GuardSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock_exclusive(&self, _guard: GuardSend) {
+        // SAFETY: the guard shows that the caller has it alone.
+        unsafe { self.0.unlock_alone() };
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.0.is_locked()
+    }
+
+    #[inline]
+    fn is_locked_exclusive(&self) -> bool {
+        self.0.is_locked_alone()
+    }
+}
+
+// SAFETY: as for `RawRwLock`. The `bump`s do not unwind.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockFair for RawRwLock<RECURSIVE> {
+    #[inline]
+    unsafe fn unlock_shared_fair(&self, _guard: GuardSend) {
+        // SAFETY: the caller has a share.
+        unsafe { self.0.unlock_fair(Wants::Shared) };
+    }
+
+    #[inline]
+    unsafe fn unlock_exclusive_fair(&self, _guard: GuardSend) {
+        // SAFETY: the caller has it alone.
+        unsafe { self.0.unlock_fair(Wants::Alone) };
+    }
+
+    #[inline]
+    unsafe fn bump_shared(&self, _guard: &mut GuardSend) {
+        // SAFETY: the caller has a share.
+        unsafe { self.bump(Wants::Shared) };
+    }
+
+    #[inline]
+    unsafe fn bump_exclusive(&self, _guard: &mut GuardSend) {
+        // SAFETY: the caller has it alone.
+        unsafe { self.bump(Wants::Alone) };
+    }
+}
+
+impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
+    /// # Safety
+    /// The caller has what `has` says, and has it again when this returns.
+    #[inline]
+    unsafe fn bump(&self, has: Wants) {
+        if self.0.is_waited_for() {
+            // SAFETY: the caller has it; neither call unwinds.
+            unsafe { self.0.unlock_fair(has) };
+            self.0.lock_anyway(has);
+        }
+    }
+}
+
+// SAFETY: as for `RawRwLock`; `downgrade` releases what was written.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockDowngrade for RawRwLock<RECURSIVE> {
+    #[inline]
+    unsafe fn downgrade(&self, guard: GuardSend) -> GuardSend {
+        // SAFETY: the caller has it alone.
+        unsafe { self.0.downgrade(Wants::Alone, Wants::Shared) };
+        guard
+    }
+}
+
+// SAFETY: as for `RawRwLock`.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockTimed for RawRwLock<RECURSIVE> {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    #[inline]
+    fn try_lock_shared_for(&self, timeout: Duration) -> Option<GuardSend> {
+        self.try_lock_shared().or_else(|| self.lock_until(Wants::Shared, after(timeout)))
+    }
+
+    #[inline]
+    fn try_lock_shared_until(&self, deadline: Instant) -> Option<GuardSend> {
+        self.try_lock_shared().or_else(|| self.lock_until(Wants::Shared, Some(deadline)))
+    }
+
+    #[inline]
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<GuardSend> {
+        self.try_lock_exclusive().or_else(|| self.lock_until(Wants::Alone, after(timeout)))
+    }
+
+    #[inline]
+    fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<GuardSend> {
+        self.try_lock_exclusive().or_else(|| self.lock_until(Wants::Alone, Some(deadline)))
+    }
+}
+
+// SAFETY: as for `RawRwLock`; an upgrade acquires what the readers released, and one that unwinds has given its share back.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECURSIVE> {
+    type UpgradableGuard = GuardSend;
+
+    #[inline]
+    #[track_caller]
+    fn lock_upgradable(&self) -> GuardSend {
+        if !self.0.try_lock_upgradable() {
+            self.lock_slow(Wants::Upgradable, Location::caller());
+        }
+        GuardSend::new()
+    }
+
+    #[inline]
+    fn try_lock_upgradable(&self) -> Option<GuardSend> {
+        self.0.try_lock_upgradable().then(GuardSend::new)
+    }
+
+    #[inline]
+    unsafe fn unlock_upgradable(&self, _guard: GuardSend) {
+        // SAFETY: the caller has the upgradable share.
+        unsafe { self.0.unlock_upgradable() };
+    }
+
+    #[inline]
+    #[track_caller]
+    unsafe fn upgrade(&self, guard: GuardSend) -> GuardSend {
+        // SAFETY: the caller has the upgradable share.
+        unsafe {
+            if !self.0.try_upgrade() {
+                let upgraded = self.upgrade_slow(None, Location::caller());
+                debug_assert!(upgraded);
+            }
+        }
+        guard
+    }
+
+    #[inline]
+    unsafe fn try_upgrade(&self, guard: GuardSend) -> Result<GuardSend, GuardSend> {
+        // SAFETY: the caller has the upgradable share.
+        if unsafe { self.0.try_upgrade() } { Ok(guard) } else { Err(guard) }
+    }
+}
+
+// SAFETY: as for `RawRwLock`. `bump_upgradable` does not unwind.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeFair for RawRwLock<RECURSIVE> {
+    #[inline]
+    unsafe fn unlock_upgradable_fair(&self, _guard: GuardSend) {
+        // SAFETY: the caller has the upgradable share.
+        unsafe { self.0.unlock_fair(Wants::Upgradable) };
+    }
+
+    #[inline]
+    unsafe fn bump_upgradable(&self, _guard: &mut GuardSend) {
+        // SAFETY: the caller has the upgradable share.
+        unsafe { self.bump(Wants::Upgradable) };
+    }
+}
+
+// SAFETY: as for `RawRwLock`; downgrading from all of it releases what was written.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeDowngrade for RawRwLock<RECURSIVE> {
+    #[inline]
+    unsafe fn downgrade_upgradable(&self, guard: GuardSend) -> GuardSend {
+        // SAFETY: the caller has the upgradable share.
+        unsafe { self.0.downgrade(Wants::Upgradable, Wants::Shared) };
+        guard
+    }
+
+    #[inline]
+    unsafe fn downgrade_to_upgradable(&self, guard: GuardSend) -> GuardSend {
+        // SAFETY: the caller has it alone.
+        unsafe { self.0.downgrade(Wants::Alone, Wants::Upgradable) };
+        guard
+    }
+}
+
+// SAFETY: as for `RawRwLockUpgrade`; an upgrade that times out leaves the share as it was.
+unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock<RECURSIVE> {
+    #[inline]
+    fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<GuardSend> {
+        self.try_lock_upgradable().or_else(|| self.lock_until(Wants::Upgradable, after(timeout)))
+    }
+
+    #[inline]
+    fn try_lock_upgradable_until(&self, deadline: Instant) -> Option<GuardSend> {
+        self.try_lock_upgradable().or_else(|| self.lock_until(Wants::Upgradable, Some(deadline)))
+    }
+
+    #[inline]
+    #[track_caller]
+    unsafe fn try_upgrade_for(&self, guard: GuardSend, timeout: Duration) -> Result<GuardSend, GuardSend> {
+        // SAFETY: the caller has the upgradable share.
+        let upgraded =
+            unsafe { self.0.try_upgrade() || self.upgrade_slow(after(timeout), Location::caller()) };
+        if upgraded { Ok(guard) } else { Err(guard) }
+    }
+
+    #[inline]
+    #[track_caller]
+    unsafe fn try_upgrade_until(&self, guard: GuardSend, deadline: Instant) -> Result<GuardSend, GuardSend> {
+        // SAFETY: the caller has the upgradable share.
+        let upgraded =
+            unsafe { self.0.try_upgrade() || self.upgrade_slow(Some(deadline), Location::caller()) };
+        if upgraded { Ok(guard) } else { Err(guard) }
+    }
+}

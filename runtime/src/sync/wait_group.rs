@@ -1,0 +1,116 @@
+//! `WaitGroup`, with `crossbeam-utils`' API.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sched::Cancel;
+use sched::park::{Waiting, unwind_if_cancelled};
+use sched::queue::{Lock, Queue, Wakes, wait};
+
+/// Waits until others are done: each has a clone and drops it at its end.
+///
+/// It is `crossbeam-utils`' `WaitGroup`, which is Go's, counted by clones.
+///
+/// # Cancellation
+///
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, unwinds; its own
+/// clone is gone by then, as it is when the wait ends otherwise.
+///
+/// ```
+/// use runtime::sync::WaitGroup;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// let (group, done) = (WaitGroup::new(), Arc::new(AtomicU32::new(0)));
+/// for _ in 0..4 {
+///     let (group, done) = (group.clone(), done.clone());
+///     runtime::spawn(move || {
+///         done.fetch_add(1, Ordering::Relaxed);
+///         drop(group);
+///     });
+/// }
+/// group.wait();
+/// assert_eq!(done.load(Ordering::Relaxed), 4);
+/// ```
+pub struct WaitGroup(Arc<Lock<Group>>);
+
+struct Group {
+    clones: usize,
+    queue: Queue<()>,
+}
+
+impl WaitGroup {
+    /// A group of one: the caller.
+    ///
+    /// ```
+    /// runtime::sync::WaitGroup::new().wait();
+    /// ```
+    pub fn new() -> Self {
+        WaitGroup(Arc::new(Lock::new(Group { clones: 1, queue: Queue::new() })))
+    }
+
+    /// Drops this clone and waits until all others are dropped too.
+    ///
+    /// ```
+    /// let group = runtime::sync::WaitGroup::new();
+    /// let other = group.clone();
+    /// runtime::spawn(move || drop(other));
+    /// group.wait();
+    /// ```
+    pub fn wait(self) {
+        let group = Arc::clone(&self.0);
+        drop(self);
+        loop {
+            let state = group.lock();
+            if state.clones == 0 {
+                return;
+            }
+            match wait(
+                state,
+                |group| &mut group.queue,
+                Waiting::begin_for(sched::Why::WaitGroup, Cancel::Ends),
+                None,
+                (),
+            ) {
+                Ok(()) => return,
+                Err(ended) => drop(ended.guard),
+            }
+            unwind_if_cancelled();
+        }
+    }
+}
+
+impl Clone for WaitGroup {
+    fn clone(&self) -> WaitGroup {
+        self.0.lock().clones += 1;
+        WaitGroup(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for WaitGroup {
+    fn drop(&mut self) {
+        let mut group = self.0.lock();
+        group.clones -= 1;
+        let mut wakes = Wakes::new();
+        while group.clones == 0
+            && let Some(wake) = group.queue.wake_first(|()| ())
+        {
+            wakes.add(wake);
+        }
+        drop(group);
+        drop(wakes);
+    }
+}
+
+impl Default for WaitGroup {
+    fn default() -> Self {
+        WaitGroup::new()
+    }
+}
+
+impl fmt::Debug for WaitGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.lock().clones;
+        f.debug_struct("WaitGroup").field("count", &count).finish()
+    }
+}

@@ -1,0 +1,348 @@
+//! Loom models of one wait: all that may end it at once, the waits after it, and a grant that must not get lost.
+
+use super::*;
+use crate::models::{Reached, Turns, explore};
+use crate::sync::Mutex;
+use loom::{cell::UnsafeCell, sync::Arc, thread, thread::JoinHandle};
+
+/// A waiter with something on its stack that only one may own at a time.
+struct Waiter {
+    wait: Wait,
+    stack: UnsafeCell<u32>,
+    turns: Turns,
+}
+
+impl Waiter {
+    fn new() -> Arc<Waiter> {
+        Arc::new(Waiter { wait: Wait::new(), stack: UnsafeCell::new(0), turns: Turns::default() })
+    }
+
+    fn run(&self) {
+        // SAFETY: the caller runs the G; loom checks that nobody else does.
+        self.stack.with_mut(|s| unsafe { *s += 1 });
+    }
+
+    /// A try to end the wait of that number; whoever finds it parked runs the waiter.
+    fn decide(&self, number: u32, outcome: Outcome) -> Decision {
+        self.turns.take();
+        self.hear(self.wait.decide(number, outcome))
+    }
+
+    fn cancel(&self) -> Decision {
+        self.turns.take();
+        self.hear(self.wait.cancel())
+    }
+
+    fn hear(&self, decision: Decision) -> Decision {
+        if decision == Decision::Parked {
+            self.run();
+        }
+        decision
+    }
+
+    /// Leaves the stack and parks, or goes on; `true` if it parked.
+    fn commit(&self) -> bool {
+        self.turns.take();
+        self.run();
+        let parked = self.wait.commit();
+        if !parked {
+            self.run();
+        }
+        parked
+    }
+}
+
+fn on_a_thread<T: 'static, W: 'static>(
+    waiter: &Arc<W>,
+    act: impl FnOnce(&Arc<W>) -> T + 'static,
+) -> JoinHandle<T> {
+    let waiter = waiter.clone();
+    thread::spawn(move || act(&waiter))
+}
+
+/// Who of them heard that it decided.
+fn winners(decisions: &[Decision]) -> Vec<usize> {
+    (0..decisions.len()).filter(|&i| decisions[i] != Decision::Lost).collect()
+}
+
+#[test]
+fn woken_timed_out_and_parking_race_to_one_end() {
+    explore(3, || {
+        let g = Waiter::new();
+        let number = g.wait.arm(Cancel::Ends);
+        let waker = on_a_thread(&g, move |g| g.decide(number, Outcome::Woken));
+        let timer = on_a_thread(&g, move |g| g.decide(number, Outcome::TimedOut));
+        let parked = g.commit();
+        let ends = [waker.join().unwrap(), timer.join().unwrap()];
+        let winner = winners(&ends);
+        assert_eq!(winner.len(), 1, "one waker wins");
+        assert_eq!(ends.contains(&Decision::Parked), parked, "a parked G is resumed by the winner");
+        assert_eq!(g.wait.outcome(), [Outcome::Woken, Outcome::TimedOut][winner[0]]);
+    });
+}
+
+#[test]
+fn woken_timed_out_cancelled_and_parking_race_to_one_end() {
+    static WON: [[Reached; 2]; 3] = [const { [const { Reached::new() }; 2] }; 3];
+    static BY_COMMIT: Reached = Reached::new();
+    explore(3, || {
+        let g = Waiter::new();
+        let number = g.wait.arm(Cancel::Ends);
+        let waker = on_a_thread(&g, move |g| g.decide(number, Outcome::Woken));
+        let timer = on_a_thread(&g, move |g| g.decide(number, Outcome::TimedOut));
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        let parked = g.commit();
+        let ends = [waker.join().unwrap(), timer.join().unwrap(), canceller.join().unwrap()];
+        // None of them: the commit saw the flag, and ended the wait itself.
+        let winner = winners(&ends);
+        assert!(winner.len() <= 1 && !(parked && winner.is_empty()), "one wins");
+        assert_eq!(ends.contains(&Decision::Parked), parked, "a parked G is resumed by the winner");
+        let outcomes = [Outcome::Woken, Outcome::TimedOut, Outcome::Cancelled];
+        assert_eq!(g.wait.outcome(), winner.first().map_or(Outcome::Cancelled, |&winner| outcomes[winner]));
+        match winner.first() {
+            Some(&winner) => WON[winner][usize::from(parked)].note(true),
+            None => BY_COMMIT.note(true),
+        }
+        // Whoever won: cancelled for good.
+        g.wait.arm(Cancel::Ends);
+        assert!(!g.wait.commit() && g.wait.outcome() == Outcome::Cancelled);
+    });
+    WON.iter().flatten().chain([&BY_COMMIT]).for_each(Reached::assert);
+}
+
+#[test]
+fn a_shielded_wait_ends_only_as_woken() {
+    explore(3, || {
+        let g = Waiter::new();
+        let number = g.wait.arm(Cancel::Waits);
+        let waker = on_a_thread(&g, move |g| g.decide(number, Outcome::Woken));
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        let parked = g.commit();
+        assert_eq!(canceller.join().unwrap(), Decision::Lost, "it ends a wait that must go on");
+        let expected = if parked { Decision::Parked } else { Decision::Early };
+        assert_eq!(waker.join().unwrap(), expected);
+        assert_eq!(g.wait.outcome(), Outcome::Woken);
+        g.wait.arm(Cancel::Ends);
+        assert!(!g.wait.commit(), "cancelled for good: the next wait ends at once");
+    });
+}
+
+#[test]
+fn cancel_is_never_missed() {
+    explore(3, || {
+        let g = Waiter::new();
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        g.turns.take();
+        g.wait.arm(Cancel::Ends);
+        let parked = g.commit();
+        let decision = canceller.join().unwrap();
+        assert_eq!(parked, decision == Decision::Parked, "parked and cancelled, yet nobody resumes it");
+        assert_eq!(g.wait.outcome(), Outcome::Cancelled);
+    });
+}
+
+#[test]
+fn cancel_is_not_missed_from_one_wait_to_the_next() {
+    explore(3, || {
+        let g = Waiter::new();
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        g.turns.take();
+        // Two waits that never park, for what they were for has happened, one of them shielded; and one that parks. (loom
+        // can order the store of an `arm` before an exchange that has read what was there before it, which cannot be. So
+        // each wait is decided before the next one here.)
+        for cancel in [Cancel::Ends, Cancel::Waits] {
+            let number = g.wait.arm(cancel);
+            g.decide(number, Outcome::Woken);
+        }
+        g.wait.arm(Cancel::Ends);
+        let parked = g.commit();
+        let decision = canceller.join().unwrap();
+        assert_eq!(parked, decision == Decision::Parked, "parked and cancelled, yet nobody resumes it");
+        assert_eq!(g.wait.outcome(), Outcome::Cancelled);
+    });
+}
+
+/// A waiter that waits twice: whoever ends its first wait runs it into the second, whose number it tells.
+struct Twice {
+    waiter: Waiter,
+    second: AtomicU64,
+    // std's, not loom's: they are no part of the protocol.
+    first_outcome: std::sync::OnceLock<Outcome>,
+    parked: std::sync::OnceLock<bool>,
+}
+
+impl Twice {
+    fn new() -> Arc<Twice> {
+        let waiter = Waiter { wait: Wait::new(), stack: UnsafeCell::new(0), turns: Turns::default() };
+        let second = AtomicU64::new(0);
+        Arc::new(Twice { waiter, second, first_outcome: Default::default(), parked: Default::default() })
+    }
+
+    fn end_first(&self, number: u32, outcome: Outcome) -> Decision {
+        let decision = self.waiter.decide(number, outcome);
+        if decision == Decision::Parked {
+            self.wait_again();
+        }
+        decision
+    }
+
+    /// *Runs on: whoever runs the waiter.*
+    fn wait_again(&self) {
+        self.first_outcome.set(self.waiter.wait.outcome()).expect("it goes on once");
+        let number = self.waiter.wait.arm(Cancel::Ends);
+        self.second.store(u64::from(number), Ordering::Release);
+        self.parked.set(self.waiter.commit()).expect("it goes on once");
+    }
+}
+
+#[test]
+fn who_lost_the_first_wait_does_not_end_the_second() {
+    static MET: Reached = Reached::new();
+    explore(3, || {
+        let g = Twice::new();
+        let first = g.waiter.wait.arm(Cancel::Ends);
+        let waker = on_a_thread(&g, move |g| g.end_first(first, Outcome::Woken));
+        let timer = on_a_thread(&g, move |g| g.end_first(first, Outcome::TimedOut));
+        // Another waker, of the second wait.
+        let second = on_a_thread(&g, |g| match g.second.load(Ordering::Acquire) {
+            0 => None,
+            number => Some(g.waiter.decide(number as u32, Outcome::Woken)),
+        });
+        if !g.waiter.commit() {
+            g.wait_again();
+        }
+        let ends = [waker.join().unwrap(), timer.join().unwrap()];
+        let winner = winners(&ends);
+        assert_eq!(winner.len(), 1, "one ends the first wait, and none the second");
+        assert_eq!(g.first_outcome.get(), Some(&[Outcome::Woken, Outcome::TimedOut][winner[0]]));
+        let parked = g.parked.get().expect("it went on");
+        match second.join().unwrap() {
+            Some(decision) => {
+                MET.note(true);
+                assert_eq!(decision == Decision::Parked, *parked);
+            }
+            None => {
+                assert!(parked, "nobody has ended the second wait");
+                let number = g.second.load(Ordering::Relaxed) as u32;
+                assert_eq!(g.waiter.wait.decide(number, Outcome::TimedOut), Decision::Parked);
+            }
+        }
+    });
+    MET.assert();
+}
+
+/// Whoever waits for a grant, in order, and grants that nobody waits for: a semaphore, the simplest there can be.
+struct Grants {
+    queue: Mutex<Queue>,
+    waiters: [Waiter; 2],
+    /// What the grant is for.
+    guarded: UnsafeCell<u32>,
+    /// The granter chose one whose wait had just ended otherwise. (std's, not loom's: no part of the protocol.)
+    heard_lost: std::sync::OnceLock<()>,
+}
+
+struct Queue {
+    free: u32,
+    waiting: Vec<(usize, u32)>,
+}
+
+impl Grants {
+    fn new() -> Arc<Grants> {
+        let waiter = || Waiter { wait: Wait::new(), stack: UnsafeCell::new(0), turns: Turns::default() };
+        let queue = Mutex::new(Queue { free: 0, waiting: Vec::new() });
+        Arc::new(Grants {
+            queue,
+            waiters: [waiter(), waiter()],
+            guarded: UnsafeCell::new(0),
+            heard_lost: Default::default(),
+        })
+    }
+
+    fn use_it(&self) {
+        // SAFETY: the caller has the grant; loom checks that nobody else does.
+        self.guarded.with_mut(|guarded| unsafe { *guarded += 1 });
+    }
+
+    fn register(&self, waiter: usize) -> u32 {
+        let number = self.waiters[waiter].wait.arm(Cancel::Ends);
+        self.queue.lock().waiting.push((waiter, number));
+        number
+    }
+
+    /// To the first who still waits: one that was cancelled or timed out has lost its place.
+    fn grant(&self) {
+        self.use_it();
+        loop {
+            let mut queue = self.queue.lock();
+            if queue.waiting.is_empty() {
+                queue.free += 1;
+                return;
+            }
+            let (waiter, number) = queue.waiting.remove(0);
+            drop(queue);
+            let decision = self.waiters[waiter].decide(number, Outcome::Woken);
+            if decision == Decision::Parked {
+                self.go_on(waiter);
+            }
+            if decision == Decision::Lost {
+                let _ = self.heard_lost.set(());
+            }
+            if decision != Decision::Lost || broken!("wait_lost_not_passed_on") {
+                return;
+            }
+        }
+    }
+
+    /// *Runs on: whoever runs the waiter, after its wait.*
+    fn go_on(&self, waiter: usize) {
+        match self.waiters[waiter].wait.outcome() {
+            Outcome::Woken => self.use_it(),
+            // A waker may have taken it out already; it then hears that it lost.
+            _ => self.queue.lock().waiting.retain(|&(other, _)| other != waiter),
+        }
+    }
+
+    fn end(&self, waiter: usize, end: impl FnOnce(&Waiter) -> Decision) {
+        if end(&self.waiters[waiter]) == Decision::Parked {
+            self.go_on(waiter);
+        }
+    }
+}
+
+#[test]
+fn a_grant_to_one_that_ends_otherwise_goes_to_the_next() {
+    static PASSED_ON: [Reached; 2] = [const { Reached::new() }; 2];
+    explore(3, || {
+        let grants = Grants::new();
+        let number = grants.register(0);
+        grants.register(1);
+        assert!(grants.waiters[1].wait.commit());
+        let granter = on_a_thread(&grants, |grants| grants.grant());
+        let timer =
+            on_a_thread(&grants, move |grants| grants.end(0, |w| w.decide(number, Outcome::TimedOut)));
+        let canceller = on_a_thread(&grants, |grants| grants.end(0, Waiter::cancel));
+        if !grants.waiters[0].commit() {
+            grants.go_on(0);
+        }
+        for other in [granter, timer, canceller] {
+            other.join().unwrap();
+        }
+        let first = grants.waiters[0].wait.outcome() == Outcome::Woken;
+        let second = grants.waiters[1].wait.is_decided();
+        assert!(first != second, "the grant went to one of them");
+        match grants.waiters[0].wait.outcome() {
+            Outcome::Woken => {}
+            other => {
+                PASSED_ON[usize::from(other == Outcome::Cancelled)].note(grants.heard_lost.get().is_some())
+            }
+        }
+        let queue = grants.queue.lock();
+        assert!(
+            queue.free == 0 && queue.waiting.len() == usize::from(first),
+            "the queue holds who still waits"
+        );
+        // SAFETY: all have stopped.
+        assert_eq!(grants.guarded.with(|guarded| unsafe { *guarded }), 2);
+    });
+    PASSED_ON.iter().for_each(Reached::assert);
+}

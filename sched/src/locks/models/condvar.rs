@@ -1,0 +1,178 @@
+//! The condition: no notification is lost, none goes to two, and none to one who had left.
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Patience, Person, all_end, i_may_wait, person};
+use crate::g::wait::Outcome;
+use crate::locks::{Condvar, Mutex};
+use crate::models::explore;
+
+/// Permits that one waits for, changed under the mutex.
+#[derive(Default)]
+struct Permits {
+    mutex: Mutex,
+    condition: Condvar,
+    count: AtomicUsize,
+}
+
+impl Permits {
+    fn lock(&self) {
+        self.mutex.lock_anyway();
+    }
+
+    fn unlock(&self) {
+        // SAFETY: the caller has it.
+        unsafe { self.mutex.unlock() };
+    }
+
+    fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes a permit, or says how the wait for one ended otherwise.
+    fn take(&self) -> Outcome {
+        self.lock();
+        let mut outcome = Outcome::Woken;
+        while outcome == Outcome::Woken && self.count.load(Ordering::Relaxed) == 0 {
+            // SAFETY: it was locked above.
+            outcome = unsafe { self.condition.wait(&self.mutex, Patience::LONG) }.unwrap();
+        }
+        if outcome == Outcome::Woken {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.unlock();
+        outcome
+    }
+
+    /// Waits for one notification, whatever it means.
+    fn wait_once(&self) -> Outcome {
+        self.lock();
+        // SAFETY: it was locked above.
+        let outcome = unsafe { self.condition.wait(&self.mutex, Patience::LONG) }.unwrap();
+        self.unlock();
+        outcome
+    }
+
+    fn is_over(&self) {
+        assert!(
+            !self.mutex.is_waited_for() && self.mutex.try_lock_fast(),
+            "the mutex is as in the beginning"
+        );
+        assert_eq!(self.condition.notify_all(), 0, "nobody waits for the condition");
+    }
+}
+
+fn taker(permits: &Arc<Permits>) -> Person<Outcome> {
+    let permits = permits.clone();
+    person(move || permits.take())
+}
+
+/// Notified with the mutex, and without: the waiter comes, early or late.
+fn one_waits(notify: fn(&Permits)) {
+    explore(3, move || {
+        let _me = i_may_wait();
+        let permits = Arc::new(Permits::default());
+        let others = vec![taker(&permits)];
+        notify(&permits);
+        assert_eq!(all_end(others), [Outcome::Woken]);
+        permits.is_over();
+    });
+}
+
+#[test]
+fn notified_under_the_mutex() {
+    one_waits(|permits| {
+        permits.lock();
+        permits.add();
+        permits.condition.notify_one();
+        permits.unlock();
+    });
+}
+
+#[test]
+fn notified_after_the_mutex() {
+    one_waits(|permits| {
+        permits.lock();
+        permits.add();
+        permits.unlock();
+        permits.condition.notify_one();
+    });
+}
+
+#[test]
+fn all_are_notified() {
+    explore(2, || {
+        let _me = i_may_wait();
+        let permits = Arc::new(Permits::default());
+        let others = vec![taker(&permits), taker(&permits)];
+        permits.lock();
+        permits.add();
+        permits.add();
+        permits.condition.notify_all();
+        permits.unlock();
+        assert_eq!(all_end(others), [Outcome::Woken; 2]);
+        permits.is_over();
+    });
+}
+
+fn waits_once(permits: &Arc<Permits>) -> Person<Outcome> {
+    let permits = permits.clone();
+    person(move || permits.wait_once())
+}
+
+/// Who notifies says whether it did, and the one who waits says the same.
+#[test]
+fn a_notification_meets_a_cancellation() {
+    explore(2, || {
+        let _me = i_may_wait();
+        let permits = Arc::new(Permits::default());
+        let others = vec![waits_once(&permits)];
+        let sleeper = others[0].sleeper.clone();
+        let canceller = loom::thread::spawn(move || sleeper.cancel());
+        let notified = permits.condition.notify_one();
+        canceller.join().unwrap();
+        let ends = all_end(others);
+        assert_eq!(ends[0] == Outcome::Woken, notified, "notified or cancelled, not both");
+        permits.is_over();
+    });
+}
+
+#[test]
+fn a_notification_after_a_cancellation() {
+    explore(3, || {
+        let _me = i_may_wait();
+        let permits = Arc::new(Permits::default());
+        let others = vec![waits_once(&permits)];
+        let ended = others[0].sleeper.cancel();
+        let notified = permits.condition.notify_one();
+        assert!(!(ended && notified), "a wait that had ended was notified");
+        assert_eq!(all_end(others)[0] == Outcome::Woken, notified);
+        permits.is_over();
+    });
+}
+
+/// Who was cancelled before somebody notified does not get that: it goes to the other one.
+#[test]
+fn a_notification_after_a_cancellation_goes_to_the_next() {
+    explore(2, || {
+        let _me = i_may_wait();
+        let permits = Arc::new(Permits::default());
+        let others = vec![taker(&permits), taker(&permits)];
+        permits.lock();
+        permits.add();
+        permits.unlock();
+        others[0].sleeper.cancel();
+        permits.condition.notify_one();
+        // The other one has it, now or later; or the first had come before.
+        permits.lock();
+        permits.add();
+        permits.unlock();
+        permits.condition.notify_one();
+        let ends = all_end(others);
+        assert_eq!(ends[1], Outcome::Woken);
+        let left = 2 - ends.iter().filter(|end| **end == Outcome::Woken).count();
+        assert_eq!(permits.count.load(Ordering::Relaxed), left);
+        permits.is_over();
+    });
+}

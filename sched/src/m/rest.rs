@@ -1,0 +1,111 @@
+//! Whether an M sleeps, for those who have a G that only this M may run (strict mode).
+//!
+//! ```text
+//!   whoever makes such a G runnable         its M
+//!   put it into the M's queue               begin     say how it is going to sleep
+//!   full fence                                        full fence
+//!   look: it sleeps? wake it that way                 look at the queue: not empty? stay awake
+//!                                           over      awake again; it then looks at its queue
+//! ```
+//!
+//! A wake-up that comes too late, when the M is awake for another reason, is one look too many and nothing else.
+
+use crate::sync::{
+    atomic::{AtomicU8, Ordering},
+    broken, full_fence,
+};
+
+/// How an M sleeps, and so how it is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum How {
+    /// On its note.
+    Parked = 1,
+    /// In the netpoller.
+    Polls = 2,
+}
+
+const AWAKE: u8 = 0;
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Rest(AtomicU8);
+
+impl Rest {
+    pub(crate) fn new() -> Self {
+        Rest(AtomicU8::new(AWAKE))
+    }
+
+    /// True if the M may sleep: nothing waits for it, as `has_work` says. *Runs on: the M.*
+    pub(crate) fn begin(&self, how: How, has_work: impl FnOnce() -> bool) -> bool {
+        self.0.store(how as u8, Ordering::Relaxed);
+        if !broken!("rest_no_fence") {
+            // Its partner is the fence in `look`.
+            full_fence();
+        }
+        if has_work() && !broken!("rest_no_look") {
+            self.over();
+            return false;
+        }
+        true
+    }
+
+    /// It is awake. *Runs on: the M.*
+    pub(crate) fn over(&self) {
+        // Relaxed: the next sleep fences before it looks.
+        self.0.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// How the M is to be woken, if it is. *Runs on: any thread, that has put something into its queue.*
+    #[inline]
+    pub(crate) fn look(&self) -> Option<How> {
+        // Its partner is the fence in `begin`.
+        full_fence();
+        match self.0.load(Ordering::Relaxed) {
+            AWAKE => None,
+            polls if polls == How::Polls as u8 => Some(How::Polls),
+            _ => Some(How::Parked),
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::atomic::{AtomicBool, AtomicUsize};
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct World {
+        rest: Rest,
+        queue: AtomicUsize,
+        woken: AtomicBool,
+    }
+
+    /// Two Gs come for an M that goes to sleep: it is awake, or about to be, when all is said.
+    #[test]
+    fn nobody_waits_for_an_m_that_sleeps() {
+        loom::model(|| {
+            let world = Arc::new(World {
+                rest: Rest::new(),
+                queue: AtomicUsize::new(0),
+                woken: AtomicBool::new(false),
+            });
+            let makers = [(); 2].map(|()| {
+                let world = world.clone();
+                thread::spawn(move || {
+                    world.queue.fetch_add(1, Ordering::Relaxed);
+                    if world.rest.look().is_some() {
+                        world.woken.store(true, Ordering::Release);
+                    }
+                })
+            });
+            let asleep = world.rest.begin(How::Parked, || world.queue.load(Ordering::Relaxed) > 0);
+            for maker in makers {
+                maker.join().unwrap();
+            }
+            let woken = world.woken.load(Ordering::Acquire);
+            assert!(!asleep || woken, "a G waits for an M that sleeps");
+        });
+    }
+}

@@ -1,0 +1,517 @@
+//! Loom models of the lent P: alone, and with all that `lend.rs`, `threads.rs` and `find.rs` do when one was lost.
+
+use super::*;
+use crate::idle::Idle;
+use crate::models::{Reached, Turns, explore};
+use crate::sync::{Mutex, atomic::AtomicUsize};
+use loom::{cell::UnsafeCell, sync::Arc, thread};
+
+/// A lease, and the Ms, by number, that may have the P: as `P::holder` has it.
+struct Leased {
+    lease: Lease,
+    ms: [Lender; 4],
+    holder: AtomicUsize,
+}
+
+impl Leased {
+    /// Held by M 0.
+    fn new(light: bool) -> Leased {
+        let lease = Lease::new(5, light);
+        lease.set_held();
+        Leased { lease, ms: [(); 4].map(|()| Lender::new()), holder: AtomicUsize::new(0) }
+    }
+
+    /// As `M::acquire`.
+    fn acquire(&self, m: usize) {
+        self.holder.store(m, Ordering::Release);
+    }
+
+    fn lend(&self, m: usize) -> Lent {
+        self.lease.lend(&self.ms[m])
+    }
+
+    fn take_back(&self, lent: Lent, m: usize) -> bool {
+        self.lease.take_back(lent, &self.ms[m])
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        Some(&self.ms[self.holder.load(Ordering::Acquire)])
+    }
+
+    fn look(&self) -> Seen {
+        self.lease.look(|| self.lender())
+    }
+
+    fn retake(&self, seen: Seen) -> bool {
+        self.lease.retake(seen, || self.lender())
+    }
+}
+
+/// What belongs to the P: loom reports two Ms that touch it unordered.
+struct Owned {
+    p: Leased,
+    queue: UnsafeCell<u32>,
+    turns: Turns,
+}
+
+impl Owned {
+    /// A P that M 0 holds.
+    fn new(light: bool) -> Arc<Owned> {
+        Arc::new(Owned { p: Leased::new(light), queue: UnsafeCell::new(0), turns: Turns::default() })
+    }
+
+    fn touch(&self) {
+        // SAFETY: the caller holds the P; loom checks it.
+        self.queue.with_mut(|q| unsafe { *q += 1 });
+    }
+}
+
+#[test]
+fn an_m_and_sysmon_never_both_hold_the_p() {
+    for light in [false, true] {
+        explore(if light { 3 } else { 9 }, move || {
+            let p = Owned::new(light);
+            let (m, monitor) = (p.clone(), p.clone());
+            // The M: two stretches of user code, with work on the P between them.
+            let m = thread::spawn(move || {
+                for _ in 0..2 {
+                    m.turns.take();
+                    m.touch();
+                    let lent = m.p.lend(0);
+                    if !m.p.take_back(lent, 0) {
+                        return false;
+                    }
+                }
+                m.touch();
+                true
+            });
+            let monitor = thread::spawn(move || {
+                monitor.turns.take();
+                let seen = monitor.p.look();
+                let won = monitor.p.retake(seen);
+                if won {
+                    monitor.touch();
+                }
+                won
+            });
+            let (kept, taken) = (m.join().unwrap(), monitor.join().unwrap());
+            assert!(kept != taken, "exactly one of the two ends as the holder");
+        })
+    }
+}
+
+#[test]
+fn a_late_m_cannot_take_back_a_later_stretch() {
+    for light in [false, true] {
+        explore(if light { 3 } else { 9 }, move || {
+            let p = Owned::new(light);
+            let first = p.p.lend(0);
+            let other = p.clone();
+            // Sysmon takes the P for a second M, which lends it again.
+            let other = thread::spawn(move || {
+                other.turns.take();
+                let seen = other.p.look();
+                if !other.p.retake(seen) {
+                    return None;
+                }
+                other.p.acquire(1);
+                other.touch();
+                let lent = other.p.lend(1);
+                let mine = other.p.take_back(lent, 1);
+                if mine {
+                    other.touch();
+                }
+                Some(mine)
+            });
+            p.turns.take();
+            let back = p.p.take_back(first, 0);
+            if back {
+                p.touch();
+            }
+            match other.join().unwrap() {
+                None => assert!(back),
+                Some(second_kept) => assert!(!back && second_kept),
+            }
+        })
+    }
+}
+
+#[test]
+fn a_stale_look_takes_no_later_stretch() {
+    for light in [false, true] {
+        explore(if light { 3 } else { 9 }, move || {
+            let p = Owned::new(light);
+            let first = p.p.lend(0);
+            let seen = p.p.look();
+            let m = p.clone();
+            let m = thread::spawn(move || {
+                m.turns.take();
+                if !m.p.take_back(first, 0) {
+                    return false;
+                }
+                m.touch();
+                let second = m.p.lease.lend_blocking(&m.p.ms[0]);
+                m.turns.take();
+                let kept = m.p.take_back(second, 0);
+                assert!(kept, "taken in a stretch that has just begun");
+                m.touch();
+                true
+            });
+            p.turns.take();
+            let taken = p.p.retake(seen);
+            if taken {
+                p.touch();
+            }
+            assert!(m.join().unwrap() != taken, "exactly one of the two ends as the holder");
+        })
+    }
+}
+
+/// A G, by its number, and what it is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum G {
+    /// To run a while and end.
+    Ends(usize),
+    /// To call the runtime for something that makes no work, and then as `Ends`.
+    Calls(usize),
+    /// To spawn that other one, and then as `Ends`.
+    Spawns(usize, usize),
+    /// Likewise, but it is pinned: if it finds no P after the call, it goes on without one, for ever.
+    PinnedSpawns(usize, usize),
+}
+
+impl G {
+    fn id(self) -> usize {
+        match self {
+            G::Ends(id) | G::Calls(id) | G::Spawns(id, _) | G::PinnedSpawns(id, _) => id,
+        }
+    }
+}
+
+/// A runtime with one P. An M that parks is a thread that ends; one that is woken begins.
+struct Machine {
+    p: Leased,
+    /// The P's.
+    queue: UnsafeCell<Vec<G>>,
+    global: Mutex<Vec<G>>,
+    global_len: AtomicUsize,
+    idle: Idle<()>,
+    /// One of each G.
+    stacks: [UnsafeCell<u32>; 3],
+    turns: Turns,
+    // std's, not loom's: it is no part of the protocol.
+    log: std::sync::Mutex<Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// Gs that have ended.
+    ended: Vec<usize>,
+    /// The words of stretches that sysmon took, and of those that Ms found lost.
+    taken: Vec<u64>,
+    lost: Vec<u64>,
+    /// Ms that were woken with the P, and are slow to come.
+    woken: usize,
+    /// Some M that had lost the P got it from the idle list on its way out, or queued its G up.
+    got_back: bool,
+    queued_up: bool,
+}
+
+impl Machine {
+    /// The P is held by M 0, and has those in its queue.
+    fn new(light: bool, queue: &[G]) -> Arc<Machine> {
+        Arc::new(Machine {
+            p: Leased::new(light),
+            queue: UnsafeCell::new(queue.to_vec()),
+            global: Mutex::new(Vec::new()),
+            global_len: AtomicUsize::new(0),
+            idle: Idle::new(),
+            stacks: [0; 3].map(UnsafeCell::new),
+            turns: Turns::default(),
+            log: std::sync::Mutex::default(),
+        })
+    }
+
+    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
+        self.log.lock().unwrap()
+    }
+
+    /// *Runs on: the holder.*
+    fn own<T>(&self, f: impl FnOnce(&mut Vec<G>) -> T) -> T {
+        // SAFETY: the caller holds the P; loom checks it.
+        self.queue.with_mut(|queue| f(unsafe { &mut *queue }))
+    }
+
+    fn run_on_stack(&self, g: usize) {
+        // SAFETY: the caller runs the G; loom checks it.
+        self.stacks[g].with_mut(|stack| unsafe { *stack += 1 });
+    }
+
+    fn push_global(&self, g: G) {
+        let mut global = self.global.lock();
+        global.push(g);
+        self.global_len.store(global.len(), Ordering::Relaxed);
+    }
+
+    fn pop_global(&self) -> Option<G> {
+        if self.global_len.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut global = self.global.lock();
+        let g = global.pop();
+        self.global_len.store(global.len(), Ordering::Relaxed);
+        g
+    }
+
+    /// As `Sched::any_work`. (The queue of an idle P is empty.)
+    fn any_work(&self) -> bool {
+        self.global_len.load(Ordering::Relaxed) > 0
+    }
+
+    /// As `Sched::take_idle_p`, for that M.
+    fn take_idle_p(&self, m: usize) -> bool {
+        let taken = self.idle.take(|_| self.p.lease.set_held()).is_some();
+        if taken {
+            self.p.acquire(m);
+        }
+        taken
+    }
+
+    /// As `Sched::work_was_made`.
+    fn work_was_made(&self) {
+        if broken!("lend_lost_no_wake") {
+            return;
+        }
+        crate::sync::full_fence();
+        self.wake_idle_p();
+    }
+
+    /// As `Sched::wake_idle_p`.
+    fn wake_idle_p(&self) {
+        if self.idle.idle_ps() > 0 && self.idle.nobody_spins() && self.idle.start_spinning_alone() {
+            if self.idle.take(|_| self.p.lease.set_held()).is_some() {
+                self.log().woken += 1;
+            } else {
+                self.idle.stop_spinning();
+            }
+        }
+    }
+
+    /// As `Sched::put_idle` and what must follow it; `true`: there is work, so it must be taken out again.
+    fn put_idle(&self) -> bool {
+        assert!(self.own(|queue| queue.is_empty()));
+        let _ = self.idle.give_up(0, || true, || self.p.lease.set_idle());
+        if broken!("lend_hand_off_no_look") {
+            return false;
+        }
+        self.idle.look_again();
+        self.any_work()
+    }
+
+    /// As `Sched::run_m`, for an M that has the P.
+    fn run_m(&self, m: usize, mut spinning: bool) {
+        self.p.acquire(m);
+        let mut holds = true;
+        while holds || self.take_idle_p(m) {
+            self.turns.take();
+            let next = self.own(|queue| queue.pop()).or_else(|| self.pop_global());
+            if std::mem::take(&mut spinning) {
+                self.idle.stop_spinning();
+                self.idle.look_again();
+            }
+            holds = match next {
+                Some(g) => self.run(g, m),
+                None if self.put_idle() => self.take_idle_p(m),
+                None => return,
+            };
+        }
+    }
+
+    /// Runs `g`; `true` if its M still has the P when it stops. *Runs on: the holder.*
+    fn run(&self, g: G, m: usize) -> bool {
+        let mut lent = self.p.lend(m);
+        if !matches!(g, G::Ends(_)) {
+            self.run_on_stack(g.id());
+            let holds = self.enter(lent, m);
+            if let G::Spawns(_, child) | G::PinnedSpawns(_, child) = g {
+                self.spawn(holds, G::Ends(child));
+            }
+            // As `Entered::drop`.
+            if !holds && !self.come_back(g, m) {
+                return false;
+            }
+            lent = self.p.lend(m);
+        }
+        self.run_on_stack(g.id());
+        let holds = self.enter(lent, m);
+        self.log().ended.push(g.id());
+        holds
+    }
+
+    /// As `lend::come_back`: `true` with the P; `false`: the G is not this M's any more.
+    fn come_back(&self, g: G, m: usize) -> bool {
+        if self.take_idle_p(m) {
+            self.log().got_back = true;
+            return true;
+        }
+        if matches!(g, G::PinnedSpawns(..)) {
+            // It goes on with its M, and nobody is to reckon with the two any more.
+            self.log().ended.push(g.id());
+        } else {
+            self.log().queued_up = true;
+            self.push_global(G::Ends(g.id()));
+            self.work_was_made();
+        }
+        false
+    }
+
+    /// As `enter`; `true`: the P is still there.
+    fn enter(&self, lent: Lent, m: usize) -> bool {
+        self.turns.take();
+        let kept = self.p.take_back(lent, m);
+        if !kept {
+            self.log().lost.push(lent.0);
+        }
+        kept
+    }
+
+    /// As `spawn_here`.
+    fn spawn(&self, holds: bool, g: G) {
+        if holds || broken!("lend_lost_uses_p") {
+            self.own(|queue| queue.push(g));
+        } else {
+            self.push_global(g);
+            self.work_was_made();
+        }
+    }
+
+    /// Sysmon: looks, and later takes the P if nothing has changed; what it does with that is the caller's.
+    fn retake(&self, stale: Option<Seen>) -> (Seen, bool) {
+        let seen = self.p.look();
+        self.turns.take();
+        if let Some(stale) = stale {
+            assert!(!self.p.retake(stale), "what was seen once has been taken twice");
+        }
+        let taken = self.p.retake(seen);
+        if taken {
+            self.log().taken.push(seen.0);
+        }
+        (seen, taken)
+    }
+
+    /// As `Sched::hand_off`; `true`: the P is for an M that the caller starts. *Runs on: the holder.*
+    fn hand_off(&self) -> bool {
+        if !self.own(|queue| queue.is_empty()) || self.any_work() {
+            return true;
+        }
+        if self.put_idle() {
+            self.wake_idle_p();
+        }
+        false
+    }
+
+    /// All have stopped; the slow ones come, and then nothing is left to do.
+    fn end(&self, gs: usize) -> std::sync::MutexGuard<'_, Log> {
+        while std::mem::take(&mut self.log().woken) > 0 {
+            self.run_m(3, true);
+        }
+        let mut log = self.log();
+        log.ended.sort_unstable();
+        log.taken.sort_unstable();
+        log.lost.sort_unstable();
+        assert_eq!(log.ended, (0..gs).collect::<Vec<_>>(), "a G was lost, or ran twice");
+        assert_eq!(log.taken, log.lost, "a P was taken in a stretch that had not been looked at");
+        assert!(self.idle.nobody_spins());
+        log
+    }
+}
+
+#[test]
+fn a_p_is_retaken_lent_again_and_retaken() {
+    static TWICE: Reached = Reached::new();
+    static QUEUED_UP: Reached = Reached::new();
+    static BACK: Reached = Reached::new();
+    for light in [false, true] {
+        explore(if light { 1 } else { 3 }, move || {
+            // Somebody waits in the queue of the P, so whoever gets the P lends it again.
+            let machine = Machine::new(light, &[G::Ends(1)]);
+            let sysmon = machine.clone();
+            let sysmon = thread::spawn(move || {
+                let (seen, taken) = sysmon.retake(None);
+                let mut second = None;
+                if taken && sysmon.hand_off() {
+                    let m = sysmon.clone();
+                    second = Some(thread::spawn(move || m.run_m(1, false)));
+                }
+                let (_, taken) = sysmon.retake(Some(seen));
+                if taken && sysmon.hand_off() {
+                    // It does as a third M.
+                    sysmon.run_m(2, false);
+                }
+                second.map(|m| m.join().unwrap());
+            });
+            let holds = machine.run(G::Spawns(0, 2), 0);
+            if holds || machine.take_idle_p(0) {
+                machine.run_m(0, false);
+            }
+            sysmon.join().unwrap();
+            let log = machine.end(3);
+            TWICE.note(log.taken.len() == 2);
+            QUEUED_UP.note(log.queued_up);
+            BACK.note(log.got_back);
+        })
+    }
+    TWICE.assert();
+    QUEUED_UP.assert();
+    BACK.assert();
+}
+
+#[test]
+fn an_m_gets_its_own_p_back_from_the_idle_list() {
+    static TWICE: Reached = Reached::new();
+    for light in [false, true] {
+        explore(if light { 1 } else { 5 }, move || {
+            let machine = Machine::new(light, &[]);
+            let sysmon = machine.clone();
+            let sysmon = thread::spawn(move || {
+                let mut stale = None;
+                for _ in 0..2 {
+                    let (seen, taken) = sysmon.retake(stale);
+                    stale = Some(seen);
+                    if taken && sysmon.hand_off() {
+                        sysmon.run_m(2, false);
+                    }
+                }
+            });
+            let holds = machine.run(G::Calls(0), 0);
+            if holds || machine.take_idle_p(0) {
+                machine.run_m(0, false);
+            }
+            sysmon.join().unwrap();
+            let log = machine.end(1);
+            TWICE.note(log.got_back && log.taken.len() == 2);
+        })
+    }
+    TWICE.assert();
+}
+
+#[test]
+fn what_a_pinned_g_spawns_without_a_p_is_run() {
+    for light in [false, true] {
+        explore(if light { 2 } else { 5 }, move || {
+            let machine = Machine::new(light, &[]);
+            let sysmon = machine.clone();
+            let sysmon = thread::spawn(move || {
+                let (_, taken) = sysmon.retake(None);
+                if taken && sysmon.hand_off() {
+                    sysmon.run_m(2, false);
+                }
+            });
+            if machine.run(G::PinnedSpawns(0, 1), 0) {
+                machine.run_m(0, false);
+            }
+            sysmon.join().unwrap();
+            drop(machine.end(2));
+        })
+    }
+}

@@ -1,0 +1,239 @@
+//! The small lock of a primitive: taken by one exchange, given back by one store.
+//!
+//! It guards a few words for a few instructions: a queue of waiters and what they wait for. Nobody parks, enters the
+//! runtime or runs user code while holding it, so its holder can be delayed only by the kernel. That is why a waiter
+//! spins a little and then offers its CPU; it never sleeps.
+
+#![allow(unsafe_code)]
+
+use std::ops::{Deref, DerefMut};
+
+use crate::sync::{
+    atomic::{AtomicBool, Ordering},
+    broken,
+    cell::UnsafeCell,
+};
+
+/// See the file's head.
+pub struct Lock<S> {
+    word: Held,
+    state: UnsafeCell<S>,
+}
+
+// SAFETY: the state is reached through a `Guard` alone, of which there is one at a time.
+unsafe impl<S: Send> Send for Lock<S> {}
+// SAFETY: likewise.
+unsafe impl<S: Send> Sync for Lock<S> {}
+
+impl<S> Lock<S> {
+    /// A lock around `state`.
+    #[cfg(not(loom))]
+    pub const fn new(state: S) -> Self {
+        Lock { word: Held::new(), state: UnsafeCell::new(state) }
+    }
+
+    /// Likewise.
+    #[cfg(loom)]
+    pub fn new(state: S) -> Self {
+        Lock { word: Held::new(), state: UnsafeCell::new(state) }
+    }
+
+    /// Takes the lock. *Runs on: any thread; not on one that holds it.*
+    #[inline]
+    pub fn lock(&self) -> Guard<'_, S> {
+        Guard { lock: self, _release: self.word.take() }
+    }
+
+    /// What it guards. *Runs on: its only owner.*
+    pub fn get_mut(&mut self) -> &mut S {
+        // SAFETY: it is borrowed alone. (loom's cell has no `get_mut`.)
+        self.state.with_mut(|state| unsafe { &mut *state })
+    }
+}
+
+impl<S: Default> Default for Lock<S> {
+    fn default() -> Self {
+        Lock::new(S::default())
+    }
+}
+
+impl<S> std::fmt::Debug for Lock<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}
+
+/// Evidence that the lock is held; gives it back when dropped.
+#[must_use]
+pub struct Guard<'l, S> {
+    lock: &'l Lock<S>,
+    _release: Release<'l>,
+}
+
+impl<'l, S> Guard<'l, S> {
+    /// The lock that it holds.
+    #[inline]
+    pub fn lock(this: &Self) -> &'l Lock<S> {
+        this.lock
+    }
+}
+
+impl<S> Deref for Guard<'_, S> {
+    type Target = S;
+
+    #[inline]
+    fn deref(&self) -> &S {
+        // SAFETY: the one guard there is; nobody writes while it is borrowed.
+        self.lock.state.with(|state| unsafe { &*state })
+    }
+}
+
+impl<S> DerefMut for Guard<'_, S> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut S {
+        // SAFETY: the one guard there is, borrowed alone.
+        self.lock.state.with_mut(|state| unsafe { &mut *state })
+    }
+}
+
+impl<S> std::fmt::Debug for Guard<'_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+/// The word of a lock.
+#[cfg(not(loom))]
+use Spin as Held;
+
+#[cfg(not(loom))]
+use SpinRelease as Release;
+
+// Those who spin are too many states for loom: the models of what uses a lock have one whose waiters sleep.
+#[cfg(loom)]
+use loom_lock::{Held, Release};
+
+struct Spin(AtomicBool);
+
+struct SpinRelease<'l>(&'l Spin);
+
+impl Spin {
+    #[cfg(not(loom))]
+    const fn new() -> Self {
+        Spin(AtomicBool::new(false))
+    }
+
+    #[cfg(loom)]
+    fn new() -> Self {
+        Spin(AtomicBool::new(false))
+    }
+
+    #[inline]
+    fn take(&self) -> SpinRelease<'_> {
+        // Acquire: what the last holder did; pairs with the Release below.
+        if self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            self.take_slow();
+        }
+        SpinRelease(self)
+    }
+
+    #[cold]
+    fn take_slow(&self) {
+        let mut round = 0;
+        loop {
+            // Only looking, as long as it is held: the holder needs the cache line.
+            while self.0.load(Ordering::Relaxed) {
+                wait_a_little(&mut round);
+            }
+            // Acquire: as in `take`.
+            if self.0.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for SpinRelease<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let order =
+            if broken!("queue_lock_released_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        // Release: what this holder did, for the next; pairs with the Acquire in `take`.
+        self.0.0.store(false, order);
+    }
+}
+
+/// How often a waiter looks before it offers its CPU: longer than a holder that runs needs.
+#[cfg(not(loom))]
+const SPINS: u32 = 100;
+
+#[cfg(not(loom))]
+fn wait_a_little(round: &mut u32) {
+    *round += 1;
+    if *round < SPINS {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(loom)]
+fn wait_a_little(_round: &mut u32) {
+    loom::thread::yield_now();
+}
+
+#[cfg(loom)]
+mod loom_lock {
+    pub(super) struct Held(loom::sync::Mutex<()>);
+    pub(super) type Release<'l> = loom::sync::MutexGuard<'l, ()>;
+
+    impl Held {
+        pub(super) fn new() -> Self {
+            Held(loom::sync::Mutex::new(()))
+        }
+
+        pub(super) fn take(&self) -> Release<'_> {
+            self.0.lock().expect("no model panics while it holds a lock")
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::Spin;
+    use loom::{cell::UnsafeCell, sync::Arc, thread};
+
+    #[test]
+    fn one_holder_at_a_time_sees_the_last_ones_work() {
+        loom::model(|| {
+            let lock = Arc::new((Spin::new(), UnsafeCell::new(0)));
+            let add = |lock: &(Spin, UnsafeCell<u32>)| {
+                let _held = lock.0.take();
+                // SAFETY: loom checks that nobody else does.
+                lock.1.with_mut(|count| unsafe { *count += 1 });
+            };
+            let other = lock.clone();
+            let other = thread::spawn(move || add(&other));
+            add(&lock);
+            other.join().unwrap();
+            // SAFETY: likewise.
+            assert_eq!(lock.1.with(|count| unsafe { *count }), 2);
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Lock;
+
+    #[test]
+    fn four_threads_count() {
+        static COUNT: Lock<u64> = Lock::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50_000).for_each(|_| *COUNT.lock() += 1));
+            }
+        });
+        assert_eq!(*COUNT.lock(), 200_000);
+    }
+}

@@ -1,0 +1,325 @@
+//! Programs that come to a deadlock, and some that only look like it, for `tests/deadlock.rs`: each in a process with no other
+//! threads than it names.
+//!
+//! `deadlock CASE`: one that goes on says `ok`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use runtime::channel::{Receiver, bounded, unbounded};
+use runtime::context::Context;
+use runtime::sync::{Condvar, Mutex, WaitGroup};
+use runtime::{Builder, Migration, block_on, spawn, thread};
+use tests::Random;
+
+/// Longer than it is ever looked for a deadlock after all have gone to wait.
+const LONG: Duration = Duration::from_millis(1500);
+
+fn main() {
+    let case = std::env::args().nth(1).unwrap_or_default();
+    let known = CASES.iter().find(|(name, _)| *name == case);
+    let Some((_, run)) = known else {
+        CASES.iter().for_each(|(name, _)| println!("{name}"));
+        std::process::exit(2);
+    };
+    run();
+    println!("ok");
+}
+
+const CASES: &[(&str, fn())] = &[
+    // Deadlocks.
+    ("two-channels", two_channels),
+    ("own-mutex", own_mutex),
+    ("lost-wake-up", lost_wake_up),
+    ("future", || block_on(std::future::pending())),
+    ("sleep-for-ever", || block_on(|| runtime::sleep(Duration::MAX))),
+    ("join", || block_on(|| _ = spawn(thread::park).join())),
+    ("one-p", || in_one(Builder::new().procs(1))),
+    ("strict", || in_one(Builder::new().procs(2).migration(Migration::BeforeStart))),
+    ("no-sysmon", || in_one(Builder::new().procs(2).sysmon(false))),
+    ("plain-threads-wait-too", plain_threads_wait_too),
+    ("two-runtimes", two_runtimes),
+    ("after-much-work", after_much_work),
+    ("swallowed", swallowed),
+    ("caught", caught),
+    ("own-panic", own_panic),
+    ("will-not-end", will_not_end),
+    // Others.
+    ("plain-thread-sends", plain_thread_sends),
+    ("plain-thread-waits-with-time-out", plain_thread_waits_with_time_out),
+    ("std-channel", std_channel),
+    ("sleeps", || block_on(|| runtime::sleep(LONG))),
+    ("sleeping-future", || block_on(runtime::time::sleep_async(LONG))),
+    ("timer", timer),
+    ("context", context),
+    ("blocking", || blocks(|| runtime::blocking(|| std::thread::sleep(LONG)))),
+    ("blocks-undeclared", || blocks(|| std::thread::sleep(LONG))),
+    ("computes", || blocks(|| _ = tests::spin(LONG))),
+    ("pinned", pinned),
+    ("socket", socket),
+    ("other-runtime", other_runtime),
+    ("not-in-block-on", not_in_block_on),
+    ("to-and-fro", to_and_fro),
+];
+
+fn two_channels() {
+    block_on(|| {
+        let ((a, from_a), (b, from_b)) = (bounded::<()>(0), bounded::<()>(0));
+        let name = |name: &str| thread::Builder::new().name(name.into());
+        let first = name("first").spawn(move || from_b.recv().map(|()| a.send(()).unwrap()));
+        let second = name("second").spawn(move || from_a.recv().map(|()| b.send(()).unwrap()));
+        first.unwrap().join().unwrap().unwrap();
+        second.unwrap().join().unwrap().unwrap();
+    });
+}
+
+fn own_mutex() {
+    block_on(|| {
+        let mutex = Mutex::new(());
+        let _held = mutex.lock();
+        drop(mutex.lock());
+    });
+}
+
+fn lost_wake_up() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    block_on(|| {
+        let its = gate.clone();
+        // It forgets to say so.
+        spawn(move || *its.0.lock() = true).join().unwrap();
+        gate.1.wait(&mut gate.0.lock());
+    });
+}
+
+fn in_one(builder: Builder) {
+    let runtime = builder.build().unwrap();
+    runtime.block_on(|| {
+        let group = WaitGroup::new();
+        let theirs = group.clone();
+        for _ in 0..20 {
+            spawn(thread::park);
+        }
+        group.wait();
+        drop(theirs);
+    });
+}
+
+/// They wait for what only green threads could give.
+fn plain_threads_wait_too() {
+    let (s, r) = unbounded::<()>();
+    for _ in 0..3 {
+        let r = r.clone();
+        std::thread::spawn(move || r.recv());
+    }
+    block_on(|| _ = r.recv());
+    drop(s);
+}
+
+fn two_runtimes() {
+    let (one, other) = (tests::runtime(2), tests::runtime(1));
+    let (s, r) = unbounded::<()>();
+    let there = other.spawn(thread::park);
+    one.block_on(|| _ = r.recv());
+    drop((s, there));
+}
+
+/// Timers that were stopped lie in the heaps still, and OS threads were needed.
+fn after_much_work() {
+    block_on(|| {
+        let ((s, r), (_nobody, nothing)) = (unbounded::<u32>(), unbounded::<u32>());
+        let threads: Vec<_> = (0..100)
+            .map(|i| {
+                let (s, r, nothing) = (s.clone(), r.clone(), nothing.clone());
+                spawn(move || {
+                    assert!(nothing.recv_timeout(Duration::from_micros(100 * i)).is_err());
+                    runtime::blocking(|| std::thread::sleep(Duration::from_millis(1)));
+                    s.send(1).unwrap();
+                    assert!(r.recv_timeout(Duration::from_secs(3600)).is_ok());
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        thread::park();
+    });
+}
+
+/// It thinks that it can go on.
+fn swallowed() {
+    let n = block_on(|| {
+        let ended = catch_unwind(thread::park);
+        assert!(ended.is_err());
+        7
+    });
+    println!("ok: {n}");
+}
+
+/// The caller of `block_on` goes on, and so do others; then there is another one.
+fn caught() {
+    let dropped = tests::Drops::default();
+    for _ in 0..2 {
+        let token = dropped.token();
+        let end = catch_unwind(AssertUnwindSafe(|| {
+            block_on(|| {
+                let _token = token;
+                thread::park();
+            })
+        }));
+        let payload = end.expect_err("a deadlock");
+        let text = payload.downcast_ref::<String>().unwrap();
+        assert!(text.starts_with("all green threads are asleep - deadlock!"), "{text}");
+        assert_eq!(dropped.alive(), 0);
+        assert_eq!(block_on(|| spawn(|| 5).join().unwrap()), 5);
+    }
+    println!("caught twice");
+    block_on(thread::park);
+}
+
+/// A destructor's panic is told in place of the deadlock.
+fn own_panic() {
+    block_on(|| {
+        if catch_unwind(thread::park).is_err() {
+            panic!("I was waiting for somebody");
+        }
+    });
+}
+
+/// Its destructor waits for ever: the report is all that comes.
+fn will_not_end() {
+    block_on(|| {
+        let _forever = tests::OnDrop(thread::park);
+        thread::park();
+    });
+}
+
+/// Something is sent after a while, by whoever `later` has it sent.
+fn received(later: impl FnOnce(Box<dyn FnOnce() + Send>)) {
+    let (s, r) = unbounded();
+    later(Box::new(move || s.send(5).unwrap()));
+    assert_eq!(block_on(|| r.recv()), Ok(5));
+}
+
+fn plain_thread_sends() {
+    received(|send| {
+        std::thread::spawn(move || {
+            std::thread::sleep(LONG);
+            send();
+        });
+    });
+}
+
+fn plain_thread_waits_with_time_out() {
+    let (_s, r) = unbounded::<()>();
+    received(move |send| {
+        std::thread::spawn(move || {
+            assert!(r.recv_timeout(LONG).is_err());
+            send();
+        });
+    });
+}
+
+/// The two plain threads wait for each other, one by std's means.
+fn std_channel() {
+    let (s, r) = std::sync::mpsc::channel();
+    received(move |send| {
+        std::thread::spawn(move || {
+            r.recv().unwrap();
+            send();
+        });
+        std::thread::spawn(move || {
+            std::thread::sleep(LONG);
+            s.send(()).unwrap();
+        });
+    });
+}
+
+fn timer() {
+    let (s, r) = unbounded();
+    let _timer = runtime::time::after_func(LONG, move || s.send(()).unwrap());
+    block_on(|| r.recv().unwrap());
+}
+
+fn context() {
+    let (context, _cancel) = Context::background().with_timeout(LONG);
+    assert!(block_on(|| context.done().recv()).is_err());
+}
+
+fn blocks(how: impl FnOnce() + Send + 'static) {
+    received(move |send| {
+        spawn(move || {
+            how();
+            send();
+        });
+    });
+}
+
+/// It waits together with its OS thread, which is not looked into.
+fn pinned() {
+    let (s, r) = unbounded::<()>();
+    received(move |send| {
+        let waits = spawn(move || {
+            let _pin = thread::pin();
+            r.recv().unwrap();
+            send();
+        });
+        std::thread::spawn(move || {
+            std::thread::sleep(LONG);
+            s.send(()).unwrap();
+            waits.join().unwrap();
+        });
+    });
+}
+
+/// Another process connects when it likes.
+fn socket() {
+    block_on(|| {
+        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        println!("port {}", listener.local_addr().unwrap().port());
+        listener.accept().unwrap();
+    });
+}
+
+fn other_runtime() {
+    let other = tests::runtime(1);
+    received(|send| {
+        other.spawn(move || {
+            runtime::sleep(LONG);
+            send();
+        });
+    });
+}
+
+/// Nobody is in `block_on`, so nobody would be told: this thread goes on waiting, until its parent ends the process.
+fn not_in_block_on() {
+    let (s, r) = unbounded::<()>();
+    let waits: Receiver<()> = r.clone();
+    let thread = spawn(move || waits.recv());
+    println!("waiting");
+    let _ = thread.join();
+    drop((s, r));
+}
+
+/// Now this thread waits, now that, for about as long as it takes until somebody looks.
+fn to_and_fro() {
+    let (to, from_main) = unbounded();
+    let (back, to_main) = unbounded();
+    let plain = std::thread::spawn(move || {
+        let mut random = Random::new(11);
+        while from_main.recv().is_ok() {
+            std::thread::sleep(Duration::from_micros(8_000 + random.below(4_000)));
+            back.send(()).unwrap();
+        }
+    });
+    block_on(|| {
+        let (start, mut random) = (Instant::now(), Random::new(12));
+        while start.elapsed() < 2 * LONG {
+            to.send(()).unwrap();
+            to_main.recv().unwrap();
+            if random.below(4) == 0 {
+                spawn(thread::yield_now).join().unwrap();
+            }
+        }
+        drop(to);
+    });
+    plain.join().unwrap();
+}

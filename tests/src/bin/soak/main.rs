@@ -1,0 +1,101 @@
+//! A soak: random operations of the whole API on many green threads and some plain ones, whose counts must come out even.
+//!
+//! ```text
+//!   for each number of Ps and each kind of runtime, in rounds of some seconds (round.rs)
+//!     a runtime, a desk, a ring and an echo server (world.rs)
+//!     workers: choose an operation by weight, perform it, and so on (actor.rs; the operations: ops.rs and below)
+//!     the end: what was spawned has ended, what was made is dropped, nothing asked is left unanswered, and after the
+//!       runtime is gone the process has as many threads and descriptors as before
+//! ```
+//!
+//! Each operation checks its own results; many perform others within themselves, and are interrupted by cancellations
+//! and time-outs. A check that fails, or an operation that does not end (watch.rs), ends the process with the seed,
+//! what everybody was doing (board.rs) and the metrics. The seed decides what each worker chooses, one operation after
+//! the other; who runs when is not decided by it, so a failure seldom comes back at once.
+//!
+//! A new operation is a function of an [`Actor`](actor::Actor) and a line in the table of `ops.rs`.
+
+mod actor;
+mod board;
+mod desk;
+mod echo;
+mod mailbox;
+mod mode;
+mod ops;
+mod ring;
+mod round;
+mod settings;
+mod site;
+mod stale;
+mod watch;
+mod world;
+
+use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use round::Totals;
+use settings::Settings;
+
+/// A round takes no longer than that.
+const ROUND: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    match Settings::read(std::env::args().skip(1)) {
+        Ok(Some(settings)) => soak(&settings),
+        Ok(None) => {}
+        Err(error) => {
+            eprintln!("soak: {error}");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn soak(settings: &Settings) {
+    println!("soak {}", settings.again());
+    ops::set_menu(&settings.ops);
+    watch::start(settings);
+    // The default runtime belongs to what is there before the first round.
+    runtime::block_on(|| ());
+    let (start, totals) = (Instant::now(), rounds(settings));
+    print_operations(start.elapsed());
+    let Totals { operations, threads, refused } = totals;
+    let secs = start.elapsed().as_secs_f64();
+    println!(
+        "ok: {secs:.0} s, {operations} operations, {threads} green threads, {refused} without a port, seed {}",
+        settings.seed
+    );
+}
+
+/// Goes round the kinds of runtime until the time is up; each has as many rounds as the others.
+fn rounds(settings: &Settings) -> Totals {
+    let kinds = (settings.procs.len() * settings.modes.len()) as u32;
+    let laps = settings.time.div_duration_f64(ROUND * kinds).ceil().max(1.0) as u32;
+    let (time, mut totals, mut seed) = (settings.time / (laps * kinds), Totals::default(), settings.seed);
+    for _ in 0..laps {
+        for &mode in &settings.modes {
+            for &procs in &settings.procs {
+                let round = round::run(settings, procs, mode, time, seed);
+                totals.operations += round.operations;
+                totals.threads += round.threads;
+                totals.refused += round.refused;
+                seed = seed.wrapping_add(1);
+            }
+        }
+    }
+    totals
+}
+
+fn print_operations(time: Duration) {
+    println!(
+        "\n{:20} {:>9} {:>9} {:>11} {:>10}",
+        "operation", "finished", "a second", "interrupted", "longest ms"
+    );
+    for (op, counts) in ops::OPS.iter().zip(&board::COUNTS).filter(|(op, _)| ops::is_on_menu(op)) {
+        let [finished, interrupted, longest] =
+            [&counts.finished, &counts.interrupted, &counts.longest_ms].map(|count| count.load(Relaxed));
+        let rate = finished as f64 / time.as_secs_f64();
+        println!("{:20} {finished:9} {rate:9.1} {interrupted:11} {longest:10}", op.name);
+    }
+}

@@ -1,0 +1,33 @@
+//! What the soak must find, each in one operation, chosen only by its name: a check that cannot fail shows nothing.
+
+use std::mem::forget;
+use std::time::Duration;
+
+use runtime::thread;
+
+use crate::actor::Actor;
+
+pub(super) fn hangs(_: &mut Actor) {
+    loop {
+        thread::park();
+    }
+}
+
+pub(super) fn check_fails(a: &mut Actor) {
+    // Of a thread that nobody waits for.
+    a.spawn(|b| assert_eq!(b.number(0..1), 1)).detach();
+}
+
+pub(super) fn drop_is_lost(a: &mut Actor) {
+    forget(a.token());
+}
+
+pub(super) fn descriptor_is_lost(_: &mut Actor) {
+    forget(std::fs::File::open(std::env::current_exe().expect("this program")).expect("a file"));
+    runtime::sleep(Duration::from_millis(100));
+}
+
+pub(super) fn thread_is_left(_: &mut Actor) {
+    std::thread::spawn(|| std::thread::sleep(Duration::from_secs(3600)));
+    runtime::sleep(Duration::from_millis(100));
+}

@@ -1,0 +1,152 @@
+//! Panics: each reaches its joiner alone, and what waits while it unwinds harms nobody.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use runtime::thread;
+use runtime::time::sleep_async;
+use tests::{ON_PURPOSE, OnDrop};
+
+use crate::actor::{Actor, Child, not_before};
+
+/// What `f` gives, or what its panic says; a cancellation or a time-out goes on.
+pub(super) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+    let panic = match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => return Ok(value),
+        Err(panic) => panic,
+    };
+    match panic.downcast::<String>() {
+        Ok(text) => Err(*text),
+        Err(panic) => match panic.downcast::<&str>() {
+            Ok(text) => Err(text.to_string()),
+            Err(panic) => resume_unwind(panic),
+        },
+    }
+}
+
+pub(super) fn is_on_purpose(panic: &(dyn Any + Send)) -> bool {
+    panic.downcast_ref::<String>().is_some_and(|text| text.contains(ON_PURPOSE))
+}
+
+fn has_panicked<T>(child: Child<T>) {
+    match child.join() {
+        Ok(_) => panic!("a panic was lost"),
+        Err(panic) => assert!(is_on_purpose(&*panic)),
+    }
+}
+
+pub(super) fn in_a_task(a: &mut Actor) {
+    let (token, number) = (a.token(), a.random.number());
+    let child: Child<()> = match a.number(0..3) {
+        0 => a.spawn(move |b| {
+            let _token = token;
+            b.pause();
+            panic!("{ON_PURPOSE} {number}");
+        }),
+        1 => a.spawn_async(move |_b| async move {
+            let _token = token;
+            sleep_async(Duration::from_micros(number % 100)).await;
+            panic!("{ON_PURPOSE} {number}")
+        }),
+        _ => a.spawn(move |_b| {
+            let _token = token;
+            resume_unwind(Box::new(format!("{ON_PURPOSE} {number}")));
+        }),
+    };
+    let panic = child.join().expect_err("it has panicked");
+    let text = panic.downcast::<String>().expect("its payload");
+    assert_eq!(*text, format!("{ON_PURPOSE} {number}"));
+}
+
+/// Its destructors wait in several ways, and the OS thread's count of panics stays its own.
+pub(super) fn parks_while_unwinding(a: &mut Actor) {
+    let child = a.spawn(|b| {
+        let ways = b.random.number();
+        let _waits = OnDrop(|| {
+            assert!(thread::panicking());
+            (0..3).for_each(|i| waits(b, ways >> (8 * i)));
+            assert!(thread::panicking(), "its own count of panics is gone");
+        });
+        panic!("{ON_PURPOSE}");
+    });
+    assert!(!thread::panicking(), "somebody else's panic");
+    has_panicked::<()>(child);
+    assert!(!thread::panicking(), "somebody else's panic");
+}
+
+/// Time-outs and cancellations end no wait of one that unwinds: only waits that end by themselves.
+fn waits(a: &mut Actor, way: u64) {
+    let time = a.micros(200);
+    match way % 8 {
+        0 => not_before(time, || runtime::sleep(time)),
+        1 => a.world.clone().desk.ask(a),
+        2 => drop(a.spawn(|b| b.pause()).ended()),
+        3 => thread::yield_now(),
+        4 => runtime::blocking(|| std::thread::sleep(time)),
+        5 => a.block_on(sleep_async(time)),
+        6 => thread::park_timeout(time),
+        _ => drop(tests::spin(time)),
+    }
+}
+
+/// Nobody wants the result, whose destructor panics; or the payload.
+pub(super) fn of_an_unwanted_result(a: &mut Actor) {
+    let token = a.token();
+    if a.one_in(2) {
+        let child = a.spawn(|b| {
+            b.pause();
+            resume_unwind(Box::new(token));
+        });
+        return child.detach();
+    }
+    let child = a.spawn(|b| {
+        b.pause();
+        OnDrop(move || {
+            let _ = &token;
+            if !thread::panicking() {
+                panic!("{ON_PURPOSE}: a result");
+            }
+        })
+    });
+    // If it has ended already, it panics here.
+    let text = catch(|| child.detach()).err();
+    assert!(text.is_none_or(|text| text.starts_with(ON_PURPOSE)));
+}
+
+/// A waker of one's own. Its panic, once in a while (each is reported), is its own affair: timers and others go on.
+pub(super) fn in_a_waker(a: &mut Actor) {
+    struct Unparks {
+        waiter: thread::Thread,
+        panics: bool,
+    }
+    impl Wake for Unparks {
+        fn wake(self: Arc<Self>) {
+            self.waiter.unpark();
+            if self.panics {
+                panic!("{ON_PURPOSE}: a waker");
+            }
+        }
+    }
+    let waker = Waker::from(Arc::new(Unparks { waiter: thread::current(), panics: a.one_in(1000) }));
+    let time = a.micros(300);
+    not_before(time, || {
+        let mut sleep = std::pin::pin!(sleep_async(time));
+        while sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            thread::park();
+        }
+    });
+}
+
+/// It is over when it has been caught, whatever was done before.
+pub(super) fn caught(a: &mut Actor) {
+    let text: Result<(), _> = catch(|| {
+        a.anything();
+        panic!("{ON_PURPOSE}: caught");
+    });
+    assert_eq!(text, Err(format!("{ON_PURPOSE}: caught")));
+    a.anything();
+    assert!(!thread::panicking());
+}

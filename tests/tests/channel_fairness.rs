@@ -1,0 +1,200 @@
+//! Fairness: whatever is ready again and again is chosen again and again.
+
+use runtime::channel::{Receiver, Select, Sender, after, bounded, never, tick, unbounded};
+use runtime::{select, yield_now};
+use tests::channels::{KINDS, Kind, LONG, start};
+use tests::crowd::in_each;
+use tests::on;
+
+const ROUNDS: usize = 3000;
+
+/// A fair share of the choices, with so much room that chance never fails it.
+#[track_caller]
+fn fair(hits: &[usize]) {
+    let share = hits.iter().sum::<usize>() / hits.len();
+    assert!(hits.iter().all(|&n| n >= share / 4), "{hits:?}");
+}
+
+#[test]
+fn among_receivers_with_messages() {
+    in_each(|| {
+        let kinds = [Kind::Bounded(ROUNDS), Kind::Unbounded];
+        let channels: Vec<_> = (0..4).map(|i| kinds[i % 2].make()).collect();
+        channels.iter().for_each(|(s, _)| (0..ROUNDS).for_each(|n| s.send(n).unwrap()));
+        let mut hits = [0; 4];
+        let mut select = Select::new();
+        channels.iter().for_each(|(_, r)| _ = select.recv(r));
+        for _ in 0..ROUNDS {
+            let operation = select.select();
+            let i = operation.index();
+            assert_eq!(operation.recv(&channels[i].1), Ok(hits[i]), "each in its order");
+            hits[i] += 1;
+        }
+        fair(&hits);
+    });
+}
+
+#[test]
+fn among_senders_with_room() {
+    in_each(|| {
+        let channels: Vec<_> = (0..3).map(|_| bounded(ROUNDS)).collect();
+        let mut select = Select::new();
+        channels.iter().for_each(|(s, _)| _ = select.send(s));
+        for n in 0..ROUNDS {
+            let operation = select.select();
+            let i = operation.index();
+            operation.send(&channels[i].0, n).unwrap();
+        }
+        fair(&channels.iter().map(|(_, r)| r.len()).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn among_sending_and_receiving() {
+    in_each(|| {
+        let ((s1, r1), (s2, r2)) = (unbounded(), unbounded());
+        (0..ROUNDS).for_each(|n| s1.send(n).unwrap());
+        for n in 0..ROUNDS {
+            select! {
+                recv(r1) -> n => assert!(n.is_ok()),
+                send(s2, n) -> sent => sent.unwrap(),
+            }
+        }
+        fair(&[ROUNDS - r1.len(), r2.len()]);
+    });
+}
+
+#[test]
+fn among_arms_with_the_same_channel() {
+    in_each(|| {
+        let (s, r) = unbounded();
+        let mut hits = [0; 5];
+        (0..ROUNDS).for_each(|n| s.send(n).unwrap());
+        for _ in 0..ROUNDS {
+            select! {
+                recv(r) -> _ => hits[0] += 1,
+                recv(r) -> _ => hits[1] += 1,
+                recv(r.clone()) -> _ => hits[2] += 1,
+                recv(&r) -> _ => hits[3] += 1,
+                recv(r) -> _ => hits[4] += 1,
+            }
+        }
+        fair(&hits);
+    });
+}
+
+#[test]
+fn among_channels_of_all_kinds() {
+    in_each(|| {
+        let always = tick(std::time::Duration::ZERO);
+        let ((full_s, full_r), (s, with_room)) = (unbounded(), bounded(ROUNDS));
+        (0..ROUNDS).for_each(|_| full_s.send(()).unwrap());
+        let (_, disconnected) = bounded::<()>(1);
+        let (waits, _r) = bounded(0);
+        let (late, nothing) = (after(LONG), never::<()>());
+        let mut hits = [0; 4];
+        for _ in 0..ROUNDS {
+            select! {
+                recv(late) -> _ => unreachable!(),
+                recv(always) -> _ => hits[0] += 1,
+                recv(full_r) -> _ => hits[1] += 1,
+                send(waits, ()) -> _ => unreachable!(),
+                recv(disconnected) -> message => { assert!(message.is_err()); hits[2] += 1 }
+                recv(nothing) -> _ => unreachable!(),
+                send(s, ()) -> sent => { sent.unwrap(); hits[3] += 1 }
+            }
+        }
+        fair(&hits);
+        assert_eq!(with_room.len(), hits[3]);
+    });
+}
+
+/// Whoever waits in a queue is served, though others come all the time and find what they want at once.
+#[test]
+fn nobody_that_waits_is_forgotten() {
+    in_each(|| {
+        for kind in KINDS {
+            let (s, r) = kind.make();
+            let receivers: Vec<_> = (0..4)
+                .map(|i| {
+                    let r = r.clone();
+                    start(i, move || {
+                        let mut count = 0;
+                        for _ in r.iter() {
+                            count += 1;
+                            yield_now();
+                        }
+                        count
+                    })
+                })
+                .collect();
+            let senders: Vec<_> = (0..4)
+                .map(|i| {
+                    let s: Sender<usize> = s.clone();
+                    start(i, move || (0..500).for_each(|n| s.send(n).unwrap()))
+                })
+                .collect();
+            drop(s);
+            senders.into_iter().for_each(|sender| sender.join());
+            let sum: usize = receivers.into_iter().map(|receiver| receiver.join()).sum();
+            assert_eq!(sum, 2000, "{kind:?}");
+        }
+    });
+}
+
+/// On one P nobody runs in between, so the shares are exact: each that waits is served in its turn.
+#[test]
+fn those_that_wait_take_turns() {
+    on(1, || {
+        for kind in KINDS {
+            let (s, r) = kind.make();
+            let receivers: Vec<_> = (0..5)
+                .map(|_| {
+                    let r = r.clone();
+                    runtime::spawn(move || r.iter().count())
+                })
+                .collect();
+            for _ in 0..100 {
+                // Until all of them wait again.
+                (0..20).for_each(|_| yield_now());
+                (0..5).for_each(|n| s.send(n).unwrap());
+            }
+            drop(s);
+            let counts: Vec<_> = receivers.into_iter().map(|receiver| receiver.join().unwrap()).collect();
+            assert_eq!(counts, [100; 5], "{kind:?}");
+        }
+    });
+}
+
+type Ends = (Sender<u8>, Receiver<u8>);
+
+/// Two selects that send and receive on the same two channels share both roles.
+#[test]
+fn roles_are_shared() {
+    in_each(|| {
+        let (a, b) = (bounded(0), bounded(0));
+        let peer = {
+            let (a, b) = (a.clone(), b.clone());
+            start(0, move || trade(&a, &b))
+        };
+        let mine = trade(&a, &b);
+        let theirs = peer.join();
+        // What one sends the other receives.
+        assert_eq!(mine, [theirs[1], theirs[0], theirs[3], theirs[2]]);
+        assert!(mine.iter().all(|&n| n > 0), "{mine:?}");
+    });
+}
+
+/// Sends and receives by `a` and `b`.
+fn trade(a: &Ends, b: &Ends) -> [usize; 4] {
+    let mut done = [0; 4];
+    for _ in 0..500 {
+        select! {
+            send(a.0, 0) -> sent => { sent.unwrap(); done[0] += 1 }
+            recv(a.1) -> message => { message.unwrap(); done[1] += 1 }
+            send(b.0, 0) -> sent => { sent.unwrap(); done[2] += 1 }
+            recv(b.1) -> message => { message.unwrap(); done[3] += 1 }
+        }
+    }
+    done
+}

@@ -1,0 +1,244 @@
+//! What is wrong is said as crossbeam-channel says it, and harms nobody else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use runtime::channel::{Receiver, Select, Sender, TryRecvError, TrySendError, after, bounded, unbounded};
+use runtime::{sleep, spawn};
+use tests::channels::{A_WHILE, BUFFERED, KINDS, Kind, LONG, start};
+use tests::crowd::in_each;
+use tests::{ON_PURPOSE, panics_with, quiet_panics_on_purpose};
+
+const DROPPED: &str = "dropped `SelectedOperation` without completing the operation";
+
+#[test]
+fn waiting_for_one_of_none() {
+    in_each(|| {
+        panics_with("no operations have been added to `Select`", || Select::new().ready());
+        panics_with("no operations have been added to `Select`", || {
+            // Its end is not reached.
+            let mut select = Select::new();
+            let operation = select.select();
+            std::mem::forget(operation);
+        });
+        let (_s, r) = unbounded::<u8>();
+        panics_with("no operations have been added to `Select`", || {
+            let mut select = Select::new();
+            select.recv(&r);
+            select.remove(0);
+            select.ready()
+        });
+    });
+}
+
+#[test]
+fn removing_what_is_not_there() {
+    let (s, _r) = unbounded::<u8>();
+    let mut select = Select::new();
+    panics_with("index out of bounds; 0 >= 0", || select.remove(0));
+    select.send(&s);
+    panics_with("index out of bounds; 7 >= 1", || select.remove(7));
+    select.remove(0);
+    panics_with("no operation with this index", || select.remove(0));
+}
+
+#[test]
+fn completing_by_another_channel() {
+    in_each(|| {
+        let ((s1, r1), (s2, r2)) = (bounded(1), bounded(1));
+        panics_with("passed a sender that wasn't selected", || {
+            let mut select = Select::new();
+            select.send(&s1);
+            select.select().send(&s2, 1)
+        });
+        s1.try_send(2).expect("the room that was chosen is free again");
+        s2.try_send(3).expect("the other channel is as it was");
+        panics_with("passed a receiver that wasn't selected", || {
+            let mut select = Select::new();
+            select.recv(&r1);
+            select.select().recv(&r2)
+        });
+        assert_eq!((r1.try_recv(), r2.try_recv()), (Ok(2), Ok(3)), "the message is in its channel again");
+    });
+}
+
+#[test]
+fn completing_a_send_as_a_receive() {
+    in_each(|| {
+        let (s, r) = bounded(1);
+        panics_with("passed a receiver that wasn't selected", || {
+            let mut select = Select::new();
+            select.send(&s);
+            select.select().recv(&r)
+        });
+        s.try_send(1).unwrap();
+        panics_with("passed a sender that wasn't selected", || {
+            let mut select = Select::new();
+            select.recv(&r);
+            select.select().send(&s, 2)
+        });
+        assert_eq!((r.try_recv(), r.try_recv()), (Ok(1), Err(TryRecvError::Empty)));
+    });
+}
+
+/// A clone is another handle: crossbeam-channel does not take it either.
+#[test]
+fn completing_by_a_clone() {
+    let (s, r) = bounded(1);
+    s.send(1).unwrap();
+    let clone = r.clone();
+    panics_with("passed a receiver that wasn't selected", || {
+        let mut select = Select::new();
+        select.recv(&r);
+        select.select().recv(&clone)
+    });
+    assert_eq!(r.try_recv(), Ok(1));
+}
+
+#[test]
+fn not_completing_a_send() {
+    in_each(|| {
+        for kind in BUFFERED {
+            let (s, r) = kind.make();
+            panics_with(DROPPED, || {
+                let mut select = Select::new();
+                select.send(&s);
+                drop(select.select());
+            });
+            // The room is free again.
+            (0..kind.room(7)).for_each(|n| s.try_send(n).unwrap());
+            if kind != Kind::Unbounded {
+                assert_eq!(s.try_send(9), Err(TrySendError::Full(9)));
+            }
+            assert_eq!(r.try_iter().count(), kind.room(7));
+        }
+    });
+}
+
+/// Somebody waits for the room that is given back.
+#[test]
+fn room_that_is_given_back_wakes_who_waits_for_it() {
+    in_each(|| {
+        let (s, r) = bounded(1);
+        let waiting = std::sync::Mutex::new(None);
+        panics_with(DROPPED, || {
+            let mut select = Select::new();
+            select.send(&s);
+            let operation = select.select();
+            let s = s.clone();
+            *waiting.lock().unwrap() = Some(start(0, move || s.send(5)));
+            sleep(A_WHILE);
+            drop(operation);
+        });
+        waiting.into_inner().unwrap().unwrap().join().unwrap();
+        assert_eq!(r.try_recv(), Ok(5));
+    });
+}
+
+#[test]
+fn not_completing_a_receive() {
+    in_each(|| {
+        for kind in BUFFERED {
+            let (s, r) = kind.make();
+            (0..kind.room(7)).for_each(|n| s.send(n).unwrap());
+            panics_with(DROPPED, || {
+                let mut select = Select::new();
+                select.recv(&r);
+                drop(select.select());
+            });
+            assert!(r.try_iter().eq(0..kind.room(7)), "the message is the first again");
+        }
+    });
+}
+
+#[test]
+fn not_completing_a_rendezvous() {
+    in_each(|| {
+        // A receiver that waits goes on waiting.
+        let (s, r) = bounded(0);
+        let receiver = start(1, move || r.recv());
+        panics_with(DROPPED, || {
+            let mut select = Select::new();
+            select.send(&s);
+            drop(select.select_timeout(LONG).unwrap());
+        });
+        s.send(1).unwrap();
+        assert_eq!(receiver.join(), Ok(1));
+        // The message of a sender that has gone on stays in the channel.
+        let (s, r) = bounded(0);
+        let sender = start(1, move || s.send(2));
+        panics_with(DROPPED, || {
+            let mut select = Select::new();
+            select.recv(&r);
+            drop(select.select_timeout(LONG).unwrap());
+        });
+        sender.join().unwrap();
+        assert_eq!(r.recv(), Ok(2));
+        assert!(r.recv().is_err());
+    });
+}
+
+/// While a panic unwinds it says nothing of its own: that would abort.
+#[test]
+fn not_completing_while_unwinding() {
+    quiet_panics_on_purpose();
+    in_each(|| {
+        for kind in KINDS {
+            let (s, r) = kind.make::<u8>();
+            let waits = r.clone();
+            let receiver = spawn(move || waits.recv());
+            let end = catch_unwind(AssertUnwindSafe(|| {
+                let mut select = Select::new();
+                select.send(&s);
+                let _operation = select.select();
+                panic!("{ON_PURPOSE}");
+            }));
+            let said = end.unwrap_err();
+            assert!(
+                said.downcast_ref::<&str>().is_some_and(|said| *said == ON_PURPOSE) || said.is::<String>()
+            );
+            s.send(1).unwrap();
+            assert_eq!(receiver.join().unwrap(), Ok(1));
+        }
+    });
+}
+
+/// A completed operation is gone: it cannot be completed twice, nor dropped.
+#[test]
+fn a_forgotten_operation_holds_up_its_room_alone() {
+    let (s, r) = bounded(2);
+    let mut select = Select::new();
+    select.send(&s);
+    std::mem::forget(select.select());
+    s.try_send(1).unwrap();
+    assert_eq!(s.try_send(2), Err(TrySendError::Full(2)), "one room is lost, no more");
+    assert_eq!(r.try_recv(), Ok(1));
+    s.try_send(3).unwrap();
+}
+
+#[test]
+fn a_timed_operation_that_is_dropped() {
+    let due = after(std::time::Duration::ZERO);
+    panics_with(DROPPED, || {
+        let mut select = Select::new();
+        select.recv(&due);
+        drop(select.select());
+    });
+}
+
+#[test]
+fn a_ring_without_memory() {
+    panics_with("capacity overflow", || bounded::<u64>(usize::MAX));
+}
+
+#[test]
+fn handles_are_not_mixed_up() {
+    // Both ends of two channels, of one type: a select that is completed by the right handle at another index.
+    let ends: Vec<(Sender<u8>, Receiver<u8>)> = (0..3).map(|_| bounded(1)).collect();
+    ends[1].0.send(1).unwrap();
+    let mut select = Select::new();
+    ends.iter().for_each(|(_, r)| _ = select.recv(r));
+    let operation = select.select();
+    assert_eq!(operation.index(), 1);
+    panics_with("passed a receiver that wasn't selected", || operation.recv(&ends[0].1));
+    assert_eq!(ends[1].1.try_recv(), Ok(1));
+}

@@ -1,0 +1,190 @@
+//! Channels of time: `after`, `at`, `tick` and `never`.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::channel::{
+    Receiver, RecvTimeoutError, Select, TryRecvError, after, at, bounded, never, tick, unbounded,
+};
+use runtime::{select, sleep, spawn};
+use tests::channels::{A_WHILE, LONG, start};
+use tests::crowd::{crowd, in_each};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+#[test]
+fn it_comes_on_time_and_once() {
+    in_each(|| {
+        let begin = Instant::now();
+        let r = after(LONG);
+        assert_eq!((r.len(), r.is_empty(), r.is_full(), r.capacity()), (0, true, false, Some(1)));
+        assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(r.recv_timeout(A_WHILE / 3), Err(RecvTimeoutError::Timeout));
+        let r = after(A_WHILE);
+        let due = r.recv().unwrap();
+        assert!(due >= begin + A_WHILE && due <= Instant::now(), "it is the moment that was asked for");
+        assert_eq!(r.try_recv(), Err(TryRecvError::Empty), "and never again");
+        assert_eq!(r.recv_timeout(MILLI), Err(RecvTimeoutError::Timeout), "it is not disconnected either");
+    });
+}
+
+#[test]
+fn a_message_that_is_due_lies_there() {
+    let begin = Instant::now();
+    let r = at(begin + MILLI);
+    sleep(2 * MILLI);
+    assert_eq!((r.len(), r.is_empty(), r.is_full()), (1, false, true));
+    assert_eq!(r.try_recv(), Ok(begin + MILLI), "when it was due, not when it was fetched");
+    assert_eq!((r.len(), r.is_empty(), r.is_full()), (0, true, false));
+}
+
+#[test]
+fn at_a_point_in_time() {
+    in_each(|| {
+        let now = Instant::now();
+        assert_eq!(at(now).recv(), Ok(now));
+        assert_eq!(at(now - MILLI).try_recv(), Ok(now - MILLI), "the past is due");
+        assert_eq!(at(now + A_WHILE).recv(), Ok(now + A_WHILE));
+        assert!(now.elapsed() >= A_WHILE);
+        assert_eq!(after(Duration::ZERO).recv().map(|due| due >= now), Ok(true));
+    });
+}
+
+#[test]
+fn ticks_come_again_and_again() {
+    in_each(|| {
+        let begin = Instant::now();
+        assert_eq!(tick(LONG).try_recv(), Err(TryRecvError::Empty));
+        let ticks = tick(2 * MILLI);
+        for n in 1..=5 {
+            assert!(ticks.recv().unwrap() >= begin + n * 2 * MILLI);
+        }
+        assert!(begin.elapsed() >= 10 * MILLI);
+    });
+}
+
+#[test]
+fn ticks_stay_on_their_grid_and_do_not_pile_up() {
+    in_each(|| {
+        let ticks = tick(2 * MILLI);
+        let first = ticks.recv().unwrap();
+        sleep(9 * MILLI);
+        assert_eq!((ticks.len(), ticks.is_full()), (1, true), "one waits for a slow receiver");
+        let late = ticks.recv().unwrap();
+        assert_eq!((late - first).as_nanos() % (2 * MILLI).as_nanos(), 0);
+        let next = ticks.recv().unwrap();
+        assert_eq!((next - first).as_nanos() % (2 * MILLI).as_nanos(), 0);
+        assert!(next > late);
+    });
+}
+
+#[test]
+fn a_period_of_nothing_is_always_due() {
+    let ticks = tick(Duration::ZERO);
+    let mut last = Instant::now();
+    for due in ticks.iter().take(1000) {
+        assert!(due <= Instant::now());
+        last = last.max(due);
+    }
+    assert!(last <= Instant::now());
+}
+
+#[test]
+fn beyond_the_clock_is_never() {
+    in_each(|| {
+        for r in [after(Duration::MAX), tick(Duration::MAX), never()] {
+            assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
+            assert_eq!(r.recv_timeout(MILLI), Err(RecvTimeoutError::Timeout));
+            assert!(r.is_empty());
+            select! { recv(r) -> _ => unreachable!(), recv(r) -> _ => unreachable!(), default(MILLI) => {} }
+        }
+        assert_eq!(
+            (never::<u8>().len(), never::<u8>().is_full(), never::<u8>().capacity()),
+            (0, true, Some(0))
+        );
+    });
+}
+
+#[test]
+fn clones_share_their_messages() {
+    in_each(|| {
+        // One message, and many that would have it.
+        let (r, received) = (after(A_WHILE), AtomicUsize::new(0));
+        crowd(3, 2, |i| {
+            let got = match i % 3 {
+                0 => r.clone().recv_timeout(3 * A_WHILE).is_ok(),
+                1 => select! { recv(r) -> due => due.is_ok(), default(3 * A_WHILE) => false },
+                _ => {
+                    let mut select = Select::new();
+                    select.recv(&r);
+                    select.select_timeout(3 * A_WHILE).is_ok_and(|operation| operation.recv(&r).is_ok())
+                }
+            };
+            received.fetch_add(usize::from(got), SeqCst);
+        });
+        assert_eq!(received.load(SeqCst), 1);
+
+        // Each tick to one of them, whoever that is.
+        let (ticks, all) = (tick(MILLI / 2), std::sync::Mutex::new(Vec::new()));
+        crowd(3, 2, |_| {
+            let mine: Vec<_> = ticks.clone().iter().take(4).collect();
+            all.lock().unwrap().extend(mine);
+        });
+        let mut all = all.into_inner().unwrap();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 20, "no tick came twice");
+    });
+}
+
+#[test]
+fn who_waits_for_one_that_another_takes_waits_for_the_next() {
+    in_each(|| {
+        let (ticks, (s, _r)) = (tick(A_WHILE), bounded::<u8>(0));
+        let second = ticks.clone();
+        let waits =
+            spawn(move || select! { recv(second) -> due => due.unwrap(), send(s, 0) -> _ => unreachable!() });
+        let first = ticks.recv().unwrap();
+        let other = waits.join().unwrap();
+        assert_ne!(first, other);
+    });
+}
+
+#[test]
+fn handed_over_while_it_runs() {
+    in_each(|| {
+        let (s, r) = unbounded::<Receiver<Instant>>();
+        let begin = Instant::now();
+        let waits = start(1, move || r.recv().unwrap().recv().unwrap());
+        s.send(after(A_WHILE)).unwrap();
+        assert!(waits.join() >= begin + A_WHILE);
+    });
+}
+
+#[test]
+fn a_message_wins_over_a_late_deadline() {
+    in_each(|| {
+        let (s, r) = bounded(0);
+        let sender = spawn(move || {
+            sleep(A_WHILE);
+            s.send(1).unwrap();
+        });
+        select! {
+            recv(r) -> message => assert_eq!(message, Ok(1)),
+            recv(after(LONG)) -> _ => unreachable!(),
+            recv(tick(LONG)) -> _ => unreachable!(),
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// It costs nothing to make and drop them: no timer runs while nobody waits.
+#[test]
+fn dropped_unheard() {
+    in_each(|| {
+        for n in 0..2000 {
+            drop(after(MILLI * n));
+            drop(tick(MILLI * (n + 1)));
+        }
+    });
+}

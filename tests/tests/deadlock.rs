@@ -1,0 +1,163 @@
+//! A deadlock of all is reported by `block_on`; what could still go on is not. The programs are those of `src/bin/deadlock.rs`.
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const TEXT: &str = "all green threads are asleep - deadlock!";
+
+fn start(case: &str) -> Child {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_deadlock"));
+    program.arg(case).env("RUST_BACKTRACE", "0").env("RUNTIME_PROCS", "2");
+    program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    program.spawn().expect("a process")
+}
+
+/// What it said, and its exit code, if it ends in time.
+fn end_of(mut child: Child, patience: Duration) -> (String, Option<i32>) {
+    let start = Instant::now();
+    let code = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code();
+        }
+        if start.elapsed() > patience {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    (text, code)
+}
+
+#[track_caller]
+fn is_reported(case: &str, says: &[&str]) {
+    let (text, code) = end_of(start(case), Duration::from_secs(50));
+    assert_eq!(code, Some(101), "{case}: {text}");
+    for says in [TEXT].iter().chain(says) {
+        assert!(text.contains(says), "{case} does not say {says:?}: {text}");
+    }
+}
+
+#[track_caller]
+fn goes_on(case: &str) {
+    let (text, code) = end_of(start(case), Duration::from_secs(50));
+    assert!(code == Some(0) && text.ends_with("ok\n"), "{case} ({code:?}): {text}");
+}
+
+#[test]
+fn two_who_wait_for_each_other() {
+    is_reported(
+        "two-channels",
+        &[
+            "'first': waits for a channel to receive, for ",
+            "'second': waits for a channel to receive, for ",
+            "waits for the end of a green thread, for ",
+            "spawned at tests/src/bin/deadlock.rs:",
+            "3 green threads",
+        ],
+    );
+}
+
+#[test]
+fn a_mutex_that_is_locked_twice() {
+    is_reported("own-mutex", &["waits for a mutex", "1 green thread\n"]);
+}
+
+#[test]
+fn a_wake_up_that_was_lost() {
+    is_reported("lost-wake-up", &["waits for a condition variable"]);
+}
+
+#[test]
+fn what_never_comes() {
+    is_reported("future", &["waits for a wake-up of its future"]);
+    is_reported("sleep-for-ever", &["waits for the end of a sleep"]);
+    is_reported("join", &["waits for an unpark", "waits for the end of a green thread"]);
+}
+
+#[test]
+fn in_runtimes_of_all_kinds() {
+    for case in ["one-p", "strict", "no-sysmon"] {
+        is_reported(case, &["waits for a wait group", "21 green threads"]);
+    }
+}
+
+#[test]
+fn with_others_that_wait_too() {
+    is_reported("plain-threads-wait-too", &[]);
+    is_reported("two-runtimes", &["2 green threads"]);
+}
+
+#[test]
+fn after_much_work() {
+    is_reported("after-much-work", &["1 green thread\n"]);
+}
+
+/// `main` is cancelled, as any green thread is.
+#[test]
+fn what_main_makes_of_it() {
+    is_reported("swallowed", &[]);
+    is_reported("caught", &["caught twice"]);
+    let (text, code) = end_of(start("own-panic"), Duration::from_secs(50));
+    assert!(code == Some(101) && text.contains("I was waiting for somebody"), "{text}");
+    let (text, code) = end_of(start("will-not-end"), Duration::from_secs(4));
+    assert!(code.is_none() && text.contains(TEXT), "{text}");
+}
+
+#[test]
+fn another_thread_may_come() {
+    goes_on("plain-thread-sends");
+    goes_on("plain-thread-waits-with-time-out");
+    goes_on("std-channel");
+}
+
+#[test]
+fn a_timer_may_come() {
+    for case in ["sleeps", "sleeping-future", "timer", "context"] {
+        goes_on(case);
+    }
+}
+
+#[test]
+fn what_blocks_or_computes_may_come() {
+    for case in ["blocking", "blocks-undeclared", "computes", "pinned"] {
+        goes_on(case);
+    }
+}
+
+#[test]
+fn the_network_may_come() {
+    let mut child = start("socket");
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let port: u16 = line.trim().strip_prefix("port ").unwrap().parse().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let _stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "ok\n");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn another_runtime_may_come() {
+    goes_on("other-runtime");
+}
+
+#[test]
+fn without_block_on_nobody_is_told() {
+    let (text, code) = end_of(start("not-in-block-on"), Duration::from_secs(2));
+    assert_eq!((text.as_str(), code), ("waiting\n", None));
+}
+
+#[test]
+fn who_works_now_and_then_is_not_taken_for_asleep() {
+    goes_on("to-and-fro");
+}

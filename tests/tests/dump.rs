@@ -1,0 +1,156 @@
+//! `runtime::dump`: who is there, and what each one waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::channel::{bounded, never};
+use runtime::sync::{Barrier, Condvar, Mutex, Notify, RwLock, Semaphore, WaitGroup};
+use runtime::time::Timer;
+use runtime::{JoinHandle, select, spawn, thread};
+use tests::{on, runtime, wait_until};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn dumped() -> String {
+    let mut text = Vec::new();
+    runtime::dump(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// The line of a thread of that name.
+fn line(name: &str) -> Option<String> {
+    dumped().lines().find(|line| line.contains(&format!("'{name}'"))).map(str::to_owned)
+}
+
+fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::Builder::new().name(name.into()).spawn(f).unwrap()
+}
+
+#[test]
+fn it_says_what_each_one_waits_for() {
+    on(2, || {
+        let mutex = Arc::new((Mutex::new(()), Condvar::new()));
+        let held = mutex.0.lock();
+        let rwlock = Arc::new(RwLock::new(()));
+        let read = rwlock.read();
+        let (full, _r) = bounded(1);
+        full.send(0).unwrap();
+        let (_s, empty) = bounded::<u8>(1);
+        let (_s, other) = bounded::<u8>(1);
+        let timer = Timer::new(HOUR);
+        let (due, group) = (timer.channel().clone(), WaitGroup::new());
+        let (its_mutex, its_rwlock, its_group) = (mutex.clone(), rwlock.clone(), group.clone());
+        let cond = Arc::new((Mutex::new(()), Condvar::new()));
+        let its_cond = cond.clone();
+        let (sent, received) = (full.clone(), empty.clone());
+        let mut all = vec![
+            ("a mutex", named("mutex", move || drop(its_mutex.0.lock()))),
+            ("a read-write lock", named("rwlock", move || drop(its_rwlock.write()))),
+            ("a condition variable", named("condvar", move || its_cond.1.wait(&mut its_cond.0.lock()))),
+            ("a semaphore", named("semaphore", || drop(Semaphore::new(0).acquire()))),
+            ("a notification", named("notify", || Notify::new().notified())),
+            ("a barrier", named("barrier", || _ = Barrier::new(2).wait())),
+            ("a wait group", named("group", move || its_group.wait())),
+            ("the end of a sleep", named("sleep", || runtime::sleep(HOUR))),
+            ("an unpark", named("park", thread::park)),
+            ("a channel of time", named("timer", move || _ = due.recv())),
+            ("the end of a sleep", named("never", || _ = never::<u8>().recv())),
+            ("the end of a green thread", named("join", || _ = spawn(|| runtime::sleep(HOUR)).join())),
+            (
+                "the end of its scope",
+                named("scope", || thread::scope(|s| _ = s.spawn(|| runtime::sleep(HOUR)))),
+            ),
+            ("a wake-up of its future", named("block_on", || runtime::block_on(std::future::pending()))),
+        ];
+        all.push(("a channel to send", named("send", move || _ = sent.send(1))));
+        all.push(("a channel to receive", named("receive", move || _ = received.recv())));
+        all.push((
+            "a case of a select",
+            named("select", move || {
+                select! {
+                    recv(empty) -> _ => {}
+                    recv(other) -> _ => {}
+                }
+            }),
+        ));
+        for (what, thread) in &all {
+            let name = thread.thread().name().unwrap().to_owned();
+            wait_until("it waits", || line(&name).is_some_and(|line| line.contains(": waits for ")));
+            let line = line(&name).unwrap();
+            assert!(line.contains(&format!(": waits for {what}")), "{line}");
+            assert!(line.contains("spawned at "), "{line}");
+        }
+        all.iter().for_each(|(_, thread)| thread.cancel());
+        drop((held, read));
+        for (_, thread) in all {
+            let _ = thread.join();
+        }
+    });
+}
+
+#[test]
+fn it_says_since_when() {
+    on(2, || {
+        let parked = named("since", thread::park);
+        runtime::sleep(Duration::from_millis(60));
+        // Sysmon's clock may be some milliseconds late.
+        wait_until("it has waited", || {
+            line("since").is_some_and(|line| {
+                let ms = line.split(", for ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("0");
+                ms.parse().is_ok_and(|ms: u64| ms >= 30)
+            })
+        });
+        parked.thread().unpark();
+        parked.join().unwrap();
+        assert_eq!(line("since"), None, "it has ended");
+    });
+}
+
+#[test]
+fn those_that_run_and_that_are_ready_and_those_of_all_runtimes() {
+    let (one, other) = (runtime(1), runtime(1));
+    one.block_on(|| {
+        let ready = named("ready", || ());
+        let there = other.spawn(thread::park);
+        let text = dumped();
+        assert!(text.lines().any(|line| line.contains(": running, spawned at ")), "{text}");
+        assert!(
+            text.lines().any(|line| line.contains("'ready': ready to run")) || ready.is_finished(),
+            "{text}"
+        );
+        wait_until("the other runtime's is seen", || {
+            dumped().lines().any(|line| line.contains("an unpark") && line.contains(file!()))
+        });
+        there.thread().unpark();
+        there.join().unwrap();
+        ready.join().unwrap();
+        let text = dumped();
+        let last = text.lines().last().unwrap();
+        assert_eq!(text.lines().count() - 1, last.split(' ').next().unwrap().parse::<usize>().unwrap());
+    });
+}
+
+/// While thousands come and go.
+#[test]
+fn under_load() {
+    on(4, || {
+        let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let threads: Vec<_> = (0..4)
+            .map(|i| {
+                let over = over.clone();
+                spawn(move || {
+                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                        named(&format!("child of {i}"), runtime::yield_now).join().unwrap();
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..200 {
+            for line in dumped().lines() {
+                assert!(line.starts_with("green thread ") || line.contains(" green thread"), "{line}");
+            }
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}

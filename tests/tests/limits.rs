@@ -1,0 +1,636 @@
+//! The end of what the system gives: an error to whoever asks for more, and nobody else is disturbed.
+#![cfg(target_os = "linux")]
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use runtime::net::{TcpListener, TcpStream};
+use runtime::thread::Builder;
+use runtime::{Handle, JoinHandle, spawn, thread, yield_now};
+use tests::system::{self, Limit};
+use tests::{PROCS, child, runtime, wait_until, with};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MIB: usize = 1 << 20;
+
+/// Others, who must not notice: one lives by its timer, two by their socket.
+struct Bystanders {
+    stop: Arc<AtomicBool>,
+    rounds: Arc<[AtomicUsize; 2]>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Bystanders {
+    /// *On a green thread.*
+    fn start() -> Bystanders {
+        let (stop, rounds) = (Arc::new(AtomicBool::new(false)), Arc::new([const { AtomicUsize::new(0) }; 2]));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let echo = spawn(move || {
+            let mut byte = [0];
+            while server.read(&mut byte).unwrap() == 1 {
+                server.write_all(&byte).unwrap();
+            }
+        });
+        let (stops, counts) = (stop.clone(), rounds.clone());
+        let asks = spawn(move || {
+            while !stops.load(SeqCst) {
+                client.write_all(&[7]).unwrap();
+                client.read_exact(&mut [0]).unwrap();
+                counts[0].fetch_add(1, SeqCst);
+                yield_now();
+            }
+        });
+        let (stops, counts) = (stop.clone(), rounds.clone());
+        let ticks = spawn(move || {
+            while !stops.load(SeqCst) {
+                runtime::sleep(Duration::from_millis(1));
+                counts[1].fetch_add(1, SeqCst);
+            }
+        });
+        let others = Bystanders { stop, rounds, threads: vec![echo, asks, ticks] };
+        // All have begun, and have their stacks.
+        others.go_on();
+        others
+    }
+
+    /// They have gone on.
+    fn go_on(&self) {
+        let before = [0, 1].map(|i| self.rounds[i].load(SeqCst));
+        wait_until("the bystanders go on", || (0..2).all(|i| self.rounds[i].load(SeqCst) > before[i] + 2));
+    }
+
+    fn end(self) {
+        self.stop.store(true, SeqCst);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Spawns sleepers by `spawn_one` until that is refused.
+fn until_refused(
+    most: usize,
+    mut spawn_one: impl FnMut() -> io::Result<JoinHandle<()>>,
+) -> (Vec<JoinHandle<()>>, io::Error) {
+    let mut threads = Vec::with_capacity(most);
+    loop {
+        match spawn_one() {
+            Ok(thread) => threads.push(thread),
+            Err(error) => return (threads, error),
+        }
+        assert!(threads.len() < most, "{most} spawned, and none refused");
+    }
+}
+
+/// Runs `f`, in which `number` green threads end, and waits until they have left their stacks, too: that is a moment
+/// after they can be joined.
+fn they_leave<T>(number: u64, f: impl FnOnce() -> T) -> T {
+    let handle = Handle::current();
+    let before = handle.metrics().ended;
+    let value = f();
+    wait_until("they have left their stacks", || handle.metrics().ended >= before + number);
+    value
+}
+
+fn cancel_all(threads: Vec<JoinHandle<()>>) {
+    they_leave(threads.len() as u64, || {
+        threads.iter().for_each(JoinHandle::cancel);
+        threads.into_iter().for_each(|thread| assert!(thread.join().unwrap_err().is::<thread::Cancelled>()));
+    });
+}
+
+fn assert_says(error: &io::Error, words: &[&str]) {
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+    words.iter().for_each(|words| assert!(error.to_string().contains(words), "{words:?} is not in {error}"));
+}
+
+/// Each begins before the next is spawned, so the refusal comes when the last stack has gone.
+fn spawn_gently() -> io::Result<JoinHandle<()>> {
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = begun.clone();
+    let thread = Builder::new().spawn(move || {
+        begins.store(true, SeqCst);
+        runtime::sleep(HOUR);
+    })?;
+    wait_until("it begins", || begun.load(SeqCst));
+    Ok(thread)
+}
+
+/// With no room left: errors, a panic that says why, and room again when somebody ends or the limit goes.
+fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
+    with(procs, |runtime| {
+        runtime.block_on(|| {
+            let others = Bystanders::start();
+            let limit = limit();
+            let (mut threads, error) = until_refused(5000, spawn_gently);
+            assert_says(&error, &["cannot map a stack of", "RLIMIT_AS", "RLIMIT_DATA"]);
+            assert!(threads.len() > 200, "{} were spawned", threads.len());
+            others.go_on();
+            let panic = catch_unwind(|| spawn(|| ())).unwrap_err();
+            let said = panic.downcast_ref::<String>().unwrap();
+            assert!(said.contains("cannot spawn a green thread: cannot map a stack of"), "{said}");
+            // A future has a stack only while it is polled: one that somebody gives back will do, and comes.
+            let future = spawn(async { 5 });
+            they_leave(2, || {
+                threads.pop().unwrap().cancel();
+                assert_eq!(future.join().unwrap(), 5);
+            });
+            // Its stack is there for the next closure.
+            they_leave(1, || assert_eq!(Builder::new().spawn(|| 3).unwrap().join().unwrap(), 3));
+            let last = spawn_gently().unwrap();
+            assert!(Builder::new().spawn(|| ()).is_err());
+            drop(limit);
+            // Room again, and nobody had to end for it.
+            let more: Vec<_> = (0..1000).map(|_| spawn_gently().unwrap()).collect();
+            others.go_on();
+            cancel_all(threads.into_iter().chain(more).chain([last]).collect());
+            let all: Vec<_> = (0..1000).map(|i| spawn(move || i)).collect();
+            assert_eq!(all.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>(), 499_500);
+            others.end();
+        });
+    });
+}
+
+#[test]
+fn no_address_space_is_an_error_that_disturbs_nobody() {
+    for procs in PROCS {
+        child::passes("no_address_space_is_an_error_that_disturbs_nobody", &procs.to_string(), || {
+            runs_out(procs, || Limit::address_space(60 * MIB));
+        });
+    }
+}
+
+#[test]
+fn no_data_space_is_an_error_that_disturbs_nobody() {
+    for procs in PROCS {
+        child::passes("no_data_space_is_an_error_that_disturbs_nobody", &procs.to_string(), || {
+            runs_out(procs, || Limit::new(libc::RLIMIT_DATA, (system::data_space() + 60 * MIB) as u64));
+        });
+    }
+}
+
+/// Spawned faster than they begin: those that were taken on before the end was seen begin when others end.
+#[test]
+fn a_burst_beyond_the_end_is_refused_or_waits_its_turn() {
+    for procs in PROCS {
+        child::passes("a_burst_beyond_the_end_is_refused_or_waits_its_turn", &procs.to_string(), || {
+            with(procs, |runtime| {
+                runtime.block_on(|| {
+                    let others = Bystanders::start();
+                    let limit = Limit::address_space(80 * MIB);
+                    let (ended, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+                    let (mut spawned, mut refused) = (0, 0);
+                    let mut threads = Vec::with_capacity(10_000);
+                    while refused == 0 && spawned < 300_000 {
+                        for _ in 0..2000 {
+                            let (ends, opens) = (ended.clone(), open.clone());
+                            let napper = move || {
+                                while !opens.load(SeqCst) {
+                                    runtime::sleep(Duration::from_millis(2));
+                                }
+                                ends.fetch_add(1, SeqCst);
+                            };
+                            match Builder::new().spawn(napper) {
+                                Ok(thread) => threads.push(thread),
+                                Err(_) => refused += 1,
+                            }
+                            spawned += 1;
+                        }
+                        others.go_on();
+                    }
+                    let taken = threads.len();
+                    assert!(taken > 200 && refused > 0, "{taken} of {spawned}");
+                    assert_eq!(ended.load(SeqCst), 0);
+                    open.store(true, SeqCst);
+                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                    assert_eq!(ended.load(SeqCst), taken);
+                    drop(limit);
+                    spawn(|| ()).join().unwrap();
+                    others.end();
+                });
+                assert_eq!(runtime.handle().metrics().stackless, 0);
+            });
+        });
+    }
+}
+
+/// Those who wait for a stack, and those who have all of them, are cancelled and end.
+#[test]
+fn a_runtime_ends_while_green_threads_wait_for_stacks() {
+    for procs in PROCS {
+        child::passes("a_runtime_ends_while_green_threads_wait_for_stacks", &procs.to_string(), || {
+            for _ in 0..3 {
+                let runtime = runtime(procs);
+                let limit = Limit::address_space(40 * MIB);
+                let drops = tests::Drops::default();
+                runtime.block_on(|| {
+                    for i in 0..2000 {
+                        let token = drops.token();
+                        let sleep = move || {
+                            let _token = token;
+                            runtime::sleep(HOUR);
+                        };
+                        if i % 4 == 0 {
+                            drop(spawn(async move { sleep() }));
+                        } else {
+                            drop(Builder::new().spawn(sleep));
+                        }
+                    }
+                });
+                wait_until("some wait", || runtime.handle().metrics().stackless > 100);
+                drop(runtime);
+                assert_eq!((drops.count(), drops.alive()), (2000, 0));
+                drop(limit);
+            }
+        });
+    }
+}
+
+/// Idle Ps, and green threads that compute, have stacks at hand that others wait for.
+#[test]
+fn stacks_lie_idle_nowhere_while_somebody_waits() {
+    child::passes("stacks_lie_idle_nowhere_while_somebody_waits", "", || {
+        with(4, |runtime| {
+            runtime.block_on(|| {
+                // All Ps have some at hand.
+                let warm: Vec<_> =
+                    (0..800).map(|_| spawn(|| runtime::sleep(Duration::from_millis(5)))).collect();
+                warm.into_iter().for_each(|thread| thread.join().unwrap());
+                let stop = Arc::new(AtomicBool::new(false));
+                let stops = stop.clone();
+                let _stops = tests::OnDrop(move || stops.store(true, SeqCst));
+                let hogs: Vec<_> = (0..2)
+                    .map(|_| {
+                        let stop = stop.clone();
+                        spawn(move || {
+                            while !stop.load(SeqCst) {
+                                std::hint::spin_loop();
+                            }
+                        })
+                    })
+                    .collect();
+                let _limit = Limit::address_space(15 * MIB);
+                let room = runtime.handle().metrics().stack_bytes / (276 << 10);
+                // As many as there are stacks, but for those of this thread and the two: each gets one.
+                let begun = Arc::new(AtomicUsize::new(0));
+                let number = room - 10;
+                let threads: Vec<_> = (0..number)
+                    .map(|_| {
+                        let begun = begun.clone();
+                        spawn(move || {
+                            begun.fetch_add(1, SeqCst);
+                            runtime::sleep(HOUR);
+                        })
+                    })
+                    .collect();
+                wait_until("all have begun", || begun.load(SeqCst) == number);
+                stop.store(true, SeqCst);
+                hogs.into_iter().for_each(|hog| hog.join().unwrap());
+                cancel_all(threads);
+            });
+        });
+    });
+}
+
+/// Stacks of hundreds of MiB, until there is no more room for one; and then room for other sizes when they have ended.
+#[test]
+fn large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up() {
+    child::passes("large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up", "", || {
+        with(2, |runtime| {
+            runtime.block_on(|| {
+                let others = Bystanders::start();
+                let _limit = Limit::address_space(1500 * MIB);
+                let large = |mib: usize| {
+                    Builder::new().stack_size(mib * MIB).spawn(|| {
+                        let deep = std::hint::black_box([1u8; 100_000]);
+                        runtime::sleep(HOUR);
+                        assert_eq!(std::hint::black_box(deep)[99_999], 1);
+                    })
+                };
+                for mib in [300, 200, 700, 300] {
+                    let (threads, error) = until_refused(10, || large(mib));
+                    // The runtime's own stacks and threads, and what is left to others, take some.
+                    assert!(
+                        (1200 / mib..=1500 / mib).contains(&threads.len()),
+                        "{} of {mib} MiB",
+                        threads.len()
+                    );
+                    assert_says(&error, &["cannot map a stack of", "RLIMIT_AS"]);
+                    others.go_on();
+                    // The runtime's own stacks are not the last to go without.
+                    they_leave(100, || {
+                        (0..100).for_each(|i| assert_eq!(spawn(move || i).join().unwrap(), i))
+                    });
+                    cancel_all(threads);
+                }
+                // What none of them uses any more serves the runtime's own as well.
+                let (threads, error) = until_refused(10_000, spawn_gently);
+                assert!(threads.len() > 4000, "{} after {error}", threads.len());
+                cancel_all(threads);
+                others.end();
+            });
+        });
+    });
+}
+
+#[test]
+fn a_future_has_the_stack_that_it_asked_for_in_every_poll() {
+    #[inline(never)]
+    fn deep(left: usize) -> usize {
+        let block = std::hint::black_box([1u8; 1024]);
+        if left == 0 { 0 } else { deep(left - 1) + usize::from(block[left % 1024]) }
+    }
+    for procs in PROCS {
+        with(procs, |runtime| {
+            runtime.block_on(|| {
+                let futures: Vec<_> = (0..20)
+                    .map(|_| {
+                        let future = async {
+                            let mut sum = 0;
+                            for _ in 0..5 {
+                                runtime::time::sleep_async(Duration::from_micros(100)).await;
+                                // Twice what the runtime's own stacks are.
+                                sum += deep(500);
+                            }
+                            sum
+                        };
+                        Builder::new().stack_size(8 * MIB).spawn(future).unwrap()
+                    })
+                    .collect();
+                futures.into_iter().for_each(|future| assert_eq!(future.join().unwrap(), 2500));
+            });
+        });
+    }
+}
+
+/// Futures have no stacks, so it is the green threads themselves that there is no memory for.
+#[test]
+fn no_memory_for_another_green_thread_is_an_error() {
+    child::passes("no_memory_for_another_green_thread_is_an_error", "", || {
+        with(2, |runtime| {
+            runtime.block_on(|| {
+                let others = Bystanders::start();
+                let limit = Limit::address_space(180 * MIB);
+                let (threads, error) =
+                    until_refused(2_000_000, || Builder::new().spawn(std::future::pending::<()>()));
+                assert_says(&error, &["no memory for another green thread", "RLIMIT_AS"]);
+                assert!(threads.len() > 100_000, "{}", threads.len());
+                let panic = catch_unwind(|| spawn(|| ())).unwrap_err();
+                assert!(
+                    panic.downcast_ref::<String>().unwrap().contains("no memory for another green thread")
+                );
+                others.go_on();
+                cancel_all(threads);
+                spawn(async {}).join().unwrap();
+                spawn(|| ()).join().unwrap();
+                drop(limit);
+                others.end();
+            });
+        });
+    });
+}
+
+/// One large mapping, parted page by page until the kernel lets this process have no more mappings.
+struct Fillers {
+    start: usize,
+    pages: usize,
+    parted: std::cell::Cell<usize>,
+}
+
+impl Fillers {
+    fn new(most: usize) -> Fillers {
+        let pages = 2 * most;
+        // SAFETY: a mapping at an address of the kernel's choice.
+        let start = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            libc::mmap(std::ptr::null_mut(), pages * 4096, libc::PROT_NONE, flags, -1, 0)
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        Fillers { start: start.expose_provenance(), pages, parted: std::cell::Cell::new(0) }
+    }
+
+    /// Uses up what mappings are left.
+    fn part(&self) {
+        loop {
+            let page = self.parted.get();
+            assert!(page < self.pages);
+            let place = std::ptr::with_exposed_provenance_mut(self.start + page * 4096);
+            // SAFETY: a page of a mapping that nobody uses.
+            if unsafe { libc::mprotect(place, 4096, libc::PROT_READ) } != 0 {
+                return;
+            }
+            self.parted.set(page + 2);
+        }
+    }
+}
+
+impl Drop for Fillers {
+    fn drop(&mut self) {
+        let start = std::ptr::with_exposed_provenance_mut(self.start);
+        // SAFETY: the mapping made in `new`, whole.
+        unsafe { libc::munmap(start, self.pages * 4096) };
+    }
+}
+
+/// A process with no mapping left: no stack, no thread, and yet what runs goes on.
+#[test]
+#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
+fn no_mapping_left_is_an_error_that_disturbs_nobody() {
+    child::passes("no_mapping_left_is_an_error_that_disturbs_nobody", "", || {
+        let most: usize =
+            std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
+        assert!(most <= 1 << 20, "{most} mappings are too many to use up");
+        with(2, |runtime| {
+            runtime.block_on(|| {
+                let others = Bystanders::start();
+                let fillers = Fillers::new(most);
+                fillers.part();
+                // Sizes that nobody has asked for yet: each needs a mapping.
+                let mut bytes = 64 * MIB;
+                let (threads, error) = until_refused(1000, || {
+                    fillers.part();
+                    bytes += 4096;
+                    Builder::new().stack_size(bytes).spawn(|| runtime::sleep(HOUR))
+                });
+                assert_says(&error, &["cannot map a stack of", "vm.max_map_count"]);
+                // There is no thread to be had either: green threads that block hold others up, and nothing fails.
+                let blocked: Vec<_> =
+                    (0..8).map(|_| spawn(|| std::thread::sleep(Duration::from_millis(5)))).collect();
+                blocked.into_iter().for_each(|thread| thread.join().unwrap());
+                others.go_on();
+                drop(fillers);
+                let thread = Builder::new().stack_size(65 * MIB).spawn(|| 4).unwrap();
+                assert_eq!(thread.join().unwrap(), 4);
+                cancel_all(threads);
+                others.end();
+            });
+        });
+    });
+}
+
+/// Root may have as many threads as it likes, so this process becomes somebody else, of whom there is nobody yet.
+fn become_nobody() {
+    // SAFETY: these calls take numbers only.
+    unsafe {
+        if libc::geteuid() == 0 {
+            let id = 50_000 + libc::getpid() as u32 % 10_000;
+            assert_eq!((libc::setgid(id), libc::setuid(id)), (0, 0), "{}", io::Error::last_os_error());
+        }
+        // So that it may go on reading its own /proc.
+        assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1), 0);
+    }
+}
+
+/// No thread more than there are, and `more`.
+fn limit_threads(more: usize) -> Limit {
+    Limit::new(libc::RLIMIT_NPROC, (system::threads() + more) as u64)
+}
+
+fn said(panic: Box<dyn std::any::Any + Send>) -> String {
+    panic.downcast_ref::<String>().expect("a panic that says something").clone()
+}
+
+#[test]
+fn a_runtime_that_can_have_no_thread_is_an_error() {
+    child::passes("a_runtime_that_can_have_no_thread_is_an_error", "", || {
+        become_nobody();
+        drop(runtime(1));
+        let before = (system::threads(), system::descriptors(), system::mappings());
+        // Neither the first thread nor, later, the second can be had.
+        for more in [0, 1] {
+            let limit = limit_threads(more);
+            let error = runtime::Builder::new().build().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+            let words = ["cannot start an OS thread", "RLIMIT_NPROC"];
+            words.iter().for_each(|words| assert!(error.to_string().contains(words), "{error}"));
+            drop(limit);
+            let after = (system::threads(), system::descriptors(), system::mappings());
+            assert_eq!((after.0, after.1), (before.0, before.1), "threads, descriptors");
+            assert!(after.2 <= before.2 + 4, "mappings: {} -> {}", before.2, after.2);
+        }
+        {
+            let _limit = limit_threads(0);
+            let error = Builder::new().spawn(|| ()).unwrap_err();
+            assert!(
+                error.to_string().contains("cannot start the default runtime: cannot start an OS"),
+                "{error}"
+            );
+            let because = "cannot start the default runtime";
+            assert!(said(catch_unwind(|| spawn(|| ())).unwrap_err()).contains(because));
+            assert!(said(catch_unwind(|| runtime::block_on(|| ())).unwrap_err()).contains(because));
+            assert!(said(catch_unwind(runtime::Handle::current).unwrap_err()).contains(because));
+            let scoped = catch_unwind(|| runtime::scope(|s| s.spawn(|| ()).join().unwrap()));
+            assert!(said(scoped.unwrap_err()).contains(because));
+            assert!(TcpListener::bind("127.0.0.1:0").unwrap_err().to_string().contains(because));
+        }
+        // Nothing of it stays.
+        spawn(|| ()).join().unwrap();
+        assert_eq!(runtime::block_on(|| 5), 5);
+    });
+}
+
+#[test]
+fn a_runtime_that_can_have_no_descriptor_or_no_stack_is_an_error() {
+    child::passes("a_runtime_that_can_have_no_descriptor_or_no_stack_is_an_error", "", || {
+        drop(runtime(1));
+        let before = (system::threads(), system::descriptors());
+        // One more at a time, until they are enough; those that were had before are given back.
+        let mut refused = 0;
+        loop {
+            let limit = Limit::new(libc::RLIMIT_NOFILE, refused);
+            let built = runtime::Builder::new().build();
+            drop(limit);
+            let Err(error) = built else { break };
+            assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+            assert_eq!((system::threads(), system::descriptors()), before);
+            refused += 1;
+        }
+        assert!((before.1 as u64..before.1 as u64 + 8).contains(&refused), "{refused}, {before:?}");
+        let limit = Limit::address_space(MIB);
+        let error = runtime::Builder::new().build().unwrap_err();
+        assert_says(&error, &["cannot map a stack of", "RLIMIT_AS"]);
+        drop(limit);
+        assert_eq!((system::threads(), system::descriptors()), before);
+        runtime(2).block_on(|| spawn(|| ()).join().unwrap());
+    });
+}
+
+/// While no thread can be had, green threads that block hold others up, and nothing fails; then all is as it was.
+#[test]
+fn no_further_thread_disturbs_nobody() {
+    let body = || {
+        become_nobody();
+        let _dog = tests::Watchdog::new();
+        for procs in PROCS {
+            let runtime = runtime(procs);
+            runtime.block_on(|| {
+                let others = Bystanders::start();
+                let block = || {
+                    let blocked: Vec<_> = (0..24)
+                        .map(|i| {
+                            spawn(move || {
+                                match i % 3 {
+                                    0 => runtime::blocking(|| std::thread::sleep(Duration::from_millis(5))),
+                                    1 => std::thread::sleep(Duration::from_millis(5)),
+                                    _ => drop(tests::spin(Duration::from_millis(5))),
+                                }
+                                runtime::sleep(Duration::from_micros(100));
+                            })
+                        })
+                        .collect();
+                    others.go_on();
+                    blocked.into_iter().for_each(|thread| thread.join().unwrap());
+                };
+                let limit = limit_threads(0);
+                let most = system::threads() + 2;
+                (0..5).for_each(|_| block());
+                assert!(system::threads() <= most, "{} threads, {most} at most", system::threads());
+                drop(limit);
+                (0..5).for_each(|_| block());
+                others.end();
+            });
+        }
+    };
+    child::run("no_further_thread_disturbs_nobody", "", body, |output| {
+        assert!(output.status.success(), "{}", child::text(output));
+        // Once a runtime, on its first occasion.
+        let reports = child::stderr(output).matches("no further thread").count();
+        assert!((1..=3).contains(&reports), "{}", child::text(output));
+    });
+}
+
+/// All threads block, and what would wake them is queued behind them: it runs as soon as the system has a thread again,
+/// although nothing happens in the runtime that could make it ask.
+#[test]
+fn a_thread_is_asked_for_again_when_there_was_none() {
+    child::passes("a_thread_is_asked_for_again_when_there_was_none", "", || {
+        become_nobody();
+        for procs in [1, 2] {
+            let runtime = runtime(procs);
+            runtime.spawn(|| ()).join().unwrap();
+            let limit = limit_threads(0);
+            let (gate, begun) = (Arc::new(std::sync::RwLock::new(())), Arc::new(AtomicUsize::new(0)));
+            let closed = gate.write().unwrap();
+            let blocked: Vec<_> = (0..20)
+                .map(|_| {
+                    let (gate, begun) = (gate.clone(), begun.clone());
+                    runtime.spawn(move || {
+                        begun.fetch_add(1, SeqCst);
+                        drop(gate.read().unwrap());
+                    })
+                })
+                .collect();
+            let last = runtime.spawn(|| ());
+            std::thread::sleep(Duration::from_millis(300));
+            let before = begun.load(SeqCst);
+            assert!(before > 0 && before < 20 && !last.is_finished(), "{before} have begun");
+            drop(limit);
+            wait_until("the others get threads", || begun.load(SeqCst) == 20 && last.is_finished());
+            drop(closed);
+            blocked.into_iter().chain([last]).for_each(|thread| thread.join().unwrap());
+        }
+    });
+}

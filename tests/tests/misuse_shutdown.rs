@@ -1,0 +1,372 @@
+//! The end of a runtime, where and when one would not expect it: on its own green threads, on another's, with threads
+//! that outlive the patience of whoever ends it, and whatever is called after it.
+
+use std::cell::RefCell;
+use std::panic::{catch_unwind, panic_any};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::thread::{Cancelled, JoinHandle};
+use runtime::time::sleep_async;
+use runtime::{Builder, Handle, Runtime, spawn, thread};
+use tests::{Drops, ON_PURPOSE, OnDrop, PROCS, Watchdog, child, on, system};
+use tests::{panics_with, quiet_panics_on_purpose, runtime, wait_until, with};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Nothing of it runs any more.
+fn all_is_over(handle: &Handle) {
+    wait_until("its threads have ended", || handle.metrics().threads == 0);
+    let metrics = handle.metrics();
+    assert_eq!(metrics.spawned, metrics.ended);
+    panics_with("shut down", || handle.spawn(|| ()));
+}
+
+#[test]
+fn a_handle_that_is_kept() {
+    let _dog = Watchdog::new();
+    for procs in PROCS {
+        let runtime = runtime(procs);
+        let handle = runtime.handle();
+        assert_eq!(handle.block_on(|| 7), 7);
+        drop(runtime);
+        let checks = || {
+            panics_with("shut down", || handle.spawn(|| ()));
+            panics_with("shut down", || handle.spawn(async {}));
+            panics_with("shut down", || handle.block_on(|| ()));
+            panics_with("shut down", || handle.block_on(async {}));
+            assert_eq!(handle.procs(), procs);
+            // It is remembered, and nothing comes of it.
+            handle.set_procs(procs + 1).unwrap();
+            assert_eq!(handle.procs(), procs + 1);
+            handle.set_procs(procs).unwrap();
+            assert!(handle.set_procs(0).is_err());
+            let metrics = handle.metrics();
+            assert_eq!((metrics.threads, metrics.running, metrics.waiting), (0, 0, 0));
+            assert_eq!(metrics.spawned, metrics.ended);
+            assert!(!format!("{handle:?}").is_empty());
+        };
+        checks();
+        on(1, checks);
+    }
+}
+
+#[test]
+fn threads_that_are_kept() {
+    let _dog = Watchdog::new();
+    let runtime = runtime(2);
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = begun.clone();
+    let (ended, cancelled) = (
+        runtime.spawn(|| 7),
+        runtime.spawn(move || {
+            begins.store(true, SeqCst);
+            thread::park()
+        }),
+    );
+    wait_until("one has ended, one has begun", || ended.is_finished() && begun.load(SeqCst));
+    let (one, other) = (ended.thread().clone(), cancelled.thread().clone());
+    drop(runtime);
+    for _ in 0..2 {
+        ended.cancel();
+        cancelled.cancel();
+        one.unpark();
+        other.unpark();
+    }
+    assert!(ended.is_finished() && cancelled.is_finished());
+    assert_ne!(one.id(), other.id());
+    assert_eq!(ended.join().unwrap(), 7);
+    assert!(runtime::block_on(cancelled).unwrap_err().is::<Cancelled>());
+}
+
+/// What a green thread meets that goes on after its runtime's end was called: every wait unwinds, destructors wait as
+/// always, and all ends in the background.
+#[test]
+fn one_that_outlives_a_shutdown_timeout() {
+    let _dog = Watchdog::new();
+    for procs in PROCS {
+        let runtime = runtime(procs);
+        let handle = runtime.handle();
+        let (begun, told) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (begins, tells, seen) = (begun.clone(), told.clone(), Arc::new(AtomicUsize::new(0)));
+        let sees = seen.clone();
+        let survivor = runtime.spawn(move || {
+            begins.store(true, SeqCst);
+            while !tells.load(SeqCst) {
+                std::hint::spin_loop();
+            }
+            assert!(thread::cancelled());
+            let waits: [fn(); 4] = [
+                || runtime::sleep(HOUR),
+                thread::park,
+                || runtime::block_on(sleep_async(HOUR)),
+                || drop(spawn(|| ()).join()),
+            ];
+            for wait in waits {
+                assert!(catch_unwind(wait).unwrap_err().is::<Cancelled>());
+            }
+            // These do not wait, and go on.
+            (0..10).for_each(|_| thread::yield_now());
+            runtime::blocking(|| std::thread::sleep(MILLI));
+            assert_eq!(Handle::current().procs(), procs);
+            drop(spawn(|| unreachable!("it is born cancelled")));
+            let _last = OnDrop(move || {
+                let start = Instant::now();
+                runtime::sleep(2 * MILLI);
+                assert!(start.elapsed() >= 2 * MILLI);
+                thread::yield_now();
+                assert!(spawn(|| ()).join().unwrap_err().is::<Cancelled>());
+                sees.fetch_add(1, SeqCst);
+            });
+            thread::park();
+        });
+        wait_until("it hogs", || begun.load(SeqCst));
+        assert!(!runtime.shutdown_timeout(5 * MILLI));
+        // From outside, while it still ends.
+        assert!(handle.spawn(|| ()).join().unwrap_err().is::<Cancelled>());
+        assert!(!survivor.is_finished());
+        told.store(true, SeqCst);
+        assert!(survivor.join().unwrap_err().is::<Cancelled>());
+        assert_eq!(seen.load(SeqCst), 1);
+        all_is_over(&handle);
+    }
+}
+
+#[test]
+fn no_time_at_all_cancels_at_once() {
+    let _dog = Watchdog::new();
+    let runtime = runtime(1);
+    let handle = runtime.handle();
+    let sleeper = runtime.spawn(|| runtime::sleep(HOUR));
+    // It may end in that time or not.
+    runtime.shutdown_timeout(Duration::ZERO);
+    assert!(sleeper.join().unwrap_err().is::<Cancelled>());
+    all_is_over(&handle);
+}
+
+/// Ways to end a runtime on one of its own green threads: each gets the runtime and a token that lives on that thread.
+type Ends = fn(Runtime, tests::Token) -> JoinHandle<()>;
+
+fn spawned_in(runtime: Runtime, f: impl FnOnce(Runtime) + Send + 'static) -> JoinHandle<()> {
+    let handle = runtime.handle();
+    handle.spawn(move || f(runtime))
+}
+
+/// It has not been waited for, and has cancelled its own thread.
+fn cancelled_now() {
+    assert!(thread::cancelled());
+    thread::yield_now();
+    runtime::sleep(HOUR);
+    unreachable!("a sleep of a cancelled one unwinds");
+}
+
+const WAYS: [Ends; 8] = [
+    |runtime, token| {
+        spawned_in(runtime, |runtime| {
+            let _token = token;
+            drop(runtime);
+            cancelled_now();
+        })
+    },
+    |runtime, token| {
+        spawned_in(runtime, |runtime| {
+            let _token = token;
+            assert!(!runtime.shutdown_timeout(HOUR), "it cannot wait for itself");
+            cancelled_now();
+        })
+    },
+    // In a poll.
+    |runtime, token| {
+        let handle = runtime.handle();
+        handle.spawn(async move {
+            let _token = token;
+            drop(runtime);
+            sleep_async(MILLI).await;
+            unreachable!("a cancelled future is not polled again");
+        })
+    },
+    // While it unwinds.
+    |runtime, token| {
+        spawned_in(runtime, |runtime| {
+            let (_token, _runtime) = (token, runtime);
+            panic_any(ON_PURPOSE);
+        })
+    },
+    // In `blocking`.
+    |runtime, token| {
+        spawned_in(runtime, |runtime| {
+            let _token = token;
+            runtime::blocking(|| drop(runtime));
+            cancelled_now();
+        })
+    },
+    // As the last deed of a thread's own values.
+    |runtime, token| {
+        runtime::thread_local! {
+            static LAST: RefCell<Option<(Runtime, tests::Token)>> = const { RefCell::new(None) };
+        }
+        spawned_in(runtime, |runtime| {
+            LAST.set(Some((runtime, token)));
+            panic_any(ON_PURPOSE);
+        })
+    },
+    // With the captures of one that never begins.
+    |runtime, token| {
+        let handle = runtime.handle();
+        let never = handle.spawn(move || {
+            let (_token, _runtime) = (token, runtime);
+            runtime::sleep(HOUR);
+        });
+        never.cancel();
+        never
+    },
+    // By one of the threads of its scope.
+    |runtime, token| {
+        spawned_in(runtime, |runtime| {
+            let _token = token;
+            runtime::scope(|s| {
+                s.spawn(|| drop(runtime));
+                s.spawn(|| runtime::sleep(HOUR));
+            });
+            unreachable!("the scope's spawner is cancelled too");
+        })
+    },
+];
+
+#[test]
+fn on_one_of_its_own_green_threads() {
+    quiet_panics_on_purpose();
+    for (i, way) in WAYS.into_iter().enumerate() {
+        for procs in PROCS {
+            let _dog = Watchdog::new();
+            let drops = Drops::default();
+            let runtime = Builder::new().procs(procs).thread_name("own").build().unwrap();
+            let handle = runtime.handle();
+            let others: Vec<_> = (0..10)
+                .map(|i| {
+                    let token = drops.token();
+                    handle.spawn(move || {
+                        let _token = token;
+                        if i % 2 == 0 { runtime::sleep(HOUR) } else { thread::park() }
+                    })
+                })
+                .collect();
+            let own = way(runtime, drops.token());
+            assert!(own.join().is_err(), "way {i}");
+            for other in others {
+                assert!(other.join().unwrap_err().is::<Cancelled>());
+            }
+            assert_eq!(drops.alive(), 0);
+            all_is_over(&handle);
+        }
+    }
+}
+
+/// A result that nobody wants is dropped by its own green thread.
+#[test]
+fn as_a_result_of_its_own() {
+    let _dog = Watchdog::new();
+    for wanted in [false, true] {
+        let runtime = runtime(2);
+        let handle = runtime.handle();
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = begun.clone();
+        let gives = handle.spawn(move || {
+            begins.store(true, SeqCst);
+            while begins.load(SeqCst) {
+                thread::yield_now();
+            }
+            runtime
+        });
+        wait_until("it has begun", || begun.load(SeqCst));
+        if wanted {
+            begun.store(false, SeqCst);
+            // It comes out, and ends here as anywhere.
+            drop(gives.join().unwrap());
+        } else {
+            drop(gives);
+            begun.store(false, SeqCst);
+        }
+        all_is_over(&handle);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_is_left_behind() {
+    child::passes("nothing_is_left_behind", "", || {
+        let count = || (system::threads(), system::descriptors());
+        let before = count();
+        for i in 0..100 {
+            let runtime = runtime(1 + i % 3);
+            let handle = runtime.handle();
+            drop(handle.spawn(move || {
+                spawn(|| runtime::sleep(HOUR));
+                drop(runtime);
+            }));
+            wait_until("its threads have ended", || handle.metrics().threads == 0);
+        }
+        // The thread that waits for the end goes a moment after the others.
+        wait_until("all are gone", || count() == before);
+    });
+}
+
+/// Dropping one blocks, and holds up nobody else there.
+#[test]
+fn on_a_green_thread_of_another() {
+    with(1, |outer| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (hogs, inner, begun) = (stop.clone(), runtime(1), Arc::new(AtomicBool::new(false)));
+        let begins = begun.clone();
+        let hog = inner.spawn(move || {
+            begins.store(true, SeqCst);
+            while !hogs.load(SeqCst) {}
+        });
+        wait_until("it hogs", || begun.load(SeqCst));
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let counts = ticks.clone();
+        outer.spawn(move || {
+            loop {
+                runtime::sleep(MILLI);
+                if counts.fetch_add(1, SeqCst) == 20 {
+                    stop.store(true, SeqCst);
+                }
+            }
+        });
+        let dropped = outer.spawn(move || drop(inner));
+        // The hog ends only when the ticker has gone on beside the drop.
+        dropped.join().unwrap();
+        assert!(ticks.load(SeqCst) >= 20 && hog.is_finished());
+    });
+}
+
+/// Each waits for the other, until both are cancelled by that.
+#[test]
+fn each_on_a_green_thread_of_the_other() {
+    for procs in PROCS {
+        for _ in 0..5 {
+            let _dog = Watchdog::new();
+            let (a, b) = (runtime(procs), runtime(procs));
+            let (of_a, of_b) = (a.handle(), b.handle());
+            let both = Arc::new(AtomicUsize::new(0));
+            let drops = |other: Runtime| {
+                let both = both.clone();
+                move || {
+                    both.fetch_add(1, SeqCst);
+                    while both.load(SeqCst) < 2 {
+                        thread::yield_now();
+                    }
+                    drop(other);
+                    cancelled_now();
+                }
+            };
+            let (one, other) = (of_a.spawn(drops(b)), of_b.spawn(drops(a)));
+            assert!(one.join().unwrap_err().is::<Cancelled>());
+            assert!(other.join().unwrap_err().is::<Cancelled>());
+            all_is_over(&of_a);
+            all_is_over(&of_b);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Destructors: whatever makes them run (a panic, a cancellation, a time-out, the end of a thread), they may call
+//! anything, and wait for it.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use runtime::thread::Cancelled;
+use runtime::time::{sleep_async, timeout};
+use runtime::{spawn, thread};
+use tests::{ON_PURPOSE, OnDrop, calls, everywhere, on, on_each, quiet_panics_on_purpose, wait_until, with};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A value whose destructor calls `call` and then says so.
+fn calls_when_dropped(call: fn(), done: &Arc<AtomicUsize>) -> impl Send + 'static {
+    let done = done.clone();
+    OnDrop(move || {
+        call();
+        done.fetch_add(1, SeqCst);
+    })
+}
+
+/// Checks each call in the destructor that `unwinds` runs; it is given one that is to be dropped, on each kind of thread.
+fn each_call(unwinds: impl Fn(fn(), &Arc<AtomicUsize>)) {
+    quiet_panics_on_purpose();
+    let done = Arc::new(AtomicUsize::new(0));
+    for (i, (name, call)) in calls::everything().enumerate() {
+        println!("{name}");
+        unwinds(call, &done);
+        assert_eq!(done.load(SeqCst), i + 1, "{name} did not return");
+    }
+}
+
+#[test]
+fn while_a_panic_unwinds() {
+    everywhere(|| {
+        each_call(|call, done| {
+            let value = calls_when_dropped(call, done);
+            let panicked = catch_unwind(AssertUnwindSafe(move || {
+                let _value = value;
+                panic_any(ON_PURPOSE);
+            }));
+            assert!(panicked.unwrap_err().is::<&str>() && !std::thread::panicking());
+        });
+    });
+}
+
+#[test]
+fn while_a_timeout_unwinds() {
+    everywhere(|| {
+        each_call(|call, done| {
+            let value = calls_when_dropped(call, done);
+            let ended = timeout(MILLI, move || {
+                let _value = value;
+                runtime::sleep(HOUR);
+            });
+            assert!(ended.is_err() && !std::thread::panicking());
+        });
+    });
+}
+
+fn is_cancelled_when(begun: &AtomicBool, thread: thread::JoinHandle<()>) {
+    wait_until("it has begun", || begun.load(SeqCst));
+    thread.cancel();
+    assert!(thread.join().unwrap_err().is::<Cancelled>());
+}
+
+#[test]
+fn while_a_cancellation_unwinds() {
+    on_each(|| {
+        each_call(|call, done| {
+            let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
+            let begins = begun.clone();
+            let thread = spawn(move || {
+                let _value = value;
+                begins.store(true, SeqCst);
+                runtime::sleep(HOUR);
+            });
+            is_cancelled_when(&begun, thread);
+        });
+    });
+}
+
+/// The same holds for what is not dropped by unwinding: a future between two polls.
+#[test]
+fn of_a_future_that_is_cancelled() {
+    on_each(|| {
+        each_call(|call, done| {
+            let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
+            let begins = begun.clone();
+            let thread = spawn(async move {
+                let _value = value;
+                begins.store(true, SeqCst);
+                sleep_async(HOUR).await;
+            });
+            is_cancelled_when(&begun, thread);
+        });
+    });
+}
+
+/// Nor for the captures of one that never began.
+#[test]
+fn of_one_that_is_cancelled_before_it_begins() {
+    with(1, |runtime| {
+        runtime.block_on(|| {
+            each_call(|call, done| {
+                for future in [false, true] {
+                    let value = calls_when_dropped(call, done);
+                    let never = match future {
+                        false => spawn(move || drop(value)),
+                        true => spawn(async move { drop(value) }),
+                    };
+                    never.cancel();
+                    assert!(never.join().unwrap_err().is::<Cancelled>());
+                    done.fetch_sub(usize::from(future), SeqCst);
+                }
+            });
+        });
+    });
+}
+
+#[test]
+fn of_a_future_that_is_ready_and_of_its_result() {
+    struct Ready<T>(T, Option<T>);
+    impl<T: Unpin> Future for Ready<T> {
+        type Output = T;
+        fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+            Poll::Ready(self.1.take().unwrap())
+        }
+    }
+    on_each(|| {
+        each_call(|call, done| {
+            let (mine, result) = (calls_when_dropped(call, done), calls_when_dropped(call, done));
+            let before = done.load(SeqCst);
+            // Nobody wants the result, so the green thread itself drops both.
+            drop(spawn(Ready(Box::new(mine), Some(Box::new(result)))));
+            wait_until("both are dropped", || done.load(SeqCst) == before + 2);
+            done.fetch_sub(1, SeqCst);
+        });
+    });
+}
+
+/// In a poll, which runs on a borrowed stack.
+#[test]
+fn in_a_poll() {
+    on_each(|| {
+        each_call(|call, done| {
+            let (polled, done) = (Arc::new(AtomicUsize::new(0)), done.clone());
+            let polls = polled.clone();
+            let calls = std::future::poll_fn(move |cx| {
+                call();
+                if polls.fetch_add(1, SeqCst) < 2 {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                done.fetch_add(1, SeqCst);
+                Poll::Ready(7)
+            });
+            assert_eq!(spawn(calls).join().unwrap(), 7);
+            assert_eq!(polled.load(SeqCst), 3);
+        });
+    });
+}
+
+#[test]
+fn of_what_a_refused_spawn_was_given() {
+    everywhere(|| {
+        each_call(|call, done| {
+            let value = calls_when_dropped(call, done);
+            let refused = thread::Builder::new().stack_size(1).spawn(move || drop(value));
+            assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+        });
+    });
+}
+
+/// A value of a thread-local of the runtime's.
+struct Last(RefCell<Option<Box<dyn Send>>>);
+
+runtime::thread_local!(static LAST: Last = const { Last(RefCell::new(None)) });
+
+#[test]
+fn of_a_green_threads_own_values() {
+    for cancelled in [false, true] {
+        on_each(|| {
+            each_call(|call, done| {
+                let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
+                let begins = begun.clone();
+                let thread = spawn(move || {
+                    LAST.with(|last| last.0.replace(Some(Box::new(value))));
+                    begins.store(true, SeqCst);
+                    if cancelled {
+                        runtime::sleep(HOUR);
+                    }
+                });
+                wait_until("it has begun", || begun.load(SeqCst));
+                if cancelled {
+                    thread.cancel();
+                }
+                assert_eq!(thread.join().is_err(), cancelled);
+            });
+        });
+    }
+}
+
+/// A time-out that is set in there does not end what it is around, as nothing may unwind; it says how it came out.
+#[test]
+fn a_timeout_in_a_destructor_waits_while_the_thread_unwinds() {
+    quiet_panics_on_purpose();
+    everywhere(|| {
+        let slept = AtomicBool::new(false);
+        let unwinds = catch_unwind(AssertUnwindSafe(|| {
+            let _last = OnDrop(|| {
+                let start = Instant::now();
+                assert_eq!(timeout(MILLI, || runtime::sleep(3 * MILLI)), Ok(()));
+                slept.store(start.elapsed() >= 3 * MILLI, SeqCst);
+            });
+            panic_any(ON_PURPOSE);
+        }));
+        assert!(unwinds.is_err() && slept.load(SeqCst));
+    });
+    // Where nothing unwinds, it ends it.
+    on_each(|| {
+        let ended = Arc::new(AtomicBool::new(false));
+        let ends = ended.clone();
+        let value = OnDrop(move || ends.store(timeout(MILLI, || runtime::sleep(HOUR)).is_err(), SeqCst));
+        let never = spawn(sleep_with(value));
+        runtime::sleep(MILLI);
+        never.cancel();
+        assert!(never.join().is_err() && ended.load(SeqCst));
+    });
+}
+
+async fn sleep_with<T>(value: T) {
+    sleep_async(HOUR).await;
+    drop(value);
+}
+
+#[test]
+fn a_scope_in_a_destructor_is_not_cancelled_with_its_thread() {
+    on_each(|| {
+        for future in [false, true] {
+            let (slept, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+            let (counts, begins) = (slept.clone(), begun.clone());
+            let last = OnDrop(move || {
+                runtime::scope(|s| {
+                    for _ in 0..3 {
+                        s.spawn(|| {
+                            runtime::sleep(MILLI);
+                            counts.fetch_add(1, SeqCst);
+                        });
+                    }
+                });
+            });
+            let thread = match future {
+                false => spawn(move || {
+                    let _last = last;
+                    begins.store(true, SeqCst);
+                    runtime::sleep(HOUR);
+                }),
+                true => spawn(async move {
+                    let _last = last;
+                    begins.store(true, SeqCst);
+                    sleep_async(HOUR).await;
+                }),
+            };
+            is_cancelled_when(&begun, thread);
+            assert_eq!(slept.load(SeqCst), 3);
+        }
+    });
+}
+
+/// Panics whose payloads panic when they are dropped, and again: each ends where it began.
+#[test]
+fn destructors_that_panic_end_nothing_else() {
+    quiet_panics_on_purpose();
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                resume_unwind(Box::new(Bomb));
+            }
+        }
+    }
+    runtime::thread_local!(static BOMB: Bomb = const { Bomb });
+    struct Ready {
+        _mine: Bomb,
+        result: Option<Bomb>,
+    }
+    impl Future for Ready {
+        type Output = Bomb;
+        fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Bomb> {
+            Poll::Ready(self.result.take().unwrap())
+        }
+    }
+    // Who drops the handle of one that has ended drops its result, and then the panic is the dropper's.
+    fn let_go<T>(handle: thread::JoinHandle<T>) {
+        std::mem::forget(catch_unwind(AssertUnwindSafe(move || drop(handle))));
+    }
+    for procs in [1, 2] {
+        on(procs, || {
+            for i in 0..50 {
+                match i % 5 {
+                    // A result that nobody wants, a payload that nobody wants.
+                    0 => let_go(spawn(|| Bomb)),
+                    1 => let_go(spawn(|| resume_unwind(Box::new(Bomb)))),
+                    // A future whose own destructor panics when its result is there already.
+                    2 => let_go(spawn(Ready { _mine: Bomb, result: Some(Bomb) })),
+                    3 => drop(spawn(|| BOMB.with(|_| ()))),
+                    // Captures of one that never began.
+                    _ => {
+                        let bomb = Bomb;
+                        let never = spawn(move || std::mem::forget(bomb));
+                        never.cancel();
+                        std::mem::forget(never.join());
+                    }
+                }
+            }
+            assert_eq!(spawn(|| 7).join().unwrap(), 7);
+            let handle = runtime::Handle::current();
+            wait_until("all have ended", || handle.metrics().spawned == handle.metrics().ended + 1);
+        });
+    }
+}
+
+/// The guard of one thread, dropped by another: it unpins nobody but its own.
+#[test]
+fn a_pin_guard_in_the_wrong_hands() {
+    std::thread_local!(static GUARDS: RefCell<Vec<thread::PinGuard>> = const { RefCell::new(Vec::new()) });
+    let moved = Mutex::new(());
+    on(1, || {
+        // With one P and threads that do not block, all of this is on one OS thread.
+        spawn(|| GUARDS.with(|guards| guards.borrow_mut().push(thread::pin()))).join().unwrap();
+        let mine = thread::pin();
+        GUARDS.with(|guards| guards.borrow_mut().clear());
+        let _lock = moved.lock().unwrap();
+        let here = std::thread::current().id();
+        for _ in 0..20 {
+            spawn(|| tests::spin(MILLI));
+            runtime::sleep(MILLI);
+            assert_eq!(std::thread::current().id(), here, "the other's guard has unpinned this one");
+        }
+        drop(mine);
+    });
+}

@@ -1,0 +1,254 @@
+//! `net::Async`: any descriptor is waited for, by threads and by futures, and each wait can be given up.
+#![cfg(unix)]
+
+use std::fs::File;
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use runtime::net::Async;
+use runtime::thread::Cancelled;
+use runtime::time::{sleep_async, timeout, timeout_async};
+use runtime::{sleep, spawn};
+use tests::{everywhere, on, on_each, wait_until};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn pipes() -> (Async<PipeReader>, PipeWriter) {
+    let (reader, writer) = pipe().unwrap();
+    (Async::new(reader).unwrap(), writer)
+}
+
+/// Counts how often it is called: a waker that is none of the runtime's.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_reader_waits_until_there_is_something_however_early_it_came() {
+    everywhere(|| {
+        let (reader, mut writer) = pipes();
+        for early in [true, false] {
+            for _ in 0..20 {
+                if early {
+                    writer.write_all(b"x").unwrap();
+                }
+                let late = (!early).then(|| {
+                    let mut writer = writer.try_clone().unwrap();
+                    spawn(move || writer.write_all(b"x").unwrap())
+                });
+                reader.readable().unwrap();
+                reader.readable().unwrap();
+                assert_eq!(reader.get_ref().read(&mut [0; 8]).unwrap(), 1);
+                late.into_iter().for_each(|late| late.join().unwrap());
+            }
+        }
+        drop(writer);
+        reader.readable().unwrap();
+        assert_eq!(reader.get_ref().read(&mut [0; 8]).unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_writer_waits_until_there_is_room() {
+    everywhere(|| {
+        let (mut reader, writer) = pipe().unwrap();
+        let writer = Async::new(writer).unwrap();
+        writer.writable().unwrap();
+        writer.get_ref().write_all(&[7; 65536]).unwrap();
+        assert!(timeout(2 * MILLI, || writer.writable()).is_err());
+        let waits = spawn(move || writer.writable());
+        sleep(MILLI);
+        assert!(!waits.is_finished());
+        reader.read_exact(&mut [0; 8192]).unwrap();
+        waits.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn waits_are_given_up_and_begun_again() {
+    on_each(|| {
+        let (reader, mut writer) = pipes();
+        let reader = Arc::new(reader);
+        let waits = {
+            let reader = reader.clone();
+            spawn(move || reader.readable())
+        };
+        sleep(MILLI);
+        waits.cancel();
+        assert!(waits.join().unwrap_err().is::<Cancelled>());
+        let late = timeout_future(&reader, MILLI);
+        assert!(late.is_none());
+        writer.write_all(b"x").unwrap();
+        timeout_future(&reader, HOUR).unwrap();
+        reader.readable().unwrap();
+    });
+}
+
+fn timeout_future(reader: &Async<PipeReader>, time: Duration) -> Option<()> {
+    runtime::block_on(async { timeout_async(time, reader.readable_async()).await }).ok().map(Result::unwrap)
+}
+
+#[test]
+fn futures_and_threads_wait_for_one_descriptor() {
+    on_each(|| {
+        let (reader, mut writer) = pipes();
+        let reader = Arc::new(reader);
+        let woken = Arc::new(AtomicUsize::new(0));
+        for i in 0..8 {
+            let (reader, woken) = (reader.clone(), woken.clone());
+            match i % 2 {
+                0 => drop(spawn(async move {
+                    reader.readable_async().await.unwrap();
+                    woken.fetch_add(1, SeqCst);
+                })),
+                _ => drop(spawn(move || {
+                    reader.readable().unwrap();
+                    woken.fetch_add(1, SeqCst);
+                })),
+            }
+        }
+        sleep(MILLI);
+        assert_eq!(woken.load(SeqCst), 0);
+        writer.write_all(b"x").unwrap();
+        wait_until("all are woken", || woken.load(SeqCst) == 8);
+    });
+}
+
+#[test]
+fn wakers_of_others_are_called_once_an_event() {
+    everywhere(|| {
+        let (reader, mut writer) = pipes();
+        let (first, second) = (Arc::new(Count::default()), Arc::new(Count::default()));
+        let calls = |count: &Arc<Count>| count.0.load(SeqCst);
+        {
+            let mut future = pin!(reader.readable_async());
+            // The last waker counts.
+            for count in [&first, &second] {
+                let waker = Waker::from(count.clone());
+                assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+            writer.write_all(b"x").unwrap();
+            wait_until("it is woken", || calls(&second) == 1);
+            let waker = Waker::from(second.clone());
+            assert!(matches!(future.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
+        }
+        reader.get_ref().read_exact(&mut [0]).unwrap();
+        {
+            let mut future = pin!(reader.readable_async());
+            let waker = Waker::from(second.clone());
+            assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        writer.write_all(b"x").unwrap();
+        sleep(2 * MILLI);
+        assert_eq!((calls(&first), calls(&second)), (0, 1), "one that was dropped is woken no more");
+        wait_until("no waker is kept", || Arc::strong_count(&first) == 1 && Arc::strong_count(&second) == 1);
+    });
+}
+
+#[test]
+fn a_future_may_be_polled_here_and_there() {
+    on_each(|| {
+        let (reader, mut writer) = pipes();
+        let reader = Arc::new(reader);
+        let mine = reader.clone();
+        let future = async move { mine.readable_async().await.map(|()| 7) };
+        let mut future = Box::pin(future);
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let moved = spawn(future);
+        sleep(MILLI);
+        assert!(!moved.is_finished());
+        writer.write_all(b"x").unwrap();
+        assert_eq!(moved.join().unwrap().unwrap(), 7);
+    });
+}
+
+#[test]
+fn a_runtime_that_ends_wakes_the_futures_that_wait_for_it() {
+    let _dog = tests::Watchdog::new();
+    let runtime = tests::runtime(1);
+    let (reader, _writer) = runtime.block_on(pipes);
+    let waits = spawn(async move { reader.readable_async().await });
+    sleep(2 * MILLI);
+    drop(runtime);
+    assert_eq!(waits.join().unwrap().unwrap_err().kind(), ErrorKind::NotConnected);
+}
+
+#[test]
+fn many_futures_at_many_pipes() {
+    on_each(|| {
+        let (readers, mut writers): (Vec<_>, Vec<_>) = (0..100).map(|_| pipes()).unzip();
+        let sums: Vec<_> = readers
+            .into_iter()
+            .map(|reader| {
+                spawn(async move {
+                    let mut sum = 0;
+                    loop {
+                        reader.readable_async().await.unwrap();
+                        let mut byte = [0];
+                        match reader.get_ref().read(&mut byte).unwrap() {
+                            0 => return sum,
+                            _ => sum += u32::from(byte[0]),
+                        }
+                        if byte[0] % 5 == 0 {
+                            sleep_async(MILLI / 10).await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        for byte in 0..50u8 {
+            writers.iter_mut().for_each(|writer| writer.write_all(&[byte]).unwrap());
+        }
+        drop(writers);
+        assert!(sums.into_iter().all(|sum| sum.join().unwrap() == 49 * 50 / 2));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_waited_for_is_refused_in_plain_words() {
+    on(1, || {
+        let error = Async::new(File::open("Cargo.toml").unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("regular file"), "{error}");
+        assert!(error.to_string().contains("blocking"), "it says what to do: {error}");
+        assert!(Async::new(File::open("/").unwrap()).is_err());
+        let (reader, _writer) = pipes();
+        let again = Async::new(&reader).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+        assert!(again.to_string().contains("duplicate"), "{again}");
+        let reader = reader.into_inner();
+        Async::new(&reader).unwrap();
+        Async::new(&reader).unwrap();
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_timer_of_the_system_is_waited_for() {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    everywhere(|| {
+        // SAFETY: the call takes no pointer, and the descriptor is nobody else's.
+        let timer = unsafe { OwnedFd::from_raw_fd(libc::timerfd_create(libc::CLOCK_MONOTONIC, 0)) };
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let time = libc::timespec { tv_sec: 0, tv_nsec: 3_000_000 };
+        let once = libc::itimerspec { it_interval: zero, it_value: time };
+        let number = std::os::fd::AsRawFd::as_raw_fd(&timer);
+        // SAFETY: it reads `once`; the old value is not wanted.
+        assert_eq!(unsafe { libc::timerfd_settime(number, 0, &once, std::ptr::null_mut()) }, 0);
+        let timer = Async::new(timer).unwrap();
+        let start = std::time::Instant::now();
+        timer.readable().unwrap();
+        assert!(start.elapsed() >= 2 * MILLI);
+    });
+}

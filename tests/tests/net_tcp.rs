@@ -1,0 +1,774 @@
+//! TCP as in std: time-outs, clones, modes, options, conversions; and each wait ends by a cancellation or a time-out.
+
+use std::collections::HashSet;
+use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::net::{TcpListener, TcpStream, lookup_host};
+use runtime::thread::Cancelled;
+use runtime::time::timeout;
+use runtime::{sleep, spawn};
+use socket2::SockRef;
+use tests::sockets::{connected, listener};
+use tests::{everywhere, on, on_each, with};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What std gives on this system when a time-out has run out.
+const EXPIRED: ErrorKind = if cfg!(unix) { ErrorKind::WouldBlock } else { ErrorKind::TimedOut };
+
+/// Writes until the buffers of both ends are full, in a mode in which that is an error; gives how much that was.
+fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
+    let mut written = 0;
+    loop {
+        match stream.write(&[7; 65536]) {
+            Ok(n) => written += n,
+            Err(error) => return (written, error.kind()),
+        }
+    }
+}
+
+/// A connection whose writer must wait.
+fn full() -> (TcpStream, TcpStream) {
+    let (client, server) = connected();
+    client.set_nonblocking(true).unwrap();
+    assert_eq!(fill(&client).1, ErrorKind::WouldBlock);
+    client.set_nonblocking(false).unwrap();
+    (client, server)
+}
+
+/// Writes until that fails: the buffers may still grow when they have once been full.
+fn push(mut stream: &TcpStream) -> ErrorKind {
+    loop {
+        if let Err(error) = stream.write(&[0]) {
+            return error.kind();
+        }
+    }
+}
+
+/// An address that does not answer: as many wait to be accepted there as may.
+fn deaf() -> (socket2::Socket, SocketAddr, Vec<TcpStream>) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(1).unwrap();
+    let addr = socket.local_addr().unwrap().as_socket().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&addr, MILLI * 100) {
+        waiting.push(stream);
+        assert!(waiting.len() < 100, "a short queue");
+    }
+    (socket, addr, waiting)
+}
+
+#[test]
+fn a_read_timeout_runs_out_and_the_next_read_has_what_came_since() {
+    everywhere(|| {
+        let (client, server) = connected();
+        assert_eq!(client.read_timeout().unwrap(), None);
+        let time = 5 * MILLI;
+        client.set_read_timeout(Some(time)).unwrap();
+        assert_eq!(client.read_timeout().unwrap(), Some(time));
+        for _ in 0..3 {
+            let start = Instant::now();
+            assert_eq!((&client).read(&mut [0; 8]).unwrap_err().kind(), EXPIRED);
+            assert_eq!(client.peek(&mut [0; 8]).unwrap_err().kind(), EXPIRED);
+            assert!(start.elapsed() >= time * 2);
+        }
+        (&server).write_all(b"late").unwrap();
+        client.set_read_timeout(Some(HOUR)).unwrap();
+        let mut bytes = [0; 4];
+        (&client).read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"late");
+        client.set_read_timeout(Some(Duration::MAX)).unwrap();
+        (&server).write_all(b"later").unwrap();
+        assert!((&client).read(&mut bytes).unwrap() > 0);
+    });
+}
+
+#[test]
+fn a_write_timeout_runs_out_when_nobody_reads() {
+    everywhere(|| {
+        let (client, server) = connected();
+        client.set_write_timeout(Some(5 * MILLI)).unwrap();
+        let (written, kind) = fill(&client);
+        assert_eq!(kind, EXPIRED);
+        // All that was said to be written arrives, and nothing else.
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(io::copy(&mut &server, &mut io::sink()).unwrap(), written as u64);
+    });
+}
+
+#[test]
+fn a_timeout_of_zero_is_refused_and_changes_nothing() {
+    on(1, || {
+        let (client, _server) = connected();
+        client.set_read_timeout(Some(MILLI)).unwrap();
+        for refused in [
+            client.set_read_timeout(Some(Duration::ZERO)),
+            client.set_write_timeout(Some(Duration::ZERO)),
+            TcpStream::connect_timeout(&client.peer_addr().unwrap(), Duration::ZERO).map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        assert_eq!(client.read_timeout().unwrap(), Some(MILLI));
+        assert_eq!(client.write_timeout().unwrap(), None);
+        client.set_read_timeout(None).unwrap();
+        assert_eq!(client.read_timeout().unwrap(), None);
+    });
+}
+
+#[test]
+fn connect_timeout_gives_up_on_an_address_that_does_not_answer() {
+    everywhere(|| {
+        let (_socket, addr, _waiting) = deaf();
+        let start = Instant::now();
+        let error = TcpStream::connect_timeout(&addr, 20 * MILLI).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(error.to_string().contains(&addr.to_string()), "{error}");
+        assert!(start.elapsed() >= 20 * MILLI);
+        // And connects where somebody listens, and hears that nobody does.
+        let (listener, addr) = listener();
+        let client = TcpStream::connect_timeout(&addr, HOUR).unwrap();
+        assert_eq!(listener.accept().unwrap().1, client.local_addr().unwrap());
+        drop(listener);
+        let error = TcpStream::connect_timeout(&addr, HOUR).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    });
+}
+
+#[test]
+fn one_clone_reads_while_another_writes() {
+    on_each(|| {
+        let (client, server) = connected();
+        let echo = spawn(move || io::copy(&mut &server, &mut &server).unwrap());
+        let mut writes = client.try_clone().unwrap();
+        let writer = spawn(move || {
+            for i in 0..2000u32 {
+                writes.write_all(&i.to_le_bytes()).unwrap();
+            }
+            writes.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut reads = client.try_clone().unwrap();
+        drop(client);
+        for i in 0..2000u32 {
+            let mut bytes = [0; 4];
+            reads.read_exact(&mut bytes).unwrap();
+            assert_eq!(u32::from_le_bytes(bytes), i);
+        }
+        assert_eq!(reads.read(&mut [0]).unwrap(), 0);
+        writer.join().unwrap();
+        assert_eq!(echo.join().unwrap(), 8000);
+    });
+}
+
+#[test]
+fn clones_share_mode_and_timeouts_and_the_last_one_closes() {
+    on(2, || {
+        let (client, mut server) = connected();
+        let clone = client.try_clone().unwrap();
+        client.set_read_timeout(Some(MILLI)).unwrap();
+        client.set_nonblocking(true).unwrap();
+        assert_eq!(clone.read_timeout().unwrap(), Some(MILLI));
+        let start = Instant::now();
+        assert_eq!((&clone).read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(start.elapsed() < HOUR);
+        drop(client);
+        server.set_read_timeout(Some(5 * MILLI)).unwrap();
+        assert_eq!(server.read(&mut [0]).unwrap_err().kind(), EXPIRED, "not closed yet");
+        drop(clone);
+        server.set_read_timeout(None).unwrap();
+        assert_eq!(server.read(&mut [0]).unwrap(), 0);
+    });
+}
+
+#[test]
+fn several_accept_on_clones_of_a_listener() {
+    on_each(|| {
+        let (listener, addr) = listener();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let acceptors: Vec<_> = (0..4)
+            .map(|_| {
+                let (listener, accepted) = (listener.try_clone().unwrap(), accepted.clone());
+                spawn(move || {
+                    for stream in listener.incoming() {
+                        stream.unwrap().write_all(b"x").unwrap();
+                        accepted.fetch_add(1, SeqCst);
+                    }
+                })
+            })
+            .collect();
+        drop(listener);
+        for _ in 0..50 {
+            let mut text = String::new();
+            TcpStream::connect(addr).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, "x");
+        }
+        acceptors.iter().for_each(|acceptor| acceptor.cancel());
+        assert!(acceptors.into_iter().all(|acceptor| acceptor.join().is_err()));
+        assert_eq!(accepted.load(SeqCst), 50);
+        assert_eq!(
+            TcpStream::connect(addr).unwrap_err().kind(),
+            ErrorKind::ConnectionRefused,
+            "all are gone"
+        );
+    });
+}
+
+#[test]
+fn non_blocking_calls_do_not_wait() {
+    everywhere(|| {
+        let (listener, addr) = listener();
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(listener.incoming().next().unwrap().unwrap_err().kind(), ErrorKind::WouldBlock);
+        let client = TcpStream::connect(addr).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        // What was accepted is in the usual mode.
+        (&client).write_all(b"a").unwrap();
+        (&server).read_exact(&mut [0]).unwrap();
+        client.set_nonblocking(true).unwrap();
+        assert_eq!((&client).read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(client.peek(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(fill(&client).1, ErrorKind::WouldBlock);
+        client.set_nonblocking(false).unwrap();
+        (&server).write_all(b"b").unwrap();
+        (&client).read_exact(&mut [0]).unwrap();
+    });
+}
+
+#[test]
+fn peek_waits_and_takes_nothing() {
+    everywhere(|| {
+        let (client, server) = connected();
+        let writer = spawn(move || {
+            sleep(MILLI);
+            (&server).write_all(b"hello").unwrap();
+            server
+        });
+        let mut bytes = [0; 8];
+        assert!(client.peek(&mut bytes).unwrap() > 0);
+        assert_eq!(bytes[0], b'h');
+        let _server = writer.join().unwrap();
+        (&client).read_exact(&mut bytes[..5]).unwrap();
+        assert_eq!(&bytes[..5], b"hello");
+    });
+}
+
+#[test]
+fn vectored_reads_fill_one_buffer_after_the_other() {
+    on(2, || {
+        let (client, server) = connected();
+        (&server).write_all(b"one two").unwrap();
+        while client.peek(&mut [0; 8]).unwrap() < 7 {}
+        let (mut one, mut two) = ([0; 4], [0; 5]);
+        let n = (&client).read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)]);
+        assert_eq!((n.unwrap(), &one, &two), (7, b"one ", b"two\0\0"));
+    });
+}
+
+#[test]
+fn options_are_those_of_the_system_s_socket() {
+    on(1, || {
+        let (client, _server) = connected();
+        assert!(!client.nodelay().unwrap());
+        client.set_nodelay(true).unwrap();
+        assert!(client.nodelay().unwrap() && SockRef::from(&client).tcp_nodelay().unwrap());
+        client.set_ttl(9).unwrap();
+        assert_eq!((client.ttl().unwrap(), SockRef::from(&client).ttl_v4().unwrap()), (9, 9));
+        client.set_linger(Some(Duration::from_secs(2))).unwrap();
+        assert_eq!(client.linger().unwrap(), Some(Duration::from_secs(2)));
+        client.set_linger(None).unwrap();
+        assert_eq!(client.linger().unwrap(), None);
+        let keepalive = socket2::TcpKeepalive::new().with_time(Duration::from_secs(77));
+        SockRef::from(&client).set_tcp_keepalive(&keepalive).unwrap();
+        assert!(SockRef::from(&client).keepalive().unwrap());
+        let (listener, _) = listener();
+        listener.set_ttl(8).unwrap();
+        assert_eq!(listener.ttl().unwrap(), 8);
+        assert!(listener.take_error().unwrap().is_none());
+    });
+}
+
+#[test]
+fn many_may_wait_to_be_accepted() {
+    on(2, || {
+        let (listener, addr) = listener();
+        // With std's backlog of 128 the system would let some of these wait for a second and more.
+        let clients: Vec<_> = (0..1000).map(|_| TcpStream::connect(addr).unwrap()).collect();
+        let accepted: HashSet<_> = clients.iter().map(|_| listener.accept().unwrap().1).collect();
+        assert_eq!(accepted.len(), 1000);
+    });
+}
+
+#[test]
+fn a_stream_goes_to_std_and_comes_back() {
+    everywhere(|| {
+        let (client, mut server) = connected();
+        // The system rounds to some milliseconds.
+        client.set_read_timeout(Some(100 * MILLI)).unwrap();
+        let mut client = std::net::TcpStream::from(client);
+        assert_eq!(client.read_timeout().unwrap(), Some(100 * MILLI));
+        client.set_read_timeout(None).unwrap();
+        // It blocks.
+        let writer = spawn(move || {
+            sleep(MILLI);
+            server.write_all(b"hello").unwrap();
+            server
+        });
+        let mut bytes = [0; 5];
+        client.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"hello");
+        let mut server = writer.join().unwrap();
+        client.set_read_timeout(Some(20 * MILLI)).unwrap();
+        let client = TcpStream::from(client);
+        assert_eq!(client.read_timeout().unwrap(), Some(20 * MILLI));
+        assert_eq!((&client).read(&mut [0]).unwrap_err().kind(), EXPIRED);
+        server.write_all(b"again").unwrap();
+        client.set_read_timeout(None).unwrap();
+        (&client).read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"again");
+    });
+}
+
+#[test]
+fn a_listener_goes_to_std_and_comes_back() {
+    everywhere(|| {
+        let (listener, addr) = listener();
+        let listener = std::net::TcpListener::from(listener);
+        let client = spawn(move || {
+            sleep(MILLI);
+            TcpStream::connect(addr).unwrap()
+        });
+        listener.accept().unwrap();
+        client.join().unwrap();
+        let listener = TcpListener::from(listener);
+        let client = spawn(move || {
+            sleep(MILLI);
+            TcpStream::connect(addr).unwrap()
+        });
+        assert_eq!(listener.accept().unwrap().1, client.join().unwrap().local_addr().unwrap());
+    });
+}
+
+#[test]
+fn calls_that_wait_are_ended_by_a_cancellation() {
+    on_each(|| {
+        let ends = |name: &str, wait: fn()| {
+            let thread = spawn(wait);
+            sleep(2 * MILLI);
+            thread.cancel();
+            assert!(thread.join().unwrap_err().is::<Cancelled>(), "{name}");
+        };
+        ends("accept", || drop(listener().0.accept()));
+        ends("incoming", || drop(listener().0.incoming().next()));
+        ends("read", || {
+            let (client, _server) = connected();
+            let _ = (&client).read(&mut [0]);
+        });
+        ends("read with a time-out", || {
+            let (client, _server) = connected();
+            client.set_read_timeout(Some(HOUR)).unwrap();
+            let _ = (&client).read(&mut [0]);
+        });
+        ends("peek", || {
+            let (client, _server) = connected();
+            let _ = client.peek(&mut [0]);
+        });
+        ends("write", || {
+            let (client, _server) = full();
+            push(&client);
+        });
+    });
+    on(2, || {
+        let (_socket, addr, _waiting) = deaf();
+        let connects = [
+            spawn(move || drop(TcpStream::connect(addr))),
+            spawn(move || drop(TcpStream::connect_timeout(&addr, HOUR))),
+        ];
+        sleep(5 * MILLI);
+        for thread in connects {
+            thread.cancel();
+            assert!(thread.join().unwrap_err().is::<Cancelled>());
+        }
+    });
+}
+
+#[test]
+fn calls_that_wait_are_ended_by_a_timeout_around_them() {
+    everywhere(|| {
+        let ended = |wait: &dyn Fn()| assert!(timeout(2 * MILLI, wait).is_err());
+        let (listener, _) = listener();
+        ended(&|| drop(listener.accept()));
+        let (client, server) = full();
+        ended(&|| assert!(push(&client) != ErrorKind::WouldBlock));
+        ended(&|| drop((&client).read(&mut [0])));
+        ended(&|| drop(client.peek(&mut [0])));
+        // Nothing was lost, and nothing is left behind.
+        (&server).write_all(b"x").unwrap();
+        (&client).read_exact(&mut [0]).unwrap();
+        let (_socket, addr, _waiting) = deaf();
+        ended(&|| drop(TcpStream::connect(addr)));
+    });
+}
+
+#[test]
+fn a_reset_is_an_error_to_whoever_waits() {
+    on_each(|| {
+        let (client, server) = connected();
+        let reader = spawn(move || (&client).read(&mut [0]).unwrap_err().kind());
+        sleep(MILLI);
+        server.set_linger(Some(Duration::ZERO)).unwrap();
+        drop(server);
+        assert_eq!(reader.join().unwrap(), ErrorKind::ConnectionReset);
+
+        let (client, server) = full();
+        let writer = spawn(move || push(&client));
+        sleep(MILLI);
+        server.set_linger(Some(Duration::ZERO)).unwrap();
+        drop(server);
+        assert!(matches!(writer.join().unwrap(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe));
+    });
+}
+
+#[test]
+fn a_shutdown_of_one_clone_wakes_those_who_wait_on_another() {
+    everywhere(|| {
+        let (client, _server) = full();
+        let waits = client.try_clone().unwrap();
+        let reader = spawn(move || (&waits).read(&mut [0]).unwrap());
+        let waits = client.try_clone().unwrap();
+        let writer = spawn(move || push(&waits));
+        sleep(MILLI);
+        client.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(reader.join().unwrap(), 0);
+        assert_eq!(writer.join().unwrap(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn a_half_closed_connection_still_carries_the_other_direction() {
+    everywhere(|| {
+        let (client, mut server) = connected();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!((&client).write(&[0]).unwrap_err().kind(), ErrorKind::BrokenPipe);
+        assert_eq!(server.read(&mut [0]).unwrap(), 0);
+        server.write_all(b"still here").unwrap();
+        drop(server);
+        let mut text = String::new();
+        (&client).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "still here");
+    });
+}
+
+#[test]
+fn a_slow_reader_gets_every_byte() {
+    on_each(|| {
+        let (client, server) = connected();
+        let writer = spawn(move || {
+            let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i % 253) as u8).collect();
+            (&client).write_all(&bytes).unwrap();
+        });
+        let (mut buffer, mut received) = (vec![0; 100_000], 0usize);
+        loop {
+            sleep(MILLI / 2);
+            let n = (&server).read(&mut buffer).unwrap();
+            if n == 0 {
+                break;
+            }
+            assert!(buffer[..n].iter().enumerate().all(|(i, &byte)| byte == ((received + i) % 253) as u8));
+            received += n;
+        }
+        assert_eq!(received, 3_000_000);
+        writer.join().unwrap();
+    });
+}
+
+/// An event wakes all who wait in its direction; those who find nothing wait on.
+#[test]
+fn readers_who_are_woken_for_nothing_wait_on() {
+    on_each(|| {
+        let (client, mut server) = connected();
+        let got = Arc::new(AtomicUsize::new(0));
+        let readers: Vec<_> = (0..8)
+            .map(|_| {
+                let (mut client, got) = (client.try_clone().unwrap(), got.clone());
+                spawn(move || {
+                    client.read_exact(&mut [0]).unwrap();
+                    got.fetch_add(1, SeqCst);
+                })
+            })
+            .collect();
+        for sent in 1..=8 {
+            server.write_all(&[1]).unwrap();
+            tests::wait_until("one has it", || got.load(SeqCst) == sent);
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+#[test]
+fn names_are_resolved_and_hold_nobody_up() {
+    with(1, |runtime| {
+        runtime.block_on(|| {
+            let addrs: Vec<_> = lookup_host(("localhost", 80)).unwrap().collect();
+            assert!(!addrs.is_empty() && addrs.iter().all(|addr| addr.ip().is_loopback()));
+            assert_eq!(lookup_host("127.0.0.1:9").unwrap().next(), "127.0.0.1:9".parse().ok());
+            assert!(lookup_host("no such name:80").is_err());
+            assert!(TcpStream::connect("no such name:80").is_err());
+            assert_eq!(TcpStream::connect("no port").unwrap_err().kind(), ErrorKind::InvalidInput);
+        });
+        /// A resolver that answers when others have run.
+        struct Slow(std::sync::mpsc::Receiver<()>);
+        impl std::net::ToSocketAddrs for Slow {
+            type Iter = std::vec::IntoIter<SocketAddr>;
+            fn to_socket_addrs(&self) -> io::Result<Self::Iter> {
+                self.0.recv().unwrap();
+                Ok(vec!["127.0.0.1:9".parse().unwrap()].into_iter())
+            }
+        }
+        runtime.block_on(|| {
+            let (answer, answers) = std::sync::mpsc::channel();
+            let resolver = spawn(move || lookup_host(Slow(answers)).unwrap().count());
+            sleep(MILLI);
+            assert!(!resolver.is_finished());
+            answer.send(()).unwrap();
+            assert_eq!(resolver.join().unwrap(), 1);
+        });
+    });
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+    use tests::child;
+    use tests::sockets::is_registered;
+    use tests::system::{Limit, descriptors};
+
+    fn is_nonblocking(socket: &impl AsFd) -> bool {
+        SockRef::from(socket).nonblocking().unwrap()
+    }
+
+    #[test]
+    fn descriptors_come_and_go_in_the_mode_that_their_user_set() {
+        everywhere(|| {
+            for nonblocking in [false, true] {
+                let (client, _server) = connected();
+                client.set_nonblocking(nonblocking).unwrap();
+                assert!(is_nonblocking(&client), "underneath always");
+                let std = std::net::TcpStream::from(client);
+                assert_eq!(is_nonblocking(&std), nonblocking);
+                let fd = OwnedFd::from(TcpStream::from(std));
+                assert_eq!(is_nonblocking(&fd), nonblocking);
+                let raw = TcpStream::from(fd).into_raw_fd();
+                // SAFETY: it was just given up.
+                let client = unsafe { TcpStream::from_raw_fd(raw) };
+                assert!(is_nonblocking(&client));
+                assert_eq!(client.as_raw_fd(), raw);
+                assert_eq!(client.as_fd().as_raw_fd(), raw);
+                // A wait of an hour would be noticed.
+                let time = if nonblocking { HOUR } else { MILLI };
+                client.set_read_timeout(Some(time)).unwrap();
+                let start = Instant::now();
+                assert_eq!((&client).read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+                assert!(nonblocking || start.elapsed() >= MILLI);
+            }
+        });
+    }
+
+    #[test]
+    fn an_inherited_descriptor_is_used_as_it_comes() {
+        everywhere(|| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let listener = TcpListener::from(OwnedFd::from(listener));
+            assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+            listener.set_nonblocking(false).unwrap();
+            let client = spawn(move || {
+                sleep(MILLI);
+                TcpStream::connect(addr).unwrap().local_addr().unwrap()
+            });
+            assert_eq!(listener.accept().unwrap().1, client.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_clone_stays_when_another_is_given_away() {
+        everywhere(|| {
+            let (client, mut server) = connected();
+            let clone = client.try_clone().unwrap();
+            let mut std = std::net::TcpStream::from(client);
+            assert_ne!(std.as_raw_fd(), clone.as_raw_fd());
+            server.write_all(b"ab").unwrap();
+            let mut byte = [0];
+            std.read_exact(&mut byte).unwrap();
+            assert_eq!(&byte, b"a");
+            (&clone).read_exact(&mut byte).unwrap();
+            assert_eq!(&byte, b"b");
+            drop(std);
+            // They share their mode: it would block its OS thread now.
+            clone.set_nonblocking(false).unwrap();
+            (&clone).write_all(b"c").unwrap();
+            server.read_exact(&mut byte).unwrap();
+            assert_eq!(&byte, b"c");
+        });
+    }
+
+    #[test]
+    fn clones_use_no_descriptors() {
+        child::passes("linux::clones_use_no_descriptors", "", || {
+            on(1, || {
+                let (client, _server) = connected();
+                let before = descriptors();
+                let clones: Vec<_> = (0..100).map(|_| client.try_clone().unwrap()).collect();
+                assert_eq!(descriptors(), before);
+                drop(clones);
+                let fd = OwnedFd::from(client);
+                assert_eq!(descriptors(), before);
+                drop(fd);
+                assert_eq!(descriptors(), before - 1);
+            });
+        });
+    }
+
+    /// Whoever has a duplicate keeps the system's socket alive, and the poller would hear of it for ever.
+    #[test]
+    fn a_socket_that_goes_leaves_the_poller_though_a_duplicate_stays() {
+        child::passes("linux::a_socket_that_goes_leaves_the_poller_though_a_duplicate_stays", "", || {
+            on(1, || {
+                let (client, _server) = connected();
+                let number = client.as_raw_fd();
+                assert!(is_registered(number));
+                let duplicate = client.as_fd().try_clone_to_owned().unwrap();
+                drop(client);
+                assert!(!is_registered(number));
+                let client = TcpStream::from(duplicate);
+                let number = client.as_raw_fd();
+                assert!(is_registered(number));
+                let std = std::net::TcpStream::from(client);
+                assert_eq!(std.as_raw_fd(), number);
+                assert!(!is_registered(number));
+            });
+        });
+    }
+
+    #[test]
+    fn what_is_no_socket_gives_errors_and_no_hang() {
+        everywhere(|| {
+            let file = TcpStream::from(OwnedFd::from(File::open("/proc/self/exe").unwrap()));
+            assert!((&file).read(&mut [0]).is_err());
+            assert!((&file).write(&[0]).is_err());
+            assert!(file.peer_addr().is_err() && file.nodelay().is_err());
+            let file = TcpListener::from(OwnedFd::from(File::from(OwnedFd::from(file))));
+            assert!(file.accept().is_err());
+        });
+    }
+
+    #[test]
+    fn an_accept_loop_without_descriptors_does_not_spin_and_goes_on() {
+        child::passes("linux::an_accept_loop_without_descriptors_does_not_spin_and_goes_on", "", || {
+            on(2, || {
+                let (listener, addr) = listener();
+                let errors = Arc::new(AtomicUsize::new(0));
+                let counted = errors.clone();
+                let server = spawn(move || {
+                    // Kept, so that none becomes free.
+                    let mut streams = Vec::new();
+                    for stream in listener.incoming() {
+                        match stream {
+                            Ok(mut stream) => {
+                                stream.write_all(b"x").unwrap();
+                                streams.push(stream);
+                            }
+                            Err(error) => {
+                                assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+                                counted.fetch_add(1, SeqCst);
+                            }
+                        }
+                    }
+                });
+                let mut client = TcpStream::connect(addr).unwrap();
+                client.read_exact(&mut [0]).unwrap();
+                // One more for this end, and none for the other.
+                let more = OwnedFd::from(File::open("/dev/null").unwrap());
+                let limit = Limit::new(libc::RLIMIT_NOFILE, more.as_raw_fd() as u64 + 1);
+                drop(more);
+                let mut client = TcpStream::connect(addr).unwrap();
+                sleep(300 * MILLI);
+                // Pauses of 5, 10, 20, 40, 80, 160 ms.
+                let count = errors.load(SeqCst);
+                assert!((1..=7).contains(&count), "{count} errors");
+                drop(limit);
+                client.read_exact(&mut [0]).unwrap();
+                server.cancel();
+                assert!(server.join().unwrap_err().is::<Cancelled>());
+            });
+        });
+    }
+
+    const CLIENT: &str = "TESTS_IDLE_CLIENT";
+    const MANY: usize = 10_000;
+
+    /// Connects as many, waits until it is told, then has each echo a byte. A process of its own: it needs as many descriptors.
+    fn idle_client(addr: &str) {
+        let streams: Vec<_> = (0..MANY).map(|_| std::net::TcpStream::connect(addr).unwrap()).collect();
+        println!("connected");
+        io::stdin().read_line(&mut String::new()).unwrap();
+        for (i, mut stream) in streams.iter().enumerate() {
+            stream.write_all(&[i as u8]).unwrap();
+        }
+        for (i, mut stream) in streams.iter().enumerate() {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            assert_eq!(byte, [i as u8]);
+            // No port is left behind.
+            SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
+        }
+    }
+
+    #[test]
+    fn ten_thousand_idle_connections_are_all_still_there() {
+        if let Ok(addr) = std::env::var(CLIENT) {
+            return idle_client(&addr);
+        }
+        with(2, |runtime| {
+            let _limit = Limit::new(libc::RLIMIT_NOFILE, MANY as u64 + 2000);
+            let (listener, addr) = runtime.block_on(listener);
+            let mut client = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "linux::ten_thousand_idle_connections_are_all_still_there"])
+                .args(["--nocapture", "--test-threads=1"])
+                .env(CLIENT, addr.to_string())
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let server = runtime.spawn(move || {
+                let echo = |stream: TcpStream| {
+                    let mut byte = [0];
+                    while let Ok(1) = (&stream).read(&mut byte) {
+                        (&stream).write_all(&byte).unwrap();
+                    }
+                };
+                let echoes: Vec<_> = (0..MANY)
+                    .map(|_| listener.accept().unwrap().0)
+                    .map(|stream| spawn(move || echo(stream)))
+                    .collect();
+                echoes.into_iter().for_each(|echo| echo.join().unwrap());
+            });
+            let mut said = io::BufRead::lines(io::BufReader::new(client.stdout.take().unwrap()));
+            assert!(said.any(|line| line.unwrap().contains("connected")), "the client says so");
+            // The server waits for the echoes.
+            tests::wait_until("all are parked", || runtime.handle().metrics().waiting == MANY as u64 + 1);
+            client.stdin.take().unwrap().write_all(b"now\n").unwrap();
+            said.for_each(drop);
+            assert!(client.wait().unwrap().success());
+            server.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,193 @@
+//! `signal::notify`: every receiver gets each signal that it wants, and when nobody does the system's default is back.
+#![cfg(unix)]
+
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use runtime::channel::{RecvTimeoutError, TryRecvError};
+use runtime::signal::{self, SIGINT, SIGKILL, SIGSEGV, SIGTERM, SIGUSR1, SIGUSR2};
+use runtime::thread::Cancelled;
+use runtime::time::timeout;
+use runtime::{select, sleep, spawn};
+use tests::child::{passes, run};
+use tests::{Watchdog, everywhere, on, on_each, wait_until, with};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn send(signal: i32) {
+    // SAFETY: it sends a signal to this process, for which there is a handler or which is to end it.
+    assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
+}
+
+/// They are wanted to the end of the process: the system may deliver a signal after its last receiver is gone.
+fn keep(signals: &[i32]) {
+    std::mem::forget(signal::notify(signals).unwrap());
+}
+
+#[test]
+fn each_receiver_gets_each_signal_that_it_wants() {
+    passes("each_receiver_gets_each_signal_that_it_wants", "", || {
+        keep(&[SIGUSR1, SIGUSR2]);
+        everywhere(|| {
+            let one = signal::notify(&[SIGUSR1]).unwrap();
+            let both = signal::notify(&[SIGUSR1, SIGUSR2]).unwrap();
+            for _ in 0..20 {
+                send(SIGUSR1);
+                assert_eq!((one.recv(), both.recv()), (Ok(SIGUSR1), Ok(SIGUSR1)));
+                send(SIGUSR2);
+                assert_eq!(both.recv(), Ok(SIGUSR2));
+                assert_eq!(one.try_recv(), Err(TryRecvError::Empty));
+            }
+            // They are sent from one receiver's end too.
+            drop(one);
+            send(SIGUSR1);
+            assert_eq!(both.recv(), Ok(SIGUSR1));
+        });
+    });
+}
+
+#[test]
+fn signals_that_nobody_receives_are_kept_once() {
+    passes("signals_that_nobody_receives_are_kept_once", "", || {
+        keep(&[SIGUSR1, SIGUSR2]);
+        on_each(|| {
+            let signals = signal::notify(&[SIGUSR1, SIGUSR2]).unwrap();
+            for _ in 0..1000 {
+                send(SIGUSR1);
+            }
+            send(SIGUSR2);
+            let mut came: Vec<i32> = Vec::new();
+            while !came.contains(&SIGUSR2) {
+                came.push(signals.recv().unwrap());
+            }
+            while let Ok(signal) = signals.recv_timeout(20 * MILLI) {
+                came.push(signal);
+            }
+            // The message in the channel, the one that waits for room, and the flag.
+            assert!((2..=8).contains(&came.len()), "{came:?}");
+            assert!(came.contains(&SIGUSR1));
+        });
+    });
+}
+
+#[test]
+fn receivers_are_channels() {
+    passes("receivers_are_channels", "", || {
+        keep(&[SIGUSR1]);
+        on_each(|| {
+            let signals = signal::notify(&[SIGUSR1]).unwrap();
+            assert_eq!(signals.recv_timeout(MILLI), Err(RecvTimeoutError::Timeout));
+            assert!(timeout(MILLI, || signals.recv()).is_err());
+            let sender = spawn(|| {
+                sleep(MILLI);
+                send(SIGUSR1);
+            });
+            select! {
+                recv(signals.channel()) -> signal => assert_eq!(signal, Ok(SIGUSR1)),
+                default(HOUR) => panic!("it does not come"),
+            }
+            sender.join().unwrap();
+            let waits = spawn(move || signals.iter().count());
+            sleep(MILLI);
+            waits.cancel();
+            assert!(waits.join().unwrap_err().is::<Cancelled>());
+        });
+    });
+}
+
+#[test]
+fn ctrl_c_waits_for_an_interrupt() {
+    passes("ctrl_c_waits_for_an_interrupt", "", || {
+        keep(&[SIGINT]);
+        everywhere(|| {
+            let other = signal::notify(&[SIGINT]).unwrap();
+            let done = Arc::new(AtomicBool::new(false));
+            let says = done.clone();
+            let waits = spawn(move || {
+                signal::ctrl_c().unwrap();
+                says.store(true, SeqCst);
+            });
+            // Until it has begun to wait, the other one gets it alone.
+            wait_until("it waits", || {
+                send(SIGINT);
+                assert_eq!(other.recv(), Ok(SIGINT));
+                done.load(SeqCst)
+            });
+            waits.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_signal_that_nobody_wants_any_more_does_what_it_did() {
+    let body = || {
+        let _dog = Watchdog::new();
+        on(2, || {
+            let signals = signal::notify(&[SIGTERM]).unwrap();
+            let again = signal::notify(&[SIGTERM, SIGTERM]).unwrap();
+            drop(signals);
+            send(SIGTERM);
+            assert_eq!(again.recv(), Ok(SIGTERM));
+            eprintln!("still here");
+            drop(again);
+            send(SIGTERM);
+            sleep(HOUR);
+        });
+    };
+    run("a_signal_that_nobody_wants_any_more_does_what_it_did", "", body, |output| {
+        assert_eq!(output.status.signal(), Some(SIGTERM), "{}", tests::child::text(output));
+        assert!(tests::child::stderr(output).contains("still here"));
+    });
+}
+
+#[test]
+fn what_cannot_be_had_is_refused() {
+    on(1, || {
+        for refused in [&[][..], &[SIGKILL], &[SIGUSR1, SIGSEGV], &[12345], &[-1]] {
+            assert_eq!(signal::notify(refused).unwrap_err().kind(), ErrorKind::InvalidInput, "{refused:?}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_left_of_those_that_are_dropped() {
+    passes("nothing_is_left_of_those_that_are_dropped", "", || {
+        keep(&[SIGUSR1]);
+        with(2, |runtime| {
+            // The first one of a signal stays with the process.
+            runtime.block_on(|| drop(signal::notify(&[SIGUSR1, SIGUSR2]).unwrap()));
+            let all_have_ended = || {
+                let metrics = runtime.handle().metrics();
+                metrics.spawned == metrics.ended
+            };
+            wait_until("it has ended", all_have_ended);
+            #[cfg(target_os = "linux")]
+            let before = tests::system::descriptors();
+            for _ in 0..50 {
+                let signals = runtime.block_on(|| signal::notify(&[SIGUSR1, SIGUSR2]).unwrap());
+                send(SIGUSR1);
+                assert_eq!(signals.recv(), Ok(SIGUSR1));
+            }
+            wait_until("all have ended", all_have_ended);
+            #[cfg(target_os = "linux")]
+            assert_eq!(tests::system::descriptors(), before);
+        });
+    });
+}
+
+#[test]
+fn a_runtime_that_ends_disconnects_its_receivers() {
+    passes("a_runtime_that_ends_disconnects_its_receivers", "", || {
+        let other = signal::notify(&[SIGUSR1]).unwrap();
+        let signals = tests::runtime(1).block_on(|| signal::notify(&[SIGUSR1]).unwrap());
+        assert!(signals.recv().is_err());
+        send(SIGUSR1);
+        // Whenever the system delivers it: before that it must be wanted by somebody.
+        assert_eq!(other.recv(), Ok(SIGUSR1));
+        assert!(signals.recv().is_err());
+    });
+}

@@ -1,0 +1,181 @@
+//! Notifications: one is kept, none is lost, none counts twice.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use runtime::sync::Notify;
+use runtime::thread::Cancelled;
+use runtime::time::{Elapsed, timeout, timeout_async};
+use runtime::{JoinHandle, sleep, spawn};
+use tests::crowd::{crowd, in_each, with_each};
+use tests::futures::{drive_on_plain_thread, poll_once};
+use tests::{Random, everywhere, on_each, wait_until};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+fn is_kept(notify: &Notify) -> bool {
+    timeout(MILLI, || notify.notified()).is_ok()
+}
+
+/// One that waits when this returns.
+fn waiter(notify: &Arc<Notify>) -> JoinHandle<()> {
+    let notify = notify.clone();
+    let thread = spawn(move || notify.notified());
+    sleep(2 * MILLI);
+    thread
+}
+
+#[test]
+fn one_is_kept() {
+    everywhere(|| {
+        let notify = Notify::new();
+        assert!(!is_kept(&notify));
+        notify.notify_one();
+        notify.notify_one();
+        assert!(is_kept(&notify));
+        assert!(!is_kept(&notify));
+        notify.notify_waiters();
+        assert!(!is_kept(&notify), "that is not kept");
+        notify.notify_one();
+        drive_on_plain_thread(notify.notified_async());
+        assert!(!is_kept(&notify));
+    });
+}
+
+#[test]
+fn one_after_another_or_all_at_once() {
+    on_each(|| {
+        let notify = Arc::new(Notify::new());
+        let (first, second) = (waiter(&notify), waiter(&notify));
+        notify.notify_one();
+        first.join().unwrap();
+        sleep(MILLI);
+        assert!(!second.is_finished());
+        let third = waiter(&notify);
+        notify.notify_waiters();
+        second.join().unwrap();
+        third.join().unwrap();
+        assert!(!is_kept(&notify));
+    });
+}
+
+#[test]
+fn futures_are_notified_from_when_they_are_made() {
+    everywhere(|| {
+        let notify = Notify::new();
+        let (before, mut enabled) = (notify.notified_async(), pin!(notify.notified_async()));
+        assert!(!enabled.as_mut().enable());
+        notify.notify_waiters();
+        let after = notify.notified_async();
+        assert!(enabled.as_mut().enable());
+        runtime::block_on(async {
+            before.await;
+            enabled.await;
+            assert!(timeout_async(MILLI, after).await.is_err());
+            // In the queue since it was enabled; the one that was only made comes later.
+            let mut late = pin!(notify.notified_async());
+            let mut first = pin!(notify.notified_async());
+            first.as_mut().enable();
+            notify.notify_one();
+            assert_eq!(poll_once(&mut late).await, None);
+            assert_eq!(poll_once(&mut first).await, Some(()));
+        });
+    });
+}
+
+#[test]
+fn what_nobody_fetches_is_passed_on() {
+    on_each(|| {
+        let notify = Arc::new(Notify::new());
+        {
+            let mut dropped = Box::pin(notify.notified_async());
+            dropped.as_mut().enable();
+            let second = waiter(&notify);
+            notify.notify_one();
+            assert!(!second.is_finished());
+            drop(dropped);
+            second.join().unwrap();
+        }
+        let mut dropped = Box::pin(notify.notified_async());
+        dropped.as_mut().enable();
+        notify.notify_one();
+        drop(dropped);
+        assert!(is_kept(&notify), "with nobody there it is kept");
+        let mut dropped = Box::pin(notify.notified_async());
+        dropped.as_mut().enable();
+        notify.notify_waiters();
+        drop(dropped);
+        assert!(!is_kept(&notify));
+    });
+}
+
+#[test]
+fn who_is_cancelled_takes_none() {
+    on_each(|| {
+        let notify = Arc::new(Notify::new());
+        let (first, second) = (waiter(&notify), waiter(&notify));
+        first.cancel();
+        notify.notify_one();
+        second.join().unwrap();
+        assert!(first.join().unwrap_err().is::<Cancelled>());
+        assert_eq!(timeout(2 * MILLI, || notify.notified()), Err(Elapsed));
+        assert!(!is_kept(&notify));
+    });
+}
+
+#[test]
+fn a_cancellation_meets_a_notification() {
+    with_each(|runtime| {
+        runtime.block_on(|| {
+            let notify = Arc::new(Notify::new());
+            let mut random = Random::new(5);
+            for round in 0..100 {
+                let its = notify.clone();
+                let thread: JoinHandle<()> = if round % 2 == 0 {
+                    spawn(move || its.notified())
+                } else {
+                    spawn(async move { its.notified_async().await })
+                };
+                sleep(Duration::from_micros(random.below(40)));
+                notify.notify_one();
+                thread.cancel();
+                let was_notified = thread.join().is_ok();
+                assert_eq!(is_kept(&notify), !was_notified, "with one of the two");
+            }
+        });
+    });
+}
+
+/// A channel of units: as many are taken as were sent, although only one notification is kept.
+#[test]
+fn none_is_lost() {
+    in_each(|| {
+        let (notify, sent, taken) = (Notify::new(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let take = || sent.fetch_update(SeqCst, SeqCst, |sent| sent.checked_sub(1)).is_ok();
+        const ALL: usize = 400;
+        crowd(6, 2, |i| {
+            if i % 2 == 0 {
+                for _ in 0..ALL / 4 {
+                    sent.fetch_add(1, SeqCst);
+                    notify.notify_one();
+                }
+            } else {
+                while taken.load(SeqCst) < ALL {
+                    if take() {
+                        if taken.fetch_add(1, SeqCst) + 1 == ALL {
+                            notify.notify_waiters();
+                        }
+                        // Perhaps there are more, and one notification stood for all of them.
+                        notify.notify_one();
+                    } else {
+                        let _ = timeout(Duration::from_micros(200), || notify.notified());
+                    }
+                }
+            }
+        });
+        wait_until("all are taken", || taken.load(SeqCst) == ALL);
+        assert_eq!(sent.into_inner(), 0);
+    });
+}

@@ -1,0 +1,107 @@
+//! The reentrant mutex: its owner is the green thread, wherever that runs, or the plain thread.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::sync::{ArcReentrantMutexGuard, MappedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
+use runtime::thread::Cancelled;
+use runtime::{sleep, spawn, yield_now};
+use tests::crowd::{crowd, in_each};
+use tests::{on_each, wait_until};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn again_and_again() {
+    in_each(|| {
+        let mutex = ReentrantMutex::new(Cell::new(0));
+        let outer = mutex.lock();
+        let inner = mutex.try_lock().expect("it is ours");
+        assert!(mutex.try_lock_for(MILLI).is_some() && mutex.try_lock_until(Instant::now()).is_some());
+        assert!(mutex.is_owned_by_current_thread());
+        runtime::scope(|s| {
+            s.spawn(|| {
+                assert!(mutex.try_lock().is_none(), "it is another's");
+                assert!(mutex.try_lock_for(MILLI).is_none());
+                assert!(!mutex.is_owned_by_current_thread());
+            });
+        });
+        drop(outer);
+        assert!(mutex.is_locked());
+        inner.set(3);
+        drop(inner);
+        assert!(!mutex.is_locked());
+        let part = ReentrantMutexGuard::map(mutex.lock(), |cell| cell);
+        assert_eq!(MappedReentrantMutexGuard::map(part, |cell| cell).get(), 3);
+        assert_eq!(mutex.into_inner().get(), 3);
+    });
+}
+
+#[test]
+fn one_owner_at_a_time_wherever_it_runs() {
+    in_each(|| {
+        let mutex = ReentrantMutex::new(Cell::new((0u32, 0u32)));
+        crowd(12, 3, |_| {
+            for _ in 0..30 {
+                let outer = mutex.lock();
+                outer.set((outer.get().0 + 1, outer.get().1));
+                // On another OS thread after that, perhaps.
+                sleep(Duration::from_micros(20));
+                let inner = mutex.lock();
+                inner.set((inner.get().0, inner.get().1 + 1));
+                yield_now();
+                assert_eq!(inner.get().0, inner.get().1);
+            }
+        });
+        assert_eq!(mutex.into_inner().get(), (450, 450));
+    });
+}
+
+#[test]
+fn given_away() {
+    on_each(|| {
+        let mutex = Arc::new(ReentrantMutex::new(Cell::new(0)));
+        let mut guard: ArcReentrantMutexGuard<Cell<i32>> = mutex.lock_arc();
+        let (its, about_to) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
+        let says = about_to.clone();
+        let other = spawn(move || {
+            says.store(true, SeqCst);
+            let guard = its.lock();
+            guard.set(guard.get() + 1);
+        });
+        wait_until("it is about to wait", || about_to.load(SeqCst));
+        sleep(2 * MILLI);
+        ArcReentrantMutexGuard::bump(&mut guard);
+        assert_eq!(guard.get(), 1);
+        ArcReentrantMutexGuard::unlock_fair(guard);
+        other.join().unwrap();
+    });
+}
+
+/// `lock` waits, cancelled or not; what has a deadline unwinds.
+#[test]
+fn who_is_cancelled() {
+    on_each(|| {
+        let mutex = Arc::new(ReentrantMutex::new(Cell::new(0)));
+        let guard = mutex.lock();
+        let its = mutex.clone();
+        let waits = spawn(move || {
+            its.lock().set(1);
+            sleep(HOUR);
+        });
+        let its = mutex.clone();
+        let has_a_deadline = spawn(move || its.try_lock_for(HOUR).is_some());
+        sleep(2 * MILLI);
+        has_a_deadline.cancel();
+        assert!(has_a_deadline.join().unwrap_err().is::<Cancelled>());
+        waits.cancel();
+        sleep(2 * MILLI);
+        assert!(!waits.is_finished());
+        drop(guard);
+        assert!(waits.join().unwrap_err().is::<Cancelled>());
+        assert_eq!(mutex.lock().get(), 1);
+    });
+}

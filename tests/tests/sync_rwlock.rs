@@ -1,0 +1,657 @@
+//! The reader-writer locks: many read or one writes; upgrades, downgrades, time-outs; nobody waits in vain.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::sync::{
+    ArcRwLockUpgradableReadGuard, ArcRwLockWriteGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard,
+    RecursiveRwLock, RecursiveRwLockReadGuard, RecursiveRwLockUpgradableReadGuard, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
+use runtime::thread::Cancelled;
+use runtime::time::{Elapsed, timeout};
+use runtime::{JoinHandle, sleep, spawn, yield_now};
+use tests::crowd::{crowd, in_each, with_each};
+use tests::{ON_PURPOSE, OnDrop, Random, on_each, quiet_panics_on_purpose, wait_until, with};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
+    assert!(thread.join().unwrap_err().is::<Cancelled>());
+}
+
+/// Starts a green thread that is to wait, and lets it get there.
+fn waits<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let about_to = Arc::new(AtomicBool::new(false));
+    let says = about_to.clone();
+    let thread = spawn(move || {
+        says.store(true, SeqCst);
+        does()
+    });
+    wait_until("it is about to wait", || about_to.load(SeqCst));
+    sleep(2 * MILLI);
+    thread
+}
+
+#[test]
+fn what_it_holds() {
+    in_each(|| {
+        let mut lock = RwLock::new(vec![1]);
+        lock.get_mut().push(2);
+        lock.write().push(3);
+        assert_eq!(format!("{lock:?}"), "RwLock { data: [1, 2, 3] }");
+        let (one, two) = (lock.read(), lock.read());
+        assert_eq!(*one, *two);
+        assert!(lock.is_locked() && !lock.is_locked_exclusive());
+        assert!(lock.try_write().is_none());
+        assert!(lock.try_read().is_some() && lock.try_upgradable_read().is_some());
+        drop((one, two));
+        let writer = lock.write();
+        assert!(lock.is_locked_exclusive());
+        assert!(
+            lock.try_read().is_none() && lock.try_write().is_none() && lock.try_upgradable_read().is_none()
+        );
+        assert_eq!(format!("{lock:?} {writer:?}"), "RwLock { data: <locked> } [1, 2, 3]");
+        drop(writer);
+        assert!(!lock.is_locked());
+        assert_eq!(lock.into_inner(), [1, 2, 3]);
+        let unsized_one: &RwLock<[u8]> = &RwLock::new([1, 2]);
+        unsized_one.write()[1] = 3;
+        assert_eq!(*unsized_one.read(), [1, 3]);
+    });
+}
+
+#[test]
+fn parts_of_it() {
+    let pair = RwLock::new((1, [2, 3]));
+    let second = RwLockReadGuard::map(pair.read(), |pair| &pair.1);
+    let last = MappedRwLockReadGuard::map(second, |second| &second[1]);
+    assert_eq!(*last, 3);
+    let (same, error) = MappedRwLockReadGuard::try_map_or_err(last, |_| Err::<&i32, _>("no")).unwrap_err();
+    assert_eq!((*same, error), (3, "no"));
+    drop(same);
+    let none = RwLockReadGuard::try_map(pair.read(), |_| None::<&i32>);
+    drop(none.expect_err("there is none"));
+    let second = RwLockWriteGuard::map(pair.write(), |pair| &mut pair.1);
+    assert!(pair.try_read().is_none());
+    *MappedRwLockWriteGuard::map(second, |second| &mut second[0]) = 7;
+    assert_eq!(pair.into_inner(), (1, [7, 3]));
+}
+
+#[test]
+fn guards_may_be_sent_and_shared() {
+    fn is_send_and_sync<T: Send + Sync>(value: T) -> T {
+        value
+    }
+    in_each(|| {
+        let lock = Arc::new(RwLock::new(1));
+        let mut writer: ArcRwLockWriteGuard<i32> = is_send_and_sync(lock.write_arc());
+        spawn(move || *writer += 1).join().unwrap();
+        let (one, two) = (is_send_and_sync(lock.read_arc()), lock.read_arc());
+        spawn(move || drop(one)).join().unwrap();
+        assert!(lock.try_write_arc().is_none());
+        drop(two);
+        let mut upgraded = ArcRwLockUpgradableReadGuard::upgrade(lock.upgradable_read_arc());
+        *upgraded += 1;
+        let shared = ArcRwLockWriteGuard::downgrade(upgraded);
+        assert_eq!((*shared, *lock.read()), (3, 3));
+    });
+}
+
+/// Readers and writers of all kinds; a negative number is a writer inside.
+#[test]
+fn many_read_or_one_writes() {
+    in_each(|| {
+        let (lock, inside) = (RwLock::new(0u64), AtomicIsize::new(0));
+        let written = AtomicUsize::new(0);
+        crowd(16, 4, |i| {
+            let mut random = Random::new(i as u64);
+            let read = |rest: bool| {
+                assert!(inside.fetch_add(1, SeqCst) >= 0, "a writer is inside");
+                if rest {
+                    yield_now();
+                }
+                inside.fetch_sub(1, SeqCst);
+            };
+            let write = |value: &mut u64| {
+                assert_eq!(inside.swap(-1000, SeqCst), 0, "somebody is inside");
+                *value += 1;
+                written.fetch_add(1, SeqCst);
+                inside.store(0, SeqCst);
+            };
+            for _ in 0..150 {
+                let rest = random.below(8) == 0;
+                match random.below(8) {
+                    0 | 1 => write(&mut lock.write()),
+                    2 => {
+                        let guard = lock.upgradable_read();
+                        read(rest);
+                        write(&mut RwLockUpgradableReadGuard::upgrade(guard));
+                    }
+                    3 => {
+                        let mut guard = lock.write();
+                        write(&mut guard);
+                        let guard = RwLockWriteGuard::downgrade(guard);
+                        read(rest);
+                        RwLockReadGuard::unlock_fair(guard);
+                    }
+                    4 => {
+                        let mut guard = lock.write();
+                        write(&mut guard);
+                        let guard = RwLockWriteGuard::downgrade_to_upgradable(guard);
+                        read(rest);
+                        drop(RwLockUpgradableReadGuard::downgrade(guard));
+                    }
+                    _ => {
+                        let _guard = lock.read();
+                        read(rest);
+                    }
+                }
+            }
+        });
+        assert_eq!(*lock.read() as usize, written.into_inner());
+        assert!(lock.try_write().is_some(), "all of it was given back");
+    });
+}
+
+#[test]
+fn readers_are_together() {
+    in_each(|| {
+        let (lock, inside) = (RwLock::new(()), AtomicUsize::new(0));
+        crowd(4, 2, |_| {
+            let _guard = lock.read();
+            inside.fetch_add(1, SeqCst);
+            wait_until("all are inside", || inside.load(SeqCst) == 6);
+        });
+    });
+}
+
+#[test]
+fn readers_go_behind_a_writer_that_waits() {
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let first = lock.read();
+        let its = lock.clone();
+        let writer = waits(move || *its.write() += 1);
+        assert!(lock.try_read().is_none());
+        assert!(lock.try_upgradable_read().is_none());
+        assert!(lock.try_read_for(MILLI).is_none());
+        let its = lock.clone();
+        let reader = waits(move || *its.read());
+        drop(first);
+        assert_eq!(reader.join().unwrap(), 1, "the writer came first");
+        writer.join().unwrap();
+        assert!(lock.try_write().is_some());
+    });
+}
+
+#[test]
+fn readers_come_in_when_the_writer_gives_up() {
+    on_each(|| {
+        for cancelled in [false, true] {
+            let lock = Arc::new(RwLock::new(()));
+            let first = lock.read();
+            let its = lock.clone();
+            let patience = if cancelled { HOUR } else { 10 * MILLI };
+            let writer = waits(move || its.try_write_for(patience).is_some());
+            let its = lock.clone();
+            let reader = waits(move || drop(its.read()));
+            if cancelled {
+                writer.cancel();
+                was_cancelled(writer);
+            } else {
+                assert!(!writer.join().unwrap());
+            }
+            reader.join().unwrap();
+            drop(first);
+            assert!(lock.try_write().is_some());
+        }
+    });
+}
+
+/// An upgradable reader that waits for another keeps no reader out.
+#[test]
+fn one_upgradable_reader_at_a_time() {
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let first = lock.upgradable_read();
+        assert!(lock.try_upgradable_read().is_none());
+        let its = lock.clone();
+        let second = waits(move || *RwLockUpgradableReadGuard::upgrade(its.upgradable_read()) += 1);
+        assert!(lock.try_read().is_some());
+        let shared = RwLockUpgradableReadGuard::downgrade(first);
+        sleep(2 * MILLI);
+        assert!(!second.is_finished(), "it waits for the reader now");
+        assert!(lock.try_read().is_none(), "and keeps others out");
+        drop(shared);
+        second.join().unwrap();
+        assert_eq!(*lock.read(), 1);
+    });
+}
+
+#[test]
+fn upgrades() {
+    in_each(|| {
+        let lock = RwLock::new(0);
+        let guard = lock.upgradable_read();
+        let reader = lock.read();
+        let guard = RwLockUpgradableReadGuard::try_upgrade(guard).expect_err("there is a reader");
+        let start = Instant::now();
+        let guard =
+            RwLockUpgradableReadGuard::try_upgrade_for(guard, 2 * MILLI).expect_err("there is a reader");
+        assert!(start.elapsed() >= 2 * MILLI, "early");
+        let mut guard =
+            RwLockUpgradableReadGuard::try_upgrade_until(guard, start).expect_err("there is a reader");
+        assert!(lock.try_read().is_some(), "it keeps nobody out any more");
+        assert_eq!(guard.try_with_upgraded(|_| ()), None);
+        drop(reader);
+        guard.with_upgraded(|count| *count += 1);
+        assert_eq!(guard.try_with_upgraded_for(MILLI, |count| *count += 1), Some(()));
+        assert!(lock.try_read().is_some(), "it is shared again");
+        let mut guard = RwLockUpgradableReadGuard::try_upgrade_for(guard, Duration::MAX).unwrap();
+        *guard += 1;
+        assert!(lock.try_read().is_none());
+        RwLockWriteGuard::unlock_fair(guard);
+        assert_eq!(lock.into_inner(), 3);
+    });
+}
+
+#[test]
+fn an_upgrade_goes_before_those_who_wait() {
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(Vec::new()));
+        let upgradable = lock.upgradable_read();
+        let its = lock.clone();
+        let writer = waits(move || its.write().push(2));
+        let mut guard = RwLockUpgradableReadGuard::upgrade(upgradable);
+        guard.push(1);
+        drop(guard);
+        writer.join().unwrap();
+        assert_eq!(*lock.read(), [1, 2]);
+    });
+}
+
+#[test]
+fn fair_unlocks() {
+    type GiveBack = fn(&RwLock<Vec<u32>>);
+    let ways: [GiveBack; 6] = [
+        |lock| RwLockWriteGuard::unlock_fair(lock.write()),
+        |lock| RwLockReadGuard::unlock_fair(lock.read()),
+        |lock| RwLockUpgradableReadGuard::unlock_fair(lock.upgradable_read()),
+        |lock| RwLockWriteGuard::bump(&mut lock.write()),
+        |lock| RwLockReadGuard::bump(&mut lock.read()),
+        |lock| RwLockUpgradableReadGuard::bump(&mut lock.upgradable_read()),
+    ];
+    // With nobody there.
+    ways.iter().for_each(|give_back| give_back(&RwLock::new(Vec::new())));
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(Vec::new()));
+        let waiter = |number| {
+            let lock = lock.clone();
+            waits(move || lock.write().push(number))
+        };
+        // It was given to the one who waited: the caller cannot be faster.
+        let guard = lock.write();
+        let one = waiter(1);
+        RwLockWriteGuard::unlock_fair(guard);
+        assert_eq!(*lock.write(), [1]);
+        let mut guard = lock.read();
+        let two = waiter(2);
+        RwLockReadGuard::bump(&mut guard);
+        assert_eq!(*guard, [1, 2]);
+        drop(guard);
+        let mut guard = lock.upgradable_read();
+        let three = waiter(3);
+        RwLockUpgradableReadGuard::bump(&mut guard);
+        assert_eq!(*guard, [1, 2, 3]);
+        drop(guard);
+        let mut guard = lock.write();
+        let four = waiter(4);
+        RwLockWriteGuard::bump(&mut guard);
+        assert_eq!(*guard, [1, 2, 3, 4]);
+        drop(guard);
+        [one, two, three, four].into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn with_a_deadline() {
+    in_each(|| {
+        let lock = RwLock::new(());
+        assert!(lock.try_read_for(Duration::ZERO).is_some() && lock.try_write_for(Duration::MAX).is_some());
+        assert!(lock.try_upgradable_read_until(Instant::now()).is_some());
+        for time in [Duration::ZERO, Duration::from_micros(1), 2 * MILLI] {
+            let writer = lock.write();
+            let start = Instant::now();
+            assert!(lock.try_read_for(time).is_none());
+            assert!(lock.try_read_until(start).is_none());
+            assert!(lock.try_upgradable_read_for(time).is_none());
+            assert!(start.elapsed() >= 2 * time, "early");
+            drop(writer);
+            let reader = lock.read();
+            let start = Instant::now();
+            assert!(lock.try_write_for(time).is_none());
+            assert!(lock.try_write_until(start + 2 * time).is_none());
+            assert!(start.elapsed() >= 2 * time, "early");
+            drop(reader);
+        }
+        assert!(lock.try_write().is_some(), "nothing was left behind");
+    });
+}
+
+#[test]
+fn time_outs_and_cancellations_meet_unlocks() {
+    with_each(|runtime| {
+        runtime.block_on(|| {
+            let (lock, written) = (RwLock::new(0u64), AtomicUsize::new(0));
+            let inside = AtomicIsize::new(0);
+            let read = || {
+                assert!(inside.fetch_add(1, SeqCst) >= 0, "a writer is inside");
+                inside.fetch_sub(1, SeqCst);
+            };
+            let write = |guard: &mut RwLockWriteGuard<'_, u64>| {
+                assert_eq!(inside.swap(-1000, SeqCst), 0, "somebody is inside");
+                **guard += 1;
+                written.fetch_add(1, SeqCst);
+                inside.store(0, SeqCst);
+            };
+            crowd(8, 3, |i| {
+                let mut random = Random::new(70 + i as u64);
+                for _ in 0..150 {
+                    let patience = Duration::from_micros(random.below(60));
+                    match random.below(7) {
+                        0 => drop(lock.try_read_for(patience).map(|_guard| read())),
+                        1 => drop(lock.try_write_for(patience).map(|mut guard| write(&mut guard))),
+                        2 => drop(timeout(patience, || write(&mut lock.write()))),
+                        3 => drop(timeout(patience, || lock.read()).map(|_guard| read())),
+                        4 => {
+                            // Unwinds, perhaps, in the middle of the upgrade, and gives its share up.
+                            let _ = timeout(patience, || {
+                                let guard = lock.upgradable_read();
+                                read();
+                                write(&mut RwLockUpgradableReadGuard::upgrade(guard));
+                            });
+                        }
+                        5 => {
+                            let guard = lock.upgradable_read();
+                            match RwLockUpgradableReadGuard::try_upgrade_for(guard, patience) {
+                                Ok(mut guard) => write(&mut guard),
+                                Err(_guard) => read(),
+                            }
+                        }
+                        _ => {
+                            let mut guard = lock.read();
+                            RwLockReadGuard::bump(&mut guard);
+                            read();
+                        }
+                    }
+                }
+            });
+            assert_eq!(*lock.read() as usize, written.into_inner());
+            assert!(lock.try_write().is_some(), "nothing was left behind");
+        });
+    });
+}
+
+#[test]
+fn who_is_cancelled_leaves_it_to_the_next() {
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let guard = lock.write();
+        let (a, b, c) = (lock.clone(), lock.clone(), lock.clone());
+        let first = waits(move || *a.write() += 1);
+        let second = waits(move || drop(b.upgradable_read()));
+        let third = waits(move || *c.read());
+        first.cancel();
+        second.cancel();
+        drop(guard);
+        was_cancelled(first);
+        was_cancelled(second);
+        assert_eq!(third.join().unwrap(), 0);
+        // One that waits to upgrade gives its share up.
+        let reader = lock.read();
+        let its = lock.clone();
+        let upgrades = waits(move || *RwLockUpgradableReadGuard::upgrade(its.upgradable_read()) += 1);
+        assert!(lock.try_read().is_none(), "it keeps others out");
+        upgrades.cancel();
+        was_cancelled(upgrades);
+        drop((reader, lock.try_upgradable_read().expect("its share is free again")));
+        assert!(lock.try_write().is_some());
+    });
+}
+
+/// What takes the lock again, or makes a guard another one in place, is not ended: it waits.
+#[test]
+fn who_is_ended_takes_it_again() {
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let step = Arc::new(AtomicUsize::new(0));
+        let (its, says) = (lock.clone(), step.clone());
+        let thread = spawn(move || {
+            let mut guard = its.upgradable_read();
+            says.store(1, SeqCst);
+            while says.load(SeqCst) == 1 {
+                yield_now();
+            }
+            // There is a reader, for a while.
+            guard.with_upgraded(|count| *count += 1);
+            RwLockUpgradableReadGuard::unlocked(&mut guard, || says.store(3, SeqCst));
+            drop(guard);
+            says.store(4, SeqCst);
+            sleep(HOUR);
+        });
+        wait_until("it has the lock", || step.load(SeqCst) == 1);
+        let reader = lock.read();
+        step.store(2, SeqCst);
+        sleep(MILLI);
+        thread.cancel();
+        sleep(MILLI);
+        assert_eq!(step.load(SeqCst), 2, "it waits for the reader");
+        drop(reader);
+        wait_until("it is through", || step.load(SeqCst) == 4);
+        was_cancelled(thread);
+        assert_eq!(*lock.read(), 1);
+    });
+    // The other guards likewise, ended by a time-out: somebody has the lock alone in between, for longer than that.
+    type Again = fn(&RwLock<i32>, &dyn Fn());
+    let ways: [Again; 3] = [
+        |lock, lend| RwLockWriteGuard::unlocked_fair(&mut lock.write(), lend),
+        |lock, lend| RwLockReadGuard::unlocked(&mut lock.read(), lend),
+        |lock, lend| RwLockUpgradableReadGuard::unlocked_fair(&mut lock.upgradable_read(), lend),
+    ];
+    on_each(|| {
+        for way in ways {
+            let (lock, step) = (Arc::new(RwLock::new(0)), Arc::new(AtomicUsize::new(0)));
+            let wait_for = |step: &AtomicUsize, is: usize| {
+                while step.load(SeqCst) != is {
+                    yield_now();
+                }
+            };
+            let (its, its_step) = (lock.clone(), step.clone());
+            let borrower = spawn(move || {
+                wait_for(&its_step, 1);
+                let _guard = its.write();
+                its_step.store(2, SeqCst);
+                let start = Instant::now();
+                while start.elapsed() < 6 * MILLI {
+                    yield_now();
+                }
+            });
+            let mut has_it_again = false;
+            let ended = timeout(3 * MILLI, || {
+                way(&lock, &|| {
+                    step.store(1, SeqCst);
+                    wait_for(&step, 2);
+                });
+                has_it_again = true;
+                sleep(HOUR);
+            });
+            assert!(has_it_again);
+            assert_eq!(ended, Err(Elapsed));
+            borrower.join().unwrap();
+            assert!(lock.try_write().is_some());
+        }
+    });
+}
+
+#[test]
+fn a_timeout_ends_the_wait() {
+    in_each(|| {
+        let lock = RwLock::new(());
+        let writer = lock.write();
+        for wait in [
+            |lock: &RwLock<()>| drop(lock.read()),
+            |lock: &RwLock<()>| drop(lock.write()),
+            |lock: &RwLock<()>| drop(lock.upgradable_read()),
+            |lock: &RwLock<()>| drop(lock.try_read_for(HOUR)),
+        ] {
+            let start = Instant::now();
+            assert_eq!(timeout(2 * MILLI, || wait(&lock)), Err(Elapsed));
+            assert!(start.elapsed() >= 2 * MILLI, "early");
+        }
+        drop(writer);
+        let reader = lock.read();
+        let ended = timeout(2 * MILLI, || drop(RwLockUpgradableReadGuard::upgrade(lock.upgradable_read())));
+        assert_eq!(ended, Err(Elapsed));
+        drop(reader);
+        assert!(lock.try_write().is_some(), "nothing was left behind");
+    });
+}
+
+#[test]
+fn a_panic_poisons_nothing() {
+    quiet_panics_on_purpose();
+    in_each(|| {
+        let lock = RwLock::new(1);
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = lock.write();
+            panic!("{ON_PURPOSE}");
+        }));
+        assert!(panic.is_err());
+        assert_eq!(*lock.read(), 1);
+        let mut guard = lock.upgradable_read();
+        let panic = catch_unwind(AssertUnwindSafe(|| guard.with_upgraded(|_| panic!("{ON_PURPOSE}"))));
+        assert!(panic.is_err());
+        assert_eq!(*lock.read(), *guard, "it is shared again");
+    });
+}
+
+#[test]
+fn taken_while_unwinding() {
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let reader = lock.read();
+        let its = lock.clone();
+        let thread = spawn(move || {
+            let _on_drop = OnDrop(|| *its.write() += 1);
+            sleep(HOUR);
+        });
+        sleep(MILLI);
+        thread.cancel();
+        sleep(2 * MILLI);
+        assert!(!thread.is_finished(), "its destructor waits");
+        drop(reader);
+        was_cancelled(thread);
+        assert_eq!(*lock.read(), 1);
+    });
+}
+
+#[test]
+fn nobody_starves() {
+    fn greedy_and_others(rest: impl Fn() + Send + Sync) {
+        let (lock, had) = (RwLock::new(()), AtomicUsize::new(0));
+        crowd(6, 2, |i| match i % 4 {
+            0 => {
+                while had.load(SeqCst) < 4 * 4 {
+                    drop(lock.write());
+                    rest();
+                }
+            }
+            1 => {
+                while had.load(SeqCst) < 4 * 4 {
+                    drop(lock.read());
+                    rest();
+                }
+            }
+            kind => {
+                for _ in 0..4 {
+                    sleep(Duration::from_micros(100));
+                    if kind == 2 {
+                        drop(lock.write())
+                    } else {
+                        drop(lock.read())
+                    }
+                    had.fetch_add(1, SeqCst);
+                }
+            }
+        });
+    }
+    on_each(|| greedy_and_others(|| ()));
+    // In strict mode nobody takes a thread from one that computes.
+    with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
+}
+
+#[test]
+fn recursive_reads_pass_a_writer() {
+    on_each(|| {
+        let lock = Arc::new(RecursiveRwLock::new(0));
+        let mut outer = lock.read();
+        let its = lock.clone();
+        let writer = waits(move || *its.write() += 1);
+        assert_eq!(*lock.read(), 0);
+        assert!(lock.try_read().is_some());
+        let inner = lock.read();
+        RecursiveRwLockReadGuard::bump(&mut outer);
+        drop((inner, outer));
+        writer.join().unwrap();
+        assert_eq!(*lock.read(), 1);
+        // Past one that upgrades, too.
+        let outer = lock.read();
+        let its = lock.clone();
+        let upgrades =
+            waits(move || *RecursiveRwLockUpgradableReadGuard::upgrade(its.upgradable_read()) += 1);
+        assert!(lock.try_read().is_some());
+        drop(outer);
+        upgrades.join().unwrap();
+        assert_eq!(*lock.read(), 2);
+    });
+    in_each(|| {
+        let lock = RecursiveRwLock::new(0);
+        crowd(8, 2, |i| {
+            for round in 0..100 {
+                if (i + round) % 5 == 0 {
+                    *lock.write() += 1;
+                } else {
+                    let outer = lock.read();
+                    yield_now();
+                    assert_eq!(*outer, *lock.read());
+                }
+            }
+        });
+        assert_eq!(lock.into_inner(), 200);
+    });
+}
+
+/// Green threads that wait for a lock when their runtime ends unwind.
+#[test]
+fn a_runtime_ends() {
+    let lock = Arc::new(RwLock::new(0));
+    let guard = lock.upgradable_read();
+    with(2, |runtime| {
+        for i in 0..12 {
+            let lock = lock.clone();
+            drop(runtime.spawn(move || match i % 3 {
+                0 => *lock.write() += 1,
+                1 => drop(lock.upgradable_read()),
+                _ => drop(lock.read()),
+            }));
+        }
+        std::thread::sleep(2 * MILLI);
+    });
+    assert_eq!(*guard, 0);
+    drop(guard);
+    assert!(lock.try_write().is_some());
+}

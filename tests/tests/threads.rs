@@ -1,0 +1,150 @@
+//! OS threads: as many as block, and a few when nobody does.
+#![cfg(target_os = "linux")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::{Builder, Runtime, spawn};
+use tests::{Watchdog, child, system, wait_until, with};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Threads that nobody has needed for ten seconds end, a hundred a second, and sysmon looks every ten seconds.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Runs `body` in a process of its own, on a runtime of two Ps, with more patience than most tests need.
+fn alone(test: &str, builder: Builder, body: impl FnOnce(&Runtime)) {
+    let body = || {
+        let dog = Watchdog::after(3 * PATIENCE);
+        let runtime = builder.procs(2).build().unwrap();
+        dog.show(runtime.handle());
+        body(&runtime);
+        drop(runtime);
+        assert_eq!(threads_of_runtimes(), 0);
+    };
+    child::run(test, "", body, |output| {
+        assert!(output.status.success(), "{test}: {}\n{}", output.status, child::text(output));
+        print!("{}", child::stderr(output));
+    });
+}
+
+/// Those of the system, by their names; those of sysmon too.
+fn threads_of_runtimes() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.starts_with("green")).count()
+}
+
+/// `number` green threads block their OS threads at the same moment.
+fn block(runtime: &Runtime, number: usize) {
+    let (begun, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let blocked: Vec<_> = (0..number)
+        .map(|_| {
+            let (begun, open) = (begun.clone(), open.clone());
+            runtime.spawn(move || {
+                runtime::blocking(|| {
+                    begun.fetch_add(1, SeqCst);
+                    while !open.load(SeqCst) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                });
+            })
+        })
+        .collect();
+    wait_until("all block", || begun.load(SeqCst) == number);
+    assert!(runtime.handle().metrics().threads >= number);
+    open.store(true, SeqCst);
+    blocked.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Waits until no more threads are there than are kept for later.
+fn threads_end(runtime: &Runtime) {
+    let start = Instant::now();
+    let few = runtime.handle().procs() + 8;
+    while runtime.handle().metrics().threads > few {
+        let metrics = runtime.handle().metrics();
+        assert!(start.elapsed() < PATIENCE, "{} threads, {} idle", metrics.threads, metrics.idle_threads);
+        std::thread::sleep(SECOND / 20);
+    }
+    eprintln!("threads_end: after {:?}", start.elapsed());
+}
+
+#[test]
+fn the_threads_of_a_burst_of_blocking_calls_end() {
+    alone("the_threads_of_a_burst_of_blocking_calls_end", Builder::new(), |runtime| {
+        let mappings = system::mappings();
+        block(runtime, 500);
+        let wakes = runtime.handle().metrics().sysmon_wakeups;
+        threads_end(runtime);
+        // Nothing ran meanwhile: it woke for this alone, and sleeps for good now.
+        let after = runtime.handle().metrics().sysmon_wakeups;
+        assert!(after - wakes < 60, "sysmon woke {} times", after - wakes);
+        wait_until("the system has no more of them", || threads_of_runtimes() <= 12);
+        let last = runtime.handle().metrics().sysmon_wakeups;
+        std::thread::sleep(3 * SECOND);
+        assert!(runtime.handle().metrics().sysmon_wakeups - last <= 1);
+        // Two each, for those that are kept, and for 20 stacks that the C library keeps.
+        let now = system::mappings();
+        assert!(now <= mappings + 80, "mappings: {mappings} -> {now}");
+        // They come back when they are needed.
+        block(runtime, 200);
+        assert_eq!(runtime.block_on(|| spawn(|| 7).join().unwrap()), 7);
+    });
+}
+
+#[test]
+fn also_while_others_work() {
+    alone("also_while_others_work", Builder::new(), |runtime| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stops = stop.clone();
+        let worker = runtime.spawn(move || {
+            let mut rounds = 0;
+            while !stops.load(SeqCst) {
+                spawn(|| runtime::sleep(Duration::from_millis(1))).join().unwrap();
+                rounds += 1;
+            }
+            rounds
+        });
+        block(runtime, 300);
+        threads_end(runtime);
+        stop.store(true, SeqCst);
+        assert!(worker.join().unwrap() > 1000);
+    });
+}
+
+/// While sysmon sleeps until it is time to end threads, whatever runs wakes it.
+#[test]
+fn a_hog_is_noticed_while_idle_threads_have_yet_to_end() {
+    for procs in [1, 2] {
+        with(procs, |runtime| {
+            let start = Instant::now();
+            block(runtime, 40);
+            // All is idle, and more threads are parked than are kept.
+            std::thread::sleep(SECOND / 4);
+            let stop = Arc::new(AtomicBool::new(false));
+            let hogs: Vec<_> = (0..procs)
+                .map(|_| {
+                    let stop = stop.clone();
+                    runtime.spawn(move || {
+                        while !stop.load(SeqCst) {
+                            std::hint::spin_loop();
+                        }
+                    })
+                })
+                .collect();
+            runtime.spawn(move || stop.store(true, SeqCst)).join().unwrap();
+            assert!(start.elapsed() < 9 * SECOND, "the hogs were left alone");
+            hogs.into_iter().for_each(|hog| hog.join().unwrap());
+        });
+    }
+}
+
+/// What ended makes room under `max_threads`.
+#[test]
+fn there_is_room_for_others_again() {
+    alone("there_is_room_for_others_again", Builder::new().max_threads(150), |runtime| {
+        block(runtime, 140);
+        threads_end(runtime);
+        block(runtime, 140);
+    });
+}

@@ -1,0 +1,401 @@
+//! `time::after_func`: its function runs once each time it is set, on a green thread of its own, or `stop` and `reset` say
+//! that it does not.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use runtime::channel::{TryRecvError, bounded, unbounded};
+use runtime::thread;
+use runtime::time::{Timer, after_func};
+use tests::child::passes;
+use tests::{
+    Drops, ON_PURPOSE, OnDrop, Random, everywhere, on, on_each, quiet_panics_on_purpose, runtime, wait_until,
+    with,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+#[test]
+fn it_runs_once_and_never_early() {
+    everywhere(|| {
+        for time in [0, 1, 4] {
+            let (s, r) = unbounded();
+            let start = Instant::now();
+            let _timer = after_func(ms(time), move || s.send(Instant::now()).unwrap());
+            assert!(r.recv().unwrap() >= start + ms(time));
+            runtime::sleep(ms(2));
+            assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
+        }
+    });
+}
+
+/// Each run sets the timer of the next one.
+#[test]
+fn it_sets_itself_again() {
+    everywhere(|| {
+        let (s, r) = bounded(0);
+        let timer: Arc<OnceLock<Timer>> = Arc::default();
+        let (left, its) = (AtomicUsize::new(10), Arc::downgrade(&timer));
+        let f = move || {
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                s.send(()).unwrap();
+            } else {
+                its.upgrade().unwrap().get().unwrap().reset(Duration::ZERO);
+            }
+        };
+        timer.set(after_func(HOUR, f)).unwrap();
+        timer.get().unwrap().reset(Duration::ZERO);
+        r.recv().unwrap();
+        assert!(!timer.get().unwrap().stop());
+    });
+}
+
+#[test]
+fn stop_says_whether_it_would_have_run() {
+    everywhere(|| {
+        let (s, r) = unbounded();
+        let timer = after_func(HOUR, move || s.send(()).unwrap());
+        assert!(timer.stop());
+        assert!(!timer.stop(), "it was stopped before");
+        assert!(!timer.reset(ms(1)));
+        r.recv().unwrap();
+        assert!(!timer.stop(), "it has run");
+        assert!(!timer.reset(HOUR), "it has run");
+        assert!(timer.reset(ms(1)));
+        r.recv().unwrap();
+        assert!(timer.channel().try_recv().is_err(), "it has no messages");
+    });
+}
+
+#[test]
+fn one_that_was_stopped_does_not_run() {
+    everywhere(|| {
+        let timers: Vec<_> = (0..100)
+            .map(|_| after_func(ms(20), || panic!("it was stopped twenty milliseconds ago")))
+            .collect();
+        let stopped = timers.iter().filter(|timer| timer.stop()).count();
+        // Beside others a machine may be so slow that some have run; then their panics are seen, and this says why.
+        assert_eq!(stopped, 100);
+        drop(timers);
+        runtime::sleep(ms(25));
+    });
+}
+
+#[test]
+fn beyond_the_clocks_range_it_never_runs_but_is_pending() {
+    everywhere(|| {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let its = ran.clone();
+        let timer = after_func(Duration::MAX, move || _ = its.fetch_add(1, Ordering::SeqCst));
+        runtime::sleep(ms(2));
+        assert!(timer.reset(Duration::MAX));
+        assert!(timer.stop());
+        assert!(!timer.reset(Duration::MAX));
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+        assert!(timer.reset(Duration::ZERO));
+        wait_until("it runs", || ran.load(Ordering::SeqCst) == 1);
+    });
+}
+
+/// It may wait; and it runs beside itself if it is set again meanwhile.
+#[test]
+fn each_run_is_a_green_thread_of_its_own() {
+    everywhere(|| {
+        let (s, r) = bounded(0);
+        let (entered, runs) = unbounded();
+        let timer = after_func(Duration::ZERO, move || {
+            entered.send(thread::current().id()).unwrap();
+            r.recv().unwrap();
+        });
+        let first = runs.recv().unwrap();
+        assert!(!timer.reset(Duration::ZERO), "it runs");
+        let second = runs.recv().unwrap();
+        assert!(first != second && first != thread::current().id());
+        s.send(()).unwrap();
+        s.send(()).unwrap();
+    });
+}
+
+/// Made earlier, all else being idle: somebody wakes in time for it.
+#[test]
+fn made_earlier_it_runs_earlier() {
+    everywhere(|| {
+        for _ in 0..20 {
+            let (s, r) = unbounded();
+            let timer = after_func(HOUR, move || s.send(Instant::now()).unwrap());
+            runtime::sleep(ms(1));
+            let start = Instant::now();
+            assert!(timer.reset(Duration::from_micros(500)));
+            assert!(r.recv().unwrap() >= start + Duration::from_micros(500));
+        }
+    });
+}
+
+#[test]
+fn made_later_it_runs_later() {
+    everywhere(|| {
+        let (s, r) = unbounded();
+        let timer = after_func(ms(3), move || s.send(Instant::now()).unwrap());
+        let start = Instant::now();
+        if timer.reset(ms(9)) {
+            assert!(r.recv().unwrap() >= start + ms(9));
+            assert!(r.try_recv().is_err());
+        }
+    });
+}
+
+#[test]
+fn in_the_order_of_their_times() {
+    on_each(|| {
+        let (s, r) = unbounded();
+        let start = Instant::now();
+        let timers: Vec<_> = [8, 5, 2, 7, 1, 6, 4, 3, 9]
+            .map(|time: u64| {
+                let s = s.clone();
+                after_func(ms(4 * time), move || s.send((start + ms(4 * time), Instant::now())).unwrap())
+            })
+            .into();
+        drop(s);
+        let ran: Vec<_> = r.iter().take(timers.len()).collect();
+        assert!(ran.iter().all(|(due, now)| now >= due), "early");
+        let late = ran.iter().any(|(due, now)| *now >= *due + ms(4));
+        assert!(late || ran.is_sorted_by_key(|(due, _)| *due), "not in order: {ran:?}");
+    });
+}
+
+/// Set anew at random, each is run once more for each time that was neither stopped nor replaced.
+#[test]
+fn stop_and_reset_race_with_the_runs() {
+    everywhere(|| {
+        let (ran, armed, ended) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(1), AtomicUsize::new(0));
+        let its = ran.clone();
+        let timer = after_func(Duration::ZERO, move || _ = its.fetch_add(1, Ordering::SeqCst));
+        let count = |pending: bool| _ = ended.fetch_add(usize::from(pending), Ordering::Relaxed);
+        thread::scope(|scope| {
+            for seed in 0..4 {
+                let (timer, armed, count) = (&timer, &armed, &count);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed);
+                    for _ in 0..1000 {
+                        if random.below(3) == 0 {
+                            count(timer.stop());
+                        } else {
+                            armed.fetch_add(1, Ordering::Relaxed);
+                            count(timer.reset(Duration::from_micros(random.below(20))));
+                        }
+                        if random.below(8) == 0 {
+                            runtime::sleep(Duration::from_micros(random.below(30)));
+                        }
+                    }
+                });
+            }
+        });
+        count(timer.stop());
+        let expected = armed.into_inner() - ended.load(Ordering::Relaxed);
+        wait_until("all have run", || ran.load(Ordering::SeqCst) == expected);
+        runtime::sleep(ms(2));
+        assert_eq!(ran.load(Ordering::SeqCst), expected);
+    });
+}
+
+/// Thousands, moved about at random: each runs once, at its last time or later.
+#[test]
+fn thousands_that_are_moved_about() {
+    on_each(|| {
+        const N: usize = 2000;
+        let due: Arc<Vec<Mutex<Option<Instant>>>> = Arc::new((0..N).map(|_| Mutex::new(None)).collect());
+        let ran = Arc::new(AtomicUsize::new(0));
+        let mut random = Random::new(7);
+        let mut time = || Duration::from_micros(random.below(20_000));
+        let timers: Vec<_> = (0..N)
+            .map(|i| {
+                let (due, ran) = (due.clone(), ran.clone());
+                after_func(HOUR, move || {
+                    let due = due[i].lock().unwrap().take().expect("it runs once");
+                    assert!(Instant::now() >= due, "early");
+                    ran.fetch_add(1, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            for (timer, due) in timers.iter().zip(due.iter()) {
+                let time = time();
+                let mut due = due.lock().unwrap();
+                if timer.stop() {
+                    *due = Some(Instant::now() + time);
+                    assert!(!timer.reset(time));
+                }
+            }
+        }
+        wait_until("all have run", || ran.load(Ordering::SeqCst) == N);
+        assert!(timers.iter().all(|timer| !timer.stop()));
+    });
+}
+
+/// A function is dropped with its timer, by whoever drops that: its destructor may do what it likes.
+#[test]
+fn a_dropped_timer_does_not_run_and_drops_its_function() {
+    everywhere(|| {
+        let drops = Drops::default();
+        for i in 0..1000 {
+            let (token, me) = (drops.token(), thread::current().id());
+            let sleeps = OnDrop(move || {
+                assert_eq!(thread::current().id(), me);
+                if i % 100 == 0 {
+                    runtime::sleep(Duration::from_micros(10));
+                }
+            });
+            drop(after_func(HOUR, move || {
+                _ = (&token, &sleeps);
+                panic!("an hour is not over");
+            }));
+            assert_eq!(drops.count(), i + 1);
+        }
+    });
+}
+
+#[test]
+fn a_function_that_runs_is_dropped_when_it_has_ended() {
+    everywhere(|| {
+        let drops = Drops::default();
+        let (s, r) = bounded::<()>(0);
+        let (entered, runs) = unbounded();
+        let token = drops.token();
+        let timer = after_func(Duration::ZERO, move || {
+            entered.send(()).unwrap();
+            assert!(r.recv().is_err());
+            _ = &token;
+        });
+        runs.recv().unwrap();
+        drop(timer);
+        runtime::sleep(ms(1));
+        assert_eq!(drops.count(), 0, "it is still needed");
+        drop(s);
+        wait_until("it is dropped", || drops.count() == 1);
+    });
+}
+
+#[test]
+fn a_panic_in_it_is_its_own() {
+    quiet_panics_on_purpose();
+    everywhere(|| {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let its = runs.clone();
+        let timer = after_func(Duration::ZERO, move || {
+            its.fetch_add(1, Ordering::SeqCst);
+            panic!("{ON_PURPOSE}");
+        });
+        wait_until("it runs", || runs.load(Ordering::SeqCst) == 1);
+        timer.reset(Duration::ZERO);
+        wait_until("it runs again", || runs.load(Ordering::SeqCst) == 2);
+    });
+}
+
+/// It belongs to the runtime that made it, whoever sets it.
+#[test]
+fn set_from_another_runtime_and_from_plain_threads() {
+    with(2, |home| {
+        let other = runtime(1);
+        let (s, r) = unbounded();
+        let timer = Arc::new(
+            home.block_on(|| after_func(HOUR, move || s.send(runtime::Handle::current().procs()).unwrap())),
+        );
+        assert!(timer.reset(Duration::ZERO));
+        assert_eq!(r.recv(), Ok(2));
+        other.block_on(|| assert!(!timer.reset(ms(1))));
+        assert_eq!(r.recv(), Ok(2));
+        home.block_on(|| assert!(!timer.reset(HOUR)));
+        other.block_on(|| assert!(timer.stop()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(!timer.reset(Duration::ZERO)));
+        });
+        assert_eq!(r.recv(), Ok(2));
+        assert!(!timer.stop());
+    });
+}
+
+#[test]
+fn when_its_runtime_has_ended_it_does_not_run() {
+    with(2, |here| {
+        let drops = Drops::default();
+        let [timer, pending] = {
+            let gone = runtime(2);
+            gone.block_on(|| {
+                [drops.token(), drops.token()].map(|token| {
+                    after_func(HOUR, move || {
+                        _ = &token;
+                        panic!("its runtime has ended");
+                    })
+                })
+            })
+        };
+        assert!(!timer.stop(), "it has ended with its runtime");
+        assert!(!timer.reset(Duration::ZERO));
+        here.block_on(|| runtime::sleep(ms(3)));
+        assert!(timer.stop(), "nobody ran it");
+        drop((timer, pending));
+        assert_eq!(drops.alive(), 0);
+    });
+}
+
+/// Timers that fire while their runtime goes away.
+#[test]
+fn they_fire_while_their_runtime_ends() {
+    for round in 0..20 {
+        let drops = Drops::default();
+        let gone = runtime(2);
+        let timers: Vec<_> = gone.block_on(|| {
+            (0..100)
+                .map(|i| {
+                    let token = drops.token();
+                    after_func(Duration::from_micros(i * round), move || {
+                        _ = &token;
+                        runtime::sleep(ms(50));
+                    })
+                })
+                .collect()
+        });
+        drop(gone);
+        drop(timers);
+        assert_eq!(drops.alive(), 0);
+    }
+}
+
+/// Made and stopped without end, while nothing else happens: what was stopped does not pile up.
+#[test]
+#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer keeps what is freed")]
+fn what_was_stopped_does_not_pile_up() {
+    let churn = || {
+        let kept: Vec<_> = (0..10).map(|_| after_func(HOUR, || ())).collect();
+        let before = tests::system::resident_bytes();
+        for _ in 0..500_000 {
+            assert!(after_func(HOUR, || ()).stop());
+        }
+        let grown = tests::system::resident_bytes().saturating_sub(before);
+        assert!(grown < 8 << 20, "{grown} bytes more");
+        assert!(kept.iter().all(Timer::stop));
+    };
+    // In a process of its own: its memory is measured.
+    passes("what_was_stopped_does_not_pile_up", "", || on(1, churn));
+}
+
+/// Many at once: nobody waits for the others, and all of them run.
+#[test]
+fn a_hundred_thousand_at_once() {
+    on(2, || {
+        let ran = Arc::new(AtomicUsize::new(0));
+        let timers: Vec<_> = (0..100_000u64)
+            .map(|i| {
+                let ran = ran.clone();
+                after_func(Duration::from_micros(i % 5000), move || _ = ran.fetch_add(1, Ordering::Relaxed))
+            })
+            .collect();
+        wait_until("all have run", || ran.load(Ordering::Relaxed) == 100_000);
+        assert!(timers.iter().all(|timer| !timer.stop()));
+    });
+}

@@ -1,0 +1,345 @@
+//! `time::Timer` with a channel: when its message comes, what `stop` and `reset` say, and that no old message is received.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use runtime::channel::{RecvTimeoutError, TryRecvError};
+use runtime::time::{Timer, after, at, timeout};
+use runtime::{select, thread};
+use tests::{Random, everywhere, on, on_each, wait_until};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+#[test]
+fn it_fires_once_and_never_early() {
+    everywhere(|| {
+        for time in [0, 1, 3, 10] {
+            let start = Instant::now();
+            let timer = Timer::new(ms(time));
+            let due = timer.channel().recv().unwrap();
+            assert!(due >= start + ms(time) && due <= Instant::now());
+            assert_eq!(timer.channel().try_recv(), Err(TryRecvError::Empty));
+            assert_eq!(timer.channel().recv_timeout(ms(2)), Err(RecvTimeoutError::Timeout));
+        }
+    });
+}
+
+/// The message is the moment at which it was due, however late it is received.
+#[test]
+fn the_message_is_when_it_was_due() {
+    everywhere(|| {
+        let start = Instant::now();
+        let timers: Vec<_> = [3, 1, 2].map(|time| Timer::new(ms(time))).into();
+        let made = Instant::now();
+        runtime::sleep(ms(10));
+        for (time, timer) in [3, 1, 2].into_iter().zip(&timers) {
+            let due = timer.channel().try_recv().unwrap();
+            assert!((start + ms(time)..=made + ms(time)).contains(&due));
+        }
+    });
+}
+
+#[test]
+fn stop_says_whether_it_was_pending() {
+    everywhere(|| {
+        let timer = Timer::new(HOUR);
+        assert!(timer.stop());
+        assert!(!timer.stop(), "it was stopped before");
+        assert!(!timer.reset(Duration::ZERO), "it was stopped before");
+        assert!(timer.channel().recv().is_ok());
+        assert!(!timer.stop(), "its message was received");
+        assert!(!timer.reset(HOUR));
+        assert!(timer.reset(HOUR));
+        assert!(timer.stop());
+    });
+}
+
+/// It has fired, and nobody has received: it counts as pending, and its message is gone.
+#[test]
+fn a_message_that_nobody_received_is_discarded() {
+    everywhere(|| {
+        let timer = Timer::new(Duration::ZERO);
+        for _ in 0..1000 {
+            assert_eq!(timer.channel().len(), 1);
+            assert!(timer.reset(HOUR));
+            assert_eq!(timer.channel().try_recv(), Err(TryRecvError::Empty), "an old message");
+            assert!(timer.reset(Duration::ZERO));
+            assert!(timer.stop());
+            assert_eq!(timer.channel().try_recv(), Err(TryRecvError::Empty), "an old message");
+            assert!(!timer.reset(Duration::ZERO));
+        }
+    });
+}
+
+#[test]
+fn reset_counts_from_now() {
+    everywhere(|| {
+        let timer = Timer::new(ms(10));
+        runtime::sleep(ms(5));
+        let start = Instant::now();
+        assert!(timer.reset(ms(15)));
+        assert!(timer.channel().recv().unwrap() >= start + ms(15));
+        let start = Instant::now();
+        assert!(!timer.reset(ms(2)));
+        assert!(timer.channel().recv().unwrap() >= start + ms(2));
+    });
+}
+
+#[test]
+fn beyond_the_clocks_range_it_never_fires_but_is_pending() {
+    everywhere(|| {
+        let timer = Timer::new(Duration::MAX);
+        assert_eq!(timer.channel().recv_timeout(ms(2)), Err(RecvTimeoutError::Timeout));
+        assert!(timer.reset(Duration::MAX));
+        assert!(timer.stop());
+        assert!(!timer.reset(Duration::MAX));
+        assert!(timer.reset(Duration::ZERO));
+        assert!(timer.channel().recv().is_ok());
+    });
+}
+
+#[test]
+fn who_waits_hears_of_an_earlier_time() {
+    everywhere(|| {
+        let timer = Timer::new(HOUR);
+        let waiting = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                waiting.store(true, Ordering::Release);
+                timer.channel().recv().unwrap()
+            });
+            wait_until("it waits", || waiting.load(Ordering::Acquire));
+            runtime::sleep(ms(2));
+            let start = Instant::now();
+            assert!(timer.reset(ms(1)));
+            assert!(receiver.join().unwrap() >= start + ms(1));
+        });
+    });
+}
+
+#[test]
+fn who_waits_hears_of_a_later_time() {
+    everywhere(|| {
+        let timer = Timer::new(ms(4));
+        thread::scope(|scope| {
+            let start = Instant::now();
+            let receiver = scope.spawn(|| timer.channel().recv().unwrap());
+            runtime::sleep(ms(1));
+            // If the receiver was faster, there is nothing to see.
+            let pending = timer.reset(ms(12));
+            let due = receiver.join().unwrap();
+            assert!(!pending || due >= start + ms(13));
+        });
+    });
+}
+
+#[test]
+fn who_waits_for_one_that_was_stopped_hears_of_its_next_start() {
+    everywhere(|| {
+        let timer = Timer::new(HOUR);
+        assert!(timer.stop());
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| timer.channel().recv().unwrap());
+            runtime::sleep(ms(2));
+            let start = Instant::now();
+            assert!(!timer.reset(ms(1)));
+            assert!(receiver.join().unwrap() >= start + ms(1));
+        });
+    });
+}
+
+#[test]
+fn of_several_who_wait_one_receives() {
+    on_each(|| {
+        let timer = Arc::new(Timer::new(ms(2)));
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let timer = timer.clone();
+                runtime::spawn(move || timer.channel().recv_timeout(ms(30)).is_ok())
+            })
+            .collect();
+        let got: usize = threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum();
+        assert_eq!(got, 1);
+    });
+}
+
+/// Every time that it was set ends in one way: it is received, or somebody's `stop` or `reset` says that it was pending.
+#[test]
+fn stop_and_reset_race_with_those_who_receive() {
+    everywhere(|| {
+        let timer = Timer::new(Duration::ZERO);
+        let (armed, ended, over) = (AtomicUsize::new(1), AtomicUsize::new(0), AtomicBool::new(false));
+        let count = |pending: bool| _ = ended.fetch_add(usize::from(pending), Ordering::Relaxed);
+        thread::scope(|scope| {
+            for seed in 0..3 {
+                let (timer, armed, count) = (&timer, &armed, &count);
+                scope.spawn(move || {
+                    let mut random = Random::new(seed);
+                    for _ in 0..2000 {
+                        if random.below(3) == 0 {
+                            count(timer.stop());
+                        } else {
+                            armed.fetch_add(1, Ordering::Relaxed);
+                            count(timer.reset(Duration::from_micros(random.below(20))));
+                        }
+                    }
+                });
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        count(timer.channel().recv_timeout(Duration::from_micros(50)).is_ok());
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    select! {
+                        recv(timer.channel()) -> due => count(due.is_ok()),
+                        default(Duration::from_micros(30)) => {}
+                    }
+                }
+            });
+            scope.spawn(|| {
+                runtime::sleep(ms(20));
+                over.store(true, Ordering::Relaxed);
+            });
+        });
+        count(timer.stop());
+        assert_eq!(armed.into_inner(), ended.load(Ordering::Relaxed), "lost, or counted twice");
+    });
+}
+
+#[test]
+fn in_a_select() {
+    everywhere(|| {
+        let (first, second) = (Timer::new(ms(2)), Timer::new(HOUR));
+        select! {
+            recv(first.channel()) -> due => assert!(due.is_ok()),
+            recv(second.channel()) -> _ => panic!("an hour is not over"),
+        }
+        // Moved while the select waits.
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                runtime::sleep(ms(2));
+                assert!(second.reset(ms(1)));
+            });
+            select! {
+                recv(first.channel()) -> _ => panic!("it has fired before"),
+                recv(second.channel()) -> due => assert!(due.is_ok()),
+            }
+        });
+        select! {
+            recv(second.channel()) -> _ => panic!("it has fired before"),
+            default => {}
+        }
+    });
+}
+
+#[test]
+fn in_futures() {
+    on_each(|| {
+        let timer = Arc::new(Timer::new(HOUR));
+        let its = timer.clone();
+        let waiter = runtime::spawn(async move { its.fired_async().await });
+        runtime::sleep(ms(2));
+        let start = Instant::now();
+        assert!(timer.reset(ms(2)));
+        assert!(waiter.join().unwrap() >= start + ms(2));
+        // One that is dropped while it waits leaves nothing behind.
+        assert!(!timer.reset(ms(5)));
+        let start = Instant::now();
+        let dropped = runtime::time::timeout_async(ms(1), timer.fired_async());
+        assert!(runtime::block_on(dropped).is_err() || start.elapsed() >= ms(5));
+        timer.reset(ms(1));
+        runtime::block_on(async { timer.fired_async().await });
+        assert!(!timer.stop());
+    });
+}
+
+#[test]
+fn a_cancelled_receiver_takes_nothing() {
+    on_each(|| {
+        let timer = Arc::new(Timer::new(ms(3)));
+        let its = timer.clone();
+        let receiver = runtime::spawn(move || its.channel().recv());
+        runtime::sleep(ms(1));
+        receiver.cancel();
+        let received = receiver.join().is_ok();
+        assert!(timer.channel().recv_timeout(ms(20)).is_ok() ^ received);
+        assert!(timeout(ms(1), || timer.channel().recv()).is_err());
+        assert!(!timer.stop());
+    });
+}
+
+#[test]
+fn when_the_timer_is_dropped_clones_of_its_channel_get_nothing() {
+    everywhere(|| {
+        let timer = Timer::new(Duration::ZERO);
+        let channel = timer.channel().clone();
+        drop(timer);
+        assert_eq!(channel.try_recv(), Err(TryRecvError::Empty));
+        assert_eq!(channel.recv_timeout(ms(1)), Err(RecvTimeoutError::Timeout));
+    });
+}
+
+/// Those who wait in any order wake in the order of their times.
+#[test]
+fn after_in_order() {
+    on_each(|| {
+        let times: Vec<u64> = vec![8, 5, 2, 7, 1, 6, 0, 4, 3, 9];
+        let (s, r) = runtime::channel::unbounded();
+        let start = Instant::now() + ms(5);
+        for time in times {
+            let s = s.clone();
+            runtime::spawn(move || {
+                let due = at(start + ms(4 * time)).recv().unwrap();
+                s.send((due, Instant::now())).unwrap();
+            });
+        }
+        drop(s);
+        let mut woken: Vec<_> = r.iter().collect();
+        assert!(woken.iter().all(|(due, now)| now >= due), "early");
+        woken.sort_by_key(|(_, now)| *now);
+        let late = woken.iter().any(|(due, now)| *now >= *due + ms(4));
+        assert!(late || woken.is_sorted_by_key(|(due, _)| *due), "not in order: {woken:?}");
+    });
+}
+
+#[test]
+fn after_and_at_give_the_moment() {
+    everywhere(|| {
+        let start = Instant::now();
+        assert!(after(ms(2)).recv().unwrap() >= start + ms(2));
+        assert_eq!(at(start).recv(), Ok(start));
+        assert!(after(Duration::MAX).recv_timeout(ms(1)).is_err());
+    });
+}
+
+/// As in a server: one timer a connection, put off at each message, of which hardly any fires.
+#[test]
+fn put_off_again_and_again() {
+    on(2, || {
+        let threads: Vec<_> = (0..50)
+            .map(|_| {
+                runtime::spawn(|| {
+                    let timer = Timer::new(HOUR);
+                    for _ in 0..100 {
+                        select! {
+                            recv(timer.channel()) -> _ => panic!("an hour is not over"),
+                            default(Duration::from_micros(100)) => assert!(timer.reset(HOUR)),
+                        }
+                    }
+                    assert!(timer.reset(ms(1)));
+                    timer.channel().recv().unwrap();
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
