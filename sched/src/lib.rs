@@ -23,6 +23,7 @@
 //! # The protocols, each in one file, most with a loom model beside it
 //!
 //! - `g/wait.rs`: a wait is decided once, by whoever comes first; the G is made runnable by exactly one.
+//! - `bed.rs`: a plain thread that is being woken waits for that, and is in one list at a time.
 //! - `g/token.rs`: a wake-up that comes before the wait is kept (`unpark`, a future's waker).
 //! - `g/life.rs`: who still needs the G; its end meets its join handle.
 //! - `p/lease.rs`: the lent P. Running user code is what Go calls a system call: the M lends its P when it resumes
@@ -103,6 +104,8 @@
 
 #[cfg(not(loom))]
 mod after_func;
+#[cfg_attr(loom, allow(dead_code))]
+mod bed;
 #[cfg_attr(loom, allow(dead_code))]
 mod closing;
 #[cfg(not(loom))]

@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
 use timers::clock;
 
+use crate::bed::Bed;
 use crate::deadlock::PARKS;
 use crate::deadlock::traces::Counted;
 use crate::fork;
@@ -19,23 +19,22 @@ use crate::lend;
 
 /// What a face keeps in its payload, for ever: where its thread sleeps.
 #[derive(Default)]
-struct Bed {
-    lock: Mutex<()>,
-    wake: Condvar,
+struct Kept {
+    bed: Bed,
     /// Whether it counts as one that sleeps without a time-out.
     counted: Counted,
 }
 
 /// Makes a new G a face. *Runs on: the table, once a face.*
 pub(crate) fn make_face(g: GRef) {
-    const { assert!(size_of::<Bed>() <= 80 && align_of::<Bed>() <= 8) };
-    // SAFETY: nobody else knows this G yet; a face keeps its bed for ever, so a late waker finds it.
-    unsafe { g.payload().cast::<Bed>().write(Bed::default()) };
+    const { assert!(size_of::<Kept>() <= 80 && align_of::<Kept>() <= 8) };
+    // SAFETY: nobody else knows this G yet; a face keeps this for ever, so a late waker finds it.
+    unsafe { g.payload().cast::<Kept>().write(Kept::default()) };
 }
 
-fn bed(g: GRef) -> &'static Bed {
+fn kept(g: GRef) -> &'static Kept {
     // SAFETY: `make_face` wrote it, and nothing else writes the payload of a face.
-    unsafe { &*g.payload().cast::<Bed>() }
+    unsafe { &*g.payload().cast::<Kept>() }
 }
 
 /// Gives the face of an ending thread back, after the destructors of its own values, which still find it.
@@ -104,23 +103,19 @@ fn new_face() -> GRef {
     g
 }
 
-/// Sleeps until the face's wait is decided. *Runs on: the thread of the face.*
+/// Sleeps until the face's wait is decided, and it is woken. *Runs on: the thread of the face.*
 pub(crate) fn park(g: GRef) {
-    let bed = bed(g);
+    let Kept { bed, counted } = kept(g);
     // An M is counted otherwise, should it wait on its own stack.
     let counts = lend::on_m(|_| ()).is_none();
     let commit = || g.wait.commit();
-    if !(if counts { PARKS.commit(&bed.counted, commit) } else { commit() }) {
+    if !(if counts { PARKS.commit(counted, commit) } else { commit() }) {
         return;
     }
     // Nobody is there to decide it.
     fork::check_or_panic();
-    let mut lock = bed.lock.lock();
-    while !g.wait.is_decided() {
-        bed.wake.wait(&mut lock);
-    }
-    drop(lock);
-    PARKS.awake(&bed.counted);
+    bed.sleep();
+    PARKS.awake(counted);
 }
 
 /// Likewise, but only until `when`; the wait then ends as timed out.
@@ -134,29 +129,27 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     if fork::is_forked() {
         return look_until(g, number, when);
     }
-    let bed = bed(g);
-    let mut lock = bed.lock.lock();
-    while !g.wait.is_decided() {
-        let left = when.saturating_sub(clock::now());
-        if left == 0 {
-            g.wait.decide(number, Outcome::TimedOut);
-            return;
-        }
-        bed.wake.wait_for(&mut lock, Duration::from_nanos(left));
+    let bed = &kept(g).bed;
+    if !bed.sleep_while(|| time_left(when)) {
+        bed.time_out(&g.wait, number);
     }
+}
+
+fn time_left(when: u64) -> Option<Duration> {
+    let left = when.saturating_sub(clock::now());
+    (left > 0).then(|| Duration::from_nanos(left))
 }
 
 /// Likewise, in a child of `fork`, where nobody touches the lock: whoever had it may not be there any more.
 #[cold]
 fn look_until(g: GRef, number: u32, when: u64) {
     while !g.wait.is_decided() {
-        let left = when.saturating_sub(clock::now());
-        if left == 0 {
+        let Some(left) = time_left(when) else {
             g.wait.decide(number, Outcome::TimedOut);
             return;
-        }
+        };
         // Threads that the child has started may wake this one.
-        thread::sleep(Duration::from_nanos(left).min(Duration::from_millis(1)));
+        thread::sleep(left.min(Duration::from_millis(1)));
     }
 }
 
@@ -165,10 +158,8 @@ pub(crate) fn wake(g: GRef) {
     if fork::is_forked() {
         return;
     }
-    let bed = bed(g);
+    let Kept { bed, counted } = kept(g);
     // First of all: before whoever wakes it may have nothing more to do.
-    PARKS.wakes(&bed.counted);
-    // The lock: either the thread has not looked yet, or it sleeps and hears this.
-    drop(bed.lock.lock());
-    bed.wake.notify_one();
+    PARKS.wakes(counted);
+    bed.wake();
 }

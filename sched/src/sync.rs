@@ -7,7 +7,10 @@ pub use std::sync::atomic;
 pub use loom::sync::atomic;
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::Mutex;
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{Condvar, MutexGuard};
 
 /// A cell whose accesses loom can watch.
 #[cfg(loom)]
@@ -66,6 +69,27 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
         self.0.lock().expect("no model panics while it holds a lock")
+    }
+}
+
+/// Waits on a condition, for so long at most; it may also return for no reason. In a model the time never runs out.
+pub(crate) fn wait_on<'l, T>(
+    condition: &Condvar,
+    #[cfg_attr(loom, expect(unused_mut, reason = "loom takes it by value"))] mut guard: MutexGuard<'l, T>,
+    time: Option<std::time::Duration>,
+) -> MutexGuard<'l, T> {
+    #[cfg(loom)]
+    {
+        let _ = time;
+        condition.wait(guard).expect("no model panics while it holds a lock")
+    }
+    #[cfg(not(loom))]
+    {
+        match time {
+            Some(time) => _ = condition.wait_for(&mut guard, time),
+            None => condition.wait(&mut guard),
+        }
+        guard
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use runtime::sync::WaitGroup;
 use runtime::{Builder, Migration, Runtime};
 
 use crate::{PROCS, Watchdog, with_built};
@@ -31,12 +32,17 @@ pub fn crowd(greens: usize, plains: usize, does: impl Fn(usize) + Send + Sync) {
             s.spawn(move || {
                 // std's scope waits for its threads by its own OS thread's parking, so it must stay on one.
                 let _pin = runtime::thread::pin();
-                runtime::blocking(|| {
-                    thread::scope(|os| {
-                        for i in greens..greens + plains {
-                            os.spawn(move || does(i));
-                        }
-                    });
+                thread::scope(|os| {
+                    let all = WaitGroup::new();
+                    for i in greens..greens + plains {
+                        let its = all.clone();
+                        os.spawn(move || {
+                            does(i);
+                            drop(its);
+                        });
+                    }
+                    // Parked, not blocked: in strict mode some that they wait for may be at home on this very thread.
+                    all.wait();
                 });
             });
         }

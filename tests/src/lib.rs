@@ -56,7 +56,7 @@ pub fn everywhere(main: impl Fn() + Send + Sync) {
     main();
 }
 
-/// Ends the process when a test hangs, with what the runtimes say. With `TESTS_ON_HANG=wait` it keeps the process
+/// Ends the process when a test hangs, with what the runtimes say and what every green thread is doing. With `TESTS_ON_HANG=wait` it keeps the process
 /// for a debugger; `TESTS_HANG_SECS` is how long it waits.
 #[derive(Debug)]
 pub struct Watchdog {
@@ -100,7 +100,7 @@ impl Default for Watchdog {
     }
 }
 
-/// Ends the process, in which `name` hangs, with the metrics of those runtimes; see [`Watchdog`].
+/// Ends the process, in which `name` hangs, with the metrics of those runtimes and a dump; see [`Watchdog`].
 pub fn hang(name: &str, handles: &[Handle]) -> ! {
     eprintln!("{name}: hangs (pid {})", std::process::id());
     for moment in ["now", "one second later"] {
@@ -108,6 +108,9 @@ pub fn hang(name: &str, handles: &[Handle]) -> ! {
             eprintln!("{moment}: {:#?}", handle.metrics());
         }
         thread::sleep(Duration::from_secs(1));
+    }
+    if let Err(error) = runtime::dump(&mut std::io::stderr()) {
+        eprintln!("no dump: {error}");
     }
     while std::env::var_os("TESTS_ON_HANG").is_some_and(|what| what == "wait") {
         thread::sleep(Duration::from_secs(1));

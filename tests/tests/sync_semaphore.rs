@@ -10,7 +10,7 @@ use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each, with_each};
 use tests::futures::drive_on_plain_thread;
-use tests::{ON_PURPOSE, Random, on_each, quiet_panics_on_purpose};
+use tests::{ON_PURPOSE, Random, Watchdog, on_each, quiet_panics_on_purpose};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -207,4 +207,35 @@ fn in_another_executor() {
     semaphore.add_permits(1);
     assert_eq!(thread.join().unwrap(), 1);
     assert_eq!(semaphore.available_permits(), 1);
+}
+
+/// Plain threads whose time runs out just when they are served, many at once.
+#[test]
+fn plain_threads_run_out_of_time_when_they_are_served() {
+    const THREADS: usize = 6;
+    let _dog = Watchdog::new();
+    let semaphore = Semaphore::new(0);
+    let (taken, left) = (AtomicUsize::new(0), AtomicUsize::new(THREADS));
+    std::thread::scope(|s| {
+        for i in 0..THREADS {
+            let (semaphore, taken, left) = (&semaphore, &taken, &left);
+            s.spawn(move || {
+                let mut random = Random::new(i as u64);
+                for _ in 0..2000 {
+                    let patience = Duration::from_micros(random.below(100));
+                    if timeout(patience, || semaphore.acquire().unwrap().forget()).is_ok() {
+                        taken.fetch_add(1, SeqCst);
+                    }
+                }
+                left.fetch_sub(1, SeqCst);
+            });
+        }
+        let mut given = 0;
+        while left.load(SeqCst) > 0 {
+            semaphore.add_permits(THREADS);
+            given += THREADS;
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        assert_eq!(taken.load(SeqCst) + semaphore.available_permits(), given);
+    });
 }
