@@ -71,7 +71,6 @@ fn what_is_sent_arrives_and_the_end_is_seen() {
         }
         assert!(received == sent);
     });
-    assert!(reactor.netpoll.counters().delivered > 0);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! std's channels: order, disconnection on both sides, time-outs, iterators, between threads of all kinds.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use runtime::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError, TrySendError, channel, sync_channel};
@@ -7,7 +9,7 @@ use runtime::thread::Cancelled;
 use runtime::time::{Elapsed, timeout};
 use runtime::{sleep, spawn};
 use tests::crowd::in_each;
-use tests::{Drops, everywhere, on_each};
+use tests::{Drops, everywhere, on_each, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -115,10 +117,14 @@ fn messages_are_dropped_once() {
 fn who_is_cancelled_takes_no_message() {
     on_each(|| {
         let (sender, receiver) = channel();
+        let started = Arc::new(AtomicBool::new(false));
+        let starts = started.clone();
         let waits = spawn(move || {
+            starts.store(true, SeqCst);
             let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| receiver.recv()));
             (end, receiver.try_recv())
         });
+        wait_until("it has started", || started.load(SeqCst));
         sleep(MILLI);
         waits.cancel();
         let _ = sender.send(1);
