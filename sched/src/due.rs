@@ -289,7 +289,7 @@ mod tests {
             while due.0.lock().waiters.is_empty() {
                 std::thread::yield_now();
             }
-            let soon = Instant::now() + ms(5);
+            let soon = Instant::now() + ms(100);
             assert!(due.set(Next::At(soon), None));
             assert_eq!(waiter.join().unwrap(), Outcome::Woken);
             assert_eq!(due.wait(Instant::now(), None, ()), Outcome::TimedOut);

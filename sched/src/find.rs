@@ -15,6 +15,8 @@ use crate::sched::Sched;
 pub(crate) enum Then {
     /// It looks for work again.
     Look,
+    /// It watches the network and the timers.
+    Watch,
     /// Its thread ends.
     End,
 }
@@ -33,10 +35,11 @@ impl Sched {
                 return None;
             }
             let Some(held) = m.held() else {
-                match self.wait_for_p(m) {
-                    Then::Look => continue,
-                    Then::End => return None,
+                let then = self.wait_for_p(m);
+                if self.goes_on(m, then) {
+                    continue;
                 }
+                return None;
             };
             if self.is_surplus(held) {
                 self.retire_from(m, held);
@@ -51,10 +54,19 @@ impl Sched {
                 self.found(m, held);
                 return Some(g);
             }
-            if self.rest(m, held) == Then::End {
+            let then = self.rest(m, held);
+            if !self.goes_on(m, then) {
                 return None;
             }
         }
+    }
+
+    /// Whether the M looks for work again, sooner or later.
+    fn goes_on(&self, m: &M, mut then: Then) -> bool {
+        while then == Then::Watch {
+            then = self.rest_without_p(m);
+        }
+        then == Then::Look
     }
 
     fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
@@ -148,6 +160,10 @@ impl Sched {
         let p = held.p();
         m.let_go();
         self.put_idle(p.index);
+        self.rest_without_p(m)
+    }
+
+    fn rest_without_p(&self, m: &M) -> Then {
         if m.spinning.replace(false) {
             self.idle.stop_spinning();
         }
@@ -172,8 +188,31 @@ impl Sched {
         }
     }
 
-    /// The one M that waits for the network and for the next timer of all Ps.
-    fn block_in_netpoll(&self, m: &M, mut turn: Turn<'_>) {
+    /// The one M that waits for the network and for the next timer of all Ps, until there is something to do.
+    fn block_in_netpoll<'s>(&'s self, m: &M, mut turn: Turn<'s>) {
+        loop {
+            let Some(woken) = self.block_once(m, turn) else { return };
+            if !woken.is_empty() || self.has_something_to_do(m) {
+                return self.came_back(m, woken);
+            }
+            // It was only to hear of an earlier timer.
+            match self.netpoll.begin_block() {
+                Some(again) => turn = again,
+                None => return,
+            }
+        }
+    }
+
+    /// Whether an M that waited without a P needs one now. Who makes work looks for idle Ps itself; this is not about that.
+    fn has_something_to_do(&self, m: &M) -> bool {
+        self.is_exiting()
+            || !m.home.is_empty()
+            || self.heaps.time_sleep_until() <= clock::now()
+            || self.any_work()
+    }
+
+    /// Whom the network has woken; `None`: it may not sleep now.
+    fn block_once(&self, m: &M, mut turn: Turn<'_>) -> Option<GList> {
         let mut look_at = self.look_for_deadlock_at();
         let mut until = self.heaps.time_sleep_until().min(look_at);
         // First it says until when it will sleep, then it looks: whoever adds a timer does the reverse, and so does the last one
@@ -188,13 +227,17 @@ impl Sched {
             (look_at, until) = (look_at.min(look_again), again);
         }
         if self.is_exiting() || !m.rest.begin(How::Polls, || !m.home.is_empty()) {
-            return;
+            return None;
         }
         let woken = self.wait_for_events(m, turn, until);
         m.rest.over();
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             self.look_for_deadlock();
         }
+        Some(woken)
+    }
+
+    fn came_back(&self, m: &M, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
             // All Ps are busy: sysmon must see to it that one of them looks.
             self.global.append(woken);
@@ -291,6 +334,10 @@ impl Sched {
         match wish {
             Wish::Nothing => {}
             Wish::End => return Then::End,
+            Wish::Watch => {
+                m.spinning.set(true);
+                return Then::Watch;
+            }
             Wish::Run { p, spinning } => {
                 self.adopt(m, p);
                 m.spinning.set(spinning);

@@ -30,12 +30,16 @@ pub(crate) enum Wish {
     Nothing,
     /// Take that P, whose lease is held for it, and with `spinning` the promise to look for work.
     Run { p: usize, spinning: bool },
+    /// Watch the network and the timers, without a P, if nobody does; it has been promised that it looks for work first.
+    Watch,
     /// Its thread is to end.
     End,
 }
 
-/// `Wish::End` as the word says it; else 0, or the P's index + 1 above the bit that says to spin.
+/// `Wish::End` as the word says it.
 const END: usize = usize::MAX;
+/// `Wish::Watch`; else 0, or the P's index + 1 above the bit that says to spin.
+const WATCH: usize = usize::MAX - 1;
 
 /// An M keeps up to this many dead Gs for its next spawns.
 const KEPT_GS: usize = 128;
@@ -147,11 +151,18 @@ impl M {
         self.handed.store(END, Ordering::Relaxed);
     }
 
+    /// Has a parked M watch; the promise to look for work goes with it. *Runs on: who took it out of the list, and then
+    /// wakes it.*
+    pub(crate) fn hand_watch(&self) {
+        self.handed.store(WATCH, Ordering::Relaxed);
+    }
+
     /// What whoever woke it wants of it. *Runs on: this M, woken.*
     pub(crate) fn take_wish(&self) -> Wish {
         match self.handed.swap(0, Ordering::Relaxed) {
             0 => Wish::Nothing,
             END => Wish::End,
+            WATCH => Wish::Watch,
             handed => Wish::Run { p: (handed >> 1) - 1, spinning: handed & 1 != 0 },
         }
     }

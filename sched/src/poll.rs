@@ -101,6 +101,24 @@ impl Sched {
             if self.idle.idle_ps() == 0 {
                 self.watch.timer_at(next);
             } else if sources || next < clock::now() + NEAR_NS {
+                self.wake_to_watch();
+            }
+        }
+    }
+
+    /// Has a parked M block in the netpoller. It gets no P and spins for nothing: all that it shall do is to wait.
+    fn wake_to_watch(&self) {
+        // One at a time, as with `wake_idle_p`; and it looks for work before it waits, as those do who spin.
+        if !self.idle.nobody_spins() || !self.idle.start_spinning_alone() {
+            return;
+        }
+        match self.idle.unpark() {
+            Some(m) => {
+                m.m().hand_watch();
+                m.m().note.wake();
+            }
+            None => {
+                self.idle.stop_spinning();
                 self.wake_idle_p();
             }
         }

@@ -356,7 +356,9 @@ fn destructors_send_and_receive_while_unwinding() {
     in_each(|| {
         for cancel in [true, false] {
             let ((there, r), (s, back)) = (bounded(0), bounded(0));
+            let (started, starts) = bounded(1);
             let panicking = spawn(move || {
+                started.send(()).unwrap();
                 let _goes_last = OnDrop(move || {
                     there.send(1).unwrap();
                     assert_eq!(back.recv(), Ok(2));
@@ -365,6 +367,7 @@ fn destructors_send_and_receive_while_unwinding() {
                 if cancel { sleep(LONG) } else { panic!("{ON_PURPOSE}") }
             });
             if cancel {
+                starts.recv().unwrap();
                 sleep(A_WHILE / 3);
                 panicking.cancel();
             }

@@ -232,11 +232,11 @@ fn two_hundred_blocking_sections_take_far_less_than_their_sum() {
     on(2, || {
         let start = Instant::now();
         let threads: Vec<_> = (0..200)
-            .map(|_| spawn(|| runtime::blocking(|| std::thread::sleep(Duration::from_millis(20)))))
+            .map(|_| spawn(|| runtime::blocking(|| std::thread::sleep(Duration::from_millis(50)))))
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         let took = start.elapsed();
-        assert!(took >= Duration::from_millis(20) && took < Duration::from_secs(2), "{took:?}");
+        assert!(took >= Duration::from_millis(50) && took < Duration::from_secs(5), "{took:?}");
     });
 }
 

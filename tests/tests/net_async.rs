@@ -244,10 +244,10 @@ fn a_timer_of_the_system_is_waited_for() {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 3_000_000 };
         let once = libc::itimerspec { it_interval: zero, it_value: time };
         let number = std::os::fd::AsRawFd::as_raw_fd(&timer);
+        let start = std::time::Instant::now();
         // SAFETY: it reads `once`; the old value is not wanted.
         assert_eq!(unsafe { libc::timerfd_settime(number, 0, &once, std::ptr::null_mut()) }, 0);
         let timer = Async::new(timer).unwrap();
-        let start = std::time::Instant::now();
         timer.readable().unwrap();
         assert!(start.elapsed() >= 2 * MILLI);
     });

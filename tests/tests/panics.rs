@@ -290,11 +290,11 @@ fn a_waker_that_panics_is_its_own_affair() {
         let waker = Arc::new(Bad).into();
         let mut cx = Context::from_waker(&waker);
         // One that a timer calls, and one that the end of a green thread calls.
-        let mut sleep = std::pin::pin!(runtime::time::sleep_async(Duration::from_millis(1)));
+        let mut sleep = std::pin::pin!(runtime::time::sleep_async(Duration::from_millis(40)));
         assert!(sleep.as_mut().poll(&mut cx).is_pending());
-        let mut ends = spawn(|| runtime::sleep(Duration::from_millis(1)));
+        let mut ends = spawn(|| runtime::sleep(Duration::from_millis(40)));
         assert!(std::pin::Pin::new(&mut ends).poll(&mut cx).is_pending());
-        runtime::sleep(Duration::from_millis(3));
+        runtime::sleep(Duration::from_millis(45));
         wait_until("it has ended", || ends.is_finished());
         assert_eq!(spawn(|| 3).join().unwrap(), 3);
     });
