@@ -75,14 +75,19 @@ fn stop_says_whether_it_would_have_run() {
 #[test]
 fn one_that_was_stopped_does_not_run() {
     everywhere(|| {
+        let ran = Arc::new(AtomicUsize::new(0));
         let timers: Vec<_> = (0..100)
-            .map(|_| after_func(ms(20), || panic!("it was stopped twenty milliseconds ago")))
+            .map(|_| {
+                let its = ran.clone();
+                after_func(ms(20), move || _ = its.fetch_add(1, Ordering::SeqCst))
+            })
             .collect();
+        // All, but on a machine that is so busy that some came before this.
         let stopped = timers.iter().filter(|timer| timer.stop()).count();
-        // Beside others a machine may be so slow that some have run; then their panics are seen, and this says why.
-        assert_eq!(stopped, 100);
         drop(timers);
         runtime::sleep(ms(25));
+        wait_until("the others have run", || ran.load(Ordering::SeqCst) + stopped >= 100);
+        assert_eq!(ran.load(Ordering::SeqCst) + stopped, 100, "one has run that was stopped");
     });
 }
 
