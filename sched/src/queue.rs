@@ -53,7 +53,7 @@ pub use future::{PassOn, WaitFuture};
 pub use lock::{Guard, Lock};
 #[cfg(loom)]
 pub use modelled::{Wake, Wakes};
-pub use wait::{Ended, How, wait};
+pub use wait::{Ended, How, Spot, park, wait};
 #[cfg(not(loom))]
 pub use wakes::{Wake, Wakes};
 

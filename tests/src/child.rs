@@ -44,8 +44,13 @@ pub fn run_with(
 
 /// Runs `body` in a child process that must end well.
 pub fn passes(test: &str, case: &str, body: impl FnOnce()) {
+    passes_under(crate::Watchdog::new, test, case, body);
+}
+
+/// Likewise, under a watchdog of more patience.
+pub fn passes_under(watchdog: fn() -> crate::Watchdog, test: &str, case: &str, body: impl FnOnce()) {
     let watched = || {
-        let _dog = crate::Watchdog::new();
+        let _dog = watchdog();
         body();
     };
     run(test, case, watched, |output| {

@@ -6,6 +6,8 @@
 //! A select that sends has its message only after it has chosen (the expression is evaluated then). So when it meets a
 //! receiver it makes a [`Promise`], for which the receiver waits: as it does when it finds such a select waiting.
 
+#![allow(unsafe_code)]
+
 mod cases;
 #[cfg(not(loom))]
 mod futures;
@@ -19,7 +21,7 @@ use std::mem::replace;
 use std::time::Instant;
 
 use sched::park::{self, Waiting};
-use sched::queue::{self, Guard, How, Lock, Queue, Wake, Wakes};
+use sched::queue::{self, Guard, How, Lock, Queue, Spot, Wake, Wakes};
 use sched::{Cancel, Outcome};
 
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
@@ -160,6 +162,155 @@ fn meets(comes: Who, waits: Who) -> bool {
     !waits.watches && (waits.select == 0 || waits.select != comes.select)
 }
 
+/// What becomes of one who comes to send or to receive.
+enum Come<R> {
+    Done(R),
+    /// It is in the queue, and is to park.
+    Waits(Waiting),
+}
+
+/// Gives the message to a receiver that waits, or enters the queue with it.
+///
+/// # Safety
+/// As for [`Spot::enter`], if it is to wait.
+#[inline(never)]
+unsafe fn come_to_send<'c, T>(
+    spot: &mut Spot<'c, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
+    message: &mut Option<T>,
+    deadline: Option<Instant>,
+) -> Come<Result<(), SendTimeoutError<T>>> {
+    let message = message.take().expect("it comes with a message");
+    let (mut state, message) = match offer(spot.lock(), message) {
+        Ok(()) => return Come::Done(Ok(())),
+        Err(refused) => refused,
+    };
+    if state.closed {
+        return Come::Done(Err(SendTimeoutError::Disconnected(message)));
+    }
+    if is_past(deadline) {
+        return Come::Done(Err(SendTimeoutError::Timeout(message)));
+    }
+    let watchers = if state.receivers.is_empty() { None } else { state.watching_receivers() };
+    let how = How { wakes: watchers, ..How::from(deadline) };
+    let waiting = Waiting::begin_for(sched::Why::Send, Cancel::Ends);
+    // SAFETY: by this contract.
+    unsafe { spot.enter(state, &waiting, how, Offer::Message(message)) };
+    Come::Waits(waiting)
+}
+
+/// The message was taken, or why not; the message again, if it is to come anew.
+///
+/// # Safety
+/// As for [`Spot::leave`].
+#[inline(never)]
+unsafe fn gave<T>(
+    spot: &mut Spot<'_, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
+    outcome: Outcome,
+) -> Result<Result<(), SendTimeoutError<T>>, T> {
+    // SAFETY: by this contract.
+    let offer = match unsafe { spot.leave(outcome) } {
+        Ok(offer) => offer,
+        Err(ended) => ended.payload,
+    };
+    let Offer::Message(message) = offer else { return Ok(Ok(())) };
+    match outcome {
+        Outcome::Woken => Ok(Err(SendTimeoutError::Disconnected(message))),
+        Outcome::TimedOut => Ok(Err(SendTimeoutError::Timeout(message))),
+        Outcome::Cancelled => {
+            park::unwind_if_cancelled();
+            Err(message)
+        }
+    }
+}
+
+/// Takes a message from a sender that waits, or enters the queue.
+///
+/// # Safety
+/// As for [`Spot::enter`], if it is to wait.
+#[inline(never)]
+unsafe fn come_to_receive<'c, T>(
+    spot: &mut Spot<'c, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
+    deadline: Option<Instant>,
+) -> Come<Result<T, RecvTimeoutError>> {
+    loop {
+        let mut state = spot.lock().lock();
+        if let Some((message, wake)) = state.meet_first() {
+            drop(state);
+            drop(wake);
+            return Come::Done(Ok(message));
+        }
+        let met = if state.is_deserted() { None } else { state.meet_sender(Who::default()) };
+        if let Some((given, wake)) = met {
+            drop(state);
+            drop(wake);
+            match fetch(given) {
+                Some(message) => return Come::Done(Ok(message)),
+                None => continue,
+            }
+        }
+        if state.closed {
+            return Come::Done(Err(RecvTimeoutError::Disconnected));
+        }
+        if is_past(deadline) {
+            return Come::Done(Err(RecvTimeoutError::Timeout));
+        }
+        let watchers = if state.senders.is_empty() { None } else { state.watching_senders() };
+        let how = How { wakes: watchers, ..How::from(deadline) };
+        let waiting = Waiting::begin_for(sched::Why::Receive, Cancel::Ends);
+        // SAFETY: by this contract.
+        unsafe { spot.enter(state, &waiting, how, Wanted::message()) };
+        return Come::Waits(waiting);
+    }
+}
+
+/// What it was given, or why nothing; `None`: it is to come anew.
+///
+/// # Safety
+/// As for [`Spot::leave`].
+#[inline(never)]
+unsafe fn got<T>(
+    spot: &mut Spot<'_, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
+    outcome: Outcome,
+) -> Option<Result<T, RecvTimeoutError>> {
+    // SAFETY: by this contract.
+    match unsafe { spot.leave(outcome) } {
+        Ok(Wanted { got: Some(given), .. }) => fetch(given).map(Ok),
+        Ok(_) => Some(Err(RecvTimeoutError::Disconnected)),
+        Err(ended) if ended.outcome == Outcome::TimedOut => Some(Err(RecvTimeoutError::Timeout)),
+        Err(ended) => {
+            drop(ended);
+            park::unwind_if_cancelled();
+            None
+        }
+    }
+}
+
+/// The message; `None`: it was promised, and the promise was not kept.
+#[inline]
+fn fetch<T>(given: Given<T>) -> Option<T> {
+    match given {
+        Given::Message(message) => Some(message),
+        Given::Promise(promise) => promise.wait(),
+    }
+}
+
+/// Gives the message to a receiver that waits.
+#[inline]
+fn offer<T>(lock: &Lock<State<T>>, message: T) -> Result<(), (StateGuard<'_, T>, T)> {
+    let mut state = lock.lock();
+    if state.receivers.is_empty() {
+        return Err((state, message));
+    }
+    match hand_over(&mut state.receivers, message) {
+        Ok(wake) => {
+            drop(state);
+            drop(wake);
+            Ok(())
+        }
+        Err(message) => Err((state, message)),
+    }
+}
+
 impl<T> Rendezvous<T> {
     pub(super) fn new() -> Self {
         Rendezvous(Lock::new(State {
@@ -171,64 +322,29 @@ impl<T> Rendezvous<T> {
     }
 
     pub(super) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        match self.offer(message) {
+        match offer(&self.0, message) {
             Ok(()) => Ok(()),
             Err((state, message)) if state.closed => Err(TrySendError::Disconnected(message)),
             Err((_, message)) => Err(TrySendError::Full(message)),
         }
     }
 
-    /// Gives the message to a receiver that waits.
-    #[inline]
-    fn offer(&self, message: T) -> Result<(), (StateGuard<'_, T>, T)> {
-        let mut state = self.0.lock();
-        if state.receivers.is_empty() {
-            return Err((state, message));
-        }
-        match hand_over(&mut state.receivers, message) {
-            Ok(wake) => {
-                drop(state);
-                drop(wake);
-                Ok(())
-            }
-            Err(message) => Err((state, message)),
-        }
-    }
-
-    pub(super) fn send(&self, mut message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+    // Inlined, and all but the switch itself out of line: see `Receiver::recv`.
+    #[inline(always)]
+    pub(super) fn send(&self, message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        let mut spot = Spot::new(&self.0, senders);
+        let mut message = Some(message);
         loop {
-            let mut state = match self.offer(message) {
-                Ok(()) => return Ok(()),
-                Err((state, back)) => {
-                    message = back;
-                    state
-                }
+            // SAFETY: the spot stays in this frame, and is left as soon as the wait has ended; a park does not unwind.
+            let waiting = match unsafe { come_to_send(&mut spot, &mut message, deadline) } {
+                Come::Waits(waiting) => waiting,
+                Come::Done(result) => return result,
             };
-            if state.closed {
-                return Err(SendTimeoutError::Disconnected(message));
-            }
-            if is_past(deadline) {
-                return Err(SendTimeoutError::Timeout(message));
-            }
-            let watchers = if state.receivers.is_empty() { None } else { state.watching_receivers() };
-            let how = How { wakes: watchers, ..How::from(deadline) };
-            let offer = Offer::Message(message);
-            let (outcome, offer) = match queue::wait(
-                state,
-                senders,
-                Waiting::begin_for(sched::Why::Send, Cancel::Ends),
-                how,
-                offer,
-            ) {
-                Ok(offer) => (Outcome::Woken, offer),
-                Err(ended) => (ended.outcome, ended.payload),
-            };
-            let Offer::Message(back) = offer else { return Ok(()) };
-            message = back;
-            match outcome {
-                Outcome::Woken => return Err(SendTimeoutError::Disconnected(message)),
-                Outcome::TimedOut => return Err(SendTimeoutError::Timeout(message)),
-                Outcome::Cancelled => park::unwind_if_cancelled(),
+            let outcome = queue::park(waiting, deadline);
+            // SAFETY: so ended the wait that it came with.
+            match unsafe { gave(&mut spot, outcome) } {
+                Ok(result) => return result,
+                Err(back) => message = Some(back),
             }
         }
     }
@@ -246,52 +362,20 @@ impl<T> Rendezvous<T> {
         }
     }
 
+    // As `send`.
+    #[inline(always)]
     pub(super) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        let mut spot = Spot::new(&self.0, receivers);
         loop {
-            let mut state = self.0.lock();
-            if let Some((message, wake)) = state.meet_first() {
-                drop(state);
-                drop(wake);
-                return Ok(message);
-            }
-            let met = if state.is_deserted() { None } else { state.meet_sender(Who::default()) };
-            let given = if let Some((given, wake)) = met {
-                drop(state);
-                drop(wake);
-                given
-            } else if state.closed {
-                return Err(RecvTimeoutError::Disconnected);
-            } else if is_past(deadline) {
-                return Err(RecvTimeoutError::Timeout);
-            } else {
-                let watchers = if state.senders.is_empty() { None } else { state.watching_senders() };
-                let how = How { wakes: watchers, ..How::from(deadline) };
-                match queue::wait(
-                    state,
-                    receivers,
-                    Waiting::begin_for(sched::Why::Receive, Cancel::Ends),
-                    how,
-                    Wanted::message(),
-                ) {
-                    Ok(Wanted { got: Some(given), .. }) => given,
-                    Ok(_) => return Err(RecvTimeoutError::Disconnected),
-                    Err(ended) if ended.outcome == Outcome::TimedOut => {
-                        return Err(RecvTimeoutError::Timeout);
-                    }
-                    Err(ended) => {
-                        drop(ended);
-                        park::unwind_if_cancelled();
-                        continue;
-                    }
-                }
+            // SAFETY: as in `send`.
+            let waiting = match unsafe { come_to_receive(&mut spot, deadline) } {
+                Come::Waits(waiting) => waiting,
+                Come::Done(result) => return result,
             };
-            match given {
-                Given::Message(message) => return Ok(message),
-                Given::Promise(promise) => {
-                    if let Some(message) = promise.wait() {
-                        return Ok(message);
-                    }
-                }
+            let outcome = queue::park(waiting, deadline);
+            // SAFETY: as in `send`.
+            if let Some(result) = unsafe { got(&mut spot, outcome) } {
+                return result;
             }
         }
     }

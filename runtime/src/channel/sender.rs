@@ -78,7 +78,8 @@ impl<T> Sender<T> {
     /// assert_eq!(r.recv(), Ok("hello"));
     /// assert_eq!(sender.join().unwrap(), Ok(()));
     /// ```
-    #[inline]
+    // As `Receiver::recv`.
+    #[inline(always)]
     pub fn send(&self, msg: T) -> Result<(), SendError<T>> {
         each!(self, channel => channel.send(msg, None)).map_err(|error| SendError(error.into_inner()))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Guard, Node, Queue};
+use super::{Guard, Lock, Node, Queue};
 use crate::g::wait::Outcome;
 
 #[cfg(loom)]
@@ -42,6 +42,95 @@ impl From<Option<Instant>> for How {
     }
 }
 
+/// Where one waits in a queue, in its own frame: `enter`, park, `leave`, as often as it likes. For those who do their work in
+/// two functions before and after the park, so that only the switch is inlined into whoever calls them; the others
+/// [`wait`].
+pub struct Spot<'l, S, T, Q> {
+    lock: &'l Lock<S>,
+    queue: Q,
+    /// There from `enter` to `leave`.
+    node: Option<Node<T>>,
+}
+
+impl<'l, S, T, Q: Fn(&mut S) -> &mut Queue<T>> Spot<'l, S, T, Q> {
+    /// One in that queue, which is under that lock.
+    #[inline]
+    pub fn new(lock: &'l Lock<S>, queue: Q) -> Self {
+        Spot { lock, queue, node: None }
+    }
+
+    /// The lock that its queue is under.
+    #[inline]
+    pub fn lock(&self) -> &'l Lock<S> {
+        self.lock
+    }
+
+    /// Enters the queue, with `payload`, and releases the lock.
+    ///
+    /// # Safety
+    /// The caller parks `waiting` and then calls `leave` with how that ended, whatever happens; until then the spot stays
+    /// where it is. Nothing in between unwinds.
+    ///
+    /// # Panics
+    /// If the guard is that of another lock.
+    #[inline]
+    pub unsafe fn enter(&mut self, mut guard: Guard<'l, S>, waiting: &Waiting, how: How, payload: T) {
+        assert!(std::ptr::eq(Guard::lock(&guard), self.lock), "the guard of another lock");
+        // In a child of `fork`, who would wake it may not be there; parking there unwinds, which it must not do later.
+        #[cfg(not(loom))]
+        if how.deadline.is_none() {
+            crate::fork::check_or_panic();
+        }
+        let node = self.node.insert(Node::of_thread(waiting.ticket(), 0, payload));
+        // SAFETY: the queue is under its lock; the node is new, and by this contract stays until `leave`, which is called
+        // when the wait was decided as woken, and else removes it.
+        unsafe {
+            if how.first {
+                (self.queue)(&mut guard).push_front(node);
+            } else {
+                (self.queue)(&mut guard).push_back(node);
+            }
+        }
+        drop(guard);
+        drop(how.wakes);
+    }
+
+    /// Gives the payload, with what was granted in it.
+    ///
+    /// # Errors
+    /// It ended otherwise than as woken; it has left the queue and got nothing.
+    ///
+    /// # Safety
+    /// It has entered, and the wait that it entered with has ended so.
+    #[inline]
+    pub unsafe fn leave(&mut self, outcome: Outcome) -> Result<T, Ended<'l, S, T>> {
+        if outcome == Outcome::Woken {
+            return Ok(self.node.take().expect("it has entered").into_payload());
+        }
+        let mut guard = self.lock.lock();
+        let node = self.node.as_ref().expect("it has entered");
+        // SAFETY: it is the queue that the node was pushed into.
+        let was_queued = unsafe { (self.queue)(&mut guard).remove(node) };
+        let payload = self.node.take().expect("it has entered").into_payload();
+        Err(Ended { outcome, guard, payload, was_queued })
+    }
+}
+
+impl<S, T, Q> std::fmt::Debug for Spot<'_, S, T, Q> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spot").finish_non_exhaustive()
+    }
+}
+
+/// Parks, until then if there is a deadline.
+#[inline(always)]
+pub fn park(waiting: Waiting, deadline: Option<Instant>) -> Outcome {
+    match deadline {
+        None => waiting.park(),
+        Some(deadline) => waiting.park_until(deadline),
+    }
+}
+
 /// Releases the lock and waits in one of its queues, with `payload`, until somebody wakes it or (with a deadline) until
 /// then. Gives the payload, with what was granted in it. Begin the wait first: [`Waiting::begin`].
 ///
@@ -51,40 +140,18 @@ impl From<Option<Instant>> for How {
 /// It ended otherwise than as woken.
 #[inline(always)]
 pub fn wait<'l, S, T>(
-    mut guard: Guard<'l, S>,
+    guard: Guard<'l, S>,
     queue: impl Fn(&mut S) -> &mut Queue<T>,
     waiting: Waiting,
     how: impl Into<How>,
     payload: T,
 ) -> Result<T, Ended<'l, S, T>> {
     let how = how.into();
-    // In a child of `fork`, who would wake it may not be there; parking there unwinds, which it must not do below.
-    #[cfg(not(loom))]
-    if how.deadline.is_none() {
-        crate::fork::check_or_panic();
-    }
-    let node = Node::of_thread(waiting.ticket(), 0, payload);
-    // SAFETY: the queue is under its lock; the node is new and stays in this frame, which is left only below: after the
-    // wait was decided as woken, or after `remove`. Nothing in between unwinds.
+    let deadline = how.deadline;
+    let mut spot = Spot::new(Guard::lock(&guard), queue);
+    // SAFETY: the spot stays in this frame, and the next line leaves it; nothing in between unwinds.
     unsafe {
-        if how.first {
-            queue(&mut guard).push_front(&node);
-        } else {
-            queue(&mut guard).push_back(&node);
-        }
+        spot.enter(guard, &waiting, how, payload);
+        spot.leave(park(waiting, deadline))
     }
-    let lock = Guard::lock(&guard);
-    drop(guard);
-    drop(how.wakes);
-    let outcome = match how.deadline {
-        None => waiting.park(),
-        Some(deadline) => waiting.park_until(deadline),
-    };
-    if outcome == Outcome::Woken {
-        return Ok(node.into_payload());
-    }
-    let mut guard = lock.lock();
-    // SAFETY: it is the queue that the node was pushed into.
-    let was_queued = unsafe { queue(&mut guard).remove(&node) };
-    Err(Ended { outcome, guard, payload: node.into_payload(), was_queued })
 }

@@ -21,7 +21,7 @@ impl<T> Rendezvous<T> {
             }
             let waker = cx.waker().clone();
             let (mut state, message) =
-                match self.offer(message.take().expect("it is polled until it is sent")) {
+                match super::offer(&self.0, message.take().expect("it is polled until it is sent")) {
                     Ok(()) => return Poll::Ready(Ok(())),
                     Err(refused) => refused,
                 };
