@@ -5,19 +5,20 @@
 //! cargo run --release --features hyper --example hyper -- 127.0.0.1:8082     # until it is killed
 //! curl -d hello http://127.0.0.1:8082/echo
 //! curl --http2-prior-knowledge http://127.0.0.1:8082/
+//! cargo run --release --features hyper --example hyper -- get http://127.0.0.1:8082/   # a client of any server; --http2
 //! ```
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, client, server};
+use hyper::{Method, Request, Response, StatusCode, Uri, client, server};
 use runtime::hyper::{Executor, Timer};
 use runtime::net::TcpStream;
 use runtime::time::{sleep_async, timeout};
@@ -26,7 +27,8 @@ use support::server::wrong;
 
 mod support;
 
-const USAGE: &str = "usage: hyper [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8082) until killed";
+const USAGE: &str = "usage: hyper [ADDR]\n       hyper get URL [--http2]\n\n  ADDR      serve there (like 127.0.0.1:8082) until killed
+  get URL   print what is there (http:// only)\n  --http2   ask for it by HTTP/2, which the server is known to speak";
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -36,6 +38,18 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
     let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
+    if addr.as_deref() == Some("get") {
+        let Some(url) = args.positional() else { args.wrong("get what?") };
+        let (url, speaks_2) = (url.to_string_lossy(), args.flag("--http2"));
+        args.end();
+        return match runtime::block_on(get(&url, speaks_2)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {url}: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     args.end();
     support::server::run(addr.as_deref(), serve, clients)
 }
@@ -86,6 +100,39 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Fai
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     Ok(response)
+}
+
+/// Prints the body as it comes.
+async fn get(url: &str, speaks_2: bool) -> Result<(), Failure> {
+    let url: Uri = url.parse()?;
+    let (Some("http"), Some(at)) = (url.scheme_str(), url.authority()) else {
+        return Err("no http:// and a name".into());
+    };
+    // An IPv6 address stands in brackets.
+    let host = at.host().trim_start_matches('[').trim_end_matches(']');
+    let stream = TcpStream::connect((host, at.port_u16().unwrap_or(80)))?;
+    let body = Empty::<Bytes>::new();
+    let response = if speaks_2 {
+        let (mut sender, connection) = client::conn::http2::handshake(Executor, stream).await?;
+        runtime::spawn(connection);
+        sender.send_request(Request::get(url).body(body)?).await?
+    } else {
+        let (mut sender, connection) = client::conn::http1::handshake(stream).await?;
+        runtime::spawn(connection);
+        let path = url.path_and_query().map_or("/", |path| path.as_str());
+        sender.send_request(Request::get(path).header("host", at.as_str()).body(body)?).await?
+    };
+    if !response.status().is_success() {
+        return Err(response.status().to_string().into());
+    }
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        if let Ok(bytes) = frame?.into_data() {
+            io::stdout().write_all(&bytes)?;
+        }
+    }
+    io::stdout().flush()?;
+    Ok(())
 }
 
 /// Both versions, many requests at once.

@@ -52,6 +52,12 @@ impl Args {
         self.option(name).map_or(default, |text| self.parse(name, &text, range))
     }
 
+    /// Takes `--name`; whether it was there.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let at = self.left.iter().position(|arg| arg == name);
+        at.map(|at| self.left.remove(at)).is_some()
+    }
+
     /// Takes the next argument that is no option.
     pub(crate) fn positional(&mut self) -> Option<OsString> {
         let at = self.left.iter().position(|arg| !arg.as_encoded_bytes().starts_with(b"-"))?;
