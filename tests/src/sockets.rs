@@ -1,5 +1,6 @@
 //! Sockets on loopback, and what the system says of them.
 
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 
 use runtime::net::{TcpListener, TcpStream};
@@ -18,6 +19,35 @@ pub fn connected() -> (TcpStream, TcpStream) {
     let (server, peer) = listener.accept().expect("a connection");
     assert_eq!(peer, client.local_addr().expect("an address"));
     (client, server)
+}
+
+/// Writes until the buffers of both ends are full, in a mode in which that is an error; gives how much that was.
+pub fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
+    let mut written = 0;
+    loop {
+        match stream.write(&[7; 65536]) {
+            Ok(n) => written += n,
+            Err(error) => return (written, error.kind()),
+        }
+    }
+}
+
+/// A connection whose writer must wait.
+pub fn full() -> (TcpStream, TcpStream) {
+    let (client, server) = connected();
+    client.set_nonblocking(true).expect("a socket");
+    assert_eq!(fill(&client).1, ErrorKind::WouldBlock);
+    client.set_nonblocking(false).expect("a socket");
+    (client, server)
+}
+
+/// Writes until that fails: the buffers may still grow when they have once been full.
+pub fn push(mut stream: &TcpStream) -> ErrorKind {
+    loop {
+        if let Err(error) = stream.write(&[0]) {
+            return error.kind();
+        }
+    }
 }
 
 /// Whether any epoll instance of this process has that descriptor.

@@ -12,7 +12,7 @@ use runtime::thread::Cancelled;
 use runtime::time::timeout;
 use runtime::{sleep, spawn};
 use socket2::SockRef;
-use tests::sockets::{connected, listener};
+use tests::sockets::{connected, fill, full, listener, push};
 use tests::{everywhere, on, on_each, with};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -20,35 +20,6 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// What std gives on this system when a time-out has run out.
 const EXPIRED: ErrorKind = if cfg!(unix) { ErrorKind::WouldBlock } else { ErrorKind::TimedOut };
-
-/// Writes until the buffers of both ends are full, in a mode in which that is an error; gives how much that was.
-fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
-    let mut written = 0;
-    loop {
-        match stream.write(&[7; 65536]) {
-            Ok(n) => written += n,
-            Err(error) => return (written, error.kind()),
-        }
-    }
-}
-
-/// A connection whose writer must wait.
-fn full() -> (TcpStream, TcpStream) {
-    let (client, server) = connected();
-    client.set_nonblocking(true).unwrap();
-    assert_eq!(fill(&client).1, ErrorKind::WouldBlock);
-    client.set_nonblocking(false).unwrap();
-    (client, server)
-}
-
-/// Writes until that fails: the buffers may still grow when they have once been full.
-fn push(mut stream: &TcpStream) -> ErrorKind {
-    loop {
-        if let Err(error) = stream.write(&[0]) {
-            return error.kind();
-        }
-    }
-}
 
 /// An address that does not answer: as many wait to be accepted there as may.
 fn deaf() -> (socket2::Socket, SocketAddr, Vec<TcpStream>) {
