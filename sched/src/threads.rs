@@ -128,8 +128,9 @@ impl Sched {
         if self.any_work() {
             self.wake_idle_p();
         }
-        // Its timers were perhaps watched by nobody but their P.
-        self.timer_was_added(self.heaps.time_sleep_until());
+        // Its timers were perhaps watched by nobody but their P; and who waits in the netpoller has not planned to look for a
+        // deadlock while this P was held.
+        self.timer_was_added(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
     }
 
     /// Ends the threads of some Ms that have been parked since the last call without being needed; true if there are more.
