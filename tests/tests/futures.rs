@@ -179,8 +179,8 @@ fn a_sleep_polled_by_a_foreign_waker_outlives_its_runtime() {
 fn a_poll_blocks_while_a_sleep_of_its_own_is_pending() {
     on_each(|| {
         for blocks_ms in [1, 8] {
-            let mut sleep = Box::pin(sleep_async(ms(4)));
             let start = Instant::now();
+            let mut sleep = Box::pin(sleep_async(ms(4)));
             let mut blocked = false;
             let future = poll_fn(move |cx| {
                 let ready = sleep.as_mut().poll(cx);

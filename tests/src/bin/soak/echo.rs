@@ -20,7 +20,9 @@ pub(crate) fn listen(runtime: &Runtime, site: &Arc<Site>) -> (TcpListener, Socke
     let life = Life::begin(site, &Drops::default());
     let listener = runtime.block_on(move || {
         let _life = life;
-        TcpListener::bind("127.0.0.1:0").expect("a listener")
+        // Its own address, where it can have one: see `ops/net.rs`.
+        let host = if cfg!(target_os = "linux") { "127.0.0.251:0" } else { "127.0.0.1:0" };
+        TcpListener::bind(host).expect("a listener")
     });
     let addr = listener.local_addr().expect("an address");
     (listener, addr)

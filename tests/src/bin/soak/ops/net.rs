@@ -4,7 +4,7 @@
 //! connections go one after the other, and those who are still there see it.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +26,11 @@ pub(super) fn connect(a: &mut Actor, addr: SocketAddr) -> Option<TcpStream> {
     }
 }
 
+/// A listener somewhere on loopback. The ports of one address are soon used up: each that was used is kept for a minute.
 pub(super) fn listen(a: &mut Actor) -> (TcpListener, SocketAddr) {
-    let listener = a.good(TcpListener::bind("127.0.0.1:0"));
+    // Other systems have but one address there.
+    let host = if cfg!(target_os = "linux") { a.number(1..250) as u8 } else { 1 };
+    let listener = a.good(TcpListener::bind((Ipv4Addr::new(127, 0, 0, host), 0)));
     let addr = a.good(listener.local_addr());
     (listener, addr)
 }

@@ -3,7 +3,6 @@
 use std::future::pending;
 use std::time::{Duration, Instant};
 
-use runtime::net::TcpListener;
 use runtime::thread;
 use runtime::time::{Elapsed, sleep_async, timeout, timeout_async};
 
@@ -40,7 +39,7 @@ fn waits(a: &mut Actor) {
             drop(a.spawn(|_| runtime::sleep(Duration::from_millis(1))).join());
             runtime::sleep(HOUR);
         }
-        4 => drop(TcpListener::bind("127.0.0.1:0").expect("a listener").accept()),
+        4 => drop(super::net::listen(a).0.accept()),
         5 => runtime::scope(|s| {
             let unborn = a.offspring();
             s.spawn(move || {
