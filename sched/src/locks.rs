@@ -123,6 +123,10 @@ fn now() -> u64 {
 fn spin(mut free: impl FnMut() -> Option<bool>) -> bool {
     const ROUNDS: u32 = 4;
     const PAUSES: u32 = 30;
+    // It may be free, with others who wait: whoever comes along first takes it.
+    if let Some(end) = free() {
+        return end;
+    }
     if !spinning_pays() {
         return false;
     }
