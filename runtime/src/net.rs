@@ -22,6 +22,7 @@ mod poll;
 #[cfg(unix)]
 mod readiness;
 mod socket;
+mod sys;
 mod tcp;
 mod udp;
 #[cfg(unix)]

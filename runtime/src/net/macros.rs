@@ -167,7 +167,7 @@ macro_rules! stream_io {
     ($stream:ident, $read:ident) => {
         impl std::io::Read for &$stream {
             fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-                self.0.$read(buf.len(), |mut stream| stream.read(buf))
+                self.0.$read(buf.len(), |stream| crate::net::sys::receive(stream, buf))
             }
 
             fn read_vectored(&mut self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
@@ -178,7 +178,7 @@ macro_rules! stream_io {
 
         impl std::io::Write for &$stream {
             fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-                self.0.run(netpoll::Direction::Write, |mut stream| stream.write(buf))
+                self.0.run(netpoll::Direction::Write, |stream| crate::net::sys::send(stream, buf))
             }
 
             fn write_vectored(&mut self, bufs: &[std::io::IoSlice<'_>]) -> std::io::Result<usize> {
