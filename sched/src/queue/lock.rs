@@ -139,14 +139,14 @@ impl Spin {
 
     #[cold]
     fn take_slow(&self) {
-        let mut round = 0;
+        let mut pauses = FIRST_PAUSES;
         loop {
+            wait_a_little(&mut pauses);
             // Only looking, as long as it is held: the holder needs the cache line.
-            while self.0.load(Ordering::Relaxed) {
-                wait_a_little(&mut round);
-            }
             // Acquire: as in `take`.
-            if self.0.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            if !self.0.load(Ordering::Relaxed)
+                && self.0.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
                 return;
             }
         }
@@ -163,22 +163,24 @@ impl Drop for SpinRelease<'_> {
     }
 }
 
-/// How often a waiter looks before it offers its CPU: longer than a holder that runs needs.
+/// How long a waiter pauses before it looks again: longer each time. Two cores that take a lock in turn pay for a transfer of
+/// its cache line, and of all that it guards, each time; while one pauses the other takes it again and again where it is.
+const FIRST_PAUSES: u32 = 16;
+/// After that it offers its CPU: a holder that runs would have been through.
 #[cfg(not(loom))]
-const SPINS: u32 = 100;
+const MOST_PAUSES: u32 = 128;
 
 #[cfg(not(loom))]
-fn wait_a_little(round: &mut u32) {
-    *round += 1;
-    if *round < SPINS {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
+fn wait_a_little(pauses: &mut u32) {
+    if *pauses > MOST_PAUSES {
+        return std::thread::yield_now();
     }
+    (0..*pauses).for_each(|_| std::hint::spin_loop());
+    *pauses *= 2;
 }
 
 #[cfg(loom)]
-fn wait_a_little(_round: &mut u32) {
+fn wait_a_little(_pauses: &mut u32) {
     loom::thread::yield_now();
 }
 
