@@ -23,6 +23,9 @@ pub(crate) enum Then {
 
 /// How long an M looks at the other Ps before it rests: about what waking it again would cost.
 const SPIN_NS: u64 = 5_000;
+/// And for so long while the network keeps it busy: two Ms that sleep and wake each other many times in a millisecond soon find
+/// themselves on one processor, where each waits for the end of the other's slice.
+const SPIN_NET_NS: u64 = 20_000;
 /// In strict mode an M keeps its P for so long while others have Gs of their own to run.
 const TURN_NS: u64 = 1_000_000;
 
@@ -90,8 +93,8 @@ impl Sched {
         true
     }
 
-    /// Looks at the other Ps, round after round in random order, until it has spun for long enough; the last round
-    /// also takes run-next slots and due timers (Go: `stealWork`).
+    /// Looks at the other Ps and at the network, round after round in random order, until it has spun for long enough; the
+    /// last round also takes run-next slots and due timers (Go: `stealWork`).
     fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
         let ps = self.made();
         if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(self.procs())) {
@@ -99,9 +102,10 @@ impl Sched {
         }
         m.spinning.set(true);
         let start = clock::now();
+        let enough = if m.network_is_quick.get() { SPIN_NET_NS } else { SPIN_NS };
         loop {
             let now = clock::now();
-            let last = now - start >= SPIN_NS;
+            let last = now - start >= enough;
             if let Some(g) = self.steal_round(held, ps, last.then_some(now)).or_else(|| m.home.pop()) {
                 return Some(g);
             }
@@ -110,6 +114,11 @@ impl Sched {
             }
             for _ in 0..32 {
                 std::hint::spin_loop();
+            }
+            if m.network_is_quick.get()
+                && let Some(g) = self.polled_g(m, held)
+            {
+                return Some(g);
             }
         }
     }

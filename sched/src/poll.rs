@@ -19,6 +19,9 @@ use crate::wake;
 /// A timer further off than this needs nobody to watch it yet: sysmon looks as often.
 const NEAR_NS: u64 = 10_000_000;
 
+/// A wait for the network that is shorter than this, with what waking costs, was not worth while.
+const QUICK_NS: u64 = 50_000;
+
 impl Sched {
     /// Takes what the network has, without blocking; true if it woke a G. *Runs on: the holder of the P.*
     pub(crate) fn poll_now(&self, m: &M, held: Held<'_>) -> bool {
@@ -57,6 +60,7 @@ impl Sched {
                 now = clock::now();
             }
         }
+        m.network_is_quick.set(!ready.is_empty() && now - start < QUICK_NS);
         self.netpoll.polled(now);
         self.watch.it_is(now);
         self.woken_gs(&mut ready)
