@@ -110,17 +110,25 @@ impl Sched {
                 return Some(g);
             }
             if last || self.is_exiting() {
+                // It was not, this time; the wait that comes now may show otherwise.
+                m.network_is_quick.set(false);
                 return None;
             }
-            for _ in 0..32 {
-                std::hint::spin_loop();
-            }
-            if m.network_is_quick.get()
-                && let Some(g) = self.polled_g(m, held)
-            {
+            if let Some(g) = self.between_rounds(m, held) {
                 return Some(g);
             }
         }
+    }
+
+    /// Between two rounds of stealing: a pause; or, while the network keeps the M busy, a look at that.
+    fn between_rounds(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        if !m.network_is_quick.get() {
+            (0..32).for_each(|_| std::hint::spin_loop());
+            return None;
+        }
+        // Who sends what is waited for may be another process, on this very processor.
+        std::thread::yield_now();
+        self.polled_g(m, held)
     }
 
     fn steal_round(&self, held: Held<'_>, ps: usize, last_at: Option<u64>) -> Option<GRef> {
