@@ -19,12 +19,16 @@ use std::io::{self, Write};
 /// ```
 /// runtime::block_on(|| {
 ///     let sleeper = runtime::spawn(|| runtime::sleep(std::time::Duration::from_secs(3600)));
-///     runtime::sleep(std::time::Duration::from_millis(1));
-///     let mut text = Vec::new();
-///     runtime::dump(&mut text).unwrap();
-///     let text = String::from_utf8(text).unwrap();
-///     assert!(text.contains(": running, spawned at "), "{text}");
-///     assert!(text.contains(": waits for the end of a sleep, for "), "{text}");
+///     let dumped = || {
+///         let mut text = Vec::new();
+///         runtime::dump(&mut text).unwrap();
+///         String::from_utf8(text).unwrap()
+///     };
+///     assert!(dumped().contains(": running, spawned at "));
+///     // It may not have begun yet.
+///     while !dumped().contains(": waits for the end of a sleep, for ") {
+///         runtime::yield_now();
+///     }
 ///     sleeper.cancel();
 /// });
 /// ```
