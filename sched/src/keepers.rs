@@ -81,12 +81,14 @@ mod models {
             // SAFETY: (all of this) the protocol gives each cell its users; loom checks it.
             self.contents.with(|contents| assert!(unsafe { *contents }, "used after it was dropped"));
             if self.keepers.leave() {
+                // SAFETY: the last user has the contents alone; loom checks it.
                 self.contents.with_mut(|contents| unsafe { *contents = false });
                 self.release();
             }
         }
 
         fn release(&self) {
+            // SAFETY: an owner keeps the room, and the last one has it alone; loom checks it.
             self.room.with(|room| assert!(unsafe { *room }, "used after it was freed"));
             if self.keepers.release() {
                 self.room.with_mut(|room| assert!(std::mem::replace(unsafe { &mut *room }, false)));
