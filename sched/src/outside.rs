@@ -115,7 +115,6 @@ pub(crate) fn park(g: GRef) {
     // Nobody is there to decide it.
     fork::check_or_panic();
     bed.sleep();
-    PARKS.awake(counted);
 }
 
 /// Likewise, but only until `when`; the wait then ends as timed out.

@@ -6,10 +6,10 @@
 //!   count it as parked                        look at everything: it says that nobody runs
 //!   sleep                                     read the traces again: the same?
 //!
-//!   whoever wakes it                          the thread, awake
-//!   decide its wait                           wait until its waker has counted it
-//!   count it as woken                         go on
-//!   wake it
+//!   whoever wakes it
+//!   decide its wait
+//!   count it as woken
+//!   wake it: it goes on only then (`bed.rs`)
 //! ```
 //!
 //! A thread is counted as parked only when it can do no more, and no more before its waker does anything else. So somebody who
@@ -20,11 +20,6 @@ use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
     broken,
 };
-
-#[cfg(loom)]
-use loom::thread::yield_now;
-#[cfg(not(loom))]
-use std::thread::yield_now;
 
 /// How many parks have begun and ended.
 pub(crate) struct Parks {
@@ -66,26 +61,9 @@ impl Parks {
 
     /// It is about to be awake. *Runs on: whoever has just decided its wait, before it does anything else.*
     pub(crate) fn wakes(&self, thread: &Counted) {
-        if broken!("deadlock_sleeper_counts_itself") {
-            self.ended.fetch_add(u64::from(thread.0.swap(false, Ordering::Relaxed)), Ordering::SeqCst);
-            return;
-        }
-        // Relaxed: the wait has handed it on.
-        if thread.0.load(Ordering::Relaxed) {
+        // Relaxed: the wait has handed it on, and its wake-up hands it back.
+        if !broken!("deadlock_sleeper_counts_itself") && thread.0.swap(false, Ordering::Relaxed) {
             self.ended.fetch_add(1, Ordering::SeqCst);
-            // Release: it is counted; pairs with `awake`.
-            thread.0.store(false, Ordering::Release);
-        }
-    }
-
-    /// It is awake. *Runs on: that thread.*
-    pub(crate) fn awake(&self, thread: &Counted) {
-        if broken!("deadlock_sleeper_counts_itself") {
-            self.ended.fetch_add(u64::from(thread.0.swap(false, Ordering::Relaxed)), Ordering::SeqCst);
-        }
-        // Only if it did not sleep at all, or for the moment of a stray wake-up: mostly the waker has counted first.
-        while thread.0.load(Ordering::Acquire) {
-            yield_now();
         }
     }
 
@@ -104,10 +82,12 @@ pub(crate) fn at_one_moment<T: PartialEq>(traces: impl Fn() -> T, look: impl FnO
 #[cfg(all(test, loom))]
 mod models {
     use super::{Counted, Parks, at_one_moment};
+    use crate::bed::Bed;
     use crate::g::wait::{Cancel, Decision, Outcome, Wait};
     use crate::models::{Reached, explore};
     use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-    use loom::sync::{Arc, Notify};
+    use crate::sync::broken;
+    use loom::sync::Arc;
     use loom::thread;
 
     /// One P, with a queue, and one plain thread.
@@ -118,7 +98,7 @@ mod models {
         parks: Parks,
         counted: Counted,
         wait: Wait,
-        bed: Notify,
+        bed: Bed,
         /// The plain threads that there are.
         threads: AtomicUsize,
     }
@@ -132,7 +112,7 @@ mod models {
                 parks: Parks::new(),
                 counted: Counted::default(),
                 wait: Wait::new(),
-                bed: Notify::new(),
+                bed: Bed::default(),
                 threads: AtomicUsize::new(1),
             })
         }
@@ -143,7 +123,7 @@ mod models {
             self.queue.fetch_sub(1, SeqCst);
             if self.wait.decide(number, Outcome::Woken) == Decision::Parked {
                 self.parks.wakes(&self.counted);
-                self.bed.notify();
+                self.bed.wake();
             }
             self.idle.swap(true, SeqCst);
         }
@@ -165,10 +145,10 @@ mod models {
         let its = machine.clone();
         let m = thread::spawn(move || its.runs(number));
         if machine.parks.commit(&machine.counted, || machine.wait.commit()) {
-            while !machine.wait.is_decided() {
-                machine.bed.wait();
+            machine.bed.sleep();
+            if broken!("deadlock_sleeper_counts_itself") {
+                machine.parks.ended.fetch_add(1, SeqCst);
             }
-            machine.parks.awake(&machine.counted);
         }
         machine.threads.fetch_sub(1, SeqCst);
         m.join().unwrap();
