@@ -1,7 +1,7 @@
 //! OS threads: as many as block, and a few when nobody does.
 #![cfg(target_os = "linux")]
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -37,23 +37,22 @@ fn threads_of_runtimes() -> usize {
 
 /// `number` green threads block their OS threads at the same moment.
 fn block(runtime: &Runtime, number: usize) {
-    let (begun, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (begun, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(RwLock::new(())));
+    let closed = open.write().unwrap();
     let blocked: Vec<_> = (0..number)
         .map(|_| {
             let (begun, open) = (begun.clone(), open.clone());
             runtime.spawn(move || {
                 runtime::blocking(|| {
                     begun.fetch_add(1, SeqCst);
-                    while !open.load(SeqCst) {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
+                    drop(open.read().unwrap());
                 });
             })
         })
         .collect();
     wait_until("all block", || begun.load(SeqCst) == number);
     assert!(runtime.handle().metrics().threads >= number);
-    open.store(true, SeqCst);
+    drop(closed);
     blocked.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
