@@ -94,13 +94,15 @@ impl Sched {
             m.hand(p, spinning);
         }
         let name = format!("{}-{}", self.config.thread_name, m.number);
+        // Before it runs: what it runs may ask how many there are.
+        self.threads.fetch_add(1, Ordering::Relaxed);
         match start_thread(name, self.arc(), m.clone()) {
             Ok(join) => {
-                self.threads.fetch_add(1, Ordering::Relaxed);
                 ms.joins.insert(m.number, join);
                 Ok(())
             }
             Err(error) => {
+                self.threads.fetch_sub(1, Ordering::Relaxed);
                 m.take_wish();
                 ms.free.push(m);
                 // Relaxed: sysmon asks again sooner or later.

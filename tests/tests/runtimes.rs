@@ -366,12 +366,6 @@ fn a_thousand_leave_nothing_behind() {
 #[cfg(target_os = "linux")]
 fn its_threads_have_ended_when_the_drop_returns() {
     child::passes("its_threads_have_ended_when_the_drop_returns", "", || {
-        let names = || {
-            let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-            let names =
-                tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
-            names.filter(|name| name.starts_with("leaves")).collect::<Vec<_>>()
-        };
         for i in 0..100 {
             let runtime = Builder::new().procs(1 + i % 8).thread_name("leaves").build().unwrap();
             runtime.block_on(|| {
@@ -380,7 +374,7 @@ fn its_threads_have_ended_when_the_drop_returns() {
                 threads.into_iter().for_each(|thread| thread.join().unwrap());
             });
             drop(runtime);
-            assert_eq!(names(), Vec::<String>::new());
+            assert_eq!(system::threads_named("leaves"), Vec::<String>::new());
         }
     });
 }

@@ -1,8 +1,8 @@
 //! OS threads: as many as block, and a few when nobody does.
 #![cfg(target_os = "linux")]
 
-use std::sync::{Arc, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use runtime::{Builder, Runtime, spawn};
@@ -30,9 +30,7 @@ fn alone(test: &str, builder: Builder, body: impl FnOnce(&Runtime)) {
 
 /// Those of the system, by their names; those of sysmon too.
 fn threads_of_runtimes() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
-    names.filter(|name| name.starts_with("green")).count()
+    system::threads_named("green").len()
 }
 
 /// `number` green threads block their OS threads at the same moment.
