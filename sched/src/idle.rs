@@ -355,12 +355,23 @@ mod models {
         /// An M that holds P `p` and spins, found nothing and rests; true if it stays awake.
         fn rest(&self, p: usize) -> bool {
             let _ = self.idle.give_up(p, || true, || ());
+            self.withdraw() && !broken!("idle_no_second_look") && self.idle.take(|_| ()).is_some()
+        }
+
+        /// The promise is over; whether there is work.
+        fn withdraw(&self) -> bool {
             self.idle.stop_spinning();
             self.idle.look_again();
-            if broken!("idle_no_second_look") {
+            self.any_work()
+        }
+
+        /// Somebody who has a P wakes an M to wait for the network, without a P; true if that stays awake, with one.
+        fn wakes_one_to_watch(&self) -> bool {
+            if !self.idle.nobody_spins() || !self.idle.start_spinning_alone() {
                 return false;
             }
-            self.any_work() && self.idle.take(|_| ()).is_some()
+            assert!(self.idle.unpark().is_some());
+            self.withdraw() && !broken!("idle_watcher_does_not_look") && self.idle.take(|_| ()).is_some()
         }
     }
 
@@ -393,6 +404,20 @@ mod models {
             m.make_work(&m.global);
             let awake = sleeper.join().unwrap();
             assert!(!stranded(&m, awake), "work in the global queue, and everybody sleeps");
+        });
+    }
+
+    #[test]
+    fn who_shall_only_watch_is_no_false_promise() {
+        loom::model(|| {
+            let m = machine();
+            let _ = m.idle.give_up(1, || true, || ());
+            m.idle.park(());
+            let watcher = m.clone();
+            let watcher = thread::spawn(move || watcher.wakes_one_to_watch());
+            m.make_work(&m.global);
+            let awake = watcher.join().unwrap();
+            assert!(!stranded(&m, awake), "work in the global queue, and somebody only watches");
         });
     }
 
