@@ -17,20 +17,23 @@ pub(crate) const LEFT_BY_THREADS: usize = 1 << 20;
 #[cfg(unix)]
 pub(crate) const LEFT_BY_STACKS: usize = 4 * LEFT_BY_THREADS;
 
+/// So many mappings are left when an OS thread starts: std ends the process when one cannot have its signal stack.
+pub(crate) const MAPPINGS_LEFT: usize = 8;
+
 // Memory of stacks.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    advise_stacks, discard, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
+    advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 pub(crate) use unix::{
-    advise_stacks, discard, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
+    advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
 #[cfg(unix)]
 pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap};
 #[cfg(windows)]
-pub(crate) use windows::room;
+pub(crate) use windows::{has_mappings, room};
 
 // Threads, and the processor's counter and barriers.
 

@@ -228,6 +228,10 @@ fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread
         let text = "there is hardly any memory left for its stack (RLIMIT_AS, RLIMIT_DATA)";
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
     }
+    if !sys::has_mappings(sys::MAPPINGS_LEFT) {
+        let text = "there are hardly any mappings left for its stack (vm.max_map_count)";
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
+    }
     thread::Builder::new().name(name).spawn(move || m_main(&sched, &m))
 }
 

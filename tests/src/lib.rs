@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, Once, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runtime::{Builder, Handle, Runtime};
+use runtime::{Builder, Handle, JoinHandle, Runtime};
 
 /// The numbers of Ps that matter: one, as many as the machine has or nearly so, and more than it has.
 pub const PROCS: [usize; 3] = [1, 2, 8];
@@ -125,6 +125,17 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(50), "waited in vain until {what}");
         runtime::sleep(Duration::from_micros(200));
     }
+}
+
+/// Waits until that green thread, which has no name, waits for something, as a dump tells.
+pub fn until_it_waits<T>(thread: &JoinHandle<T>) {
+    let id = format!("{:?}", thread.thread().id());
+    let line = format!("green thread {}: waits for", id.trim_matches(|c: char| !c.is_ascii_digit()));
+    wait_until("it waits", || {
+        let mut dump = Vec::new();
+        runtime::dump(&mut dump).unwrap();
+        String::from_utf8(dump).unwrap().contains(&line)
+    });
 }
 
 /// xorshift64: the same seed gives the same numbers.

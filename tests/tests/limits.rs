@@ -393,6 +393,12 @@ fn no_memory_for_another_green_thread_is_an_error() {
     });
 }
 
+fn most_mappings() -> usize {
+    let most = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
+    assert!(most <= 1 << 20, "{most} mappings are too many to use up");
+    most
+}
+
 /// One large mapping, parted page by page until the kernel lets this process have no more mappings.
 struct Fillers {
     start: usize,
@@ -435,18 +441,33 @@ impl Drop for Fillers {
     }
 }
 
+fn blocked_together(number: usize, f: impl Fn() + Clone + Send + 'static) {
+    let blocked: Vec<_> = (0..number)
+        .map(|_| {
+            let f = f.clone();
+            spawn(move || runtime::blocking(f))
+        })
+        .collect();
+    blocked.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// So many OS threads block at the same moment. A few that are parked from then on see to it that none is just starting when
+/// the last mapping goes: std ends the process then.
+fn have_threads(number: usize) {
+    let all = Arc::new(std::sync::Barrier::new(number));
+    blocked_together(number, move || _ = all.wait());
+}
+
 /// A process with no mapping left: no stack, no thread, and yet what runs goes on.
 #[test]
 #[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
 fn no_mapping_left_is_an_error_that_disturbs_nobody() {
     child::passes("no_mapping_left_is_an_error_that_disturbs_nobody", "", || {
-        let most: usize =
-            std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
-        assert!(most <= 1 << 20, "{most} mappings are too many to use up");
         with(2, |runtime| {
             runtime.block_on(|| {
                 let others = Bystanders::start();
-                let fillers = Fillers::new(most);
+                have_threads(8);
+                let fillers = Fillers::new(most_mappings());
                 fillers.part();
                 // Sizes that nobody has asked for yet: each needs a mapping.
                 let mut bytes = 64 * MIB;
@@ -457,15 +478,35 @@ fn no_mapping_left_is_an_error_that_disturbs_nobody() {
                 });
                 assert_says(&error, &["cannot map a stack of", "vm.max_map_count"]);
                 // There is no thread to be had either: green threads that block hold others up, and nothing fails.
-                let blocked: Vec<_> =
-                    (0..8).map(|_| spawn(|| std::thread::sleep(Duration::from_millis(5)))).collect();
-                blocked.into_iter().for_each(|thread| thread.join().unwrap());
+                blocked_together(32, || std::thread::sleep(Duration::from_millis(5)));
                 others.go_on();
                 drop(fillers);
                 let thread = Builder::new().stack_size(65 * MIB).spawn(|| 4).unwrap();
                 assert_eq!(thread.join().unwrap(), 4);
                 cancel_all(threads);
                 others.end();
+            });
+        });
+    });
+}
+
+/// The C library has stacks of threads that have ended, so it could start some: these would find no mapping for what else
+/// they need.
+#[test]
+#[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
+fn no_thread_starts_on_an_old_stack_without_mappings() {
+    child::passes("no_thread_starts_on_an_old_stack_without_mappings", "", || {
+        let all = Arc::new(std::sync::Barrier::new(16));
+        std::thread::scope(|scope| (0..16).for_each(|_| drop(scope.spawn(|| all.wait()))));
+        with(2, |runtime| {
+            runtime.block_on(|| {
+                have_threads(8);
+                let fillers = Fillers::new(most_mappings());
+                fillers.part();
+                blocked_together(32, || std::thread::sleep(Duration::from_millis(5)));
+                let before = Handle::current().metrics().threads;
+                drop(fillers);
+                have_threads(before + 8);
             });
         });
     });

@@ -10,7 +10,7 @@ use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each, with_each};
 use tests::futures::drive_on_plain_thread;
-use tests::{ON_PURPOSE, Random, Watchdog, on_each, quiet_panics_on_purpose};
+use tests::{ON_PURPOSE, Random, Watchdog, on_each, quiet_panics_on_purpose, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -21,7 +21,7 @@ fn waiter(semaphore: &Arc<Semaphore>, served: &Arc<Mutex<Vec<u32>>>, n: u32) -> 
         let _permits = semaphore.acquire_many(n).unwrap();
         served.lock().push(n);
     });
-    sleep(2 * MILLI);
+    until_it_waits(&thread);
     thread
 }
 

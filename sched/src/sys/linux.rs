@@ -32,6 +32,19 @@ pub(crate) fn room() -> usize {
     }
 }
 
+/// Whether the kernel lets this process have about so many mappings more. Found out by trying: to count them takes
+/// milliseconds where there are many.
+pub(crate) fn has_mappings(number: usize) -> bool {
+    let page = super::page_size();
+    let Ok(start) = super::map(number * page) else { return false };
+    // Every second page is unlike its neighbours: a mapping of its own, and one between it and the next.
+    // SAFETY: these pages are a mapping of our own in which nothing is.
+    let all = (1..number).step_by(2).all(|i| unsafe { super::forbid(start + i * page, page) }.is_ok());
+    // SAFETY: the mapping made above, whole.
+    unsafe { super::unmap(start, number * page) };
+    all
+}
+
 #[inline(never)]
 fn soft_limit(what: libc::__rlimit_resource_t) -> usize {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };

@@ -20,6 +20,11 @@ pub(crate) fn room() -> usize {
     usize::MAX
 }
 
+/// There is no limit on them.
+pub(crate) fn has_mappings(_number: usize) -> bool {
+    true
+}
+
 /// What corosensei adds to a stack's bytes: the moving guard (two pages), the reserve for the exception of an
 /// overflow, and one page that is never committed.
 const EXTRA_BYTES: usize = 4 * 4096;
