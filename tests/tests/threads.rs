@@ -71,6 +71,9 @@ fn the_threads_of_a_burst_of_blocking_calls_end() {
     alone("the_threads_of_a_burst_of_blocking_calls_end", Builder::new(), |runtime| {
         let mappings = system::mappings();
         block(runtime, 500);
+        let all = || runtime.handle().metrics();
+        // But for the one in the netpoller.
+        wait_until("all rest", || all().idle_threads + 1 >= all().threads && all().idle_procs == 2);
         let wakes = runtime.handle().metrics().sysmon_wakeups;
         threads_end(runtime);
         // Nothing ran meanwhile: it woke for this alone, and sleeps for good now.
