@@ -5,10 +5,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use runtime::net::unix::{UnixDatagram, UnixListener, UnixStream};
 use runtime::net::{Async, TcpStream, UdpSocket};
 use runtime::time::timeout;
 use runtime::{JoinHandle, sleep, spawn};
@@ -444,6 +447,12 @@ fn storm(stop: &AtomicBool) {
 
 /// Each kind of call that waits, and waits long enough to be interrupted. Any error fails it.
 fn all_calls_wait() {
+    calls_over_tcp();
+    calls_over_udp();
+    calls_over_unix_sockets();
+}
+
+fn calls_over_tcp() {
     let (listener, addr) = listener();
     let peer = spawn(move || {
         sleep(2 * MILLI);
@@ -464,14 +473,18 @@ fn all_calls_wait() {
     server.set_read_timeout(Some(5 * MILLI)).unwrap();
     assert_eq!(server.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
     assert!(start.elapsed() >= 5 * MILLI);
-    // `write` and not `write_all`, which would try again.
-    let mut left = 3_000_000;
-    while left > 0 {
-        left -= server.write(&vec![7; left]).unwrap();
-    }
-    drop(server);
+    write_each(server, 3_000_000);
     assert_eq!(peer.join().unwrap(), 3_000_000);
+}
 
+/// By `write` and not by `write_all`, which would try again.
+fn write_each(mut stream: impl Write, mut left: usize) {
+    while left > 0 {
+        left -= stream.write(&vec![7; left]).unwrap();
+    }
+}
+
+fn calls_over_udp() {
     let (one, two) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let to = one.local_addr().unwrap();
     let peer = spawn(move || {
@@ -479,6 +492,41 @@ fn all_calls_wait() {
         two.send_to(b"x", to).unwrap();
     });
     assert_eq!(one.recv_from(&mut [0; 8]).unwrap().0, 1);
+    peer.join().unwrap();
+}
+
+fn calls_over_unix_sockets() {
+    static NAMES: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("net_faults-{}-{}", std::process::id(), NAMES.fetch_add(1, SeqCst));
+    let addr = SocketAddr::from_abstract_name(name).unwrap();
+    let listener = UnixListener::bind_addr(&addr).unwrap();
+    let peer = spawn(move || {
+        sleep(2 * MILLI);
+        let mut client = UnixStream::connect_addr(&addr).unwrap();
+        sleep(2 * MILLI);
+        client.write_all(b"x").unwrap();
+        sleep(2 * MILLI);
+        client.read_to_end(&mut Vec::new()).unwrap()
+    });
+    let (mut server, _) = listener.accept().unwrap();
+    assert_eq!(server.read(&mut [0]).unwrap(), 1);
+    write_each(server, 1_000_000);
+    assert_eq!(peer.join().unwrap(), 1_000_000);
+
+    let (one, two) = UnixDatagram::pair().unwrap();
+    let peer = spawn(move || {
+        for i in 0..1000 {
+            if i % 500 == 0 {
+                sleep(2 * MILLI);
+            }
+            assert_eq!(two.recv(&mut [0; 8]).unwrap(), 1);
+        }
+        sleep(2 * MILLI);
+        two.send(b"x").unwrap();
+    });
+    // More than the system keeps.
+    (0..1000).for_each(|_| assert_eq!(one.send(b"x").unwrap(), 1));
+    assert_eq!(one.recv(&mut [0; 8]).unwrap(), 1);
     peer.join().unwrap();
 }
 
