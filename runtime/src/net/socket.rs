@@ -168,6 +168,7 @@ impl<S: Source> Socket<S> {
     }
 
     /// Reads up to `wanted` bytes of a stream.
+    #[cfg(unix)]
     #[inline]
     pub(crate) fn read(&self, _wanted: usize, op: impl FnMut(&S) -> io::Result<usize>) -> io::Result<usize> {
         self.run(Direction::Read, op)
