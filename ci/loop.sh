@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs integration test files again and again, by turns in debug and release, every other pair beside programs that compute.
+# Usage: ci/loop.sh TIMES TEST ..   (say: ci/loop.sh 200 cancel timeout); not part of .ci/run.
+set -euo pipefail
+cd "$(dirname "$0")/../tests"
+times=$1
+shift
+
+# The program of a test file.
+program() {
+    cargo test --quiet --no-run --message-format=json --test "$1" "${@:2}" |
+        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
+burners=()
+stop_burners() {
+    [ ${#burners[@]} -eq 0 ] || kill "${burners[@]}" 2>/dev/null || true
+    burners=()
+}
+trap stop_burners EXIT
+
+failed=0
+for test in "$@"; do
+    programs=("$(program "$test")" "$(program "$test" --release)")
+    for ((run = 0; run < times; run++)); do
+        if ((run % 4 == 2)); then
+            for ((i = 0; i < $(nproc); i++)); do yes >/dev/null & burners+=($!); done
+        fi
+        log="${TMPDIR:-/tmp}/loop-$test-$run.log"
+        if "${programs[run % 2]}" --quiet --test-threads=2 </dev/null >"$log" 2>&1; then
+            rm -f "$log"
+        else
+            failed=1
+            echo "$test, run $run, failed: $log"
+        fi
+        if ((run % 4 == 3)); then stop_burners; fi
+    done
+    echo "$test: $times times"
+done
+exit $failed
