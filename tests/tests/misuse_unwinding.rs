@@ -110,19 +110,36 @@ fn of_one_that_is_cancelled_before_it_begins() {
     with(1, |runtime| {
         runtime.block_on(|| {
             each_call(|call, done| {
+                let before = done.load(SeqCst);
                 for future in [false, true] {
-                    let value = calls_when_dropped(call, done);
-                    let never = match future {
-                        false => spawn(move || drop(value)),
-                        true => spawn(async move { drop(value) }),
-                    };
-                    never.cancel();
-                    assert!(never.join().unwrap_err().is::<Cancelled>());
-                    done.fetch_sub(usize::from(future), SeqCst);
+                    // If its P was taken away from this one just then, it has begun, and another is tried.
+                    while !never_begins(future, call, done) {}
+                    assert_eq!(done.swap(before, SeqCst), before + 1);
                 }
+                done.store(before + 1, SeqCst);
             });
         });
     });
+}
+
+/// Cancels one at once; whether it had not begun.
+fn never_begins(future: bool, call: fn(), done: &Arc<AtomicUsize>) -> bool {
+    let before = done.load(SeqCst);
+    let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
+    let begins = begun.clone();
+    let begin = move || {
+        begins.store(true, SeqCst);
+        drop(value);
+    };
+    let never = if future { spawn(async move { begin() }) } else { spawn(begin) };
+    never.cancel();
+    let ended = never.join();
+    if begun.load(SeqCst) {
+        done.store(before, SeqCst);
+        return false;
+    }
+    assert!(ended.unwrap_err().is::<Cancelled>());
+    true
 }
 
 #[test]
