@@ -39,14 +39,14 @@ impl Sched {
     /// There is none.
     #[cold]
     pub(crate) fn stack_at_spawn(&self, held: Option<Held<'_>>) -> io::Result<Option<*mut Coro>> {
-        let waiting = self.coros.shortage.waiting();
-        if waiting == 0
+        if self.coros.shortage.waiting() == 0
             && let Some(coro) = self.coros.take_idle(held)
         {
             return Ok(Some(coro));
         }
         match self.coros.carve() {
-            Err(_) if self.idle_stacks() > waiting => Ok(None),
+            // How many wait is read last: those who are served meanwhile must not count as if they still waited.
+            Err(_) if self.idle_stacks() > self.coros.shortage.waiting() => Ok(None),
             carved => carved.map(Some),
         }
     }
