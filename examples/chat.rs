@@ -1,10 +1,12 @@
-//! A chat: what one types goes to all others. Each member has a green thread that reads, one that writes, and a channel between
-//! the others and the latter, so a slow member holds nobody up.
+//! A chat server: a line from one member goes to all other members.
+//!
+//! Each member has a green thread that reads and another that writes. A bounded channel feeds the writer, so a slow member
+//! delays no other member: it misses lines instead.
 //!
 //! ```sh
 //! cargo run --release --example chat                       # with members of its own, for a moment
 //! cargo run --release --example chat -- 127.0.0.1:7000     # until it is killed
-//! nc 127.0.0.1 7000                                        # the first line is one's name
+//! nc 127.0.0.1 7000                                        # the first line is the name
 //! ```
 
 use std::collections::HashMap;
@@ -24,7 +26,7 @@ mod support;
 
 const USAGE: &str = "usage: chat [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:7000) until killed";
 
-/// A member that lags behind by more lines misses some.
+/// The capacity of a member's channel. A member that falls further behind misses lines.
 const LINES: usize = 1000;
 
 #[derive(Default)]
@@ -42,17 +44,17 @@ fn main() -> ExitCode {
 }
 
 impl Room {
-    /// To all but one.
+    /// Sends `line` to every member except `but`.
     fn say(&self, but: u64, line: String) {
         let line: Arc<str> = line.into();
         for (_, member) in self.members.lock().iter().filter(|(id, _)| **id != but) {
-            // Full: it misses this line. Gone: it is about to be taken out.
+            // A full channel: the member misses this line. A disconnected channel: the member is leaving.
             let _ = member.try_send(line.clone());
         }
     }
 }
 
-/// A member from its first line to its last one.
+/// Serves one member from its first line to its last line.
 fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writes = stream.try_clone()?;
@@ -73,10 +75,10 @@ fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     });
     room.say(me, format!("* {name} has come\n"));
     let left = lines.try_for_each(|line| line.map(|line| room.say(me, format!("{name}: {line}\n"))));
-    // Its channel ends, and so does its writer.
+    // Removing the sender disconnects the channel, which ends the writer.
     room.members.lock().remove(&me);
     room.say(me, format!("* {name} has gone\n"));
-    // That a member has gone while others still talked to it is no error.
+    // A write error only means that the member left while lines for it were still queued.
     let _written = writer.join().expect("a writer does not panic");
     left
 }
@@ -85,7 +87,7 @@ fn write_lines(lines: &Receiver<Arc<str>>, stream: &mut TcpStream) -> io::Result
     lines.iter().try_for_each(|line| stream.write_all(line.as_bytes()))
 }
 
-/// One talks, ten listen.
+/// Clients for a try: one member talks, ten members listen.
 fn members(addr: SocketAddr) -> io::Result<()> {
     let enter = |name: &str| {
         let mut stream = TcpStream::connect(addr)?;
@@ -115,9 +117,9 @@ fn members(addr: SocketAddr) -> io::Result<()> {
     for listener in listeners {
         let heard = listener.join().expect("a listener does not panic");
         if heard != 100 {
-            return Err(wrong(format_args!("a listener heard {heard} lines")));
+            return Err(wrong(format_args!("a listener received {heard} lines")));
         }
     }
-    println!("10 listeners heard 100 lines each, in their order");
+    println!("10 listeners received 100 lines each, in order");
     Ok(())
 }

@@ -1,5 +1,7 @@
-//! Dining philosophers: each eats with the two forks beside it, a waiter lets all but one sit down at a time, and at the end
-//! everybody has eaten as often as everybody else.
+//! Dining philosophers: each philosopher eats with the two forks beside its place. A fork is a mutex.
+//!
+//! A semaphore has one chair less than there are philosophers, so at least one seated philosopher can get both forks: no
+//! deadlock. The main body waits on a condition variable until all meals are over, and checks how often each fork was used.
 //!
 //! `cargo run --release --example dining -- [PHILOSOPHERS [MEALS]]`
 
@@ -7,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use runtime::sync::{Condvar, Mutex, Semaphore};
 
-/// The table: a fork between each two, and a chair less than there are philosophers, so that one can always get both forks.
+/// A fork between each two places, and one chair less than there are philosophers.
 struct Table {
     forks: Vec<Mutex<u64>>,
     chairs: Semaphore,
     eaten: Mutex<u64>,
-    somebody_has_eaten: Condvar,
+    meal_over: Condvar,
 }
 
 impl Table {
-    fn for_so_many(philosophers: usize) -> Table {
+    fn new(philosophers: usize) -> Table {
         Table {
             forks: (0..philosophers).map(|_| Mutex::new(0)).collect(),
             chairs: Semaphore::new(philosophers - 1),
             eaten: Mutex::new(0),
-            somebody_has_eaten: Condvar::new(),
+            meal_over: Condvar::new(),
         }
     }
 
-    /// One meal of the philosopher at that place.
+    /// Eats one meal with the forks on both sides of `place`.
     fn eat(&self, place: usize) {
         let _chair = self.chairs.acquire().expect("the restaurant is open");
         let mut left = self.forks[place].lock();
@@ -35,7 +37,7 @@ impl Table {
         *right += 1;
         drop((left, right));
         *self.eaten.lock() += 1;
-        self.somebody_has_eaten.notify_all();
+        self.meal_over.notify_all();
     }
 }
 
@@ -44,7 +46,7 @@ fn main() {
     let (philosophers, meals) = (args.next().unwrap_or(100usize).max(2), args.next().unwrap_or(100));
     let start = Instant::now();
     runtime::block_on(|| {
-        let table = Table::for_so_many(philosophers);
+        let table = Table::new(philosophers);
         let all = (philosophers * meals) as u64;
         runtime::scope(|s| {
             for place in 0..philosophers {
@@ -52,7 +54,7 @@ fn main() {
                 s.spawn(move || (0..meals).for_each(|_| table.eat(place)));
             }
             let mut eaten = table.eaten.lock();
-            table.somebody_has_eaten.wait_while(&mut eaten, |eaten| *eaten < all);
+            table.meal_over.wait_while(&mut eaten, |eaten| *eaten < all);
         });
         // Each fork was used by its two neighbours, all of whose meals are over.
         assert!(table.forks.iter().all(|fork| *fork.lock() == 2 * meals as u64));

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         let load = Load {
             clients: args.number("--clients", 64, 1..=100_000) as usize,
             time: Duration::from_secs(args.number("--secs", 3, 1..=3_600)),
-            // The server's buffer and the system's hold as much: a client may write it all before it reads.
+            // A client writes a whole message before it reads, so a message must fit into the buffers of both sides.
             size: args.number("--size", 64, 1..=65_536) as usize,
         };
         args.end();
@@ -65,7 +65,7 @@ fn serve_alone(listener: &TcpListener) -> io::Result<()> {
     println!("echo server on {}, until killed", listener.local_addr()?);
     loop {
         if let Err(error) = serve(listener) {
-            // Out of descriptors, most likely: when connections end there will be some.
+            // Most likely no descriptor is free. Connections that end will free some.
             eprintln!("{error}");
             runtime::sleep(Duration::from_millis(100));
         }
@@ -78,7 +78,7 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
         let (stream, _peer) = listener
             .accept()
             .map_err(|error| io::Error::new(error.kind(), format!("cannot accept connections: {error}")))?;
-        // That a client has gone away is not our concern.
+        // An error here only means that the client has disconnected.
         runtime::spawn(move || echo(&stream));
     }
 }
@@ -94,18 +94,18 @@ fn echo(mut stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// The server and its clients; prints what came of it.
+/// Runs the server and its clients, and prints the figures.
 fn run(load: Load) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let addr = listener.local_addr()?;
     let server = runtime::spawn(move || serve(&listener));
     let (latencies, took) = match drive(load, addr) {
-        // It would wait for more connections for ever.
+        // The server would wait for more connections for ever.
         Ok(measured) => {
             server.cancel();
             measured
         }
-        // Was it the server's fault? Then it says why.
+        // A server that has ended says why.
         Err(_) if server.is_finished() => return server.join().expect("the server does not panic"),
         Err(error) => return Err(error),
     };
@@ -118,9 +118,9 @@ fn run(load: Load) -> io::Result<()> {
     Ok(())
 }
 
-/// All clients: how long each request took, and how long it all took.
+/// Runs all clients. Returns the latency of each request, and the time from the first to the last request.
 fn drive(load: Load, addr: SocketAddr) -> io::Result<(Vec<Duration>, Duration)> {
-    // All are connected before the clock starts.
+    // All clients connect before the clock starts.
     let mut streams = Vec::new();
     for i in 1..=load.clients {
         let stream = TcpStream::connect(addr).map_err(|error| {
@@ -144,22 +144,20 @@ fn drive(load: Load, addr: SocketAddr) -> io::Result<(Vec<Duration>, Duration)> 
     Ok((latencies, start.elapsed()))
 }
 
-/// One client until `end`: how long each of its requests took.
+/// Runs one client until `end`. Returns the latency of each request.
 fn client(mut stream: TcpStream, number: usize, size: usize, end: Instant) -> io::Result<Vec<Duration>> {
     let mut message = vec![0; size];
     let mut answer = vec![0; size];
     let mut latencies = Vec::new();
     let mut begin = Instant::now();
     while begin < end {
-        // Another message each time, and another one than the other clients'.
+        // A different message each time, and different from those of the other clients.
         let seed = number.wrapping_mul(31).wrapping_add(latencies.len());
         message.iter_mut().enumerate().for_each(|(i, byte)| *byte = seed.wrapping_add(i) as u8);
         stream.write_all(&message)?;
         stream.read_exact(&mut answer)?;
         if answer != message {
-            return Err(io::Error::other(format!(
-                "client {number} got back something else than it had sent"
-            )));
+            return Err(io::Error::other(format!("client {number} received other bytes than it had sent")));
         }
         let now = Instant::now();
         latencies.push(now - begin);

@@ -1,7 +1,7 @@
-//! Futures and green threads in one program: no second world, no colours.
+//! Futures and green threads in one program.
 //!
-//! `spawn` and `block_on` take futures as they take closures; a handle can be joined or awaited; a future may block.
-//! The combinators `both` and `first` are written out here with std alone: any others work as well.
+//! `spawn` and `block_on` take futures as well as closures. A handle can be joined or awaited. A future may call blocking
+//! functions. The combinators `both` and `first` are written out with std alone; those of other crates work as well.
 //!
 //! ```sh
 //! cargo run --release --example futures
@@ -30,7 +30,7 @@ fn main() {
     let count = args.number("--count", 100_000, 1..=5_000_000) as usize;
     args.end();
 
-    // The body is a future itself; it could as well be a closure.
+    // The main body may be a future or a closure.
     runtime::block_on(async {
         spawned().await;
         combined().await;
@@ -58,7 +58,7 @@ async fn spawned() {
     println!("spawn:     ten futures of 20 ms each gave {sum} after {:.1?}", start.elapsed());
 }
 
-/// Two futures within one: both of them, or the first.
+/// Two futures within one: the results of both, or the first result.
 async fn combined() {
     let start = Instant::now();
     let ((), name) = both(sleep_async(Duration::from_millis(10)), async {
@@ -68,8 +68,8 @@ async fn combined() {
     .await;
     println!("both:      10 ms and 20 ms, the {name} one included, took {:.1?}", start.elapsed());
 
-    // A green thread that computes an answer, and a limit to our patience. Whoever loses is dropped: the timer is
-    // taken away, the thread goes on by itself.
+    // An answer computed by a green thread races a time limit. The loser is dropped: a dropped timer is removed, and a
+    // dropped handle lets its green thread run on.
     for patience in [5, 500].map(Duration::from_millis) {
         let answer = runtime::spawn(|| {
             runtime::sleep(Duration::from_millis(50));
@@ -94,7 +94,7 @@ fn mixed() {
         sleep_async(Duration::from_millis(5)).await;
         "driven on a green thread".len()
     });
-    // In a future, a call that blocks parks it with the stack it was polled on; nobody else waits for that.
+    // A blocking call inside a future parks that future together with the stack of its poll. Other futures run on.
     let start = Instant::now();
     let blocked = runtime::spawn(async move {
         runtime::sleep(Duration::from_millis(30));
@@ -108,7 +108,7 @@ fn mixed() {
     println!("mixed:     one blocked for {:.1?}; another was done after {quick:.1?} of it", start.elapsed());
 }
 
-/// A future that waits has no stack: only what it keeps, and its timer.
+/// A waiting future has no stack. It costs its own state and its timer.
 fn many(count: usize) {
     let sleep = Duration::from_secs(2);
     let asleep = Arc::new(AtomicUsize::new(0));
@@ -135,7 +135,7 @@ fn many(count: usize) {
     println!("many:      {} futures asleep after {started:.1?}", commas(count));
     if started < sleep {
         let all_bytes = bytes_each(before, resident_bytes(), count);
-        println!("           {all_bytes}; {own_bytes} of them are the future itself");
+        println!("           {all_bytes}; the future itself has {own_bytes} of them");
     }
     let late = sleepers.into_iter().map(|sleeper| sleeper.join().expect("it does not panic")).collect();
     let late = Summary::of(late);
@@ -145,7 +145,7 @@ fn many(count: usize) {
     );
 }
 
-/// Both results, when both are there.
+/// Completes with both results when both futures are complete.
 async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut a_done, mut b_done) = (None, None);
@@ -176,7 +176,7 @@ enum Either<A, B> {
     Right(B),
 }
 
-/// The result that is there first; the other future is dropped.
+/// Completes with the first result. The other future is dropped.
 async fn first<A: Future, B: Future>(a: A, b: B) -> Either<A::Output, B::Output> {
     let (mut a, mut b) = (pin!(a), pin!(b));
     poll_fn(|cx| match a.as_mut().poll(cx) {

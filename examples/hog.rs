@@ -1,8 +1,10 @@
-//! Two green threads misbehave on two Ps, and a third one ticks every millisecond: does it still tick on time?
+//! Hogs: two green threads occupy both Ps while a third green thread ticks every millisecond. Are the ticks on time?
 //!
-//! The misbehaving ones either compute for 200 ms without a call into the runtime, or block their OS thread for so
-//! long in `std::thread::sleep`. Sysmon notices and takes their Ps away (a *rescue*), so the ticker goes on. Then the
-//! same without sysmon, to show what it is for.
+//! A P is the right to run green threads; here there are two. A hog either computes for 200 ms without a call into the
+//! runtime, or blocks its OS thread for as long in `std::thread::sleep`. The monitor thread (sysmon) takes the P of such a
+//! hog and gives it to another OS thread. That is a *rescue*.
+//!
+//! Look at the lateness with sysmon on and off, and at the list of rescues.
 //!
 //! ```sh
 //! cargo run --release --example hog
@@ -81,12 +83,12 @@ fn main() {
 
 struct Report {
     late: Summary,
-    /// Those that came during the bursts.
+    /// Ticks that overlap a burst.
     ticks: usize,
     rescues: Vec<Rescue>,
 }
 
-/// One runtime, its ticker, and some bursts of hogs.
+/// Starts a runtime, a ticker and several bursts of hogs. Returns the lateness during the bursts.
 fn measure(load: Load, sysmon: bool, kind: &str, hog: fn(Duration)) -> io::Result<Report> {
     let runtime = Builder::new().procs(load.procs).sysmon(sysmon).build()?;
     let (ticks, bursts) = runtime.block_on(|| {
@@ -131,14 +133,14 @@ fn tick_until(stop: &AtomicBool) -> Vec<Tick> {
     ticks
 }
 
-/// How late the tick was; and the ticks that it swallowed by being late were so by 1 ms less, 2 ms less, ...
+/// How late the tick was. A tick that is late by several ms stands for the ticks it skipped: late by 1 ms less, 2 ms less, ...
 fn lateness(tick: &Tick) -> impl Iterator<Item = Duration> {
     let late = tick.to.duration_since(tick.from).saturating_sub(TICK);
     let swallowed = std::iter::successors(late.checked_sub(TICK), |late| late.checked_sub(TICK));
     std::iter::once(late).chain(swallowed.filter(|late| !late.is_zero()))
 }
 
-/// Computes for `time` and calls nothing but the clock, and that rarely.
+/// Computes for `time`. It makes no call except an occasional look at the clock.
 fn compute(time: Duration) {
     let (start, mut x) = (Instant::now(), 1_u64);
     while start.elapsed() < time {
@@ -149,7 +151,7 @@ fn compute(time: Duration) {
     }
 }
 
-/// A named green thread: its name is what the list of rescues shows.
+/// Spawns a named green thread. The list of rescues shows the name.
 #[track_caller]
 fn named<T: Send + 'static>(name: String, f: impl FnOnce() -> T + Send + 'static) -> runtime::JoinHandle<T> {
     thread::Builder::new().name(name).spawn(f).expect("the usual stack size is always allowed")
@@ -160,7 +162,7 @@ fn print_rescues(rescues: Vec<Rescue>) {
         println!("no rescues");
         return;
     }
-    println!("rescues: whose P sysmon took, what for, and for how long it had seen that one keep it");
+    println!("rescues: the hog that lost its P, what it was doing, and how long it had kept the P");
     let mut by_whom = BTreeMap::<_, Vec<Duration>>::new();
     for rescue in rescues {
         let doing = match rescue.blocked {

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 server on the parser `httparse`, written as one would for blocking sockets: a green thread for each connection.
+//! An HTTP/1.1 server on the parser `httparse`, written as for blocking sockets: a green thread for each connection.
 //!
 //! ```sh
 //! cargo run --release --example http                       # with a client of its own, for a moment
@@ -19,7 +19,7 @@ mod support;
 
 const USAGE: &str = "usage: http [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8080) until killed";
 
-/// A head or a body larger than this is refused.
+/// A request with a larger head or body is refused.
 const HEAD: usize = 64 * 1024;
 const BODY: usize = 64 * 1024 * 1024;
 
@@ -37,7 +37,7 @@ struct Request {
     keep_alive: bool,
 }
 
-/// What has been read and not been parsed, between two requests of one connection too: clients may send several at once.
+/// A connection with the bytes that were read and not yet parsed. A client may send several requests at once.
 struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
@@ -56,7 +56,7 @@ fn serve(stream: TcpStream) -> io::Result<()> {
 }
 
 impl Connection {
-    /// The next request; `None`: the client has no more.
+    /// Reads the next request. Returns `None` if the client has closed the connection between two requests.
     fn request(&mut self) -> io::Result<Option<Request>> {
         loop {
             let mut headers = [httparse::EMPTY_HEADER; 64];
@@ -68,7 +68,7 @@ impl Connection {
                 };
                 let length = header("content-length").map_or(Ok(0), str::parse).map_err(wrong)?;
                 if length > BODY || header("transfer-encoding").is_some() {
-                    return Err(wrong("such a body is not taken"));
+                    return Err(wrong("the body is too long, or its encoding is not supported"));
                 }
                 let keeps = parsed.version == Some(1);
                 let mut request = Request {
@@ -116,7 +116,7 @@ fn answer(request: &Request) -> Vec<u8> {
     let (status, body) = match (&*request.method, &*request.path) {
         ("GET" | "HEAD", "/") => ("200 OK", &b"hello from a green thread\n"[..]),
         ("POST", "/echo") => ("200 OK", &*request.body),
-        (_, "/" | "/echo") => ("405 Method Not Allowed", &b"not so\n"[..]),
+        (_, "/" | "/echo") => ("405 Method Not Allowed", &b"method not allowed\n"[..]),
         _ => ("404 Not Found", &b"nothing here\n"[..]),
     };
     let connection = if request.keep_alive { "keep-alive" } else { "close" };
@@ -129,7 +129,7 @@ fn answer(request: &Request) -> Vec<u8> {
     answer
 }
 
-/// Two requests sent at once, and their answers.
+/// A client that sends two requests at once and checks both answers.
 fn client(addr: SocketAddr) -> io::Result<()> {
     let mut stream = BufReader::new(TcpStream::connect(addr)?);
     let requests = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n\

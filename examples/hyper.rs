@@ -32,7 +32,7 @@ const USAGE: &str = "usage: hyper [ADDR]\n       hyper get URL [--http2]\n\n  AD
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// With what a client of HTTP/2 begins.
+/// A client of HTTP/2 begins with these bytes.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
 fn main() -> ExitCode {
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     support::server::run(addr.as_deref(), serve, clients)
 }
 
-/// Looks at the first bytes as blocking code does, and drives hyper's future on the same green thread.
+/// Peeks at the first bytes by a blocking call, then drives hyper's future on the same green thread.
 fn serve(stream: TcpStream) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
     let speaks_2 = timeout(Duration::from_secs(10), || begins_with(&stream, PREFACE))??;
@@ -82,7 +82,7 @@ fn begins_with(stream: &TcpStream, text: &[u8]) -> io::Result<bool> {
         if n == text.len() || n == 0 || bytes[..n] != text[..n] {
             return Ok(bytes == text);
         }
-        // The rest is on its way.
+        // The rest has not arrived yet.
         runtime::sleep(Duration::from_millis(1));
     }
 }
@@ -102,13 +102,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Fai
     Ok(response)
 }
 
-/// Prints the body as it comes.
+/// Prints the body as it arrives.
 async fn get(url: &str, speaks_2: bool) -> Result<(), Failure> {
     let url: Uri = url.parse()?;
     let (Some("http"), Some(at)) = (url.scheme_str(), url.authority()) else {
         return Err("no http:// and a name".into());
     };
-    // An IPv6 address stands in brackets.
+    // A URL has an IPv6 address in brackets.
     let host = at.host().trim_start_matches('[').trim_end_matches(']');
     let stream = TcpStream::connect((host, at.port_u16().unwrap_or(80)))?;
     let body = Empty::<Bytes>::new();
@@ -135,7 +135,7 @@ async fn get(url: &str, speaks_2: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Both versions, many requests at once.
+/// Clients of both versions with many requests.
 fn clients(addr: SocketAddr) -> io::Result<()> {
     let asked = runtime::block_on(async move {
         let (mut sender, connection) = client::conn::http1::handshake(TcpStream::connect(addr)?).await?;
@@ -185,5 +185,5 @@ fn post(
 }
 
 fn check(sent: &str, got: &[u8]) -> Result<(), Failure> {
-    if got == sent.as_bytes() { Ok(()) } else { Err(wrong("other bytes came back").into()) }
+    if got == sent.as_bytes() { Ok(()) } else { Err(wrong("the echo has other bytes").into()) }
 }

@@ -1,5 +1,7 @@
-//! A pipeline: producers, workers and one who gathers, joined by bounded channels, all under one context. It is run twice:
-//! with time enough, when every result must be there, and with too little, when everybody must stop by the deadline.
+//! A pipeline: producers, workers and a collector, joined by bounded channels, all under one context.
+//!
+//! It runs twice. With enough time every result must arrive. With too little time every stage must stop at the deadline.
+//! Look at `select!` with `context.done()`: that is how a stage learns of the deadline while it waits for a channel.
 //!
 //! `cargo run --release --example pipeline -- [PRODUCERS [WORKERS [ITEMS]]]`
 
@@ -10,17 +12,18 @@ use runtime::channel::{Receiver, Sender, bounded};
 use runtime::context::{Context, ContextError};
 use runtime::select;
 
-/// What a producer makes, and what a worker makes of it.
+/// What a producer sends.
 struct Item {
     number: u64,
 }
 
+/// What a worker makes of an item.
 struct Outcome {
     number: u64,
     steps: u32,
 }
 
-/// Sends every `stride`th item.
+/// A producer: sends every `stride`th item, beginning with `first`.
 fn produce(
     context: &Context,
     first: u64,
@@ -30,14 +33,14 @@ fn produce(
 ) -> Result<(), ContextError> {
     for number in (first..items).step_by(stride) {
         select! {
-            send(jobs, Item { number }) -> sent => sent.expect("workers go last"),
-            recv(context.done()) -> _ => return Err(context.err().expect("it is over")),
+            send(jobs, Item { number }) -> sent => sent.expect("the workers end after the producers"),
+            recv(context.done()) -> _ => return Err(context.err().expect("the context has ended")),
         }
     }
     Ok(())
 }
 
-/// Works until there are no more jobs.
+/// A worker: works until there are no more jobs.
 fn work(
     context: &Context,
     pace: Duration,
@@ -48,17 +51,17 @@ fn work(
         let item = select! {
             recv(jobs) -> item => match item {
                 Ok(item) => item,
-                // The producers have gone: done, or told to stop.
+                // All producers have ended: their work is done, or the context has ended.
                 Err(_) => return context.err().map_or(Ok(()), Err),
             },
-            recv(context.done()) -> _ => return Err(context.err().expect("it is over")),
+            recv(context.done()) -> _ => return Err(context.err().expect("the context has ended")),
         };
-        // A request to somebody else, say.
+        // Stands for a request to another server.
         runtime::sleep(pace);
         let outcome = Outcome { number: item.number, steps: collatz(item.number + 1) };
         select! {
-            send(outcomes, outcome) -> sent => sent.expect("who gathers goes last"),
-            recv(context.done()) -> _ => return Err(context.err().expect("it is over")),
+            send(outcomes, outcome) -> sent => sent.expect("the collector ends after the workers"),
+            recv(context.done()) -> _ => return Err(context.err().expect("the context has ended")),
         }
     }
 }
@@ -74,9 +77,9 @@ fn collatz(mut n: u64) -> u32 {
 }
 
 struct Run {
-    /// By number.
+    /// Steps by item number.
     outcomes: BTreeMap<u64, u32>,
-    /// Those who stopped before their work was done.
+    /// How many producers and workers stopped before their work was done.
     stopped: usize,
 }
 
@@ -94,9 +97,9 @@ fn run(context: &Context, producers: usize, workers: usize, items: u64, pace: Du
             threads.push(scope.spawn(move || work(context, pace, &to_do, &outcomes)));
         }
         drop((jobs, to_do, outcomes));
-        // It ends when the last worker has gone.
+        // `done` is disconnected when the last worker has ended.
         let outcomes = done.iter().map(|outcome| (outcome.number, outcome.steps)).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().expect("nobody panics"));
+        let ends = threads.into_iter().map(|thread| thread.join().expect("no stage panics"));
         Run { outcomes, stopped: ends.filter(Result::is_err).count() }
     })
 }
@@ -116,10 +119,10 @@ fn main() {
 
         let start = Instant::now();
         let (context, _cancel) = Context::background().with_timeout(Duration::from_millis(20));
-        // Endless work: nobody is done in time.
+        // The work is endless, so no stage can finish before the deadline.
         let part = run(&context, producers, workers, u64::MAX, Duration::from_millis(1));
         assert_eq!(context.err(), Some(ContextError::DeadlineExceeded));
-        assert_eq!(part.stopped, producers + workers, "all of them heard of the deadline");
+        assert_eq!(part.stopped, producers + workers, "every stage stops at the deadline");
         assert!(part.outcomes.iter().all(|(&number, &steps)| steps == collatz(number + 1)));
         println!(
             "{} items until the deadline; all had stopped after {:?}",

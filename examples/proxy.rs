@@ -1,4 +1,4 @@
-//! A TCP proxy: two green threads a connection, each copies one direction and passes its end on.
+//! A TCP proxy: two green threads for each connection, each of which copies one direction and passes on the end of stream.
 //!
 //! ```sh
 //! cargo run --release --example proxy                                       # with both sides of its own, for a moment
@@ -20,7 +20,7 @@ const USAGE: &str = "\
 usage: proxy [ADDR TARGET]
 
   ADDR     serve there (like 127.0.0.1:8081) until killed
-  TARGET   and connect to this (like example.org:80) for each who comes";
+  TARGET   connect each client to this address (like example.org:80)";
 
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
@@ -51,14 +51,14 @@ fn proxy(near: TcpStream, target: &str) -> io::Result<()> {
 
 fn pass(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     let copied = io::copy(&mut from, &mut to);
-    // An end is passed on; after an error neither side has anything more to hear.
+    // The end of the stream is passed on. An error ends both directions.
     let how = if copied.is_ok() { Shutdown::Write } else { Shutdown::Both };
-    // One that has gone already needs no word.
+    // An error here means that the peer is already disconnected.
     let _ = to.shutdown(how);
     copied.map(drop)
 }
 
-/// A server that waits for the end of what it is sent, and sends it back in reverse.
+/// Starts a server that reads to the end of the stream and sends the bytes back in reverse order.
 fn reverser() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let addr = listener.local_addr()?;
@@ -86,7 +86,11 @@ fn clients(addr: SocketAddr) -> io::Result<()> {
                 let mut got = Vec::new();
                 stream.read_to_end(&mut got)?;
                 got.reverse();
-                if got == sent { Ok(()) } else { Err(wrong(format_args!("client {number} got other bytes"))) }
+                if got == sent {
+                    Ok(())
+                } else {
+                    Err(wrong(format_args!("client {number} received other bytes")))
+                }
             })
         })
         .collect();

@@ -1,4 +1,4 @@
-//! A small server of the Redis protocol: strings in a map under a lock of the runtime, pipelining included.
+//! A small server of the Redis protocol, with pipelining. The store is a map under a mutex of the runtime.
 //!
 //! ```sh
 //! cargo run --release --example redis                       # with a client of its own, for a moment
@@ -21,7 +21,7 @@ mod support;
 
 const USAGE: &str = "usage: redis [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:6399) until killed";
 
-/// More words, or longer ones, are refused.
+/// The largest number of words in a command, and the largest length of a word.
 const MOST: usize = 1024 * 1024;
 
 type Bytes = Vec<u8>;
@@ -41,7 +41,7 @@ fn serve(stream: &TcpStream, store: &Store) -> io::Result<()> {
     while let Some(words) = command(&mut input)? {
         let Some((name, args)) = words.split_first() else { continue };
         let goes_on = execute(&name.to_ascii_uppercase(), args, store, &mut output)?;
-        // Answers of commands that came together go together.
+        // The answers to pipelined commands are sent together.
         if input.buffer().is_empty() || !goes_on {
             output.flush()?;
         }
@@ -52,7 +52,7 @@ fn serve(stream: &TcpStream, store: &Store) -> io::Result<()> {
     Ok(())
 }
 
-/// The words of the next command: an array of strings, or a line. `None`: there is no more.
+/// Reads the words of the next command: an array of strings, or a line. Returns `None` at the end of the stream.
 fn command(input: &mut impl BufRead) -> io::Result<Option<Vec<Bytes>>> {
     let Some(line) = line(input)? else { return Ok(None) };
     let Some(count) = line.strip_prefix(b"*") else {
@@ -85,7 +85,7 @@ fn number(text: &[u8]) -> io::Result<usize> {
     number.filter(|&number| number <= MOST).ok_or_else(|| wrong("a number is expected, of a reasonable size"))
 }
 
-/// Writes the answer; `false`: the client wants no more.
+/// Writes the answer. Returns `false` if the client has asked to end the connection.
 fn execute(name: &[u8], args: &[Bytes], store: &Store, output: &mut impl Write) -> io::Result<bool> {
     match (name, args) {
         (b"PING", []) => output.write_all(b"+PONG\r\n")?,
@@ -115,13 +115,15 @@ fn execute(name: &[u8], args: &[Bytes], store: &Store, output: &mut impl Write) 
             None => output.write_all(b"-ERR value is not an integer or out of range\r\n")?,
         },
         (b"DBSIZE", []) => write!(output, ":{}\r\n", store.lock().len())?,
-        // What redis-cli and redis-benchmark ask first.
+        // redis-cli and redis-benchmark send these first.
         (b"COMMAND" | b"CONFIG", _) => output.write_all(b"*0\r\n")?,
         (b"QUIT", _) => {
             output.write_all(b"+OK\r\n")?;
             return Ok(false);
         }
-        _ => write!(output, "-ERR no such command, or not so: {}\r\n", String::from_utf8_lossy(name))?,
+        _ => {
+            write!(output, "-ERR unknown command, or wrong arguments: {}\r\n", String::from_utf8_lossy(name))?
+        }
     }
     Ok(true)
 }
@@ -143,7 +145,7 @@ fn string(output: &mut impl Write, word: Option<&[u8]>) -> io::Result<()> {
     output.write_all(b"\r\n")
 }
 
-/// Commands sent at once, their answers, and a counter that a hundred clients increment.
+/// Sends several commands at once and checks the answers; then a hundred clients increment one counter.
 fn client(addr: SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect(addr)?;
     stream.write_all(b"PING\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\nget a\r\nget b\r\nquit\r\n")?;
@@ -168,5 +170,5 @@ fn client(addr: SocketAddr) -> io::Result<()> {
     let mut hits = String::new();
     stream.read_to_string(&mut hits)?;
     println!("100 clients have counted to {}", hits.lines().nth(1).unwrap_or("?"));
-    if hits.starts_with("$5\r\n10000\r\n") { Ok(()) } else { Err(wrong("they should have come to 10000")) }
+    if hits.starts_with("$5\r\n10000\r\n") { Ok(()) } else { Err(wrong("the counter should be 10000")) }
 }

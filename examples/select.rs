@@ -1,103 +1,117 @@
-//! A foreman with many ears: jobs from two desks, results from workers, a tick that reports, a deadline that ends the day;
-//! one `select!` waits for all of them.
+//! `select!`: one green thread waits for several channels at once and acts on the first that is ready.
 //!
-//! `cargo run --release --example select -- [MILLISECONDS]`
+//! A dispatcher takes jobs from two sources, gives them to a pool of workers and adds up their results. It also prints a
+//! report at regular intervals and stops at a deadline. After the deadline it drains the pool and checks the sum.
+//!
+//! Look at `dispatch`: the dispatcher goes on receiving results while it waits for a free worker, so the pool cannot
+//! deadlock.
+//!
+//! ```sh
+//! cargo run --release --example select             # runs for 100 ms
+//! cargo run --release --example select -- 2000     # runs for 2,000 ms
+//! ```
 
 use std::time::{Duration, Instant};
 
-use runtime::channel::{Receiver, Sender, after, bounded, never, tick, unbounded};
+use runtime::channel::{Receiver, Sender, after, bounded, tick};
 use runtime::{select, sleep, spawn};
 
-/// A desk brings a job now and then, until nobody takes them.
-fn desk(name: &'static str, pause: Duration) -> Receiver<(&'static str, u64)> {
+/// Starts a source: a green thread that offers a new job every `period` until the receiver is dropped.
+fn source(period: Duration) -> Receiver<u64> {
     let (sender, jobs) = bounded(0);
     spawn(move || {
-        for number in 0.. {
-            if sender.send((name, number)).is_err() {
+        for job in 0.. {
+            if sender.send(job).is_err() {
                 return;
             }
-            sleep(pause);
+            sleep(period);
         }
     });
     jobs
 }
 
-/// Workers square what they are given.
-fn workers(count: usize) -> (Sender<u64>, Receiver<u64>) {
+/// Starts `count` workers that square numbers. Dropping the sender ends them; then the receiver is disconnected.
+fn start_workers(count: usize) -> (Sender<u64>, Receiver<u64>) {
     let (to_workers, jobs) = bounded::<u64>(2);
-    let (results, done) = unbounded();
+    let (to_dispatcher, results) = bounded(2);
     for _ in 0..count {
-        let (jobs, results) = (jobs.clone(), results.clone());
+        let (jobs, to_dispatcher) = (jobs.clone(), to_dispatcher.clone());
         spawn(move || {
             for job in jobs {
                 sleep(Duration::from_micros(300));
-                results.send(job * job).expect("the foreman waits for all results");
+                to_dispatcher.send(job * job).expect("the dispatcher receives every result");
             }
         });
     }
-    (to_workers, done)
+    (to_workers, results)
+}
+
+/// What the dispatcher has counted.
+#[derive(Debug, Default)]
+struct Counts {
+    dispatched: u64,
+    finished: u64,
+    sum: u64,
+}
+
+impl Counts {
+    fn add_result(&mut self, square: u64) {
+        self.finished += 1;
+        self.sum += square;
+    }
+}
+
+/// Gives `job` to a worker. While all workers are busy, it receives their results.
+fn dispatch(job: u64, to_workers: &Sender<u64>, results: &Receiver<u64>, counts: &mut Counts) {
+    loop {
+        select! {
+            send(to_workers, job) -> sent => {
+                sent.expect("the workers run until the sender is dropped");
+                counts.dispatched += 1;
+                return;
+            }
+            recv(results) -> square => counts.add_result(square.expect("the workers run")),
+        }
+    }
 }
 
 fn main() {
-    let day = std::env::args().nth(1).map_or(100, |arg| arg.parse().expect("milliseconds"));
+    let millis = std::env::args().nth(1).map_or(100, |arg| arg.parse().expect("a number of milliseconds"));
     runtime::block_on(|| {
-        let (left, right) =
-            (desk("left", Duration::from_micros(700)), desk("right", Duration::from_micros(1100)));
-        let (to_workers, done) = workers(4);
-        let (start, deadline, reports) =
-            (Instant::now(), after(Duration::from_millis(day)), tick(Duration::from_millis(day / 4 + 1)));
-        let nobody = never();
+        let start = Instant::now();
+        let deadline = after(Duration::from_millis(millis));
+        let report = tick(Duration::from_millis(millis / 4 + 1));
+        let fast = source(Duration::from_micros(700));
+        let slow = source(Duration::from_micros(1100));
+        let (to_workers, results) = start_workers(4);
 
-        let (mut taken, mut sent, mut received) = ([0u64; 2], 0u64, 0u64);
-        let (mut wanted, mut sum) = (0u64, 0u64);
-        // The job that no worker has room for yet: until it is gone, no other is taken.
-        let mut waiting: Option<u64> = None;
+        let mut counts = Counts::default();
+        let mut expected_sum = 0;
         loop {
-            let free = waiting.is_none();
-            select! {
-                recv(if free { &left } else { &nobody }) -> job => {
-                    let (_, number) = job.expect("the desk is open");
-                    taken[0] += 1;
-                    waiting = Some(number);
+            let job = select! {
+                recv(fast) -> job => job.expect("a source runs until its receiver is dropped"),
+                recv(slow) -> job => job.expect("a source runs until its receiver is dropped"),
+                recv(results) -> square => {
+                    counts.add_result(square.expect("the workers run"));
+                    continue;
                 }
-                recv(if free { &right } else { &nobody }) -> job => {
-                    let (_, number) = job.expect("the desk is open");
-                    taken[1] += 1;
-                    waiting = Some(number);
-                }
-                // Asked only if there is a job to be given away.
-                send(if free { &FULL } else { &to_workers }, waiting.unwrap_or(0)) -> given => {
-                    given.expect("the workers live");
-                    let number = waiting.take().expect("it was there");
-                    (sent, wanted) = (sent + 1, wanted + number * number);
-                }
-                recv(done) -> square => {
-                    sum += square.expect("the workers live");
-                    received += 1;
-                }
-                recv(reports) -> _ => {
-                    println!("{:>5.1?}: {taken:?} jobs taken, {received} done", start.elapsed());
+                recv(report) -> _ => {
+                    println!("{:>8.1?}: {counts:?}", start.elapsed());
+                    continue;
                 }
                 recv(deadline) -> _ => break,
-            }
+            };
+            dispatch(job, &to_workers, &results, &mut counts);
+            expected_sum += job * job;
         }
-        // The evening: the workers get no more, and what they still have comes to its end.
+
+        // The workers finish the jobs they have and end. The last worker's end disconnects `results`.
         drop(to_workers);
-        for square in done {
-            sum += square;
-            received += 1;
-        }
-        assert!(start.elapsed() >= Duration::from_millis(day), "the day was cut short");
-        assert_eq!((received, sum), (sent, wanted), "a result was lost, or came twice");
-        assert_eq!(taken[0] + taken[1], sent + u64::from(waiting.is_some()), "a job was lost");
-        println!("the day is over: {sent} jobs done, none lost");
+        results.iter().for_each(|square| counts.add_result(square));
+
+        assert!(start.elapsed() >= Duration::from_millis(millis), "the deadline came early");
+        assert_eq!(counts.finished, counts.dispatched, "a result was lost or came twice");
+        assert_eq!(counts.sum, expected_sum);
+        println!("stopped after {:.1?}: {counts:?}, no result lost", start.elapsed());
     });
 }
-
-/// A channel into which nothing goes.
-static FULL: std::sync::LazyLock<Sender<u64>> = std::sync::LazyLock::new(|| {
-    let (sender, receiver) = bounded(0);
-    // It is kept, so that it is not disconnected.
-    std::mem::forget(receiver);
-    sender
-});

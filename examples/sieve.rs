@@ -1,4 +1,6 @@
-//! The sieve of primes as a chain of green threads: each keeps one prime, and passes on what that does not divide.
+//! The sieve of primes as a chain of green threads: each filters out the multiples of one prime.
+//!
+//! Look at the time: every number passes through all filters, each a channel operation between two green threads.
 //!
 //! `cargo run --release --example sieve -- [PRIMES]`
 
@@ -6,14 +8,14 @@ use std::time::Instant;
 
 use runtime::channel::{Receiver, bounded};
 
-/// 2, 3, 4, ... for as long as somebody wants them.
+/// Starts the source: sends 2, 3, 4, ... until the receiver is dropped.
 fn numbers() -> Receiver<u64> {
     let (sender, receiver) = bounded(0);
     runtime::spawn(move || (2..).try_for_each(|n| sender.send(n)));
     receiver
 }
 
-/// Those that `prime` does not divide.
+/// Starts a filter: passes on the numbers that `prime` does not divide.
 fn without_multiples_of(prime: u64, numbers: Receiver<u64>) -> Receiver<u64> {
     let (sender, receiver) = bounded(0);
     runtime::spawn(move || numbers.iter().filter(|n| n % prime != 0).try_for_each(|n| sender.send(n)));
@@ -24,12 +26,12 @@ fn primes(count: usize) -> Vec<u64> {
     let mut candidates = numbers();
     let mut primes = Vec::with_capacity(count);
     for _ in 0..count {
-        // What comes through all the filters so far is divided by no smaller prime.
+        // A number that has passed all filters so far has no smaller prime factor.
         let prime = candidates.recv().expect("there is always another number");
         primes.push(prime);
         candidates = without_multiples_of(prime, candidates);
     }
-    // The last receiver goes, so the last filter's send fails and it ends, and so does the one before it, up to the numbers.
+    // Dropping the last receiver ends the last filter, whose receiver ends the filter before it, and so on to the source.
     primes
 }
 

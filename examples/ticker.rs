@@ -1,7 +1,7 @@
-//! A ticker that wakes every millisecond: how late its ticks are, and what each one costs.
+//! A ticker: a green thread that wakes every millisecond. Prints how late its ticks are and what each tick costs.
 //!
-//! It sleeps until points of a grid (`start + k ms`), so lateness does not add up. With nothing else to do in the
-//! process, the processor time is that of the sleeping and waking itself.
+//! It sleeps until points of a grid (`start + k ms`), so lateness does not add up. The process does nothing else, so its
+//! processor time is the cost of sleeping and waking.
 //!
 //! ```sh
 //! cargo run --release --example ticker            # 3 seconds
@@ -29,7 +29,7 @@ fn main() {
 
     println!("a tick every {period:?} for {seconds} s ...");
     let (late, missed, cost) = runtime::block_on(|| {
-        // The first sleeps start threads and touch memory; they are not measured.
+        // The first sleeps start OS threads and touch memory, so they are not measured.
         run(period, Duration::from_millis(20));
         let before = processor_time();
         let (late, missed) = run(period, Duration::from_secs(seconds));
@@ -39,7 +39,7 @@ fn main() {
 
     let ticks = late.len();
     let late = Summary::of(late);
-    println!("ticks          {} (points of the grid missed: {missed})", commas(ticks));
+    println!("ticks          {} (points of the grid skipped: {missed})", commas(ticks));
     println!("lateness       p50 {:.1?}, p99 {:.1?}, max {:.1?}", late.p50, late.p99, late.max);
     match cost {
         Some(cost) => {
@@ -49,7 +49,7 @@ fn main() {
     }
 }
 
-/// Ticks for `time`: how late each tick was, and how many points of the grid passed while one was late.
+/// Ticks for `time`. Returns how late each tick was, and how many points of the grid a late tick skipped.
 fn run(period: Duration, time: Duration) -> (Vec<Duration>, u32) {
     let (start, mut late, mut missed) = (Instant::now(), Vec::new(), 0);
     let mut next = start + period;

@@ -25,7 +25,7 @@ usage: timers [--rounds R] [N ...]
                in a debug build no more than 50000)";
 
 const SIZES: [usize; 6] = [1_000, 10_000, 50_000, 100_000, 200_000, 500_000];
-/// Without optimisation the larger ones take a minute and show little.
+/// A debug build takes a minute for the larger sizes and shows little, so it runs only this many.
 const DEBUG_SIZES: usize = 3;
 
 fn main() {
@@ -70,13 +70,13 @@ fn main() {
 struct Round {
     /// How long each one slept, in ns.
     slept: Vec<AtomicU64>,
-    /// How many have not woken yet.
+    /// How many sleepers have not woken yet.
     left: AtomicUsize,
-    /// Who waits for the last one.
+    /// The green thread that waits until all have woken.
     body: Thread,
 }
 
-/// `n` sleepers at once: how long they slept, and how long it all took.
+/// Runs `n` sleepers at once. Returns their lateness figures, and the time from the first spawn to the last wake-up.
 fn round(n: usize, sleep: Duration) -> (Summary, Duration) {
     let round = Arc::new(Round {
         slept: (0..n).map(|_| AtomicU64::new(0)).collect(),
@@ -90,7 +90,7 @@ fn round(n: usize, sleep: Duration) -> (Summary, Duration) {
             let t0 = Instant::now();
             runtime::sleep(sleep);
             round.slept[i].store(t0.elapsed().as_nanos() as u64, Ordering::Relaxed);
-            // Release: whoever sees the count at 0 (Acquire, below) sees the slots.
+            // Release: pairs with the Acquire load below, so the reader of a zero count sees every slot.
             if round.left.fetch_sub(1, Ordering::Release) == 1 {
                 round.body.unpark();
             }

@@ -1,4 +1,4 @@
-//! TLS: `rustls`, which knows nothing of green threads, over the runtime's sockets. The certificate is made at the start.
+//! A TLS server: `rustls`, a crate for blocking sockets, over the runtime's sockets. The program makes its own certificate.
 //!
 //! ```sh
 //! cargo run --release --example tls                        # with a client of its own, for a moment
@@ -40,7 +40,7 @@ fn configure() -> Result<(Arc<ServerConfig>, CertificateDer<'static>), Box<dyn E
     Ok((Arc::new(config), certificate))
 }
 
-/// Answers each line: "GET / HTTP/1.." as a browser expects it, any other with itself.
+/// Answers "GET / HTTP/1.." with a page, and echoes any other line.
 fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
     let connection = ServerConnection::new(config.clone()).map_err(wrong)?;
     let mut stream = BufReader::new(StreamOwned::new(connection, stream));
@@ -65,7 +65,7 @@ fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
     stream.flush()
 }
 
-/// Lines there and back, each checked.
+/// A client that sends lines and checks their echoes.
 fn client(addr: SocketAddr, certificate: CertificateDer<'static>) -> io::Result<()> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).map_err(wrong)?;
@@ -86,7 +86,7 @@ fn client(addr: SocketAddr, certificate: CertificateDer<'static>) -> io::Result<
     println!("1,000 lines there and back over {:?}", conn.protocol_version());
     conn.send_close_notify();
     stream.get_mut().flush()?;
-    // Its goodbye.
+    // The server's close_notify follows.
     let end = stream.read_to_end(&mut Vec::new())?;
-    if end == 0 { Ok(()) } else { Err(wrong("bytes that nobody had sent")) }
+    if end == 0 { Ok(()) } else { Err(wrong("unexpected bytes before the end of the stream")) }
 }

@@ -1,8 +1,8 @@
-//! A tour of the runtime on real work: many sleepers, many files, two misbehaving neighbours, and the bill.
+//! A tour of the runtime: many sleepers, many files, a ticker beside two hogs, and the counters of the scheduler.
 //!
 //! ```sh
 //! cargo run --release --example tour              # counts the words of this project
-//! cargo run --release --example tour -- DIR       # or of any other directory
+//! cargo run --release --example tour -- DIR       # counts the words of another directory
 //! ```
 
 use std::fs::{self, File};
@@ -40,11 +40,11 @@ fn main() -> ExitCode {
     println!("\n2. One green thread for each file under {}", dir.display());
     let right = count_words(&dir);
 
-    println!("\n3. A 1 ms ticker beside two green threads that never give way");
+    println!("\n3. A 1 ms ticker beside two green threads that never yield (hogs)");
     runtime::block_on(tick_beside_hogs);
 
-    println!("\n4. What the scheduler did for all that");
-    bill();
+    println!("\n4. What the scheduler counted meanwhile");
+    print_counters();
 
     if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -80,7 +80,7 @@ fn sleep_together(count: usize) {
     if started < sleep {
         println!("   {}", bytes_each(before, resident_bytes(), count));
     } else {
-        println!("   the first had woken by then: no saying how much memory each one takes");
+        println!("   the first had woken by then, so the memory of each is unknown");
     }
 
     let late =
@@ -91,12 +91,12 @@ fn sleep_together(count: usize) {
 
 // 2. Files.
 
-/// Files beyond this are left out: each one is read in one piece.
+/// Larger files are left out, because each file is read in one piece.
 const TOO_BIG: u64 = 256 << 20;
-/// How many of a long list are shown.
+/// How many items of a long list are printed.
 const SHOWN: usize = 5;
 
-/// What is found in a directory and all below it.
+/// The files in a directory and below it.
 #[derive(Default)]
 struct Tree {
     files: Vec<PathBuf>,
@@ -132,7 +132,7 @@ impl Sum {
     }
 }
 
-/// Counts twice, the second time without the runtime. `false`: the two do not agree.
+/// Counts twice, the second time without the runtime. Returns `false` if the counts differ.
 fn count_words(dir: &Path) -> bool {
     let Tree { files, mut unreadable } = runtime::block_on(|| runtime::blocking(|| find_files(dir)));
 
@@ -147,7 +147,7 @@ fn count_words(dir: &Path) -> bool {
     });
     let concurrent = start.elapsed();
 
-    // The same on this plain OS thread, one after the other. The system has the files at hand by now.
+    // The same on this plain OS thread, file after file. The files are in the page cache by now.
     let start = Instant::now();
     let plain: Vec<_> = files.iter().map(|file| count(file)).collect();
     let sequential = start.elapsed();
@@ -168,9 +168,9 @@ fn count_words(dir: &Path) -> bool {
     println!("   {} text files, {} words, {megabytes:.1} MB", commas(texts), commas(words));
     println!("   {} binary files left out, {} unreadable", commas(binaries), commas(unreadable.len()));
     list(unreadable.iter().map(|(path, error)| format!("{}: {error}", path.display())));
-    println!("   {concurrent:.1?}; one after the other, as a check: {sequential:.1?}");
+    println!("   {concurrent:.1?} on green threads; {sequential:.1?} file after file on one OS thread");
     if differing.is_empty() {
-        println!("   both counts agree, file by file");
+        println!("   both counts agree for every file");
     } else {
         println!(
             "   the two counts DIFFER for {} files: have they changed meanwhile?",
@@ -189,7 +189,7 @@ fn list(items: impl ExactSizeIterator<Item = String>) {
     }
 }
 
-/// All regular files with something in them; links are not followed, build products and git's own are left out.
+/// Finds all regular files that are not empty. Skips links, `target` and `.git`.
 fn find_files(dir: &Path) -> Tree {
     let mut tree = Tree::default();
     let mut dirs = vec![dir.to_path_buf()];
@@ -223,7 +223,7 @@ fn enter(dir: &Path, dirs: &mut Vec<PathBuf>, tree: &mut Tree) -> io::Result<()>
     Ok(())
 }
 
-/// Reads one file, and counts its words if it is a text. On a green thread, others have its P while it reads.
+/// Reads a file and counts its words if it is a text. `blocking` lends the P to other green threads meanwhile.
 fn count(file: &Path) -> io::Result<Content> {
     let data = runtime::blocking(|| {
         let mut data = Vec::new();
@@ -245,7 +245,7 @@ fn tick_beside_hogs() {
     let alone = Summary::of(tick_for(Duration::from_millis(500)));
     let stop = Arc::new(AtomicBool::new(false));
     let hogs = [
-        // Computes, and calls nothing.
+        // Computes without a call into the runtime.
         hog("computing hog", &stop, || {
             let mut x = 1_u64;
             for _ in 0..1_000_000 {
@@ -253,7 +253,7 @@ fn tick_beside_hogs() {
             }
             black_box(x);
         }),
-        // Blocks its OS thread, and does not say so.
+        // Blocks its OS thread without `blocking`.
         hog("sleeping hog", &stop, || std::thread::sleep(Duration::from_millis(100))),
     ];
     let beside = Summary::of(tick_for(Duration::from_secs(1)));
@@ -279,7 +279,7 @@ fn hog(name: &str, stop: &Arc<AtomicBool>, work: fn()) -> JoinHandle<()> {
     thread::Builder::new().name(name.into()).spawn(hog).expect("the usual stack size is always allowed")
 }
 
-/// How late each tick was. A point of the grid that has passed meanwhile is a tick too, woken for at once.
+/// Returns how late each tick was. A tick whose time has already passed counts as well and ends at once.
 fn tick_for(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let ticks = (time.as_nanos() / TICK.as_nanos()) as u32;
@@ -292,23 +292,27 @@ fn tick_for(time: Duration) -> Vec<Duration> {
         .collect()
 }
 
-// 4. The bill.
+// 4. Counters.
 
-fn bill() {
+fn print_counters() {
     let done = metrics::snapshot();
     let row = |what: &str, figure: u64, more: String| println!("   {what:<26} {:>9}  {more}", commas(figure));
     row("green threads", done.spawned, format!("spawned; {} have ended", commas(done.ended)));
-    row("Ps", done.procs as u64, "so many of them ran at the same moment".into());
+    row("Ps", done.procs as u64, "the number of green threads that ran at the same moment".into());
     row("OS threads", done.threads as u64, format!("{} of them are idle now", done.idle_threads));
-    row("parks", done.parks, "a green thread waited, its OS thread ran others".into());
+    row("parks", done.parks, "a green thread waited while its OS thread ran others".into());
     row("timers fired", done.timers_fired, format!("{} of them by another P", commas(done.timers_stolen)));
     row("steals", done.steals, "an idle P took work from a busy one".into());
     row("hand-offs", done.hand_offs, "the P of a `blocking` call was taken for others".into());
     let rescues = done.rescues_computing + done.rescues_blocked;
-    row("rescues", rescues, "the P of one who had not asked for it, too".into());
-    row("  from the computing", done.rescues_computing, String::new());
-    row("  from the blocked", done.rescues_blocked, String::new());
-    row("polls of the network", done.net_polls, format!("they woke {}", commas(done.net_wakeups)));
+    row("rescues", rescues, "the P of a hog was taken for others".into());
+    row("  of computing hogs", done.rescues_computing, String::new());
+    row("  of blocked hogs", done.rescues_blocked, String::new());
+    row(
+        "polls of the network",
+        done.net_polls,
+        format!("they woke {} green threads", commas(done.net_wakeups)),
+    );
     row("wake-ups of sysmon", done.sysmon_wakeups, String::new());
 
     println!("   the last rescues:");

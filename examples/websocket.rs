@@ -1,4 +1,4 @@
-//! WebSockets: `tungstenite`, which knows nothing of green threads, over the runtime's sockets. Each message comes back.
+//! A WebSocket echo server: `tungstenite`, a crate for blocking sockets, over the runtime's sockets.
 //!
 //! ```sh
 //! cargo run --release --example websocket                       # with clients of its own, for a moment
@@ -33,7 +33,7 @@ fn serve(stream: TcpStream) -> Result<(), Box<Error>> {
     })?;
     loop {
         match socket.read() {
-            // Pings are answered by the library.
+            // The library answers pings.
             Ok(message) if message.is_text() || message.is_binary() => socket.send(message)?,
             Ok(_) => {}
             Err(Error::ConnectionClosed) => return Ok(()),
@@ -42,13 +42,13 @@ fn serve(stream: TcpStream) -> Result<(), Box<Error>> {
     }
 }
 
-/// A hundred at once.
+/// Runs a hundred clients at once.
 fn clients(addr: SocketAddr) -> io::Result<()> {
     let clients: Vec<_> = (0..100).map(|number| runtime::spawn(move || client(addr, number))).collect();
     for client in clients {
         client.join().expect("a client does not panic").map_err(wrong)?;
     }
-    println!("100 clients got all of their messages back");
+    println!("100 clients received the echo of every message");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What several examples need beside the runtime: a command line, percentiles, memory and processor time.
+//! Shared by several examples: a command line, percentiles, memory and processor time.
 
 // Each example is a program of its own and uses only some of this.
 #![allow(dead_code)]
@@ -12,14 +12,14 @@ use std::ops::RangeInclusive;
 use std::process::exit;
 use std::time::Duration;
 
-/// The arguments not yet taken. Whatever is wrong with them ends the program with exit code 2 and a message.
+/// The arguments that are not taken yet. A wrong argument ends the program with a message and exit code 2.
 pub(crate) struct Args {
     usage: &'static str,
     left: Vec<OsString>,
 }
 
 impl Args {
-    /// The command line; `--help` anywhere prints the usage, and that is all.
+    /// Reads the command line. `--help` prints the usage and ends the program.
     pub(crate) fn new(usage: &'static str) -> Args {
         let left: Vec<_> = std::env::args_os().skip(1).collect();
         if left.iter().any(|arg| arg == "--help" || arg == "-h") {
@@ -29,7 +29,7 @@ impl Args {
         Args { usage, left }
     }
 
-    /// Takes `--name value` or `--name=value`, if it is there.
+    /// Takes the value of `--name value` or `--name=value`, if given.
     pub(crate) fn option(&mut self, name: &str) -> Option<String> {
         let prefix = format!("{name}=");
         let at = self
@@ -47,24 +47,24 @@ impl Args {
         Some(value.unwrap_or_else(|value| self.wrong(format_args!("{name} cannot be {}", value.display()))))
     }
 
-    /// Takes `--name N`, N within `range`.
+    /// Takes `--name N` with N within `range`, else `default`.
     pub(crate) fn number(&mut self, name: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
         self.option(name).map_or(default, |text| self.parse(name, &text, range))
     }
 
-    /// Takes `--name`; whether it was there.
+    /// Takes `--name`. Returns whether it was given.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let at = self.left.iter().position(|arg| arg == name);
         at.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// Takes the next argument that is no option.
+    /// Takes the next argument that is not an option.
     pub(crate) fn positional(&mut self) -> Option<OsString> {
         let at = self.left.iter().position(|arg| !arg.as_encoded_bytes().starts_with(b"-"))?;
         Some(self.left.remove(at))
     }
 
-    /// A number out of an argument; 50,000 may be written 50_000.
+    /// Parses a number. 50,000 may be written 50_000.
     pub(crate) fn parse(&self, what: &str, text: &str, range: RangeInclusive<u64>) -> u64 {
         let number = text.replace('_', "").parse().ok().filter(|number| range.contains(number));
         number.unwrap_or_else(|| {
@@ -73,21 +73,21 @@ impl Args {
         })
     }
 
-    /// Nothing must be left now.
+    /// Ends the program with an error if an argument is left.
     pub(crate) fn end(&self) {
         if let Some(arg) = self.left.first() {
-            self.wrong(format_args!("what is \"{}\"?", arg.display()));
+            self.wrong(format_args!("unknown argument \"{}\"", arg.display()));
         }
     }
 
-    /// Ends the program: the command line is wrong.
+    /// Ends the program with an error of the command line.
     pub(crate) fn wrong(&self, why: impl Display) -> ! {
         eprintln!("error: {why}\n\n{}", self.usage);
         exit(2);
     }
 }
 
-/// Many durations in four figures.
+/// Mean and percentiles of many durations.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Summary {
     pub(crate) mean: Duration,
@@ -97,7 +97,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Percentiles are by the nearest rank, over all samples.
+    /// Summarises all samples. Percentiles are by nearest rank.
     pub(crate) fn of(mut samples: Vec<Duration>) -> Summary {
         let Some(last) = samples.len().checked_sub(1) else { return Summary::default() };
         samples.sort_unstable();
@@ -130,7 +130,7 @@ pub(crate) fn commas(n: impl Display) -> String {
     text
 }
 
-/// The memory that the process has in use, where the system tells it.
+/// The resident memory of the process; `None` where the system does not tell it.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -138,7 +138,7 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What each of `count` things costs, having measured before and after.
+/// Says what each of `count` things costs, from the memory before and after.
 pub(crate) fn bytes_each(before: Option<u64>, after: Option<u64>, count: usize) -> String {
     match (before, after) {
         (Some(before), Some(after)) => {
@@ -149,7 +149,7 @@ pub(crate) fn bytes_each(before: Option<u64>, after: Option<u64>, count: usize) 
     }
 }
 
-/// The processor time of all threads alive, where the system tells it to the nanosecond.
+/// The processor time of all live OS threads, in ns; `None` where the system does not tell it.
 pub(crate) fn processor_time() -> Option<Duration> {
     let mut nanos = 0;
     for task in fs::read_dir("/proc/self/task").ok()? {

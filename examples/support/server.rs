@@ -1,4 +1,4 @@
-//! What the servers have in common: a green thread for each connection, and an end when nobody asked for more.
+//! Shared by the servers: accepts connections and serves each on its own green thread.
 
 use std::fmt::Display;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use runtime::net::{TcpListener, TcpStream};
 
-/// With an address: serves there until it is killed. Without one: at a free port, until `client` is done with it.
+/// With an address, serves there until killed. Without an address, serves at a free port until `client` returns.
 pub(crate) fn run<E: Display>(
     addr: Option<&str>,
     serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
@@ -20,7 +20,7 @@ pub(crate) fn run<E: Display>(
         println!("serving on {here}");
         let server = runtime::spawn(move || accept(&listener, serve));
         if addr.is_some() {
-            server.join().expect("it serves for ever");
+            server.join().expect("the server does not panic");
         } else {
             client(here)?;
             server.cancel();
@@ -47,17 +47,17 @@ fn accept<E: Display>(
                 let serve = serve.clone();
                 runtime::spawn(move || {
                     if let Err(error) = serve(stream) {
-                        eprintln!("a connection has ended: {error}");
+                        eprintln!("connection ended with an error: {error}");
                     }
                 });
             }
-            // No descriptors, most likely. `incoming` pauses before it tries again.
+            // Most likely no descriptor is free. `incoming` pauses before it tries again.
             Err(error) => eprintln!("cannot accept: {error}"),
         }
     }
 }
 
-/// An error of a client that got something else than it should.
+/// An error for bytes that break the protocol.
 pub(crate) fn wrong(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
