@@ -1,11 +1,9 @@
-//! Where descriptors live: slots that never move, found by the number that the system gives back with an
-//! event.
+//! The arena of descriptors: slots that never move, found by the token that the system returns with an event.
 //!
-//! A token is a slot's index and its generation. The generation is odd while the slot is free and changes
-//! when the slot is given back, so the token of an event that comes late matches nothing. That leaves the
-//! event that has matched a moment *before*: while it is being delivered the slot must not get a new owner.
-//! Deliveries happen in rounds, numbered odd while one is under way; a slot given back during a round stays
-//! out of use until that round is over. (Protocol 3 in `lib.rs`.)
+//! A token is a slot's index and its generation. The generation is odd while the slot is free, and changes when the slot is
+//! given back: the token of a late event matches no slot. An event that has matched just *before* is still being delivered,
+//! and meanwhile the slot must get no new owner. So deliveries happen in rounds, with an odd number while a round runs. A
+//! slot given back during a round stays out of use until that round is over. (Protocol 3 in `lib.rs`.)
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -19,16 +17,16 @@ const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 20 };
 const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
 const GENERATION_MASK: u32 = (usize::MAX >> INDEX_BITS) as u32;
 
-/// Chunk k holds `FIRST << k` slots. loom gets few, for it counts each atomic.
+/// Chunk k holds `FIRST << k` slots. loom gets few slots, because it tracks each atomic.
 const FIRST: usize = if cfg!(loom) { 1 } else { 64 };
 const CHUNKS: usize = (INDEX_BITS - FIRST.ilog2()) as usize;
 
-/// The highest tokens belong to the poller's own sources.
+/// The highest tokens belong to the netpoller's own sources: the waker and the alarm.
 const RESERVED: usize = 2;
-/// All chunks together hold `FIRST` less than can be numbered.
+/// How many slots there can be. All chunks together hold `FIRST` slots less than an index can number.
 const CAPACITY: usize = INDEX_MASK + 1 - if FIRST > RESERVED { FIRST } else { RESERVED };
 
-/// One descriptor's place, on cache lines of its own.
+/// The place of a descriptor, on cache lines of its own.
 #[repr(align(64))]
 pub(crate) struct Slot {
     /// Even: has an owner. Odd: free.
@@ -59,7 +57,7 @@ impl Slot {
         self.read.reset();
         self.write.reset();
         let generation = self.generation.load(Ordering::Relaxed).wrapping_add(1);
-        // Release: whoever matches this generation (`Slot::is`) finds the semaphores as new.
+        // Release: a delivery that matches this generation (`Slot::is`) finds the semaphores reset.
         self.generation.store(generation, Ordering::Release);
         generation
     }
@@ -77,7 +75,7 @@ impl Slot {
     }
 }
 
-/// The number that the system gives back with an event.
+/// The number that the system returns with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotToken(pub(crate) usize);
 
@@ -86,7 +84,7 @@ impl SlotToken {
         SlotToken(((generation & GENERATION_MASK) as usize) << INDEX_BITS | index)
     }
 
-    /// One of the poller's own: no slot ever has it.
+    /// A token of the netpoller itself, which no slot has.
     pub(crate) const fn reserved(which: usize) -> SlotToken {
         assert!(which < RESERVED);
         SlotToken(usize::MAX - which)
@@ -110,9 +108,9 @@ pub(crate) struct Arena {
 }
 
 struct Free {
-    /// Slots given back, oldest first, each with the round that was read then.
+    /// Slots given back, oldest first, each with the round's number of that moment.
     given_back: VecDeque<(usize, u32)>,
-    /// All indices from here on were never used.
+    /// Indices from here on were never used.
     fresh: usize,
 }
 
@@ -126,7 +124,7 @@ impl Arena {
         }
     }
 
-    /// A slot for a new owner; none when all indices are in use. *Runs on: any thread.*
+    /// Takes a slot for a new owner. Returns `None` if all indices are in use. *Runs on: any thread.*
     pub(crate) fn take(&self) -> Option<SlotToken> {
         let index = self.free_index()?;
         let (chunk, offset) = place(index);
@@ -143,7 +141,7 @@ impl Arena {
             free.given_back.pop_front();
             return Some(index);
         }
-        // Fresh ones while the oldest must wait: as many as are opened in one round of deliveries.
+        // The oldest slot must wait for its round: take a fresh one. A round lasts for few of them.
         if free.fresh < CAPACITY {
             free.fresh += 1;
             return Some(free.fresh - 1);
@@ -152,47 +150,46 @@ impl Arena {
     }
 
     fn is_over(&self, round: u32) -> bool {
-        // Acquire: the partner is `Round::drop`. All that the round did to the slot comes before its new
-        // owner.
+        // Acquire: the partner is `Round::drop`. All that the round did to the slot comes before its next owner.
         round.is_multiple_of(2)
             || self.round.load(Ordering::Acquire) != round
             || broken!("netpoll_reuse_in_round")
     }
 
-    /// The slot of an index that `take` has given.
+    /// The slot of an index that `take` has returned.
     pub(crate) fn slot(&self, index: usize) -> &Slot {
         let (chunk, offset) = place(index);
         &self.chunks[chunk].get().expect("the chunk of a slot in use exists")[offset]
     }
 
-    /// All slots that were ever taken, in use or not.
+    /// All slots that were ever taken, including free ones.
     pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let fresh = self.free.lock().fresh;
         (0..fresh).filter_map(|index| {
             let (chunk, offset) = place(index);
-            // One that is just being taken may not have its chunk yet.
+            // A slot that is just being taken may not have its chunk yet.
             self.chunks[chunk].get().map(|slots| &slots[offset])
         })
     }
 
-    /// Ends the owner's use of its slot. *Runs on: the only one who has the descriptor.*
+    /// Gives a slot back. *Runs on: the owner of the descriptor.*
     pub(crate) fn give_back(&self, index: usize) {
         self.slot(index).end();
-        // The partner is the fence in `begin_round`: either that round's deliveries find the new generation,
-        // or we find that round's number.
+        // The partner is the fence in `begin_round`: either that round's deliveries find the new generation, or this load
+        // finds that round's number.
         fence(Ordering::SeqCst);
-        // Acquire: if the number is even, a round has ended, and all that it did comes before the new owner.
+        // Acquire: pairs with `Round::drop`. If the number is even, all that the last round did comes before the next owner.
         let round = self.round.load(Ordering::Acquire);
         self.in_use.fetch_sub(1, Ordering::Relaxed);
         self.free.lock().given_back.push_back((index, round));
     }
 
-    /// How many slots have owners.
+    /// How many slots have an owner.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// Opens a round of deliveries. *Runs on: the one who polls.*
+    /// Begins a round of deliveries. *Runs on: the poller.*
     pub(crate) fn begin_round(&self) -> Round<'_> {
         self.round.fetch_add(1, Ordering::Relaxed);
         // The partner is the fence in `give_back`.
@@ -201,24 +198,24 @@ impl Arena {
     }
 }
 
-/// What an event says.
+/// What an event tells.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct What {
-    /// Readers are to look.
+    /// Readers must try again.
     pub(crate) read: bool,
-    /// Writers are.
+    /// Writers must try again.
     pub(crate) write: bool,
-    /// One direction has ended, or there is an error.
+    /// A direction has ended, or there is an error.
     pub(crate) over: bool,
 }
 
-/// A round of deliveries: while it lives, a slot that is given back gets no new owner.
+/// A round of deliveries. While it lives, a slot that is given back gets no new owner.
 pub(crate) struct Round<'a> {
     arena: &'a Arena,
 }
 
 impl Round<'_> {
-    /// Something has happened to the descriptor that the token was for, if that still exists.
+    /// Delivers an event to the owner of `token`. Does nothing if the slot has been given back since.
     pub(crate) fn deliver(&self, token: SlotToken, what: What, woken: &mut Vec<Waiter>) {
         let slot = self.arena.slot(token.index());
         if !slot.is(token.generation()) {
@@ -240,7 +237,7 @@ impl Drop for Round<'_> {
     }
 }
 
-/// Which chunk, and where in it.
+/// The chunk of an index, and the place in that chunk.
 fn place(index: usize) -> (usize, usize) {
     let shifted = index + FIRST;
     let chunk = shifted.ilog2() - FIRST.ilog2();
@@ -305,7 +302,7 @@ mod model {
     use loom::thread;
 
     #[test]
-    fn a_late_event_neither_wakes_nor_turns_away_a_stranger() {
+    fn a_late_event_does_not_reach_the_next_owner() {
         loom::model(|| {
             let arena = Arc::new(Arena::new());
             let old = arena.take().unwrap();
@@ -320,10 +317,10 @@ mod model {
             arena.give_back(old.index());
             let new = arena.take().unwrap();
             let side = arena.slot(new.index()).side(Direction::Read);
-            let stranger = Waiter::new(2);
-            assert_eq!(side.wait(side.seen(), stranger), Ok(Wait::Park));
-            assert_eq!(poller.join().unwrap(), [], "somebody was woken by another's event");
-            assert!(side.withdraw(stranger));
+            let next_owner = Waiter::new(2);
+            assert_eq!(side.wait(side.seen(), next_owner), Ok(Wait::Park));
+            assert_eq!(poller.join().unwrap(), [], "the event of a former owner woke the next owner");
+            assert!(side.withdraw(next_owner));
         });
     }
 

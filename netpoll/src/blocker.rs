@@ -1,110 +1,113 @@
-//! The one who blocks: until when it has said it will, and whether it has been told to come back.
+//! The blocked poller: the time until which it blocks, and the break that makes it return early. (Protocol 2 in `lib.rs`.)
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering, broken, fence};
 
-const NOBODY: u64 = 0;
+/// The published time while no thread blocks.
+const NONE: u64 = 0;
 
-/// What became of a wish that somebody look at the timers by some time.
+/// The answer to a request that the poller look at the timers by some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeBy {
-    /// Somebody blocks and wakes by then anyway.
+    /// A thread blocks in the poller and returns by then anyway.
     Served,
-    /// Somebody blocked for longer and has been told to come back.
+    /// A thread blocked for longer. A break makes it return now.
     Broken,
-    /// Nobody blocks. Whoever is about to will see the timer before it does.
+    /// No thread blocks. A thread that is about to block sees the timer before it does.
     NobodyBlocks,
 }
 
-/// What became of a break.
+/// How a break was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
+    /// The waker was written to.
     Written,
-    /// An earlier break has not been noticed yet: it serves this one too.
+    /// The poller has not noticed an earlier break yet, which serves this break, too.
     Saved,
 }
 
-// Adders of timers read `until` all the time, and every poll changes `pending`: each has its own line.
+// Threads that add timers read `until` often, and every poll changes `pending`: each has its own cache line.
 #[repr(align(128))]
 struct Line<T>(T);
 
 pub(crate) struct Blocker {
-    /// Zero: nobody blocks.
+    /// Until when the poller blocks; `NONE` while no thread blocks.
     until: Line<AtomicU64>,
-    /// A break has been asked for that nobody has noticed: the waker is, or is about to be, written to.
+    /// The poller has not noticed a requested break: the waker was written to, or is about to be.
     pending: Line<AtomicBool>,
-    /// Somebody has the right to block.
+    /// A thread has the right to block.
     claimed: AtomicBool,
 }
 
 impl Blocker {
     pub(crate) fn new() -> Blocker {
         Blocker {
-            until: Line(AtomicU64::new(NOBODY)),
+            until: Line(AtomicU64::new(NONE)),
             pending: Line(AtomicBool::new(false)),
             claimed: AtomicBool::new(false),
         }
     }
 
-    /// Asks for the right to be the one who blocks. *Runs on: any thread.*
+    /// Takes the right to block. Returns `false` if another thread has it. *Runs on: any thread.*
     pub(crate) fn claim(&self) -> bool {
-        // Acquire: the partner is `yield_claim`. Who blocked before has taken its time back before we
-        // publish.
+        // Acquire: the partner is `yield_claim`. The thread that blocked before has withdrawn its time before this
+        // thread publishes.
         !self.claimed.swap(true, Ordering::Acquire)
     }
 
-    /// Gives the right up. *Runs on: whoever has it.*
+    /// Gives up the right to block. *Runs on: the thread that has the right.*
     pub(crate) fn yield_claim(&self) {
         // Release: the partner is `claim`.
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// Says until when its caller will block. What the caller looks at afterwards it sees as those did who
-    /// read an older time here. *Runs on: whoever has the right.*
+    /// Publishes until when the caller will block. Afterwards the caller must look at timers and queues: it sees all that
+    /// was published by a thread that read an older time here. *Runs on: the thread that has the right.*
     pub(crate) fn publish(&self, until: u64) {
-        self.until.0.store(until.max(NOBODY + 1), Ordering::Relaxed);
-        // The partner is the fence in `published`: either they read this, or we see their timer.
+        self.until.0.store(until.max(NONE + 1), Ordering::Relaxed);
+        // The partner is the fence in `published`: either that thread reads this time, or the caller sees its timer.
         if !broken!("netpoll_publish_no_fence") {
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Until when somebody blocks, for a caller who has made a timer visible. *Runs on: any thread.*
+    /// Returns until when a thread blocks; `None` if no thread does. The caller has made a timer visible before.
+    /// *Runs on: any thread.*
     pub(crate) fn published(&self) -> Option<u64> {
         // The partners are the fences in `publish` and `withdraw`.
         fence(Ordering::SeqCst);
         match self.until.0.load(Ordering::Relaxed) {
-            NOBODY => None,
+            NONE => None,
             until => Some(until),
         }
     }
 
-    /// Whether somebody blocks, for those who only want an opinion.
-    pub(crate) fn somebody_blocks(&self) -> bool {
-        self.until.0.load(Ordering::Relaxed) != NOBODY
+    /// Returns whether a thread blocks. The answer may be stale at once.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.until.0.load(Ordering::Relaxed) != NONE
     }
 
-    /// Takes the published time back; whoever read it counts on the caller to look at the timers after this.
-    /// *Runs on: whoever has the right.*
+    /// Withdraws the published time. A thread that read that time relies on the caller to look at the timers after this.
+    /// *Runs on: the thread that has the right.*
     pub(crate) fn withdraw(&self) {
-        self.until.0.store(NOBODY, Ordering::Relaxed);
-        // The partner is the fence in `published`: who read the old time has a timer that we now see.
+        self.until.0.store(NONE, Ordering::Relaxed);
+        // The partner is the fence in `published`: a thread that read the old time has a timer that the caller now sees.
         if !broken!("netpoll_withdraw_no_fence") {
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Blocks by `wait` until what was published. *Runs on: whoever has the right.*
+    /// Blocks by `wait`, then withdraws the published time. *Runs on: the thread that has the right.*
     pub(crate) fn block<T>(&self, wait: impl FnOnce() -> T) -> T {
         let outcome = self.poll(wait);
         self.withdraw();
         outcome
     }
 
-    /// Polls by `wait`; the caller looks at what breaks are for only after this. *Runs on: whoever has the
-    /// poller.*
+    /// Polls by `wait`, then notices breaks. The caller looks at timers and queues only after this. *Runs on: the thread
+    /// that has the poller's lock.*
     pub(crate) fn poll<T>(&self, wait: impl FnOnce() -> T) -> T {
         if broken!("netpoll_break_clear_late") {
-            // Late for the wait before this one: its caller has looked already.
+            // Too late for the previous wait: its caller has looked already.
             self.notice_breaks();
             return wait();
         }
@@ -113,11 +116,10 @@ impl Blocker {
         outcome
     }
 
-    /// Lowers the flag. After it comes the caller's look; before it, whatever the wait has taken from the
-    /// waker.
+    /// Lowers the flag: after the wait has read the waker, and before the caller looks at timers and queues.
     fn notice_breaks(&self) {
-        // A swap, not a store, to acquire: whoever was told "saved" raised the flag before this and made its
-        // work visible before that, so the look finds it. Its partner is the swap in `break_with`.
+        // A swap, to acquire: a thread that was told `Saved` found the flag up, and had made its work visible before. So
+        // the caller's look finds that work. The partner is the swap in `break_with`.
         if broken!("netpoll_break_clear_store") {
             self.pending.0.store(false, Ordering::Relaxed);
         } else {
@@ -125,8 +127,7 @@ impl Blocker {
         }
     }
 
-    /// Makes the present or the next wait return, by `write` unless an earlier write still will. *Runs on:
-    /// any thread.*
+    /// Makes the present or the next wait return: by `write`, unless an earlier write does so. *Runs on: any thread.*
     pub(crate) fn break_with(&self, write: impl FnOnce()) -> Break {
         // Release: the partner is the swap in `notice_breaks`.
         if self.pending.0.swap(true, Ordering::Release) {
@@ -144,8 +145,7 @@ mod model {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// What the blocker's caller and the others share. The gate is the waker: it keeps what was written to
-    /// it.
+    /// What the poller and the other threads share. The gate is the waker: it keeps a write until the next wait.
     struct World {
         blocker: Blocker,
         waker: Gate,
@@ -158,7 +158,7 @@ mod model {
             Arc::new(World { blocker: Blocker::new(), waker: Gate::new(), work })
         }
 
-        /// Makes piece `i` visible, as weakly as can be: the protocol must do the rest.
+        /// Makes piece `i` visible by a relaxed store: the protocol must order it.
         fn add(&self, i: usize) {
             self.work[i].store(true, Ordering::Relaxed);
         }
@@ -173,7 +173,7 @@ mod model {
     }
 
     #[test]
-    fn a_timer_added_while_somebody_goes_to_block_is_seen_or_breaks_the_wait() {
+    fn a_timer_added_while_a_thread_goes_to_block_is_seen_or_breaks_the_wait() {
         loom::model(|| {
             let world = World::new();
             let adder = thread::spawn({
@@ -190,7 +190,7 @@ mod model {
             if world.sees(0) {
                 world.blocker.withdraw();
             } else {
-                // Nobody else would ever end this wait: a lost timer is a deadlock here.
+                // Only the break ends this wait: a lost timer is a deadlock here.
                 world.blocker.block(|| world.waker.wait());
             }
             world.blocker.yield_claim();
@@ -208,15 +208,15 @@ mod model {
                 let world = Arc::clone(&world);
                 move || {
                     world.add(0);
-                    // Due no sooner than what is published: the adder leaves it at that.
+                    // The timer is due no sooner than the published time, so its adder breaks nothing.
                     world.blocker.published().is_some()
                 }
             });
-            // The time is up.
+            // The wait ends by its time-out.
             world.blocker.block(|| ());
             let seen = world.sees(0);
             let served = adder.join().unwrap();
-            assert!(seen || !served, "the adder counted on a look that did not find its timer");
+            assert!(seen || !served, "the adder relied on a look that missed its timer");
         });
     }
 
@@ -231,7 +231,7 @@ mod model {
                     world.break_poll()
                 })
             });
-            // No look before the wait: here only breaks end waits.
+            // This model does not look before the wait, so only breaks end waits.
             while !(world.sees(0) && world.sees(1)) {
                 world.blocker.poll(|| world.waker.wait());
             }
@@ -242,7 +242,7 @@ mod model {
     }
 
     #[test]
-    fn only_one_has_the_right_to_block() {
+    fn one_thread_at_a_time_has_the_right_to_block() {
         loom::model(|| {
             let world = World::new();
             let other = thread::spawn({
@@ -258,7 +258,7 @@ mod model {
             });
             if world.blocker.claim() {
                 world.blocker.publish(7);
-                assert_eq!(world.blocker.published(), Some(7), "somebody else's time, or none");
+                assert_eq!(world.blocker.published(), Some(7), "another thread's time, or none");
                 world.blocker.withdraw();
                 world.blocker.yield_claim();
             }

@@ -1,4 +1,4 @@
-//! A registered source's descriptor: who waits for it, in which direction.
+//! The descriptor of a registered source: attempts and waits in each direction.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -8,17 +8,16 @@ use crate::semaphore::{Closed, Seen, Wait};
 use crate::source::Source;
 use crate::waiter::{Direction, Waiter};
 
-/// What one registered source waits with. All methods may run on any thread.
+/// The descriptor by which threads wait for a registered source. All methods may run on any thread.
 ///
-/// It ends with its owner: dropping it gives its place back. Drop the source first, or
-/// [`deregister`](PollDesc::deregister) it; an event of a source that outlived its descriptor reaches nobody.
+/// Dropping the descriptor gives its slot back. Drop the source first, or [`deregister`](PollDesc::deregister) it: events of
+/// a source that outlives its descriptor are ignored.
 pub struct PollDesc {
     netpoll: Arc<Netpoll>,
     index: usize,
 }
 
-/// What had happened in one direction before an attempt was made: evidence that the attempt did not overlook
-/// what happens after.
+/// The count of events in a direction before an attempt. It shows whether an event came since.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     direction: Direction,
@@ -30,30 +29,28 @@ impl PollDesc {
         PollDesc { netpoll, index }
     }
 
-    /// Begins an attempt; comes *before* the system call whose `WouldBlock` leads to
-    /// [`wait`](PollDesc::wait).
+    /// Begins an attempt. Call it *before* the system call whose `WouldBlock` leads to [`wait`](PollDesc::wait).
     #[inline]
     pub fn prepare(&self, direction: Direction) -> Attempt {
         Attempt { direction, seen: self.netpoll.slot(self.index).side(direction).seen() }
     }
 
-    /// The attempt took all there was: further ones would find nothing until the next event, and may be left out. (A
-    /// read of a stream that got less than it asked for is such an attempt, where the system reports each arrival as an
-    /// edge: epoll and kqueue.)
+    /// Records that the attempt took all there was. Further attempts would find nothing until the next event, and can be
+    /// left out. A short read of a stream is such an attempt where each arrival is an edge: epoll and kqueue.
     #[inline]
     pub fn set_drained(&self, attempt: Attempt) {
         self.netpoll.slot(self.index).side(attempt.direction).set_drained(attempt.seen);
     }
 
-    /// Whether the attempt that was prepared would find nothing: then [`wait`](PollDesc::wait) instead.
+    /// Returns whether the prepared attempt would find nothing. Then call [`wait`](PollDesc::wait) instead.
     #[inline]
     pub fn is_drained(&self, attempt: Attempt) -> bool {
         self.netpoll.slot(self.index).side(attempt.direction).is_drained(attempt.seen)
     }
 
-    /// Writes the waiter down, unless something has happened since the attempt was prepared.
+    /// Registers the waiter, unless an event has come since the attempt was prepared.
     ///
-    /// Several may wait in one direction; the next event wakes them all.
+    /// Several waiters may wait in one direction. The next event wakes them all.
     ///
     /// # Errors
     ///
@@ -62,35 +59,34 @@ impl PollDesc {
         self.netpoll.slot(self.index).side(attempt.direction).wait(attempt.seen, waiter)
     }
 
-    /// Takes out a waiter whose wait has ended otherwise (a time-out, a cancellation). `true`: it was still
-    /// there, and nobody will wake it. `false`: it has been, or is just being, handed to whoever polls or
-    /// closes.
+    /// Removes a waiter whose wait has ended otherwise (a time-out, a cancellation). Returns `true` if it will not be woken;
+    /// `false` if a thread that polls or closes has it already.
     pub fn withdraw(&self, direction: Direction, waiter: Waiter) -> bool {
         self.netpoll.slot(self.index).side(direction).withdraw(waiter)
     }
 
-    /// Ends all waiting: those who wait are added to `ready`, for the caller to wake, and further waits are
-    /// errors. The source stays registered until [`deregister`](PollDesc::deregister).
+    /// Ends all waits: adds the waiters to `ready`, for the caller to wake. Further waits are errors. The source stays
+    /// registered until [`deregister`](PollDesc::deregister).
     pub fn close(&self, ready: &mut Vec<Waiter>) {
         self.netpoll.slot(self.index).close(ready);
     }
 
-    /// Whether [`close`](PollDesc::close) was called.
+    /// Returns whether [`close`](PollDesc::close) was called.
     pub fn is_closed(&self) -> bool {
         self.netpoll.slot(self.index).side(Direction::Read).is_closed()
     }
 
-    /// Takes the source this descriptor was made for out of the poller. It wakes nobody: close first if
-    /// anybody may be waiting.
+    /// Deregisters the source of this descriptor. It wakes no waiter: call [`close`](PollDesc::close) first if there may be
+    /// any.
     ///
     /// # Errors
     ///
-    /// What the system says, which is that this source is not registered here.
+    /// The system's error if this source is not registered here.
     pub fn deregister<S: Source + ?Sized>(&self, source: &mut S) -> io::Result<()> {
         self.netpoll.deregister(source)
     }
 
-    /// The poller it belongs to.
+    /// The netpoller of this descriptor.
     pub fn netpoll(&self) -> &Arc<Netpoll> {
         &self.netpoll
     }

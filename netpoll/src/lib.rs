@@ -1,8 +1,8 @@
 //! The netpoller: readiness of descriptors on mio, knowing nothing of green threads.
 //!
-//! A *source* is a descriptor that the system can report on. Its [`PollDesc`] has one *semaphore* for each
-//! [`Direction`], and a [`Waiter`] is one opaque word saying who waits there. One thread at a time polls; it
-//! turns the system's events back into the waiters they are for and hands them to its caller.
+//! A *source* is a descriptor that the system can report on. Its [`PollDesc`] has a *semaphore* for each
+//! [`Direction`]. A [`Waiter`] is an opaque word that names a wait. One thread at a time polls: the *poller*. It turns the
+//! system's events back into waiters and hands them to its caller. A *break* makes a blocked poller return early.
 //!
 //! # The life of a wait
 //!
@@ -17,30 +17,28 @@
 //!       └─────────────────┴────────┴──────────────────────────────────┘
 //! ```
 //!
-//! Sources are registered once, for both directions, edge-triggered: the system reports a *change*, once. So
-//! callers always make the attempt first, wait only after `WouldBlock`, and take a wake-up as a hint to try
-//! again, never as a promise.
+//! A source is registered once, for both directions, edge-triggered: the system reports each *change* once. So a caller
+//! makes the attempt first and waits only after `WouldBlock`. A wake-up is a hint to try again, never a promise.
 //!
 //! # Protocol 1: no readiness is lost (`semaphore.rs`)
 //!
 //! ```text
-//!   who waits                                       who polls
+//!   the waiter                                      the poller
 //!   1  prepare: read the count of events            1  the system reports a change
 //!   2  attempt -> WouldBlock                        2  add one to the count
-//!   3  put the waiter into the slot                 3  empty the slot, wake whom it held
-//!   4  read the count: unchanged -> park            4  was the crowd flag up in 2? wake the crowd
+//!   3  put the waiter into the slot                 3  empty the slot, wake its waiter
+//!   4  read the count: unchanged -> park            4  the crowd flag was up in 2: wake the crowd
 //!      changed -> take the waiter out, try again
 //! ```
 //!
-//! Whichever of the two 3s comes first, one side sees the other: they are read-modify-writes of one word. A
-//! second waiter of the same direction joins the *crowd*, a list under a lock, and raises a flag that lives
-//! in the count's own word, so that here too one word decides. Every event wakes all who wait. Closing is an
-//! event that leaves a mark.
+//! Both steps 3 are read-modify-writes of one word, so the later one sees the earlier one. A second waiter of the same
+//! direction joins the *crowd*, a list under a lock, and raises a flag in the count's word: one word decides here, too.
+//! Every event wakes all waiters. Closing is an event that leaves a mark.
 //!
 //! # Protocol 2: no break is lost (`blocker.rs`)
 //!
 //! ```text
-//!   who blocks                                      who has work or a timer for it
+//!   the poller                                      a thread with work or a timer for it
 //!   1  publish until when                           1  make the work or the timer visible
 //!   2  fence                                        2  fence
 //!   3  look at timers and queues                    3  read until when: soon enough -> done
@@ -49,14 +47,13 @@
 //!   6  fence, then look at anything at all
 //! ```
 //!
-//! A hundred breaks before 5 are one write. A write whose break was noticed otherwise makes some later wait
-//! return for nothing: harmless. A break between 1 and 4 makes 4 return at once, for the waker keeps what was
-//! written until it is waited for.
+//! A hundred breaks before step 5 are one write. If the poller noticed a break without its write, a later wait returns for
+//! nothing, which is harmless. A break between 1 and 4 makes 4 return at once: the waker keeps a write until the next wait.
 //!
-//! # Protocol 3: no stranger is woken (`arena.rs`)
+//! # Protocol 3: an event reaches only the owner of its descriptor (`arena.rs`)
 //!
 //! ```text
-//!   who gives a descriptor back                     who polls
+//!   the owner gives a descriptor back               the poller
 //!   1  change its generation                        1  make the round's number odd
 //!   2  fence                                        2  fence
 //!   3  read the round; keep the slot out of use     3  for each event: the generation matches -> deliver
@@ -65,29 +62,27 @@
 //!
 //! # Rejected
 //!
-//! - *A remembered "ready" in the slot*, as in Go: one bit for all who wait. Two acceptors fail to accept,
-//!   two connections come in one event, the first to wait eats the bit and takes one connection, the second
-//!   parks beside the other connection for ever. (Go admits one reader at a time, so it cannot happen there.)
-//!   With a count each waiter compares with what *it* saw, and a stale "ready" costs nobody a useless
-//!   attempt.
-//! - *A lock in each descriptor around every event*: simpler, but the one thread that polls would stand still
-//!   for any thread that was preempted while it held one.
+//! - *A remembered "ready" bit in the slot*, as in Go. Two acceptors fail to accept; two connections come in one event.
+//!   The first waiter consumes the bit and takes one connection. The second waiter parks for ever beside the other
+//!   connection. (Go admits one reader at a time, so this cannot happen there.) With a count, each waiter compares with
+//!   the count that it saw, and a stale "ready" causes no useless attempt.
+//! - *A lock in each descriptor around every event*: simpler, but a thread that is preempted under such a lock would stop
+//!   the poller.
 //! - *mio's time-out on Linux*: whole milliseconds, rounded up. See [`Turn::block`].
 //! - *Several pollers*: a poller per P spreads the load but strands the events of a P whose thread computes.
 //!
 //! # Locks
 //!
-//! The poller (waited for only by whoever may block anyway; all others try), then a descriptor's crowd. The
-//! arena's list of free slots is a leaf, and no other lock is taken under either of the last two.
+//! The poller's lock (only a thread that may block waits for it; all others try), then a descriptor's crowd. The arena's
+//! list of free slots is a leaf. No other lock is taken under the crowd's lock or the list's lock.
 //!
 //! # Where things are
 //!
-//! `waiter.rs`, `semaphore.rs`, `arena.rs`, `blocker.rs` state the protocols and know no system: loom runs
-//! them. `poller.rs` and `desc.rs` put mio under them; `sys/` has what each system needs for precise
-//! time-outs.
+//! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so loom can run them.
+//! `poller.rs` and `desc.rs` put mio under them. `sys/` has what each system needs for precise time-outs.
 
 #![deny(unsafe_code)]
-// The models need only the protocols: much of what the poller calls is not called then.
+// The models need only the protocols. Functions that only the poller calls are unused there.
 #![cfg_attr(loom, allow(dead_code))]
 
 mod arena;

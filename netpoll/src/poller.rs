@@ -1,4 +1,4 @@
-//! The poller: mio below, waiters above.
+//! The netpoller: polls mio's sources and returns the waiters that their events wake.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::sys::{Alarm, explain};
 use crate::waiter::Waiter;
 
-/// How many events one wait brings at most; the rest come with the next.
+/// The most events that a wait returns. The rest come with the next wait.
 const BATCH: usize = 1024;
 
 const BREAK: Token = Token(SlotToken::reserved(0).0);
@@ -43,7 +43,7 @@ const ALARM: Token = Token(SlotToken::reserved(1).0);
 /// socket.send_to(b"hello", socket.local_addr()?)?;
 /// let mut ready = Vec::new();
 /// while ready.is_empty() {
-///     let mut turn = netpoll.begin_block().expect("nobody else polls");
+///     let mut turn = netpoll.begin_block().expect("no other thread polls");
 ///     turn.publish(u64::MAX);
 ///     turn.block(u64::MAX, None, &mut ready)?;
 /// }
@@ -58,12 +58,12 @@ pub struct Netpoll {
     waker: Waker,
     arena: Arena,
     last_poll: AtomicU64,
-    /// Nobody polls any more.
+    /// No thread will poll any more.
     closed: AtomicBool,
     counts: Counts,
 }
 
-/// What only the one who polls touches.
+/// What only the polling thread touches.
 struct Poller {
     poll: Poll,
     events: Events,
@@ -82,13 +82,13 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Waits for events, those that did not block included.
+    /// Waits for events, including those that did not block.
     pub polls: u64,
-    /// Waiters handed to whoever polled.
+    /// Waiters handed to the thread that polled.
     pub delivered: u64,
-    /// Breaks that were a system call.
+    /// Breaks that made a system call.
     pub breaks_written: u64,
-    /// Breaks that an earlier one served.
+    /// Breaks that an earlier break served.
     pub breaks_saved: u64,
 }
 
@@ -123,18 +123,18 @@ impl Netpoll {
     /// disturbed.
     pub fn register<S: Source + ?Sized>(self: &Arc<Self>, source: &mut S) -> io::Result<PollDesc> {
         let token = self.arena.take().ok_or_else(all_slots_taken)?;
-        // From here on the slot is the descriptor's to give back.
+        // From here on dropping `desc` gives the slot back.
         let desc = PollDesc::new(Arc::clone(self), token.index());
         register_with(&self.registry, source, Token(token.0)).map_err(explain)?;
-        // SeqCst: the slot was taken before; the partner is `close_all`, which says so first and then looks at the slots.
+        // SeqCst: after the slot was taken. The partner is `close_all`, which stores first and then looks at the slots.
         if self.closed.load(Ordering::SeqCst) {
             desc.close(&mut Vec::new());
         }
         Ok(desc)
     }
 
-    /// Nobody will poll any more: ends all waiting, as if each descriptor had been closed, now and for sources yet to
-    /// come. Those who wait are added to `ready`. *Runs on: any thread.*
+    /// Closes every descriptor, now and in future: no thread will poll any more. Adds all waiters to `ready`.
+    /// *Runs on: any thread.*
     pub fn close_all(&self, ready: &mut Vec<Waiter>) {
         // SeqCst: before the look at the slots; the partner is `register`.
         self.closed.store(true, Ordering::SeqCst);
@@ -153,32 +153,32 @@ impl Netpoll {
         self.arena.give_back(index);
     }
 
-    /// Looks for events without blocking, adds those whom they wake to `ready`, and gives their number.
-    /// `None`: somebody else polls. *Runs on: any thread.*
+    /// Polls without blocking. Adds the woken waiters to `ready` and returns their number; `None` if another thread polls.
+    /// *Runs on: any thread.*
     pub fn poll_now(&self, ready: &mut Vec<Waiter>) -> Option<usize> {
         let mut poller = self.poller.try_lock()?;
         let before = ready.len();
-        // The wait can only fail on a descriptor that is not a poller's: there is nothing to report.
+        // The wait fails only if the process has closed the poller's descriptor: then there is no event to deliver.
         let outcome = self.blocker.poll(|| wait_for_events(&mut poller, Some(Duration::ZERO)));
         let _ = self.deliver(&mut poller, outcome, ready);
         Some(ready.len() - before)
     }
 
-    /// The right to be the one who blocks. `None`: somebody else has it. *Runs on: any thread.*
+    /// Takes the right to block. Returns `None` if another thread has it. *Runs on: any thread.*
     pub fn begin_block(&self) -> Option<Turn<'_>> {
         if !self.blocker.claim() {
             return None;
         }
-        // Not a try: somebody may be looking without blocking, and will be done at once. To give up for them
-        // would leave nobody blocking.
+        // Not `try_lock`: a thread in `poll_now` releases the lock at once. Giving up for its sake would leave no thread
+        // blocked in the poller.
         let poller = self.poller.lock();
         Some(Turn { netpoll: self, poller, until: None })
     }
 
-    /// Makes the present wait return, or the next one if nobody blocks. A break that nobody has noticed yet
-    /// serves all that follow it. *Runs on: any thread.*
+    /// Breaks the poll: makes the present wait return, or the next wait if no thread blocks. Further breaks are free until
+    /// the poller notices the first. *Runs on: any thread.*
     pub fn break_poll(&self) {
-        // A waker that cannot be written to is one whose count is full: it wakes as it is.
+        // The write fails only if the waker's count is full. Such a waker wakes the poller without it.
         let count = match self.blocker.break_with(|| drop(wake(&self.waker))) {
             Break::Written => &self.counts.breaks_written,
             Break::Saved => &self.counts.breaks_saved,
@@ -186,8 +186,8 @@ impl Netpoll {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sees to it that whoever blocks is back by `when`, for a caller who has just made a timer for then
-    /// visible (this fences: no fence of the caller's is needed). *Runs on: any thread.*
+    /// Makes a thread that blocks in the poller return by `when`. The caller has just made a timer for `when` visible; this
+    /// function fences, so the caller needs no fence. *Runs on: any thread.*
     #[inline]
     pub fn wake_by(&self, when: u64) -> WakeBy {
         match self.blocker.published() {
@@ -200,29 +200,28 @@ impl Netpoll {
         }
     }
 
-    /// When somebody last polled, as told by [`polled`](Netpoll::polled); `u64::MAX` while somebody blocks.
+    /// The time of the last poll, as told by [`polled`](Netpoll::polled); `u64::MAX` while a thread blocks in the poller.
     pub fn last_poll(&self) -> u64 {
-        if self.blocker.somebody_blocks() { u64::MAX } else { self.last_poll.load(Ordering::Relaxed) }
+        if self.blocker.is_blocked() { u64::MAX } else { self.last_poll.load(Ordering::Relaxed) }
     }
 
-    /// Notes the time of a poll, for [`last_poll`](Netpoll::last_poll): after [`poll_now`](Netpoll::poll_now)
-    /// or [`Turn::block`], from a caller who has just read the clock anyway.
+    /// Records the time of a poll, for [`last_poll`](Netpoll::last_poll). The caller of
+    /// [`poll_now`](Netpoll::poll_now) or [`Turn::block`] calls it with the clock that it has just read.
     pub fn polled(&self, now: u64) {
         self.last_poll.store(now, Ordering::Relaxed);
     }
 
-    /// Whether any source is registered, and polling can bring anything but breaks. Only an opinion: it may
-    /// change at any time.
+    /// Returns whether any source is registered, so that a poll may find events. The answer may be stale at once.
     pub fn has_sources(&self) -> bool {
         self.sources() != 0
     }
 
-    /// How many sources are registered. Only an opinion: it may change at any time.
+    /// How many sources are registered. The answer may be stale at once.
     pub fn sources(&self) -> usize {
         self.arena.in_use()
     }
 
-    /// What it has done so far.
+    /// What this netpoller has done so far.
     pub fn counters(&self) -> Counters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Counters {
@@ -233,7 +232,7 @@ impl Netpoll {
         }
     }
 
-    /// What comes of a wait. *Runs on: whoever has the poller.*
+    /// Turns the events of a wait into waiters. *Runs on: the thread that has the poller's lock.*
     fn deliver(
         &self,
         poller: &mut Poller,
@@ -272,7 +271,7 @@ impl fmt::Debug for Netpoll {
     }
 }
 
-/// The right to be the one who blocks.
+/// The right to block in the poller.
 ///
 /// ```text
 /// let mut turn = netpoll.begin_block()?;
@@ -282,38 +281,36 @@ impl fmt::Debug for Netpoll {
 /// // look at all timers and queues
 /// ```
 ///
-/// Dropping it gives the right up and takes the published time back; the caller looks at the timers after
-/// that, for whoever added one meanwhile may have counted on it.
+/// Dropping a turn gives the right up and withdraws the published time. The caller then looks at the timers: a thread that
+/// added a timer meanwhile may rely on that look.
 #[must_use]
 pub struct Turn<'a> {
     netpoll: &'a Netpoll,
     poller: MutexGuard<'a, Poller>,
-    /// What was published last.
+    /// The time that was published last.
     until: Option<u64>,
 }
 
 impl Turn<'_> {
-    /// Says until when its caller will block, on the caller's clock (`u64::MAX`: for ever), *before* the
-    /// caller's last look at timers and queues. It fences: that look needs no fence of its own.
+    /// Publishes until when the caller will block, by the caller's clock (`u64::MAX`: for ever). The caller's last look at
+    /// timers and queues comes after this call, which fences: that look needs no fence.
     pub fn publish(&mut self, until: u64) {
         self.until = Some(until);
         self.netpoll.blocker.publish(until);
     }
 
-    /// Blocks until there is an event or a break, or the time is up, and adds those whom the events wake to
-    /// `ready`. It may also return early and for nothing, after a signal or an alarm set by an earlier turn.
+    /// Blocks until an event, a break or the time-out, and adds the woken waiters to `ready`. It may also return early
+    /// without any, after a signal or an alarm set by an earlier turn.
     ///
-    /// `until` is what was published last, and `timeout` how far off that is: `None` for ever, zero not to
-    /// block.
+    /// `until` is the time that was published last, and `timeout` the time from now until then: `None` blocks for ever, zero
+    /// does not block.
     ///
-    /// On Linux the time-out is kept by a timerfd, to some tens of microseconds; where kqueue is, by kqueue,
-    /// to the nanosecond; elsewhere (Windows) it is rounded up to whole milliseconds, as the system takes
-    /// them.
+    /// On Linux a timerfd keeps the time-out, to some tens of microseconds. kqueue keeps it to the nanosecond. Windows rounds
+    /// it up to whole milliseconds.
     ///
     /// # Errors
     ///
-    /// What the system says of a wait that failed, which means that this process has closed a descriptor that
-    /// is not its own to close.
+    /// The system's error if the wait fails. It fails only if this process has closed the poller's descriptor by mistake.
     pub fn block(mut self, until: u64, timeout: Option<Duration>, ready: &mut Vec<Waiter>) -> io::Result<()> {
         debug_assert!(
             self.until == Some(until) || timeout == Some(Duration::ZERO),
@@ -326,7 +323,7 @@ impl Turn<'_> {
             Some(timeout) => poller.alarm.set(until, timeout),
         };
         let waited = self.netpoll.blocker.block(|| wait_for_events(poller, timeout));
-        // The wait has taken it back.
+        // `Blocker::block` has withdrawn it.
         self.until = None;
         self.netpoll.deliver(poller, waited, ready)
     }
@@ -347,7 +344,7 @@ impl fmt::Debug for Turn<'_> {
     }
 }
 
-/// An error or a hang-up ends every wait: the attempt that follows says what it is.
+/// What an event tells. An error or a hang-up ends every wait; the next attempt reports it.
 fn what(event: &Event) -> What {
     let over = event.is_read_closed() || event.is_write_closed() || event.is_error();
     What {
@@ -361,10 +358,10 @@ fn all_slots_taken() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "as many descriptors are registered as a token can number")
 }
 
-// The system calls. Each stands with the reading of its error in a function that is never inlined: `errno` is
-// a thread-local, and its address must not be kept by a caller that may go on on another thread.
+// The system calls. Each stands with the reading of its error in a function that is never inlined: `errno` is a
+// thread-local, and a caller that may resume on another OS thread must not keep its address.
 
-/// Whether the events are fresh: a signal ends a wait without any.
+/// Waits. Returns `false` if a signal ended the wait, which then has no events.
 #[inline(never)]
 fn wait_for_events(poller: &mut Poller, timeout: Option<Duration>) -> io::Result<bool> {
     match poller.poll.poll(&mut poller.events, timeout) {

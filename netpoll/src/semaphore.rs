@@ -1,18 +1,16 @@
-//! One direction of one descriptor: who waits for it, and whether something has happened since they looked.
+//! The semaphore of one direction of a descriptor: its waiters, and a count of events.
 //!
-//! Two words. `slot` holds nobody or one waiter. `events` counts what has happened, and two flags share its
-//! word: `CROWD` says that more waiters stand in a list beside the slot, `CLOSED` that nobody may wait any
-//! more. `lib.rs` has the protocol as two lists. What makes it work is that while the descriptor has its
-//! owner both words are only ever changed by read-modify-writes: those of one word stand in one order, and
-//! one that acquires sees what came before every earlier one that releases. No fence is needed, nor any
-//! `SeqCst`.
+//! There are two words. `slot` is empty or holds a waiter. `events` counts events and has flags: `CROWD` says that more
+//! waiters stand in a list beside the slot, `CLOSED` that further waits are errors. `lib.rs` has the protocol as two lists.
+//! It needs neither a fence nor `SeqCst`, because while the descriptor has its owner both words are changed by
+//! read-modify-writes only. Those of one word have one order, and an acquire sees all that came before every earlier release.
 //!
-//! - **slot**: the waiter's exchange stands before or after the event's. Before: the event finds the waiter.
-//!   After: it acquires from the event's, so the waiter's next look at the count sees the event.
-//! - **drained**: an attempt that has taken all there was says so by the count it had seen *before*. Whatever comes later
-//!   changes the count; while it is the same, another attempt would find nothing, and may be left out.
-//! - **crowd**: raising the flag stands before or after the event's addition. Before: the addition returns
-//!   the flag. After: raising it returns the event.
+//! - **slot**: the waiter's exchange comes before or after the event's exchange. Before: the event finds the waiter. After:
+//!   the waiter acquires from the event, so its next look at the count sees the event.
+//! - **drained**: an attempt that took all there was records the count from *before* the attempt. A later event changes the
+//!   count. While the count is the same, another attempt would find nothing and can be left out.
+//! - **crowd**: raising the flag comes before or after the event's addition. Before: the addition returns the flag. After:
+//!   raising the flag returns the event.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -20,23 +18,24 @@ use std::{fmt, io};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, broken};
 use crate::waiter::Waiter;
 
-const NOBODY: u64 = 0;
+/// The word of an empty slot.
+const EMPTY: u64 = 0;
 
 const CLOSED: u32 = 1;
 const CROWD: u32 = 2;
-/// The other end has said that nothing more will come, or there is an error: attempts find that out, events may not.
+/// The other end has closed, or there is an error. Only attempts tell; no further event may come.
 const OVER: u32 = 4;
 const EVENT: u32 = 8;
 
-/// No count that anybody sees: see `Seen::of`.
+/// A value that `Seen::of` never has.
 const NEVER_DRAINED: u32 = CROWD;
 
-/// How many events somebody had seen before an attempt. It wraps after 2^29 events, in one attempt.
+/// The count of events before an attempt. An attempt would have to last for 2^29 events to mistake it for a later count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen(u32);
 
 impl Seen {
-    /// The crowd flag is no event: it is taken out of what is compared.
+    /// The crowd flag is not an event, so comparisons leave it out.
     fn of(events: u32) -> Seen {
         Seen(events & !CROWD)
     }
@@ -50,17 +49,17 @@ impl Seen {
     }
 }
 
-/// What a waiter is to do.
+/// What the waiter must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Wait {
-    /// It is written down, and will be woken exactly once unless it withdraws first: park.
+    /// Park: the waiter is registered, and is woken exactly once unless it withdraws first.
     Park,
-    /// Something has happened since the attempt was prepared; it is not written down: try again.
+    /// Try again: an event has come since the attempt was prepared, and the waiter is not registered.
     Ready,
 }
 
-/// The descriptor has been closed: there is nothing to wait for.
+/// The descriptor has been closed, so no event will come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -83,37 +82,38 @@ pub(crate) struct Semaphore {
     events: AtomicU32,
     /// The count before the attempt that last took all there was.
     drained: AtomicU32,
-    /// Those who found the slot taken. `CROWD` is up whenever this is not empty and the lock is free.
+    /// Waiters that found the slot taken. `CROWD` is up whenever the list is not empty and the lock is free.
     crowd: Mutex<Vec<Waiter>>,
 }
 
 impl Semaphore {
     pub(crate) fn new() -> Semaphore {
         Semaphore {
-            slot: AtomicU64::new(NOBODY),
+            slot: AtomicU64::new(EMPTY),
             events: AtomicU32::new(0),
             drained: AtomicU32::new(NEVER_DRAINED),
             crowd: Mutex::new(Vec::new()),
         }
     }
 
-    /// What has happened up to now, to be read before an attempt. *Runs on: any thread.*
+    /// The count of events up to now. A caller reads it before an attempt. *Runs on: any thread.*
     #[inline]
     pub(crate) fn seen(&self) -> Seen {
-        // Acquire keeps the attempt's own loads, in the kernel, behind this one. An old count costs one more
-        // attempt; a count newer than the attempt would lose an event.
+        // Acquire: keeps the attempt's own loads, in the kernel, behind this load. An old count costs another attempt; a
+        // count newer than the attempt would lose an event.
         Seen::of(self.events.load(Ordering::Acquire))
     }
 
-    /// The attempt that `seen` was read for has taken all there was. *Runs on: any thread.*
+    /// Records that the attempt after `seen` took all there was. *Runs on: any thread.*
     #[inline]
     pub(crate) fn set_drained(&self, seen: Seen) {
         let seen = if broken!("netpoll_drained_as_of_now") { self.seen() } else { seen };
-        // Relaxed: it says something of that count alone, to whoever has read the same.
+        // Relaxed: the record concerns that count alone, and only a caller with the same count compares it.
         self.drained.store(seen.0, Ordering::Relaxed);
     }
 
-    /// Whether an attempt now would find nothing: then wait for what comes after `seen`. *Runs on: any thread.*
+    /// Returns whether an attempt now would find nothing; then the caller waits for an event after `seen`. *Runs on: any
+    /// thread.*
     #[inline]
     pub(crate) fn is_drained(&self, seen: Seen) -> bool {
         self.drained.load(Ordering::Relaxed) == seen.0 && !seen.over()
@@ -123,39 +123,39 @@ impl Semaphore {
         self.seen().closed()
     }
 
-    /// Writes the waiter down unless something has happened since `seen`. *Runs on: any thread.*
+    /// Registers the waiter, unless an event has come since `seen`. *Runs on: any thread.*
     pub(crate) fn wait(&self, seen: Seen, waiter: Waiter) -> Result<Wait, Closed> {
         if self.enter_slot(waiter) { self.settle_slot(seen, waiter) } else { self.join_crowd(seen, waiter) }
     }
 
-    /// Takes out a waiter who no longer waits. `true`: nobody will wake it. `false`: it has been, or is about
-    /// to be, handed to whoever polls or closes. *Runs on: any thread.*
+    /// Removes a waiter that no longer waits. Returns `true` if it will not be woken; `false` if the poller or a closer has
+    /// it already. *Runs on: any thread.*
     pub(crate) fn withdraw(&self, waiter: Waiter) -> bool {
         self.leave_slot(waiter) || self.leave_crowd(waiter)
     }
 
-    /// Something has happened, which may be the end: all who wait are to look again. *Runs on: whoever polls.*
+    /// Counts an event and wakes all waiters. `over`: a direction has ended. *Runs on: the poller.*
     pub(crate) fn event(&self, over: bool, woken: &mut Vec<Waiter>) {
         if over {
             // Relaxed: the addition below publishes it.
             self.events.fetch_or(OVER, Ordering::Relaxed);
         }
-        // AcqRel: release for a waiter's look at the count, acquire from one who raised the crowd flag.
+        // AcqRel: release for a waiter's look at the count; acquire from a waiter that raised the crowd flag (`join_crowd`).
         let before = self.events.fetch_add(EVENT, Ordering::AcqRel);
         self.wake_all(before, woken);
     }
 
-    /// Nobody may wait any more; wakes all who do. *Runs on: any thread.*
+    /// Closes: wakes all waiters, and further waits are errors. *Runs on: any thread.*
     pub(crate) fn close(&self, woken: &mut Vec<Waiter>) {
-        // As in `event`: to those who wait, the mark is one more change of the count.
+        // AcqRel: as in `event`. To a waiter the mark is another change of the count.
         let before = self.events.fetch_or(CLOSED, Ordering::AcqRel);
         self.wake_all(before, woken);
     }
 
-    /// As new, for the next owner. *Runs on: the only one who has the descriptor.*
+    /// Makes the semaphore as new, for the next owner. *Runs on: the thread that takes the slot.*
     pub(crate) fn reset(&self) {
         self.crowd.lock().clear();
-        self.slot.store(NOBODY, Ordering::Relaxed);
+        self.slot.store(EMPTY, Ordering::Relaxed);
         self.events.store(0, Ordering::Relaxed);
         self.drained.store(NEVER_DRAINED, Ordering::Relaxed);
     }
@@ -165,39 +165,39 @@ impl Semaphore {
             self.slot.store(waiter.word(), Ordering::Release);
             return true;
         }
-        // AcqRel: acquire from the last event's exchange, whose count `settle_slot` must then see; release
-        // for the next event's, which hands the word to someone who opens it.
-        self.slot.compare_exchange(NOBODY, waiter.word(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        // AcqRel: acquire from the last event's exchange, so that `settle_slot` sees its count; release for the next event's
+        // exchange, which hands the word to the poller.
+        self.slot.compare_exchange(EMPTY, waiter.word(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The waiter stands in the slot; has an event missed it?
+    /// Looks whether an event came before the waiter entered the slot.
     fn settle_slot(&self, seen: Seen, waiter: Waiter) -> Result<Wait, Closed> {
-        // Relaxed: if an event's exchange stood before ours, ours has acquired its count already.
+        // Relaxed: if an event's exchange came before the waiter's, the waiter's exchange has acquired that count.
         let now = Seen::of(self.events.load(Ordering::Relaxed));
         if now == seen && !now.closed() || broken!("netpoll_wait_no_recheck") {
             return Ok(Wait::Park);
         }
-        // If the event has the waiter by now then it is being woken, and parks for that.
+        // An event that has the waiter by now wakes it, so it parks for that.
         if self.leave_slot(waiter) { happened(now) } else { Ok(Wait::Park) }
     }
 
     fn leave_slot(&self, waiter: Waiter) -> bool {
-        // Relaxed: nothing is handed over, and a read-modify-write does not end the release sequence of the
-        // last event's exchange: a waiter who enters after us acquires from that all the same.
-        self.slot.compare_exchange(waiter.word(), NOBODY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        // Relaxed: nothing is handed over. A read-modify-write does not end the release sequence of the last event's
+        // exchange, so a later waiter still acquires from that exchange.
+        self.slot.compare_exchange(waiter.word(), EMPTY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
     fn join_crowd(&self, seen: Seen, waiter: Waiter) -> Result<Wait, Closed> {
         let mut crowd = self.crowd.lock();
         crowd.push(waiter);
-        // AcqRel: the partner is the addition in `event`, or the mark in `close`.
+        // AcqRel: the partners are the addition in `event` and the mark in `close`.
         let now = Seen::of(self.events.fetch_or(CROWD, Ordering::AcqRel));
         if now == seen && !now.closed() {
             return Ok(Wait::Park);
         }
-        // The lock has been ours all along, so the waiter is still there. The flag may stay up over an empty
-        // list: the next event looks, and lowers it.
+        // This thread has held the lock all along, so the waiter is still the last. The flag may stay up over an empty list:
+        // the next event lowers it.
         crowd.pop();
         happened(now)
     }
@@ -214,7 +214,7 @@ impl Semaphore {
         }
     }
 
-    /// `before` is the count's word as the event or the close found it.
+    /// Takes all waiters. `before` is the count's word as the event or the close found it.
     fn wake_all(&self, before: u32, woken: &mut Vec<Waiter>) {
         woken.extend(self.take_slot());
         if before & CROWD != 0 && !broken!("netpoll_event_ignores_crowd") {
@@ -225,18 +225,18 @@ impl Semaphore {
     fn take_slot(&self) -> Option<Waiter> {
         if broken!("netpoll_event_load_store") {
             let word = self.slot.load(Ordering::Acquire);
-            self.slot.store(NOBODY, Ordering::Release);
+            self.slot.store(EMPTY, Ordering::Release);
             return Waiter::from_slot(word);
         }
-        // An exchange even where nobody waits: the next waiter's exchange acquires the count from this one.
-        // AcqRel: acquire from the waiter's exchange, release for the next waiter's.
-        Waiter::from_slot(self.slot.swap(NOBODY, Ordering::AcqRel))
+        // An exchange even if the slot is empty: the next waiter's exchange acquires the count from this exchange.
+        // AcqRel: acquire from the waiter's exchange, release for the next waiter's exchange.
+        Waiter::from_slot(self.slot.swap(EMPTY, Ordering::AcqRel))
     }
 
     #[cold]
     fn take_crowd(&self, woken: &mut Vec<Waiter>) {
         let mut crowd = self.crowd.lock();
-        // Relaxed: the flag goes up and down under the lock only. It goes down with an empty list.
+        // Relaxed: the flag changes under the lock only. It goes down together with emptying the list.
         self.events.fetch_and(!CROWD, Ordering::Relaxed);
         woken.append(&mut crowd);
     }
@@ -262,7 +262,7 @@ mod tests {
         let seen = side.seen();
         assert_eq!(woken_by(|w| side.event(false, w)), []);
         assert_eq!(side.wait(seen, Waiter::new(2)), Ok(Wait::Ready));
-        assert_eq!(side.wait(seen, Waiter::new(3)), Ok(Wait::Ready), "nor by the second who looks");
+        assert_eq!(side.wait(seen, Waiter::new(3)), Ok(Wait::Ready), "nor by a second waiter");
         assert_eq!(side.wait(side.seen(), Waiter::new(2)), Ok(Wait::Park));
         assert_eq!(woken_by(|w| side.event(false, w)), [2]);
         assert_eq!(woken_by(|w| side.event(false, w)), []);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_finds_the_slot_taken_and_an_event_come_leaves_nothing_behind() {
+    fn a_waiter_that_missed_an_event_leaves_nothing_in_the_crowd() {
         let side = Semaphore::new();
         let stale = side.seen();
         assert_eq!(woken_by(|w| side.event(false, w)), []);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drained_is_so_until_the_next_event_and_never_at_the_end() {
+    fn drained_lasts_until_the_next_event_and_never_holds_at_the_end() {
         let side = Semaphore::new();
         assert!(!side.is_drained(side.seen()));
         let seen = side.seen();
@@ -310,7 +310,7 @@ mod tests {
         side.reset();
         assert!(!side.is_drained(side.seen()));
         side.close(&mut Vec::new());
-        assert!(!side.is_drained(side.seen()), "nobody will report more");
+        assert!(!side.is_drained(side.seen()), "no event will follow");
     }
 
     #[test]
@@ -336,8 +336,7 @@ mod model {
     use loom::sync::Arc;
     use loom::thread::{self, JoinHandle};
 
-    /// A descriptor that has something to take, one direction of it, and two threads that may wait; waiter
-    /// `i` has the word `i + 1`.
+    /// A direction of a descriptor with a stock of pieces, and two threads that may wait. Waiter `i` has the word `i + 1`.
     struct World {
         side: Semaphore,
         stock: Mutex<usize>,
@@ -353,7 +352,7 @@ mod model {
             })
         }
 
-        /// The attempt, which leaves what others may take.
+        /// The attempt: takes a piece if there is any.
         fn take(&self) -> bool {
             let mut stock = self.stock.lock();
             let some = *stock > 0;
@@ -361,7 +360,7 @@ mod model {
             some
         }
 
-        /// One change, reported once.
+        /// Adds pieces, and reports that by a single event.
         fn bring(&self, pieces: usize) {
             *self.stock.lock() += pieces;
             self.wake(|woken| self.side.event(false, woken));
@@ -375,7 +374,7 @@ mod model {
             }
         }
 
-        /// The life of a wait. Nobody else ends it: a lost wake-up is a deadlock here.
+        /// Takes a piece, and waits for it if need be. Only an event ends the wait: a lost wake-up is a deadlock here.
         fn take_one(&self, i: usize) -> Result<(), Closed> {
             loop {
                 let seen = self.side.seen();
@@ -388,7 +387,7 @@ mod model {
             }
         }
 
-        /// Likewise, of one who takes all there is, until there were so many, and makes no attempt in vain.
+        /// Takes all there is, again and again until it has taken `pieces`. It makes no attempt in vain.
         fn take_all(&self, i: usize, pieces: usize) {
             let mut taken = 0;
             while taken < pieces {
@@ -407,7 +406,7 @@ mod model {
             }
         }
 
-        fn assert_nobody_left(&self) {
+        fn assert_no_waiter_left(&self) {
             assert_eq!(self.side.take_slot(), None);
             assert!(self.side.crowd.lock().is_empty());
         }
@@ -428,8 +427,7 @@ mod model {
         woken
     }
 
-    /// With three threads all schedules are too many: all those in which a thread is interrupted, where it
-    /// could go on, at most three times.
+    /// Explores the schedules with at most three preemptions. With three threads all schedules would be too many.
     fn bounded(model: impl Fn() + Sync + Send + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);
@@ -437,7 +435,7 @@ mod model {
     }
 
     #[test]
-    fn one_waits_while_events_come() {
+    fn a_waiter_gets_each_of_two_events() {
         loom::model(|| {
             let world = World::new();
             let taker = run(&world, |world| {
@@ -447,24 +445,24 @@ mod model {
             world.bring(1);
             world.bring(1);
             taker.join().unwrap();
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
     #[test]
-    fn one_takes_all_and_looks_again_when_more_has_come() {
+    fn a_drained_waiter_tries_again_after_an_event() {
         loom::model(|| {
             let world = World::new();
             let taker = run(&world, |world| world.take_all(0, 2));
             world.bring(1);
             world.bring(1);
             taker.join().unwrap();
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
     #[test]
-    fn two_wait_and_one_event_brings_something_for_both() {
+    fn one_event_wakes_both_waiters() {
         bounded(|| {
             let world = World::new();
             let takers = [0, 1].map(|i| run(&world, move |world| world.take_one(i).unwrap()));
@@ -472,7 +470,7 @@ mod model {
             for taker in takers {
                 taker.join().unwrap();
             }
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
@@ -485,7 +483,7 @@ mod model {
             let withdrawn = world.side.withdraw(waiter(0));
             let expected = if withdrawn { vec![] } else { vec![waiter(0)] };
             assert_eq!(event.join().unwrap(), expected);
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
@@ -502,12 +500,12 @@ mod model {
             let woken = event.join().unwrap();
             assert_eq!(woken.contains(&waiter(0)), !first);
             assert_eq!(woken.contains(&waiter(1)), !second);
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
     #[test]
-    fn one_leaves_the_slot_while_another_enters_and_an_event_comes() {
+    fn a_waiter_leaves_the_slot_while_another_enters_and_an_event_comes() {
         bounded(|| {
             let world = World::new();
             assert_eq!(world.side.wait(world.side.seen(), waiter(0)), Ok(Wait::Park));
@@ -520,7 +518,7 @@ mod model {
             world.bring(1);
             taker.join().unwrap();
             leaver.join().unwrap();
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
@@ -533,7 +531,7 @@ mod model {
             for taker in takers {
                 assert_eq!(taker.join().unwrap(), Err(Closed));
             }
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 
@@ -548,7 +546,7 @@ mod model {
             woken.extend(close.join().unwrap());
             let expected = if outcome == Ok(Wait::Park) { vec![waiter(0)] } else { vec![] };
             assert_eq!(woken, expected, "{outcome:?}");
-            world.assert_nobody_left();
+            world.assert_no_waiter_left();
         });
     }
 }

@@ -8,7 +8,7 @@ pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// loom's mutex with parking_lot's signatures: nobody panics under a lock here, so poison is no news.
+/// loom's mutex with parking_lot's signatures. No code panics under a lock here, so poison cannot occur.
 #[cfg(loom)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -19,12 +19,12 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
-        self.0.lock().expect("nobody panics under this lock")
+        self.0.lock().expect("no code panics under this lock")
     }
 }
 
-/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
-/// to see its model fail. In every other build the compiler drops the wrong branch.
+/// True if a model runs with `BROKEN=name` in the environment: the protocol step of that name is then wrong on purpose, to
+/// see its model fail. In every other build it is `false`, and the compiler drops the wrong branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]
@@ -44,7 +44,7 @@ pub(crate) mod model {
 
     use loom::sync::{Condvar, Mutex};
 
-    /// Remembers that it was opened until somebody has waited for that, as a waker does.
+    /// Remembers that it was opened until a thread has waited for that, as a waker does.
     pub(crate) struct Gate {
         opened: Mutex<bool>,
         changed: Condvar,

@@ -1,11 +1,11 @@
-//! Who waits, and for what: the words that callers of the netpoller bring and get back.
+//! Waiters: the opaque words that callers register with the netpoller and get back.
 
 use std::num::NonZeroU64;
 
-/// One opaque word that says who waits; whoever makes it opens it.
+/// An opaque word that names a wait. Only the caller that made it knows what it means.
 ///
-/// A word stands for *one wait*, not for one thread: it should carry a number that changes with each wait, so
-/// that a wake-up which crosses with a time-out finds that its wait is over.
+/// A word names a *wait*, not a thread: it should have a number that changes with each wait. Then a wake-up that crosses a
+/// time-out finds its wait over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter(NonZeroU64);
 
@@ -14,26 +14,26 @@ impl Waiter {
     ///
     /// # Panics
     ///
-    /// If the word is zero, which means "nobody".
+    /// If the word is zero, which means "no waiter".
     #[inline]
     pub fn new(word: u64) -> Waiter {
         Waiter(NonZeroU64::new(word).expect("a waiter's word is never zero"))
     }
 
-    /// The word it was made of.
+    /// The word of this waiter.
     #[inline]
     pub fn word(self) -> u64 {
         self.0.get()
     }
 
-    /// What a slot holds, where zero is nobody.
+    /// The waiter in a slot's word; `None` for zero.
     #[inline]
     pub(crate) fn from_slot(word: u64) -> Option<Waiter> {
         NonZeroU64::new(word).map(Waiter)
     }
 }
 
-/// What is waited for.
+/// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// There is something to read or to accept, or the other side will send no more.

@@ -1,4 +1,4 @@
-//! The one who blocks: breaks, published times, and time-outs that are never early.
+//! The blocked poller: breaks, published times, and time-outs that are never early.
 
 #![cfg(not(loom))]
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use netpoll::{Netpoll, WakeBy};
 
-/// Blocks as a caller does whose clock starts at `epoch`.
+/// Blocks as a caller with a clock that starts at `epoch`.
 fn block_for(netpoll: &Netpoll, epoch: Instant, timeout: Duration) {
     let until = (epoch.elapsed() + timeout).as_nanos() as u64;
     let mut turn = netpoll.begin_block().unwrap();
@@ -36,7 +36,7 @@ fn an_alarm_that_a_break_overtook_still_rings_at_its_time() {
     let start = Instant::now();
     let until = Duration::from_millis(30);
     netpoll.break_poll();
-    // Each turn asks for the same time: the alarm is set once and serves them all.
+    // Each turn asks for the same time, so the alarm is set once and serves all turns.
     let mut turns = 0;
     while start.elapsed() < until {
         let mut turn = netpoll.begin_block().unwrap();
@@ -52,8 +52,7 @@ fn an_alarm_that_a_break_overtook_still_rings_at_its_time() {
 fn an_alarm_that_has_rung_is_set_anew() {
     let netpoll = Netpoll::new().unwrap();
     for _ in 0..2 {
-        // A clock that stands still: the same time twice. The second wait hangs if the first one's ring
-        // serves.
+        // A clock that stands still: the same time twice. The second wait hangs if it relies on the first alarm.
         let mut turn = netpoll.begin_block().unwrap();
         turn.publish(100);
         turn.block(100, Some(Duration::from_millis(2)), &mut Vec::new()).unwrap();
@@ -66,7 +65,7 @@ fn an_earlier_time_out_after_a_later_one_counts() {
     let epoch = Instant::now();
     netpoll.break_poll();
     block_for(&netpoll, epoch, Duration::from_secs(3600));
-    // Would block for an hour if the alarm were left as it is.
+    // This wait would block for an hour if the alarm were left as it is.
     block_for(&netpoll, epoch, Duration::from_millis(2));
 }
 
@@ -103,7 +102,7 @@ fn a_hundred_breaks_are_one_write_and_one_wake() {
     assert_eq!((counters.breaks_written, counters.breaks_saved), (1, 99));
     let epoch = Instant::now();
     block_for(&netpoll, epoch, Duration::from_secs(3600));
-    // It was one break: the next wait runs its full time.
+    // There was a single break, so the next wait runs its full time.
     let start = Instant::now();
     block_for(&netpoll, epoch, Duration::from_millis(10));
     assert!(start.elapsed() >= Duration::from_millis(10));
@@ -140,7 +139,7 @@ fn wake_by_breaks_only_who_would_sleep_too_long() {
     assert_eq!(netpoll.wake_by(49), WakeBy::Broken);
     assert_eq!(netpoll.wake_by(48), WakeBy::Broken);
     assert_eq!(netpoll.counters().breaks_written, 1);
-    // Would block for an hour, had the break not come before it.
+    // This wait would block for an hour without the earlier break.
     turn.block(50, Some(Duration::from_secs(3600)), &mut Vec::new()).unwrap();
     assert_eq!(netpoll.wake_by(1), WakeBy::NobodyBlocks);
 }
@@ -168,7 +167,7 @@ fn the_right_to_block_is_had_though_others_look_all_the_time() {
             }
         });
         while netpoll.counters().polls < POLLS {
-            assert!(netpoll.begin_block().is_some(), "somebody who only looked was taken for one who blocks");
+            assert!(netpoll.begin_block().is_some(), "a thread in poll_now keeps others from blocking");
         }
     });
 }

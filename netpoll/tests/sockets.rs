@@ -1,4 +1,4 @@
-//! Real sockets over loopback, with threads for waiters: accepting, reading, writing, connecting, closing.
+//! Real sockets over loopback, with OS threads as waiters: accepting, reading, writing, connecting, closing.
 
 #![cfg(not(loom))]
 
@@ -121,7 +121,7 @@ fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
     let netpoll = Arc::new(Netpoll::new().unwrap());
     let mut old = UdpSocket::bind(any_port()).unwrap();
     let old_desc = netpoll.register(&mut old).unwrap();
-    // The source outlives its descriptor, so its events go on coming under the old token.
+    // The source outlives its descriptor, so its events still come with the old token.
     let place = format!("{old_desc:?}");
     drop(old_desc);
     let mut new = UdpSocket::bind(any_port()).unwrap();
@@ -129,7 +129,7 @@ fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
     assert_eq!(format!("{new_desc:?}"), place, "the place is used again");
 
     let mut ready = Vec::new();
-    // The first poll brings both sockets' news that they are writable.
+    // The first poll reports both sockets as writable.
     netpoll.poll_now(&mut ready).unwrap();
     let stranger = Waiter::new(9);
     let attempt = new_desc.prepare(Direction::Read);

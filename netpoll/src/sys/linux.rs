@@ -15,15 +15,15 @@ use mio::{Interest, Registry, Token};
 
 const UNSET: u64 = u64::MAX;
 
-/// An alarm this far ahead or farther is left as it is when a later one would do: it rings for nothing at
-/// most once, and until then each wait saves a system call (an I/O time-out is moved by every request).
+/// An earlier alarm at least this far ahead is left as it is. It rings for nothing at most once, and until then each wait
+/// saves a system call: every request moves an I/O time-out.
 const LEAVE: Duration = Duration::from_millis(1);
 
-/// Ends a wait at a time, to the microsecond.
+/// An alarm that ends a wait at a given time, to the microsecond.
 pub(crate) struct Alarm {
-    /// `None`: the system gave none, and waits have epoll's milliseconds.
+    /// `None` if the system refused a timerfd: then waits have epoll's milliseconds.
     timer: Option<OwnedFd>,
-    /// When it will ring, on the caller's clock.
+    /// When it will ring, by the caller's clock.
     until: u64,
 }
 
@@ -35,8 +35,8 @@ impl Alarm {
         Alarm { timer, until: UNSET }
     }
 
-    /// Sees to it that the wait ends by `until`, which is `timeout` from now (and not zero, which would turn
-    /// the alarm off); gives the time-out that the wait itself must have.
+    /// Makes the wait end by `until`, which is `timeout` from now. `timeout` is not zero, which would turn the alarm off.
+    /// Returns the time-out that the wait itself needs.
     pub(crate) fn set(&mut self, until: u64, timeout: Duration) -> Option<Duration> {
         let Some(timer) = &self.timer else { return Some(timeout) };
         if serves(self.until, until, timeout) {
@@ -54,13 +54,13 @@ impl Alarm {
         }
     }
 
-    /// It has rung, and is set no more.
+    /// Records that the alarm has rung and is no longer set.
     pub(crate) fn rang(&mut self) {
         self.until = UNSET;
     }
 }
 
-/// Whether an alarm that rings at `set` will do for a wait that must end at `until`, `timeout` from now.
+/// Returns whether an alarm that rings at `set` serves a wait that must end at `until`, `timeout` from now.
 fn serves(set: u64, until: u64, timeout: Duration) -> bool {
     if set >= until {
         return set == until;
@@ -76,8 +76,7 @@ fn create() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the system has just given us this descriptor; nobody else knows its number, so this is its only
-    // owner.
+    // SAFETY: `timerfd_create` has just returned this descriptor, so no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -90,13 +89,13 @@ fn set(timer: &OwnedFd, timeout: Duration) -> io::Result<()> {
         tv_nsec: timeout.subsec_nanos() as _,
     };
     let once = libc::itimerspec { it_interval: never, it_value: value };
-    // SAFETY: `once` outlives the call, which only reads it; a null pointer for the old setting means that it
-    // is not wanted; `timer` keeps the descriptor open.
+    // SAFETY: `once` outlives the call, which only reads it. A null pointer means that the old setting is not wanted.
+    // `timer` keeps the descriptor open.
     let result = unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &once, ptr::null_mut()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Why the system refused a source, with what to do about it where that is known.
+/// Explains why the system refused a source, and what to do, where that is known.
 pub(crate) fn explain(refusal: io::Error) -> io::Error {
     let text = match refusal.raw_os_error() {
         Some(libc::EPERM) => {
@@ -136,7 +135,7 @@ mod tests {
         // Now is 0; the wait is to end in 9 ms.
         assert!(serves(MS, 9 * MS, in_ms(9)));
         assert!(!serves(MS - 1, 9 * MS, in_ms(9)));
-        // Now is 2 ms: the alarm of 1 ms is past, and has rung unnoticed or was never set.
+        // Now is 2 ms: the alarm of 1 ms has passed. It rang unnoticed or was never set.
         assert!(!serves(MS, 9 * MS, in_ms(7)));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mio::{Registry, Token};
 
-/// Nothing: the wait's own time-out serves.
+/// No alarm is needed: the wait's own time-out serves.
 pub(crate) struct Alarm;
 
 impl Alarm {
@@ -13,7 +13,7 @@ impl Alarm {
         Alarm
     }
 
-    /// The time-out that the wait itself must have.
+    /// Returns the time-out that the wait itself needs.
     pub(crate) fn set(&mut self, _until: u64, timeout: Duration) -> Option<Duration> {
         Some(timeout)
     }
@@ -21,7 +21,7 @@ impl Alarm {
     pub(crate) fn rang(&mut self) {}
 }
 
-/// Why the system refused a source, with what to do about it where that is known.
+/// Explains why the system refused a source, and what to do, where that is known.
 pub(crate) fn explain(refusal: io::Error) -> io::Error {
     refusal
 }

@@ -1,4 +1,4 @@
-//! Whether a descriptor is ready now: one look, without waiting.
+//! A look at the readiness of a descriptor, without waiting.
 
 #![allow(unsafe_code)]
 
@@ -7,11 +7,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::waiter::Direction;
 
-/// Whether an attempt in that direction would not have to wait: there is something to read or room to write, or it would
-/// fail.
+/// Returns whether an attempt in that direction would succeed or fail at once, without waiting.
 ///
 /// # Errors
-/// What the system says.
+/// The error of `poll`.
 #[inline(never)]
 pub fn is_ready(descriptor: BorrowedFd<'_>, direction: Direction) -> io::Result<bool> {
     let events = match direction {
@@ -20,7 +19,7 @@ pub fn is_ready(descriptor: BorrowedFd<'_>, direction: Direction) -> io::Result<
     };
     let mut look = libc::pollfd { fd: descriptor.as_raw_fd(), events, revents: 0 };
     loop {
-        // SAFETY: `look` is the one entry that it may read and write; the borrow keeps the descriptor open.
+        // SAFETY: the count of 1 lets `poll` access `look` alone. The borrow keeps the descriptor open.
         match unsafe { libc::poll(&mut look, 1, 0) } {
             0.. => return Ok(look.revents != 0),
             _ => {
