@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What is run stands in `cases.rs`, how the programs are found and built in `programs.rs`, one run in `run.rs` (and
-//! `http.rs`, which needs a load generator), what is made of the figures in `outcome.rs`. HACKING.md says how to read it.
+//! `http.rs`, which needs a load generator), what is made of the figures in `outcome.rs`. benches/README.md says how to read it.
 
 mod cases;
 mod http;

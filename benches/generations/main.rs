@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The designs stand in `designs/`, behind the trait of `designs.rs`; the workloads in `workloads/`, each written once. All
-//! results are checked, and a wrong one ends the process. HACKING.md says what the figures show.
+//! results are checked, and a wrong one ends the process. README.md beside this file says what the figures show.
 
 #![deny(unsafe_code)]
 

@@ -24,7 +24,7 @@ pub(crate) fn spread(runs: &[Figures], name: &str) -> Option<Spread> {
 pub(crate) fn page(options: &Options, machine: &Machine, outcomes: &[Outcome], plot: &str) -> String {
     let about = format!(
         "The same workloads over four designs of timers, all on this runtime's scheduler with {} P, by `cargo run \
-         --release -p benches --bin generations`. HACKING.md says what it shows.",
+         --release -p benches --bin generations`. benches/generations/README.md says what it shows.",
         options.procs
     );
     let mut page = Page::new("Generations of timers", &about, "the designs", &options.common, machine);
