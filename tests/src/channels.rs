@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// Long enough that whoever is awake has gone to sleep by then, most of the time; nothing depends on it.
+/// Long enough that a running thread has usually parked by then. No check depends on it.
 pub const A_WHILE: Duration = Duration::from_millis(3);
 
 /// Much longer than any test lasts.

@@ -10,7 +10,7 @@ pub fn run(test: &str, case: &str, body: impl FnOnce(), check: impl FnOnce(&Outp
     run_with(test, case, &[], body, check);
 }
 
-/// Likewise, with environment variables of its own.
+/// Starts a child as above, with environment variables of its own.
 pub fn run_with(
     test: &str,
     case: &str,
@@ -47,7 +47,7 @@ pub fn passes(test: &str, case: &str, body: impl FnOnce()) {
     passes_under(crate::Watchdog::new, test, case, body);
 }
 
-/// Likewise, under a watchdog of more patience.
+/// Runs a child as above, under a watchdog with more patience.
 pub fn passes_under(watchdog: fn() -> crate::Watchdog, test: &str, case: &str, body: impl FnOnce()) {
     let watched = || {
         let _dog = watchdog();

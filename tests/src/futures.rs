@@ -66,7 +66,7 @@ pub fn drive_on_plain_thread<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A flag to be awaited: once it is set, whoever waits for it goes on.
+/// A flag to be awaited: setting it wakes all its waiters.
 #[derive(Clone, Debug, Default)]
 pub struct Flag(Arc<Mutex<(bool, Option<Waker>)>>);
 
@@ -83,7 +83,7 @@ impl Flag {
         }
     }
 
-    /// Whether somebody has waited for it and is not woken yet.
+    /// Whether a waiter is registered and not woken yet.
     pub fn is_awaited(&self) -> bool {
         self.0.lock().unwrap().1.is_some()
     }

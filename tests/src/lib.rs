@@ -29,7 +29,7 @@ pub fn with(procs: usize, main: impl FnOnce(&Runtime)) {
     with_built(Builder::new().procs(procs), main);
 }
 
-/// Likewise, with a runtime so built.
+/// Runs `main` as `with` does, with a runtime of this builder.
 pub fn with_built(builder: Builder, main: impl FnOnce(&Runtime)) {
     let dog = Watchdog::new();
     let runtime = builder.build().expect("a runtime");

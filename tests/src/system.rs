@@ -10,7 +10,7 @@ pub fn threads() -> usize {
 }
 
 /// Those whose names begin so: their names. Without those that are at their end: the system lists a thread for a moment
-/// after it has told whoever joins it.
+/// after it has told its joiner.
 pub fn threads_named(prefix: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());

@@ -1,4 +1,4 @@
-//! Cancellation: it reaches whoever waits, wherever that is, runs the destructors, and says nothing on stderr.
+//! Cancellation: it ends any wait of a green thread, runs the destructors, and prints nothing to stderr.
 
 use std::future::pending;
 use std::io::{Read, Write};
@@ -151,7 +151,7 @@ fn one_that_has_not_begun_never_will() {
             let closures: Vec<_> = closures.collect();
             let (counts, token) = (ran.clone(), drops.token());
             let future = spawn(async move { drop((counts.fetch_add(1, SeqCst), token)) });
-            // On the only P nobody has run meanwhile, unless this P was taken for long.
+            // On the only P no other thread has run meanwhile, unless sysmon took this P for long.
             closures.iter().chain([&future]).for_each(|thread| thread.cancel());
             closures.into_iter().chain([future]).collect()
         });
@@ -187,7 +187,7 @@ fn one_in_accept_connect_read_or_write() {
             spawn(move || {
                 let _token = token;
                 loop {
-                    // Nobody reads: it fills up.
+                    // Without a reader it fills up.
                     (&*client).write_all(&[1; 65536]).unwrap();
                 }
             })

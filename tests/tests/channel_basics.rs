@@ -154,7 +154,7 @@ fn a_disconnected_channel_refuses_and_gives_back() {
             drop(clone);
             assert_eq!(s.send(2), Err(SendError(2)));
             assert_eq!(s.send_timeout(3, LONG), Err(SendTimeoutError::Disconnected(3)));
-            assert_eq!(s.len(), 0, "what nobody can receive is gone");
+            assert_eq!(s.len(), 0, "messages without a receiver are dropped");
 
             let (s, r) = kind.make();
             let room = kind.room(10);

@@ -1,4 +1,4 @@
-//! Cancellation and time-outs in each call that waits at a channel: whoever waits leaves, and nothing is lost.
+//! Cancellation and time-outs in each call that waits at a channel: the waiter leaves the queue, and no message is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ fn who_is_cancelled_while_receiving_takes_nothing_along() {
                 }
                 waiting.cancel();
                 assert!(waiting.join().unwrap_err().is::<Cancelled>(), "{name} on {kind:?}");
-                // Nobody waits there any more: what is sent is for who comes next.
+                // No waiter is left: a message goes to the next receiver.
                 let its = ends.clone();
                 let next = start(1, move || its.1.recv());
                 ends.0.send(5).unwrap();
@@ -141,7 +141,10 @@ fn a_time_out_around_it_ends_each() {
                 let (ends, begin) = (kind.make(), Instant::now());
                 assert_eq!(timeout(A_WHILE / 3, || receive(&ends)), Err(Elapsed), "{name}");
                 assert!(begin.elapsed() >= A_WHILE / 3);
-                assert!(ends.0.try_send(1).is_ok() == (kind != Kind::Bounded(0)), "{name}: nobody waits");
+                assert!(
+                    ends.0.try_send(1).is_ok() == (kind != Kind::Bounded(0)),
+                    "{name}: no waiter is left"
+                );
             }
             for &(name, send) in SENDS {
                 let ends = full(kind);
@@ -301,7 +304,7 @@ fn nothing_is_lost_when_selects_are_cancelled() {
                     yield_now();
                 }
                 for i in 0..random.below(6) {
-                    // On a rendezvous it succeeds only if somebody waits there.
+                    // On a rendezvous it succeeds only if a receiver waits.
                     sent += usize::from(channels[i as usize % 3].0.try_send(1).is_ok());
                 }
                 receiving.cancel();

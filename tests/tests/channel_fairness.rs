@@ -109,7 +109,7 @@ fn among_channels_of_all_kinds() {
     });
 }
 
-/// Whoever waits in a queue is served, though others come all the time and find what they want at once.
+/// A waiter in a queue is served, although other threads keep coming and succeed at once.
 #[test]
 fn nobody_that_waits_is_forgotten() {
     in_each(|| {
@@ -142,7 +142,7 @@ fn nobody_that_waits_is_forgotten() {
     });
 }
 
-/// On one P nobody runs in between, so the shares are exact: each that waits is served in its turn.
+/// On one P no other thread runs in between, so the shares are exact: each waiter is served in its turn.
 #[test]
 fn those_that_wait_take_turns() {
     on(1, || {

@@ -139,7 +139,7 @@ fn a_receive_that_is_dropped_takes_nothing_along() {
     for kind in KINDS {
         let (s, r) = kind.make();
         let hand = Hand::new();
-        // Dropped while it waits: nobody is there.
+        // Dropped while it waits: no receiver is left in the queue.
         let mut waiting = Box::pin(r.recv_async());
         assert!(hand.poll(waiting.as_mut()).is_pending());
         drop(waiting);
@@ -154,7 +154,7 @@ fn a_receive_that_is_dropped_takes_nothing_along() {
         assert_eq!(hand.woken(), 2);
         assert_eq!(hand.poll(second.as_mut()), Poll::Ready(Ok(2)), "{kind:?}");
         drop(second);
-        // Or whoever comes, if nobody waits.
+        // Without a waiter the next receiver gets it.
         let mut last = Box::pin(r.recv_async());
         assert!(hand.poll(last.as_mut()).is_pending());
         s.try_send(3).unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong is said as crossbeam-channel says it, and harms nobody else.
+//! Misuse gives the errors and panics of crossbeam-channel, and affects no other thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -114,7 +114,7 @@ fn not_completing_a_send() {
     });
 }
 
-/// Somebody waits for the room that is given back.
+/// A sender waits for the room that is given back.
 #[test]
 fn room_that_is_given_back_wakes_who_waits_for_it() {
     in_each(|| {

@@ -117,7 +117,7 @@ fn who_watches_is_woken_by_senders_and_receivers() {
                     select.recv(&other);
                     let recv = select.recv(&r);
                     loop {
-                        // Somebody else may have been faster.
+                        // Another thread may have been faster.
                         assert_eq!(select.ready(), recv);
                         if let Ok(message) = r.try_recv() {
                             return message;

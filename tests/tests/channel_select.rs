@@ -473,7 +473,7 @@ fn room_that_was_chosen_is_kept() {
     });
 }
 
-/// A select that chose to send goes on as if it had been first, whoever comes meanwhile and on whatever it waits.
+/// A select that chose to send goes on as if it had been first, whatever other threads do or wait for meanwhile.
 #[test]
 fn operations_nest() {
     fn chain(channels: &[(Sender<usize>, Receiver<usize>)], message: usize) -> usize {

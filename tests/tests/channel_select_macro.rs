@@ -268,7 +268,7 @@ fn a_message_is_computed_when_it_was_chosen() {
     });
 }
 
-/// The message waits for something itself, while whoever receives it waits.
+/// Evaluating the message waits, too, while its receiver waits.
 #[test]
 fn a_message_may_take_its_time() {
     in_each(|| {

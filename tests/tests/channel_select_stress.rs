@@ -1,4 +1,4 @@
-//! Many selects at once: nothing is lost, nothing comes twice, nobody hangs.
+//! Many selects at once: no message is lost or comes twice, and no select hangs.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -137,7 +137,7 @@ fn one_is_left_over() {
     });
 }
 
-/// Whoever puts one in and then looks finds one, also by a select.
+/// A thread that puts a message in and then looks finds a message, also by a select.
 #[test]
 fn a_select_without_patience_sees_what_is_there() {
     in_each(|| {

@@ -168,7 +168,7 @@ fn time_outs_on_both_sides_lose_nothing() {
     });
 }
 
-/// What was sent before somebody looks is seen: a send by one thread, and then a look by it, at a channel that another one
+/// A look sees what was sent before it: one thread sends and then looks at a channel that another thread
 /// empties in a known order.
 #[test]
 fn a_message_that_was_sent_is_seen_by_who_comes_after() {

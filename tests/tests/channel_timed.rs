@@ -124,7 +124,7 @@ fn clones_share_their_messages() {
         });
         assert_eq!(received.load(SeqCst), 1);
 
-        // Each tick to one of them, whoever that is.
+        // Each tick goes to one of the receivers.
         let (ticks, all) = (tick(MILLI / 2), std::sync::Mutex::new(Vec::new()));
         crowd(3, 2, |_| {
             let mine: Vec<_> = ticks.clone().iter().take(4).collect();
@@ -178,7 +178,7 @@ fn a_message_wins_over_a_late_deadline() {
     });
 }
 
-/// It costs nothing to make and drop them: no timer runs while nobody waits.
+/// It costs nothing to make and drop them: no timer runs without a waiter.
 #[test]
 fn dropped_unheard() {
     in_each(|| {

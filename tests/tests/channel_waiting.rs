@@ -154,7 +154,7 @@ fn a_rendezvous_does_not_end_before_the_message_is_received() {
         let counted = Arc::clone(&received);
         let receiver = spawn(move || {
             sleep(A_WHILE);
-            // Whoever sends waits until this call.
+            // A sender waits until this call.
             counted.store(1, SeqCst);
             r.recv()
         });
@@ -180,8 +180,8 @@ fn who_times_out_has_left_the_queue() {
                 }
             }
             (0..room).for_each(|n| assert_eq!(r.try_recv(), Ok(n)));
-            assert!(r.try_recv().is_err(), "nobody waits to send any more");
-            assert_eq!(s.try_send(7).is_ok(), kind != Kind::Bounded(0), "nobody waits to receive any more");
+            assert!(r.try_recv().is_err(), "no sender waits any more");
+            assert_eq!(s.try_send(7).is_ok(), kind != Kind::Bounded(0), "no receiver waits any more");
         }
     });
 }

@@ -105,7 +105,7 @@ fn what_main_makes_of_it() {
     is_reported("swallowed", &[]);
     is_reported("caught", &["caught twice"]);
     let (text, code) = end_of(start("own-panic"), Duration::from_secs(50));
-    assert!(code == Some(101) && text.contains("I was waiting for somebody"), "{text}");
+    assert!(code == Some(101) && text.contains("I was waiting for a message"), "{text}");
     let (text, code) = end_of(start("will-not-end"), Duration::from_secs(4));
     assert!(code.is_none() && text.contains(TEXT), "{text}");
 }

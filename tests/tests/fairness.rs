@@ -1,4 +1,4 @@
-//! Fairness, on one P and without sysmon: nobody who is busy, however it is, keeps the others out for ever.
+//! Fairness, on one P and without sysmon: no busy green thread keeps the others from running for ever.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ fn beside_each_kind(what: impl Fn() + Send + Sync) {
         on_one_p(|| {
             let busy = busy();
             what();
-            // Nobody has been shut out either.
+            // And every thread had its turn.
             let before = busy.turns.load(SeqCst);
             while busy.turns.load(SeqCst) < before + 100 {
                 thread::yield_now();

@@ -214,7 +214,7 @@ fn leaders(threads: Vec<runtime::JoinHandle<bool>>) -> usize {
 fn two_hundred_are_in_blocking_at_the_same_time() {
     for procs in [1, 2] {
         on(procs, || {
-            // Nobody leaves before all have come, so all must have been handed a P to come in on.
+            // No thread leaves before all have arrived, so each was handed a P to arrive with.
             let all = Arc::new(Barrier::new(200));
             let threads: Vec<_> = (0..200)
                 .map(|_| {

@@ -1,4 +1,4 @@
-//! Idleness: thousands that sleep or wait cost no CPU, and nobody looks after them for nothing.
+//! Idleness: thousands of sleeping or waiting green threads cost no CPU, and no OS thread wakes for nothing.
 #![cfg(target_os = "linux")]
 
 use std::io::Read;

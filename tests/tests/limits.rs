@@ -1,4 +1,4 @@
-//! The end of what the system gives: an error to whoever asks for more, and nobody else is disturbed.
+//! The end of what the system gives: a request for more gets an error, and no other thread is disturbed.
 #![cfg(target_os = "linux")]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -119,7 +119,7 @@ fn spawn_gently() -> io::Result<JoinHandle<()>> {
     Ok(thread)
 }
 
-/// With no room left: errors, a panic that says why, and room again when somebody ends or the limit goes.
+/// With no room left: errors, a panic that says why, and room again when a thread ends or the limit is lifted.
 fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
     with(procs, |runtime| {
         runtime.block_on(|| {
@@ -132,7 +132,7 @@ fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
             let panic = catch_unwind(|| spawn(|| ())).unwrap_err();
             let said = panic.downcast_ref::<String>().unwrap();
             assert!(said.contains("cannot spawn a green thread: cannot map a stack of"), "{said}");
-            // A future has a stack only while it is polled: one that somebody gives back will do, and comes.
+            // A future has a stack only while it is polled: a stack that is given back serves it.
             let future = spawn(async { 5 });
             they_leave(2, || {
                 threads.pop().unwrap().cancel();
@@ -143,7 +143,7 @@ fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
             let last = spawn_gently().unwrap();
             assert!(Builder::new().spawn(|| ()).is_err());
             drop(limit);
-            // Room again, and nobody had to end for it.
+            // Room again, although no thread has ended.
             let more: Vec<_> = (0..1000).map(|_| spawn_gently().unwrap()).collect();
             others.go_on();
             cancel_all(threads.into_iter().chain(more).chain([last]).collect());
@@ -429,7 +429,7 @@ impl Fillers {
             let page = self.parted.get();
             assert!(page < self.pages);
             let place = std::ptr::with_exposed_provenance_mut(self.start + page * 4096);
-            // SAFETY: a page of a mapping that nobody uses.
+            // SAFETY: a page of a mapping that no other code uses.
             if unsafe { libc::mprotect(place, 4096, libc::PROT_READ) } != 0 {
                 return;
             }
@@ -474,7 +474,7 @@ fn no_mapping_left_is_an_error_that_disturbs_nobody() {
                 have_threads(8);
                 let fillers = Fillers::new(most_mappings());
                 fillers.part();
-                // Sizes that nobody has asked for yet: each needs a mapping.
+                // New sizes: each needs a mapping.
                 let mut bytes = 64 * MIB;
                 let (threads, error) = until_refused(1000, || {
                     fillers.part();
@@ -517,7 +517,7 @@ fn no_thread_starts_on_an_old_stack_without_mappings() {
     });
 }
 
-/// Root may have as many threads as it likes, so this process becomes somebody else, of whom there is nobody yet.
+/// The limit does not bind root, so this process becomes another user, who has no process yet.
 fn become_nobody() {
     // SAFETY: these calls take numbers only.
     unsafe {

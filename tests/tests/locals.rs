@@ -185,7 +185,7 @@ fn they_are_gone_when_a_join_returns() {
             spawn(|| keep(token)).join().unwrap();
             assert_eq!(drops.alive(), 0);
         }
-        // Whoever panics, or is cancelled, drops them too.
+        // A green thread that panics or is cancelled drops them, too.
         quiet_panics_on_purpose();
         let token = drops.token();
         let failed = spawn(|| {
@@ -273,7 +273,7 @@ fn a_destructor_may_use_other_keys() {
         static LAST: Found = Found::default();
         static LATER: Cell<usize> = const { Cell::new(30) };
     }
-    // One that lives: it was made first, so it goes last; and one that nobody has used yet.
+    // One that lives: it was made first, so it goes last; and one that has not been used yet.
     finds(230, || {
         FIRST.set(200);
         LAST.with(|last| {

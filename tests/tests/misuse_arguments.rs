@@ -268,7 +268,7 @@ fn unparking_the_dead() {
     on_each(|| {
         for _ in 0..100 {
             let dead = spawn(thread::current).join().unwrap();
-            // Nobody else is woken by that.
+            // This wakes no other waiter.
             let next = spawn(|| {
                 let start = Instant::now();
                 thread::park_timeout(MILLI);

@@ -169,7 +169,7 @@ fn exit_handlers() {
     }
 }
 
-/// Nobody is waited for.
+/// The exit waits for no thread.
 #[test]
 fn a_process_ends_with_green_threads_in_every_state() {
     child::passes("a_process_ends_with_green_threads_in_every_state", "", || {

@@ -178,7 +178,7 @@ impl Parent {
     }
 }
 
-/// Keeps that runtime busy: queues, timers and sockets are in use at any moment that somebody forks.
+/// Keeps the runtime busy: queues, timers and sockets are in use at the moment of a fork.
 fn load(handle: &Handle) {
     for i in 0..8 {
         handle.spawn(move || {
@@ -252,7 +252,7 @@ fn in_the_middle_of_things() {
                 });
             });
             assert_eq!(status.code(), Some(1));
-            // And what needs nobody comes out well.
+            // Calls that need no other thread succeed.
             let status = fork_in(|forks| {
                 let _pinned = thread::pin();
                 let _ = runtime::blocking(|| timeout(HOUR, forks)).unwrap();

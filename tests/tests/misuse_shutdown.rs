@@ -1,5 +1,5 @@
 //! The end of a runtime, where and when one would not expect it: on its own green threads, on another's, with threads
-//! that outlive the patience of whoever ends it, and whatever is called after it.
+//! that outlive the time limit of the shutdown, and calls after it.
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, panic_any};
@@ -264,7 +264,7 @@ fn on_one_of_its_own_green_threads() {
     }
 }
 
-/// A result that nobody wants is dropped by its own green thread.
+/// A green thread drops its own result if there is no handle.
 #[test]
 fn as_a_result_of_its_own() {
     let _dog = Watchdog::new();
@@ -313,7 +313,7 @@ fn nothing_is_left_behind() {
     });
 }
 
-/// Dropping one blocks, and holds up nobody else there.
+/// Dropping a runtime blocks its caller and no other green thread there.
 #[test]
 fn on_a_green_thread_of_another() {
     with(1, |outer| {

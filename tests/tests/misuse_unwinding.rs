@@ -155,7 +155,7 @@ fn of_a_future_that_is_ready_and_of_its_result() {
         each_call(|call, done| {
             let (mine, result) = (calls_when_dropped(call, done), calls_when_dropped(call, done));
             let before = done.load(SeqCst);
-            // Nobody wants the result, so the green thread itself drops both.
+            // There is no handle, so the green thread itself drops both.
             drop(spawn(Ready(Box::new(mine), Some(Box::new(result)))));
             wait_until("both are dropped", || done.load(SeqCst) == before + 2);
             done.fetch_sub(1, SeqCst);
@@ -323,7 +323,7 @@ fn destructors_that_panic_end_nothing_else() {
         on(procs, || {
             for i in 0..50 {
                 match i % 5 {
-                    // A result that nobody wants, a payload that nobody wants.
+                    // A result and a payload without a handle.
                     0 => let_go(spawn(|| Bomb)),
                     1 => let_go(spawn(|| resume_unwind(Box::new(Bomb)))),
                     // A future whose own destructor panics when its result is there already.
@@ -345,7 +345,7 @@ fn destructors_that_panic_end_nothing_else() {
     }
 }
 
-/// The guard of one thread, dropped by another: it unpins nobody but its own.
+/// A pin guard dropped by another thread unpins its own thread only.
 #[test]
 fn a_pin_guard_in_the_wrong_hands() {
     std::thread_local!(static GUARDS: RefCell<Vec<thread::PinGuard>> = const { RefCell::new(Vec::new()) });

@@ -265,7 +265,7 @@ fn a_polled_handle_is_joined_while_its_thread_ends() {
     }
 }
 
-/// Timers that fire while their runtime ends: whoever waits elsewhere is told, early perhaps, but told.
+/// Timers that fire while their runtime ends: a waiter of another runtime is woken, perhaps early.
 #[test]
 fn a_runtime_that_ends_calls_every_waker() {
     for round in 0..40u32 {

@@ -158,17 +158,17 @@ fn a_connection_to_nobody_is_refused() {
             assert_eq!(TcpStream::connect(addr).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         }
     });
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(TcpStream::connect(nobody).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(TcpStream::connect(closed).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
 fn connect_tries_all_addresses() {
     on(2, || {
-        let (dead, nobody) = listener();
+        let (dead, closed) = listener();
         drop(dead);
         let (listener, addr) = listener();
-        let client = TcpStream::connect(&[nobody, addr][..]).unwrap();
+        let client = TcpStream::connect(&[closed, addr][..]).unwrap();
         assert_eq!(client.peer_addr().unwrap(), addr);
         assert_eq!(listener.accept().unwrap().1, client.local_addr().unwrap());
         let none: &[std::net::SocketAddr] = &[];

@@ -238,7 +238,7 @@ fn what_cannot_be_waited_for_is_refused_in_plain_words() {
 fn a_timer_of_the_system_is_waited_for() {
     use std::os::fd::{FromRawFd, OwnedFd};
     everywhere(|| {
-        // SAFETY: the call takes no pointer, and the descriptor is nobody else's.
+        // SAFETY: the call takes no pointer, and no other code owns the descriptor.
         let timer = unsafe { OwnedFd::from_raw_fd(libc::timerfd_create(libc::CLOCK_MONOTONIC, 0)) };
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let time = libc::timespec { tv_sec: 0, tv_nsec: 3_000_000 };

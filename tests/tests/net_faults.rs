@@ -1,4 +1,4 @@
-//! Faults of the network: peers that vanish, reset, close by halves or read slowly, and signals that interrupt every call. Whoever
+//! Faults of the network: peers that vanish, reset, close by halves or read slowly, and signals that interrupt every call. A waiter
 //! waits is told, all others go on, and no byte is lost or made up.
 #![cfg(target_os = "linux")]
 

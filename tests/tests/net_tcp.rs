@@ -101,7 +101,7 @@ fn connect_timeout_gives_up_on_an_address_that_does_not_answer() {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(error.to_string().contains(&addr.to_string()), "{error}");
         assert!(start.elapsed() >= 20 * MILLI);
-        // And connects where somebody listens, and hears that nobody does.
+        // Connects to a port with a listener, and is refused at a port without.
         let (listener, addr) = listener();
         let client = TcpStream::connect_timeout(&addr, HOUR).unwrap();
         assert_eq!(listener.accept().unwrap().1, client.local_addr().unwrap());
@@ -608,7 +608,7 @@ mod linux {
         });
     }
 
-    /// Whoever has a duplicate keeps the system's socket alive, and the poller would hear of it for ever.
+    /// A duplicate keeps the system's socket alive, and the poller would get its events for ever.
     #[test]
     fn a_socket_that_goes_leaves_the_poller_though_a_duplicate_stays() {
         child::passes("linux::a_socket_that_goes_leaves_the_poller_though_a_duplicate_stays", "", || {

@@ -1,4 +1,4 @@
-//! UDP as in std: each datagram arrives once, whoever waits is woken, and waits end by time-outs and cancellations.
+//! UDP as in std: each datagram arrives once, a waiter is woken, and waits end by time-outs and cancellations.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -121,8 +121,8 @@ fn timeouts_modes_and_peeks() {
 #[test]
 fn nobody_there_is_heard_of_on_a_connected_socket() {
     everywhere(|| {
-        let (nobody, addr) = socket();
-        drop(nobody);
+        let (closed, addr) = socket();
+        drop(closed);
         let (client, _) = socket();
         client.connect(addr).unwrap();
         client.send(b"hello").unwrap();

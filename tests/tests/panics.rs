@@ -1,4 +1,4 @@
-//! Panics: each reaches its joiner alone, and a green thread that waits while it unwinds harms nobody.
+//! Panics: each reaches its joiner alone, and a green thread that waits while it unwinds affects no other.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};

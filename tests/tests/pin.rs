@@ -1,4 +1,4 @@
-//! Pinned green threads keep their OS thread, and hold nobody up.
+//! Pinned green threads keep their OS thread, and delay no other green thread.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ fn guards_nest_and_after_the_last_one_it_moves_again() {
 
 #[test]
 fn a_pinned_one_that_waits_leaves_its_p_to_others() {
-    // Without sysmon nobody else takes it away.
+    // Without sysmon no other thread takes the P away.
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let pinned = runtime.spawn(|| {
             let _pinned = pin();
@@ -259,7 +259,7 @@ fn many_at_once() {
                     assert_eq!(thread.join().unwrap().1, 0);
                 }
             });
-            // Whoever ended has left its OS thread to the others.
+            // A green thread that ended has left its OS thread to the others.
             let threads = handle.metrics().threads;
             for _ in 0..5 {
                 runtime.block_on(|| {

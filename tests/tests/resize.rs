@@ -319,7 +319,7 @@ fn timers_of_ps_that_went_fire_in_time() {
 
 #[test]
 fn a_timer_of_an_idle_p_that_goes_is_watched() {
-    // All sleep, and somebody waits in the netpoller for the first of them.
+    // All sleep, and an M waits in the netpoller for the first of them.
     for round in 0..30 {
         with_built(Builder::new().procs(4).sysmon(false), |runtime| {
             let threads: Vec<_> = (0..8)

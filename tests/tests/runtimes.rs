@@ -462,7 +462,7 @@ fn a_socket_of_one_runtime_that_is_used_in_another() {
     }
 }
 
-/// Nobody polls for it any more, so whoever waits, there or on a plain thread, must be told; so must who comes later.
+/// No thread polls for the socket any more, so every waiter, green or plain, gets an error; later waiters, too.
 #[test]
 fn a_socket_whose_runtime_ends_says_so_to_those_who_wait() {
     let owner = Builder::new().procs(1).build().unwrap();
@@ -483,8 +483,8 @@ fn a_socket_whose_runtime_ends_says_so_to_those_who_wait() {
     assert_eq!(user.block_on(|| idle.accept().unwrap_err().kind()), ErrorKind::NotConnected);
 }
 
-/// Whoever spawns from outside while a runtime ends gets a thread that ends, or a panic that says why not; never one that
-/// nobody runs.
+/// A spawn from outside while a runtime ends gives a thread that ends, or a panic with the reason; never a thread that
+/// is not run.
 #[test]
 fn spawns_from_outside_that_race_with_the_end_are_cancelled_or_refused() {
     for round in 0..50 {

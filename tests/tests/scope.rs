@@ -1,4 +1,4 @@
-//! Scopes: what their threads borrow outlives them, whoever panics, is cancelled or forgets a handle.
+//! Scopes: what their threads borrow outlives them, also after panics, cancellations and forgotten handles.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -449,7 +449,7 @@ fn a_forgotten_handle_holds_nobody_up() {
         });
         assert_eq!((ended.load(SeqCst), drops.alive()), (20, 0));
         let how = outcome(|| scope(|s| std::mem::forget(s.spawn(fails))));
-        assert_eq!(how, format!("panics: {SCOPE_PANIC}"), "nobody joined it");
+        assert_eq!(how, format!("panics: {SCOPE_PANIC}"), "it was not joined");
     });
 }
 
@@ -481,7 +481,7 @@ impl Used {
 
 impl Drop for User<'_> {
     fn drop(&mut self) {
-        // Late, so that whoever does not wait for this is found out.
+        // Late, so that a scope that does not wait for this fails the test.
         self.0.check(self.0.0.load(SeqCst));
         runtime::yield_now();
         spin(Duration::from_micros(5));
@@ -518,7 +518,7 @@ fn uses_its_stack(seed: u64) {
                 }
                 assert!(numbers.iter().all(|&number| number == seed));
                 drop(user);
-                // A result that borrows, and is dropped by whoever comes last.
+                // A result that borrows. The last user drops it.
                 used.user()
             };
             match random.below(5) {

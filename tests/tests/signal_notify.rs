@@ -1,4 +1,4 @@
-//! `signal::notify`: every receiver gets each signal that it wants, and when nobody does the system's default is back.
+//! `signal::notify`: every receiver gets each signal that it wants; without receivers the system's default is back.
 #![cfg(unix)]
 
 use std::io::ErrorKind;
@@ -186,7 +186,7 @@ fn a_runtime_that_ends_disconnects_its_receivers() {
         let signals = tests::runtime(1).block_on(|| signal::notify(&[SIGUSR1]).unwrap());
         assert!(signals.recv().is_err());
         send(SIGUSR1);
-        // Whenever the system delivers it: before that it must be wanted by somebody.
+        // Whenever the system delivers it: before that a receiver must want it.
         assert_eq!(other.recv(), Ok(SIGUSR1));
         assert!(signals.recv().is_err());
     });

@@ -526,7 +526,7 @@ fn an_overflow_is_named_although_there_was_a_handler_before() {
     });
 }
 
-/// Whoever comes later takes our place: overflows are theirs too, on the alternate stack that we see to.
+/// A handler installed later replaces ours: it gets overflows, too, on the alternate stack that the runtime provides.
 #[test]
 fn a_handler_installed_later_replaces_ours() {
     let test = "a_handler_installed_later_replaces_ours";
@@ -549,7 +549,7 @@ fn a_handler_installed_later_replaces_ours() {
 
 static OURS: std::sync::OnceLock<libc::sigaction> = std::sync::OnceLock::new();
 
-/// As a crash reporter does: its own part first, then whoever was there.
+/// As a crash reporter does: its own part first, then the handler that was there before.
 extern "C" fn chains(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     says_so(signal);
     let next = OURS.get().expect("set before").sa_sigaction;

@@ -1,4 +1,4 @@
-//! Standard input: a pipe and a terminal park the reader, a file is read, and nobody else is held up.
+//! Standard input: a pipe and a terminal park the reader, a file is read, and other green threads run on.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -58,7 +58,7 @@ fn a_pipe_parks_its_reader() {
         let mut pipe = pipe.unwrap();
         for i in 0..20 {
             ready();
-            // If nobody reads, the child has ended and says why.
+            // If the child does not read, it has ended and says why.
             let _ = pipe.write_all(format!("line {i}\n").as_bytes());
         }
         let _ = pipe.write_all(b"the rest");
@@ -160,7 +160,7 @@ fn a_terminal_parks_its_reader() {
     let none = std::ptr::null_mut::<u8>();
     // SAFETY: it writes the two numbers; null means that names and modes are not wanted.
     assert_eq!(unsafe { libc::openpty(&mut main, &mut other, none.cast(), none.cast(), none.cast()) }, 0);
-    // SAFETY: they were just made, and are nobody else's.
+    // SAFETY: the descriptors were just made, so no other code owns them.
     let (main, other) = unsafe { (OwnedFd::from_raw_fd(main), OwnedFd::from_raw_fd(other)) };
     let feed = |_, ready: &mut dyn FnMut()| {
         ready();

@@ -423,7 +423,7 @@ fn it_ends_while_thousands_are_parked_at_home() {
     }
 }
 
-/// The end of another runtime is waited for parked: what ends there may need somebody of this OS thread first.
+/// The wait for another runtime's end parks: a thread that ends there may first need a green thread of this OS thread.
 #[test]
 fn who_ends_a_runtime_holds_no_neighbour_up() {
     on(1, || {

@@ -47,7 +47,7 @@ fn who_is_cancelled_is_not_counted() {
         assert_eq!(timeout(2 * MILLI, || barrier.wait().is_leader()), Err(Elapsed));
         let third = waiter();
         assert!(!second.is_finished() && !third.is_finished(), "there are two");
-        // Whoever comes last.
+        // The last to arrive.
         let leaders = [barrier.wait().is_leader(), second.join().unwrap(), third.join().unwrap()];
         assert_eq!(leaders.into_iter().filter(|&leads| leads).count(), 1);
     });

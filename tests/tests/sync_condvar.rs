@@ -1,4 +1,4 @@
-//! The condition variable: who is notified has the mutex when it comes back, nobody is forgotten, nobody wakes without
+//! The condition variable: a notified waiter returns with the mutex, no notification is lost, and no waiter wakes without
 //! cause; one who is cancelled has the mutex while it unwinds, and took no notification with it.
 
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ impl Changes {
             *count
         });
         wait_until("it has the mutex", || self.waiting.load(SeqCst) > before);
-        // Whoever has it now comes after it has begun to wait.
+        // A thread that has the mutex now took it after the waiter began to wait.
         drop(self.count.lock());
         thread
     }
@@ -293,7 +293,7 @@ fn who_is_cancelled_has_the_mutex_when_it_unwinds() {
             let _on_drop = OnDrop(|| says.store(its.count.is_locked(), SeqCst));
             its.waiting.fetch_add(1, SeqCst);
             its.changed.wait(&mut count);
-            unreachable!("nobody notifies it");
+            unreachable!("there is no notifier");
         });
         wait_until("it has the mutex", || changes.waiting.load(SeqCst) == 1);
         // It must wait for this one.
@@ -301,7 +301,7 @@ fn who_is_cancelled_has_the_mutex_when_it_unwinds() {
         thread.cancel();
         sleep(2 * MILLI);
         assert!(!thread.is_finished());
-        assert!(!changes.changed.notify_one(), "nobody waits any more");
+        assert!(!changes.changed.notify_one(), "no waiter is left");
         drop(guard);
         assert!(thread.join().unwrap_err().is::<Cancelled>());
         assert!(in_order.load(SeqCst));

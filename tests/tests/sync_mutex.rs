@@ -1,4 +1,4 @@
-//! The mutex: one owner at a time, whoever that is; nobody waits in vain; what is ended while it waits is not missed.
+//! The mutex: one owner at a time; no lost wake-up; a waiter that is cancelled or timed out leaves the queue.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -188,11 +188,11 @@ fn a_fair_unlock_gives_it_away() {
             let guard = mutex.lock();
             let waiter = waiter(&mutex, 7);
             unlock(guard);
-            // Nobody can have been faster: it was given to the one who waited.
+            // No other thread can have been faster: the unlocker handed the mutex to the waiter.
             assert_eq!(mutex.lock().pop(), Some(7));
             waiter.join().unwrap();
         }
-        // With nobody there it is just given back, or kept.
+        // Without a waiter the mutex is just unlocked, or kept.
         MutexGuard::unlock_fair(mutex.lock());
         MutexGuard::bump(&mut mutex.lock());
         assert!(!mutex.is_locked());
@@ -224,7 +224,7 @@ fn a_fair_mutex_is_given_away() {
     });
 }
 
-/// Whoever takes it all the time gives way to one that has waited for long.
+/// A thread that locks in a loop gives way to a waiter that has waited for long.
 #[test]
 fn nobody_starves() {
     fn greedy_and_others(rest: impl Fn() + Send + Sync) {
@@ -248,7 +248,7 @@ fn nobody_starves() {
         });
     }
     on_each(|| greedy_and_others(|| ()));
-    // In strict mode nobody takes a thread from one that computes.
+    // In strict mode a computing green thread keeps its OS thread, and the green threads at home there wait.
     with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
 }
 

@@ -102,7 +102,7 @@ fn what_nobody_fetches_is_passed_on() {
         dropped.as_mut().enable();
         notify.notify_one();
         drop(dropped);
-        assert!(is_kept(&notify), "with nobody there it is kept");
+        assert!(is_kept(&notify), "without a waiter it is kept");
         let mut dropped = Box::pin(notify.notified_async());
         dropped.as_mut().enable();
         notify.notify_waiters();

@@ -1,4 +1,4 @@
-//! `Once`, `OnceLock`, `LazyLock`: one does it, all others wait for that; who fails or is cancelled holds nobody up.
+//! `Once`, `OnceLock`, `LazyLock`: one thread initialises, all others wait; a failed or cancelled initialiser blocks no other thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn done_once() {
                     done.store(1, SeqCst);
                 });
             }
-            assert_eq!(done.load(SeqCst), 1, "whoever is through sees what was done");
+            assert_eq!(done.load(SeqCst), 1, "a caller that has returned sees the initialised value");
         });
         assert_eq!(runs.into_inner(), 1);
         assert!(once.is_completed() && once.state().done());

@@ -1,4 +1,4 @@
-//! The reader-writer locks: many read or one writes; upgrades, downgrades, time-outs; nobody waits in vain.
+//! The reader-writer locks: many readers or one writer; upgrades, downgrades, time-outs; no lost wake-up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn many_read_or_one_writes() {
                 inside.fetch_sub(1, SeqCst);
             };
             let write = |value: &mut u64| {
-                assert_eq!(inside.swap(-1000, SeqCst), 0, "somebody is inside");
+                assert_eq!(inside.swap(-1000, SeqCst), 0, "another thread is inside");
                 *value += 1;
                 written.fetch_add(1, SeqCst);
                 inside.store(0, SeqCst);
@@ -245,7 +245,7 @@ fn upgrades() {
         assert!(start.elapsed() >= 2 * MILLI, "early");
         let mut guard =
             RwLockUpgradableReadGuard::try_upgrade_until(guard, start).expect_err("there is a reader");
-        assert!(lock.try_read().is_some(), "it keeps nobody out any more");
+        assert!(lock.try_read().is_some(), "it keeps no reader out any more");
         assert_eq!(guard.try_with_upgraded(|_| ()), None);
         drop(reader);
         guard.with_upgraded(|count| *count += 1);
@@ -285,7 +285,7 @@ fn fair_unlocks() {
         |lock| RwLockReadGuard::bump(&mut lock.read()),
         |lock| RwLockUpgradableReadGuard::bump(&mut lock.upgradable_read()),
     ];
-    // With nobody there.
+    // Without a waiter.
     ways.iter().for_each(|give_back| give_back(&RwLock::new(Vec::new())));
     on_each(|| {
         let lock = Arc::new(RwLock::new(Vec::new()));
@@ -353,7 +353,7 @@ fn time_outs_and_cancellations_meet_unlocks() {
                 inside.fetch_sub(1, SeqCst);
             };
             let write = |guard: &mut RwLockWriteGuard<'_, u64>| {
-                assert_eq!(inside.swap(-1000, SeqCst), 0, "somebody is inside");
+                assert_eq!(inside.swap(-1000, SeqCst), 0, "another thread is inside");
                 **guard += 1;
                 written.fetch_add(1, SeqCst);
                 inside.store(0, SeqCst);
@@ -455,7 +455,7 @@ fn who_is_ended_takes_it_again() {
         was_cancelled(thread);
         assert_eq!(*lock.read(), 1);
     });
-    // The other guards likewise, ended by a time-out: somebody has the lock alone in between, for longer than that.
+    // The other guards, too, ended by a time-out: another thread has the lock exclusively for longer than that.
     type Again = fn(&RwLock<i32>, &dyn Fn());
     let ways: [Again; 3] = [
         |lock, lend| RwLockWriteGuard::unlocked_fair(&mut lock.write(), lend),
@@ -590,7 +590,7 @@ fn nobody_starves() {
         });
     }
     on_each(|| greedy_and_others(|| ()));
-    // In strict mode nobody takes a thread from one that computes.
+    // In strict mode a computing green thread keeps its OS thread, and the green threads at home there wait.
     with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
 }
 

@@ -80,7 +80,7 @@ fn the_first_gives_up() {
         second.join().unwrap();
         assert_eq!(timeout(2 * MILLI, || drop(semaphore.acquire_many(2))), Err(Elapsed));
         assert_eq!(*served.lock(), [1]);
-        // A future that is dropped likewise.
+        // A dropped future gives its permits back as well.
         runtime::block_on(async {
             assert!(timeout_async(2 * MILLI, semaphore.acquire_many_async(2)).await.is_err());
             let first = timeout_async(20 * MILLI, semaphore.acquire_many_async(2));

@@ -1,4 +1,4 @@
-//! The wait group: it waits for all clones, whoever drops them.
+//! The wait group: it waits for all clones, whichever thread drops them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,4 +1,4 @@
-//! OS threads: as many as block, and a few when nobody does.
+//! OS threads: as many as block, and a few when none does.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -9,7 +9,7 @@ use runtime::{Builder, Runtime, spawn};
 use tests::{Watchdog, child, system, wait_until, with};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Threads that nobody has needed for ten seconds end, a hundred a second, and sysmon looks every ten seconds.
+/// OS threads that were not needed for ten seconds end, a hundred a second, and sysmon looks every ten seconds.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Runs `body` in a process of its own, on a runtime of two Ps, with more patience than most tests need.

@@ -126,7 +126,7 @@ fn each_run_is_a_green_thread_of_its_own() {
     });
 }
 
-/// Made earlier, all else being idle: somebody wakes in time for it.
+/// A timer is reset to an earlier time while all else is idle: an M wakes in time for it.
 #[test]
 fn made_earlier_it_runs_earlier() {
     everywhere(|| {
@@ -242,7 +242,7 @@ fn thousands_that_are_moved_about() {
     });
 }
 
-/// A function is dropped with its timer, by whoever drops that: its destructor may do what it likes.
+/// The thread that drops a timer drops its function; the destructor may call anything.
 #[test]
 fn a_dropped_timer_does_not_run_and_drops_its_function() {
     everywhere(|| {
@@ -301,7 +301,7 @@ fn a_panic_in_it_is_its_own() {
     });
 }
 
-/// It belongs to the runtime that made it, whoever sets it.
+/// A timer belongs to the runtime that made it, whichever thread sets it.
 #[test]
 fn set_from_another_runtime_and_from_plain_threads() {
     with(2, |home| {
@@ -342,7 +342,7 @@ fn when_its_runtime_has_ended_it_does_not_run() {
         assert!(!timer.stop(), "it has ended with its runtime");
         assert!(!timer.reset(Duration::ZERO));
         here.block_on(|| runtime::sleep(ms(3)));
-        assert!(timer.stop(), "nobody ran it");
+        assert!(timer.stop(), "the function has not run");
         drop((timer, pending));
         assert_eq!(drops.alive(), 0);
     });
@@ -389,7 +389,7 @@ fn what_was_stopped_does_not_pile_up() {
     passes("what_was_stopped_does_not_pile_up", "", || on(1, churn));
 }
 
-/// Many at once: nobody waits for the others, and all of them run.
+/// Many at once: no function waits for another, and all of them run.
 #[test]
 fn a_hundred_thousand_at_once() {
     on(2, || {

@@ -232,7 +232,7 @@ fn stop_and_reset_race_with_receivers() {
                         }
                         runtime::sleep(Duration::from_micros(random.below(40)));
                     }
-                    // Whoever goes last leaves it ticking.
+                    // The last green thread leaves the ticker running.
                     ticker.reset(Duration::from_micros(20));
                 });
             }

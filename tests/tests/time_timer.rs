@@ -59,7 +59,7 @@ fn stop_says_whether_it_was_pending() {
     });
 }
 
-/// It has fired, and nobody has received: it counts as pending, and its message is gone.
+/// A timer that has fired without a receive counts as pending; `stop` removes its message.
 #[test]
 fn a_message_that_nobody_received_is_discarded() {
     everywhere(|| {
@@ -168,7 +168,7 @@ fn of_several_who_wait_one_receives() {
     });
 }
 
-/// Every time that it was set ends in one way: it is received, or somebody's `stop` or `reset` says that it was pending.
+/// Every time that it was set ends in one way: it is received, or a `stop` or `reset` returns that it was pending.
 #[test]
 fn stop_and_reset_race_with_those_who_receive() {
     everywhere(|| {

@@ -71,7 +71,7 @@ fn ends_a_park() {
                 thread::park_timeout(HOUR);
             }
         });
-        // Whoever is ended so has no token left, nor lost one.
+        // A thread that ends so neither keeps nor loses a token.
         thread::current().unpark();
         thread::park();
         let start = Instant::now();
@@ -117,7 +117,7 @@ fn ends_an_accept_and_a_read_and_loses_nothing() {
             timeout(HOUR, || server.read_exact(&mut buffer).map(|()| buffer)).unwrap().unwrap(),
             *b"here"
         );
-        // A writer whom nobody reads.
+        // A writer without a reader.
         is_ended(|| {
             loop {
                 client.write_all(&[7; 65_536]).unwrap();
@@ -213,7 +213,7 @@ fn does_not_interrupt_what_blocks_or_computes() {
             7
         });
         assert_eq!(plain, Ok(7));
-        // But whoever parks then is ended.
+        // But the next park ends the thread.
         is_ended(|| {
             spin(5 * MILLI);
             runtime::sleep(Duration::from_nanos(1));
@@ -354,13 +354,13 @@ fn it_is_sticky_inside_and_over_outside() {
             }
             5
         });
-        // Whoever swallows the unwind has the last word.
+        // Code that catches the unwind decides the result.
         assert_eq!((result, ends.get()), (Ok(5), 6));
         for _ in 0..3 {
             sleeps_at_least(MILLI);
         }
         spawn(|| sleeps_at_least(MILLI)).join().unwrap();
-        // Whoever swallows it and parks again is ended then.
+        // Code that catches it and parks again is ended by that park.
         is_ended(|| {
             assert!(catch_unwind(|| runtime::sleep(HOUR)).is_err());
             runtime::sleep(HOUR);

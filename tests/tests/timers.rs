@@ -242,7 +242,7 @@ fn somebody_watches_the_timers_when_the_one_who_did_computes() {
                 runtime::sleep(Duration::from_millis(2));
                 let start = Instant::now();
                 while fired.load(SeqCst) < 10 {
-                    assert!(start.elapsed() < Duration::from_secs(20), "nobody watches the timers");
+                    assert!(start.elapsed() < Duration::from_secs(20), "no M watches the timers");
                     std::hint::spin_loop();
                 }
             });

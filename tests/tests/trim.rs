@@ -62,7 +62,7 @@ fn the_memory_of_a_burst_goes_back() {
             runtime.block_on(|| (0..100).for_each(|_| spawn(|| ()).join().unwrap()));
             let before = system::resident_bytes();
             let peak = burst(runtime, NUMBER);
-            // Nobody does anything meanwhile: all of it is the runtime's own doing.
+            // No green thread runs meanwhile: the runtime does all of this by itself.
             falls_back("idle", before, peak);
         });
     });

@@ -179,7 +179,7 @@ fn caught() {
 fn own_panic() {
     block_on(|| {
         if catch_unwind(thread::park).is_err() {
-            panic!("I was waiting for somebody");
+            panic!("I was waiting for a message");
         }
     });
 }
@@ -192,7 +192,7 @@ fn will_not_end() {
     });
 }
 
-/// Something is sent after a while, by whoever `later` has it sent.
+/// `later` has a message sent after a while.
 fn received(later: impl FnOnce(Box<dyn FnOnce() + Send>)) {
     let (s, r) = unbounded();
     later(Box::new(move || s.send(5).unwrap()));
@@ -289,7 +289,7 @@ fn other_runtime() {
     });
 }
 
-/// Nobody is in `block_on`, so nobody would be told: this thread goes on waiting, until its parent ends the process.
+/// No thread is in `block_on`, so no report is made: this thread waits until its parent ends the process.
 fn not_in_block_on() {
     let (s, r) = unbounded::<()>();
     let waits: Receiver<()> = r.clone();
@@ -299,7 +299,7 @@ fn not_in_block_on() {
     drop((s, r));
 }
 
-/// Now this thread waits, now that, for about as long as it takes until somebody looks.
+/// The threads wait by turns, for about as long as the detector takes until it looks.
 fn to_and_fro() {
     let (to, from_main) = unbounded();
     let (back, to_main) = unbounded();

@@ -133,7 +133,7 @@ impl Actor {
         self.place.works(other);
     }
 
-    /// Likewise, and it may last.
+    /// Performs an operation as above, which may last.
     pub(crate) fn rests(&self, other: Other) {
         self.place.rests(other);
     }
@@ -180,7 +180,7 @@ impl Actor {
         Child::new(site, if own { runtime::spawn(task) } else { site.spawn(task) })
     }
 
-    /// Likewise a future.
+    /// Spawns a future as an actor.
     pub(crate) fn spawn_async<T: Send + 'static, F: Future<Output = T> + Send>(
         &mut self,
         f: impl FnOnce(Actor) -> F + Send + 'static,
@@ -261,7 +261,7 @@ impl Actor {
         }
     }
 
-    /// Likewise of a call to the system.
+    /// Checks the result of a system call.
     #[track_caller]
     pub(crate) fn good<T>(&self, result: io::Result<T>) -> T {
         match result {
@@ -288,7 +288,7 @@ pub(crate) fn os_thread() -> std::thread::ThreadId {
     std::thread::current().id()
 }
 
-/// A green thread that is cancelled when nobody waits for it any more. Whoever joins it has done all that it waits for.
+/// A green thread that is cancelled when its handle is dropped. A joiner has done all that the thread waits for.
 #[derive(Debug)]
 pub(crate) struct Child<T> {
     handle: Option<JoinHandle<T>>,
@@ -312,13 +312,13 @@ impl<T> Child<T> {
         self.handle().cancel();
     }
 
-    /// Its end. If its runtime was ended under it, the caller, whose child it is, ends likewise.
+    /// Its end. If its runtime was ended under it, its parent, the caller, ends as well.
     pub(crate) fn join(mut self) -> thread::Result<T> {
         let ended = self.take().join();
         self.judged(ended)
     }
 
-    /// Likewise, as a future.
+    /// As above, as a future.
     pub(crate) async fn joined(mut self) -> thread::Result<T> {
         let ended = self.handle.as_mut().expect("it is joined once").await;
         self.handle = None;
@@ -336,13 +336,13 @@ impl<T> Child<T> {
         }
     }
 
-    /// Its value: it has not panicked, and nobody has cancelled it.
+    /// Its value: it has neither panicked nor been cancelled.
     #[track_caller]
     pub(crate) fn value(self) -> T {
         by_itself(self.join())
     }
 
-    /// Likewise, as a future.
+    /// As above, as a future.
     pub(crate) async fn awaited(self) -> T {
         by_itself(self.joined().await)
     }

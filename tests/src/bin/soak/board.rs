@@ -8,7 +8,7 @@ use crate::ops::OPS;
 
 /// So many are seen; who comes beyond them is not.
 const PLACES: usize = 8192;
-/// Time goes by in ticks of the watchdog: one that slept with the whole machine blames nobody for it.
+/// Time goes by in ticks of the watchdog: a tick that slept with the whole machine counts against no actor.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// What one does who performs no operation.
@@ -40,13 +40,13 @@ const OTHERS: [&str; 10] = [
     "(end of a round: threads and descriptors are as before)",
 ];
 
-const NOBODY: u32 = u32::MAX;
+const UNUSED: u32 = u32::MAX;
 
 struct Seat {
-    /// The operation, or what else; `NOBODY` if it is free.
+    /// The operation, or what else; `UNUSED` if the seat is free.
     what: AtomicU32,
     since: AtomicU64,
-    /// On whose behalf: the place of whoever spawned it, or itself.
+    /// The place of its spawner, or its own.
     of: AtomicU32,
     /// It may last as long as it likes.
     waits: AtomicBool,
@@ -54,9 +54,9 @@ struct Seat {
 
 static SEATS: [Seat; PLACES] = [const {
     Seat {
-        what: AtomicU32::new(NOBODY),
+        what: AtomicU32::new(UNUSED),
         since: AtomicU64::new(0),
-        of: AtomicU32::new(NOBODY),
+        of: AtomicU32::new(UNUSED),
         waits: AtomicBool::new(false),
     }
 }; PLACES];
@@ -103,7 +103,7 @@ fn name(what: u32) -> &'static str {
     names.into_iter().nth(what as usize).unwrap_or("(gone)")
 }
 
-/// Where somebody's doings are seen.
+/// The seat of an actor, where the watchdog sees what the actor does.
 #[derive(Debug)]
 pub(crate) struct Place(Option<u32>);
 
@@ -166,7 +166,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(place) = self.0 {
-            SEATS[place as usize].what.store(NOBODY, Relaxed);
+            SEATS[place as usize].what.store(UNUSED, Relaxed);
             FREE.lock().unwrap().back.push(place);
         }
     }
@@ -208,7 +208,7 @@ impl Drop for Doing {
 pub(crate) fn who_hangs(patience: Duration) -> Option<u32> {
     (0..PLACES as u32).find(|&place| {
         let seat = &SEATS[place as usize];
-        let busy = seat.what.load(Relaxed) != NOBODY && !seat.waits.load(Relaxed);
+        let busy = seat.what.load(Relaxed) != UNUSED && !seat.waits.load(Relaxed);
         busy && age(seat) > patience
     })
 }
@@ -220,7 +220,7 @@ fn age(seat: &Seat) -> Duration {
 /// Prints what everybody does, the longest first, up to `most`.
 pub(crate) fn print(most: usize) {
     let mut busy: Vec<_> =
-        SEATS.iter().enumerate().filter(|(_, seat)| seat.what.load(Relaxed) != NOBODY).collect();
+        SEATS.iter().enumerate().filter(|(_, seat)| seat.what.load(Relaxed) != UNUSED).collect();
     busy.sort_by_key(|(_, seat)| std::cmp::Reverse(age(seat)));
     eprintln!("{} at work:", busy.len());
     for (place, seat) in busy.iter().take(most) {

@@ -104,7 +104,7 @@ fn performs(actor: &mut Actor, seed: u64, end: Instant) {
     }
 }
 
-/// Nobody acts any more.
+/// All actors have ended.
 fn comes_out_even(world: &World, place: &Place) {
     place.works(Other::AllEnd);
     world.home.comes_out_even(true);

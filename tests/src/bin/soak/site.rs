@@ -68,7 +68,7 @@ impl Site {
         self.began() - ended
     }
 
-    /// Waits until nobody lives here any more. With `exactly`, the runtime has spawned what we did
+    /// Waits until every thread of the site has ended. With `exactly`, the runtime has spawned what we did
     /// (and one more for each foreign waker that a timer called).
     pub(crate) fn comes_out_even(&self, exactly: bool) {
         wait_until("all green threads have ended", || self.live() == 0);

@@ -1,4 +1,4 @@
-//! Handles and wakers of threads that have perhaps ended: a wake-up by one is harmless, whoever has its place now.
+//! Handles and wakers of threads that have perhaps ended: a wake-up by such a handle is harmless to the thread that has its place now.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ impl From<Thread> for Old {
 }
 
 impl Stale {
-    /// The oldest one goes for it, dropped by whoever comes by.
+    /// The calling thread drops the oldest to make room.
     pub(crate) fn keep(&self, old: impl Into<Old>) {
         let mut kept = self.0.lock().unwrap();
         kept.push_back(old.into());

@@ -33,7 +33,7 @@ pub(crate) struct World {
     pub(crate) ring: Ring,
     pub(crate) stale: Stale,
     pub(crate) echo: SocketAddr,
-    /// Somebody changes the number of Ps of `home`.
+    /// An actor changes the number of Ps of `home`.
     pub(crate) resizing: AtomicBool,
     /// Connections that the system refused for want of ports.
     pub(crate) refused: AtomicU64,
@@ -99,7 +99,7 @@ impl Crew {
         &self.world
     }
 
-    /// Ends them all when nobody needs them any more, and sees whether anything was lost.
+    /// Ends them all when no actor needs them any more, and checks that nothing was lost.
     pub(crate) fn end(self) -> Arc<World> {
         self.world.desk.stop();
         self.world.ring.stop();

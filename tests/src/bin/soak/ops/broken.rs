@@ -14,7 +14,7 @@ pub(super) fn hangs(_: &mut Actor) {
 }
 
 pub(super) fn check_fails(a: &mut Actor) {
-    // Of a thread that nobody waits for.
+    // Of a thread without a waiter.
     a.spawn(|b| assert_eq!(b.number(0..1), 1)).detach();
 }
 

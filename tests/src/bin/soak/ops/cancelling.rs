@@ -1,4 +1,4 @@
-//! Cancellation: it reaches whoever waits, and its destructors run.
+//! Cancellation: it ends the wait of a green thread, and destructors run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

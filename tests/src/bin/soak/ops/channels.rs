@@ -1,4 +1,4 @@
-//! Channels: whoever is interrupted, each message is received once and in order, or is dropped with its channel.
+//! Channels: each message is received once and in order, or dropped with its channel, whatever is interrupted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -32,7 +32,7 @@ fn channel(a: &mut Actor) -> Ends {
     }
 }
 
-/// `false`: nobody receives any more.
+/// Returns `false` if there is no receiver any more.
 fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
     let mut letter = Letter { number, _token: a.token() };
     match a.number(0..6) {
@@ -44,7 +44,7 @@ fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
                 Err(SendTimeoutError::Disconnected(_)) => break false,
             }
         },
-        // Without room it would have to meet somebody who waits: one who only asks what is ready does not.
+        // Without room a send needs a waiting receiver; a thread that only asks what is ready is not one.
         3 if s.capacity() != Some(0) => loop {
             match s.try_send(letter) {
                 Ok(()) => break true,
@@ -66,10 +66,10 @@ fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
     }
 }
 
-/// Sends to somebody who receives.
+/// Sends to a thread that receives.
 fn posts(a: &mut Actor, s: &Sender<Letter>, number: u64) {
     let sent = send(a, s, number);
-    a.check(sent, "somebody receives");
+    a.check(sent, "the channel has a receiver");
 }
 
 /// `None`: no more will come.
@@ -125,13 +125,13 @@ pub(super) fn pipe(a: &mut Actor) {
     sender.value();
 }
 
-/// Likewise by futures, in one green thread or two.
+/// Ping-pong by futures, in one green thread or two.
 pub(super) fn futures(a: &mut Actor) {
     let ((s, r), count) = (channel(a), a.number(0..40));
     let sender = a.spawn_async(move |b| async move {
         for number in 0..count {
             let letter = Letter { number, _token: b.token() };
-            b.check(s.send_async(letter).await.is_ok(), "somebody receives");
+            b.check(s.send_async(letter).await.is_ok(), "the channel has a receiver");
         }
     });
     let received = a.block_on(async {
@@ -211,7 +211,7 @@ pub(super) fn victim(a: &mut Actor) {
         assert!(r.try_iter().map(|letter| letter.number).eq(0..room), "what was in it is in it");
     }
     drop(r);
-    assert!(!send(a, &s, 0), "nobody receives");
+    assert!(!send(a, &s, 0), "the channel has no receiver");
 }
 
 /// A select over several, each with a sender of its own, until all of them have ended.

@@ -15,7 +15,7 @@ runtime::thread_local! {
     static ENDING: RefCell<Option<Ending>> = const { RefCell::new(None) };
 }
 
-/// Nobody else sees or changes them.
+/// Other threads neither see nor change them.
 pub(super) fn own_values(a: &mut Actor) {
     let (number, token) = (a.random.number(), a.token());
     let child = a.spawn(move |b| {

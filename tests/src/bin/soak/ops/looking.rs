@@ -31,7 +31,7 @@ fn counters(look: &Snapshot) -> [u64; 10] {
     ]
 }
 
-/// One stays who one is, and is nobody else.
+/// The identity of a thread is unique and does not change.
 pub(super) fn current(a: &mut Actor) {
     let me = thread::current();
     assert_eq!(Handle::try_current().is_some(), a.green);

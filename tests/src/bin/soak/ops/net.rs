@@ -1,6 +1,6 @@
-//! TCP over loopback: every byte arrives, and whoever waits hears of the other's end.
+//! TCP over loopback: every byte arrives, and the end of one side ends the waits of the other.
 //!
-//! Errors of children are judged by whoever began the operation: if that one is interrupted, the ends of its
+//! The thread that began the operation judges the errors of its children: if that thread is interrupted, the ends of its
 //! connections go one after the other, and those who are still there see it.
 
 use std::io::{ErrorKind, Read, Write};
@@ -116,7 +116,7 @@ pub(super) fn both_ways(a: &mut Actor) {
     children.into_iter().for_each(|child| a.good(child.value()));
 }
 
-/// The peer goes away with bytes unread: whoever reads or writes hears of it.
+/// The peer closes with unread bytes: reads and writes end with an error.
 pub(super) fn dropped_peer(a: &mut Actor) {
     let Some((mut client, server)) = pair(a) else { return };
     let writes = a.one_in(2);
@@ -172,8 +172,8 @@ pub(super) fn read_timeout(a: &mut Actor) {
     a.good(writer.value());
 }
 
-/// Nobody listens on a port that only an administrator may use.
+/// Connects to a privileged port without a listener.
 pub(super) fn refused(_: &mut Actor) {
-    let error = TcpStream::connect("127.0.0.1:1").expect_err("nobody listens there");
+    let error = TcpStream::connect("127.0.0.1:1").expect_err("the port has no listener");
     assert!(matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::AddrNotAvailable), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Panics: each reaches its joiner alone, and what waits while it unwinds harms nobody.
+//! Panics: each reaches its joiner alone, and a wait during unwinding affects no other thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -72,9 +72,9 @@ pub(super) fn parks_while_unwinding(a: &mut Actor) {
         });
         panic!("{ON_PURPOSE}");
     });
-    assert!(!thread::panicking(), "somebody else's panic");
+    assert!(!thread::panicking(), "the panic of another thread");
     has_panicked::<()>(child);
-    assert!(!thread::panicking(), "somebody else's panic");
+    assert!(!thread::panicking(), "the panic of another thread");
 }
 
 /// Time-outs and cancellations end no wait of one that unwinds: only waits that end by themselves.
@@ -92,7 +92,7 @@ fn waits(a: &mut Actor, way: u64) {
     }
 }
 
-/// Nobody wants the result, whose destructor panics; or the payload.
+/// A result that is never taken, whose destructor panics; the same for the payload.
 pub(super) fn of_an_unwanted_result(a: &mut Actor) {
     let token = a.token();
     if a.one_in(2) {

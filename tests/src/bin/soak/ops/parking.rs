@@ -1,4 +1,4 @@
-//! `park` and `unpark`: no wake-up is lost, whoever parks.
+//! `park` and `unpark`: no wake-up is lost, on green and plain threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -29,7 +29,7 @@ pub(super) fn token_first(a: &mut Actor) {
     thread::park();
 }
 
-/// Wakes some thread that has perhaps ended: nobody is the worse for it.
+/// Unparks a thread that may have ended, which must have no effect on others.
 pub(super) fn stale(a: &mut Actor) {
     let child = a.spawn(|b| b.pause());
     a.world.stale.keep(child.handle().thread().clone());

@@ -47,7 +47,7 @@ impl Own {
         self.runtime.take().expect("it is closed once")
     }
 
-    /// Nobody runs in it any more, or soon nobody will: it ends and leaves nothing.
+    /// Ends the runtime, in which all green threads have ended or soon will. It leaves nothing behind.
     pub(super) fn ends(mut self) {
         drop(self.close());
         self.site.comes_out_even(true);
@@ -141,7 +141,7 @@ pub(super) fn late(a: &mut Actor) {
     assert!(ran.is_err_and(|text| text.starts_with(REFUSED)));
 }
 
-/// Whoever spawns from outside meanwhile gets a thread that ends, or hears why not.
+/// A spawn from outside meanwhile gives a thread that ends, or an error.
 pub(super) fn spawns_race_with_the_end(a: &mut Actor) {
     let mut own = Own::somehow(a);
     let site = own.site.clone();
@@ -163,12 +163,12 @@ pub(super) fn spawns_race_with_the_end(a: &mut Actor) {
     spawner.value();
 }
 
-/// Whoever waits for a socket whose runtime ends is told.
+/// A wait for a socket ends with an error when the socket's runtime ends.
 pub(super) fn a_socket_outlives_it(a: &mut Actor) {
     let mut own = Own::start(a, 1);
     let site = own.site.clone();
     let (listener, _) = a.block_on_at(&site, net::listen);
-    let waiter = a.spawn(move |_| listener.accept().map(drop).expect_err("nobody connects").kind());
+    let waiter = a.spawn(move |_| listener.accept().map(drop).expect_err("no client connects").kind());
     a.pause();
     drop(own.close());
     assert_eq!(waiter.value(), ErrorKind::NotConnected);
@@ -191,7 +191,7 @@ pub(super) fn a_sleep_outlives_it(a: &mut Actor) {
     assert!(start.elapsed() >= time);
 }
 
-/// Whoever waits in its `block_on` is cancelled with it, or came too late.
+/// A thread inside its `block_on` is cancelled with it, or called too late.
 pub(super) fn a_caller_waits_in_it(a: &mut Actor) {
     let mut own = Own::somehow(a);
     let site = own.site.clone();

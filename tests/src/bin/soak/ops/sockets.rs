@@ -32,7 +32,7 @@ fn abort(a: &mut Actor, stream: &TcpStream) {
     }
 }
 
-/// Up to 64 connections at once, random sizes, random ends. What arrives is what was sent; if nobody goes early, all of it.
+/// Up to 64 connections at once, random sizes, random ends. What arrives is what was sent; without an early end, all of it.
 pub(super) fn storm(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let server = a.spawn(move |b| {
@@ -198,7 +198,7 @@ pub(super) fn datagrams(a: &mut Actor) {
                 // An answer to what was asked twice.
                 Ok(n) if buffer[..n] != sent => assert!(buffer[0] <= i as u8, "an answer from the future"),
                 Ok(_) => break,
-                // Somebody else has cancelled the one who answers, as happens here, and its socket is gone.
+                // Another operation has cancelled the answering thread, and its socket is closed.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     let _cancelled = answers.ended();
                     return;

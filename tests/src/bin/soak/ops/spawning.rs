@@ -47,7 +47,7 @@ fn grow(a: &mut Actor, depth: u32) -> u64 {
     children.map(|child| child.value()).into_iter().sum()
 }
 
-/// Nobody waits for it.
+/// A spawned thread that is never joined.
 pub(super) fn detach(a: &mut Actor) {
     let child = a.spawn(|b| {
         b.pause();

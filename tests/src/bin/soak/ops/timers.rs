@@ -27,7 +27,7 @@ impl Sums {
     }
 }
 
-/// `alone`: nobody else uses it meanwhile.
+/// `alone`: no other thread uses the timer meanwhile.
 fn uses(a: &mut Actor, timer: &Timer, sums: &Sums, alone: bool) {
     for _ in 0..a.number(1..8) {
         match a.number(0..7) {
