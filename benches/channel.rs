@@ -21,7 +21,7 @@ fn through(senders: u64, receivers: u64, iters: u64) -> Duration {
     let (s, r) = bounded(ROOM);
     for _ in 0..senders {
         let s = s.clone();
-        runtime::spawn(move || (0..share).for_each(|n| s.send(n).expect("somebody receives")));
+        runtime::spawn(move || (0..share).for_each(|n| s.send(n).expect("the channel has a receiver")));
     }
     drop(s);
     let receivers: Vec<_> = (0..receivers)
@@ -60,7 +60,7 @@ fn select_of_two(iters: u64) -> Duration {
     let channels = [0, 1].map(|i| {
         let (s, r) = bounded(0);
         let (sends, share) = (s.clone(), (iters + i) / 2);
-        runtime::spawn(move || (0..share).for_each(|n| sends.send(n).expect("somebody receives")));
+        runtime::spawn(move || (0..share).for_each(|n| sends.send(n).expect("the channel has a receiver")));
         // The one that has sent its share is not disconnected.
         (s, r)
     });

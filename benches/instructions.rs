@@ -50,10 +50,10 @@ fn rendezvous(n: u64) {
     other.join().expect("it does not panic");
 }
 
-/// A message that nobody has to wait for, but for one in a thousand.
+/// A message without waiting, except one in a thousand.
 fn channels(n: u64) {
     let (s, r) = bounded(1024);
-    let other = spawn(move || (0..n).for_each(|i| s.send(i).expect("somebody receives")));
+    let other = spawn(move || (0..n).for_each(|i| s.send(i).expect("the channel has a receiver")));
     assert_eq!(r.iter().sum::<u64>(), n * n.saturating_sub(1) / 2);
     other.join().expect("it does not panic");
 }

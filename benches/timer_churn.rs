@@ -62,7 +62,7 @@ fn sleep_async(c: &mut Criterion) {
             Poll::Ready(())
         }));
     });
-    // Polled for somebody else, it needs a timer of its own.
+    // Polled inside another future, it needs a timer of its own.
     support::bench(&mut group, "with another waker", 1, |b| {
         poll_and_drop(b, &mut Context::from_waker(Waker::noop()));
     });

@@ -45,7 +45,7 @@ fn sleep_all(n: usize) {
             if start.elapsed() < SLEEP {
                 round.early.store(true, Ordering::Relaxed);
             }
-            // Release: whoever sees the count at 0 (Acquire, below) sees what came before.
+            // Release: a thread that sees the count at 0 (Acquire, below) sees what came before.
             if round.left.fetch_sub(1, Ordering::Release) == 1 {
                 round.body.unpark();
             }

@@ -7,7 +7,7 @@ use runtime::JoinHandle;
 
 mod support;
 
-/// How many share a P: with one alone a yield would find nobody to run.
+/// How many green threads share a P. A yield of a lone green thread would find no other to run.
 const A_P: u32 = 2;
 
 fn yields(c: &mut Criterion) {

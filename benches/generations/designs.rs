@@ -41,7 +41,7 @@ pub(crate) trait Timers: Send + Sync + 'static {
     fn sleep(&self, time: Duration) {
         let sleeper = Arc::new(Sleeper { thread: thread::current(), woken: AtomicBool::new(false) });
         let _timer = self.add(time, &Waker::from(Arc::clone(&sleeper)));
-        // Acquire: pairs with the Release of whoever fires the timer.
+        // Acquire: pairs with the Release of the thread that fires the timer.
         while !sleeper.woken.load(Ordering::Acquire) {
             thread::park();
         }

@@ -65,7 +65,7 @@ fn main() {
     println!("\nwritten: {0}.md, {0}.svg", options.common.out.display());
 }
 
-/// No wrong result is reported, and nobody waits for a green thread that has ended.
+/// No wrong result is reported, and no thread waits for a green thread that has ended.
 fn end_at_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

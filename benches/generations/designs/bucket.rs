@@ -11,7 +11,7 @@
 //! ```
 //!
 //! While it is in its note the timerproc blocks its OS thread, inside [`runtime::blocking`]: its P goes to another OS thread
-//! as soon as somebody needs it, and it must find one when it returns. Go's `notetsleepg` hands the P off at once, needed
+//! as soon as other work needs it, and it must find a P when it returns. Go's `notetsleepg` hands the P off at once, needed
 //! or not; that is the one step in which this baseline is better off than its model.
 
 use std::mem;

@@ -46,7 +46,7 @@ impl Probe {
 impl Wake for Probe {
     fn wake(self: Arc<Self>) {
         let (due, now) = (self.due_ns.load(Ordering::Acquire), self.start.elapsed().as_nanos() as u64);
-        // A panic would be caught by whoever fires it.
+        // The thread that fires the timer would catch a panic.
         self.fired.fetch_add(if now < due { 1_000 } else { 1 }, Ordering::Release);
     }
 }
@@ -158,7 +158,7 @@ impl Test for EarlierThanAll {
             let timers = Arc::clone(timers);
             runtime::spawn(move || timers.sleep(HOUR))
         };
-        // Whoever fires timers waits for that hour now.
+        // The thread that fires timers waits for that hour now.
         timers.sleep(Duration::from_millis(5));
         let start = Instant::now();
         timers.sleep(Duration::from_millis(5));

@@ -2,7 +2,7 @@
 //!
 //! Adding, cancelling and resetting are O(1), each under the lock of one slot alone. A timer's time is rounded up to a whole
 //! tick, and what is further away than one turn of the wheel is looked at once a turn. The driver is a green thread that
-//! sleeps as a timerproc does, in its OS thread, from tick to tick, whether anything is due or not: nobody needs to wake it.
+//! sleeps as a timerproc does, in its OS thread, from tick to tick, whether anything is due or not: no thread needs to wake it.
 //!
 //! ```text
 //! the driver, each tick                            adding a timer
@@ -119,7 +119,7 @@ impl Shared {
 
     fn drive(&self) {
         let mut due = Vec::new();
-        // What came before the first timer was added, nobody has missed.
+        // No timer can be due before the first was added.
         let first = self.begun.load(Ordering::Relaxed) + 1;
         for tick in first.. {
             let left = (tick * TICK_NS).saturating_sub(self.clock.now());
@@ -168,7 +168,7 @@ impl Slot {
                 self.free.push(i as u32);
             }
         }
-        // Nobody is here: the next turn need not walk over what was.
+        // The wheel is empty: the next turn need not walk over the past.
         if self.free.len() == self.entries.len() {
             self.entries.clear();
             self.free.clear();

@@ -22,7 +22,7 @@ impl Countdown {
     pub fn done(&self, i: usize, time_ns: u64) -> bool {
         let before = self.slots_ns[i].swap(time_ns, Ordering::Relaxed);
         assert_eq!(before, 0, "task {i} was done twice");
-        // AcqRel: whoever sees 0 (here, or in `is_over` by its Acquire) sees all the slots.
+        // AcqRel: a thread that sees 0 (here, or in `is_over` by its Acquire) sees all the slots.
         self.left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 

@@ -30,7 +30,7 @@ impl Random {
     }
 
     /// The next number.
-    #[allow(clippy::should_implement_trait, reason = "it never ends, and nobody iterates over it")]
+    #[allow(clippy::should_implement_trait, reason = "it never ends, and no code iterates over it")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

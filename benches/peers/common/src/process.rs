@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::report::Report;
 
-/// From now on a panic on any thread ends the process: no wrong result is reported, and nobody waits for a task that
+/// From now on a panic on any thread ends the process: no wrong result is reported, and no task waits for a task that
 /// has ended.
 pub(crate) fn end_at_panic() {
     let report = std::panic::take_hook();

@@ -89,7 +89,7 @@ pub(crate) fn chan(mut args: Args) -> Report {
                     if let Some(permits) = &permits {
                         permits.wait();
                     }
-                    sender.send(v).expect("somebody receives");
+                    sender.send(v).expect("the channel has a receiver");
                 }
             })
         })
@@ -116,7 +116,7 @@ pub(crate) fn chan(mut args: Args) -> Report {
         producer.join().expect("a producer ends");
     }
     for _ in 0..c {
-        sender.send(STOP).expect("somebody receives");
+        sender.send(STOP).expect("the channel has a receiver");
     }
     let sum: u64 = consumers.into_iter().map(|consumer| consumer.join().expect("a consumer ends")).sum();
     let wall = start.elapsed();
@@ -179,7 +179,7 @@ pub(crate) fn sieve(mut args: Args) -> Report {
     let (sender, mut numbers) = mpsc::channel();
     go!(move || {
         for v in 2..=limit {
-            sender.send(v).expect("somebody receives");
+            sender.send(v).expect("the channel has a receiver");
         }
     });
     let mut found = 1;
@@ -197,7 +197,7 @@ pub(crate) fn sieve(mut args: Args) -> Report {
 
     assert_eq!(last, primes::nth(n, limit));
     report.number("ms", wall.as_secs_f64() * 1e3);
-    // Open until the process ends: nobody sends to a channel that is closed.
+    // Open until the process ends: no task sends to a closed channel.
     std::mem::forget(numbers);
     report
 }
@@ -205,7 +205,7 @@ pub(crate) fn sieve(mut args: Args) -> Report {
 fn filter(from: &mpsc::Receiver<u64>, to: &mpsc::Sender<u64>, prime: u64) {
     while let Ok(v) = from.recv() {
         if v % prime != 0 {
-            to.send(v).expect("somebody receives");
+            to.send(v).expect("the channel has a receiver");
         }
     }
 }

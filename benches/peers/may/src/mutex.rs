@@ -22,7 +22,7 @@ pub(crate) fn mutex(mut args: Args) -> Report {
             let counter = Arc::clone(&counter);
             go!(move || {
                 for _ in 0..share {
-                    *counter.lock().expect("nobody panics with it") += 1;
+                    *counter.lock().expect("no task panics under this lock") += 1;
                 }
             })
         })
@@ -32,7 +32,7 @@ pub(crate) fn mutex(mut args: Args) -> Report {
     }
     let wall = start.elapsed();
 
-    let counted: u64 = *counter.lock().expect("nobody panics with it");
+    let counted: u64 = *counter.lock().expect("no task panics under this lock");
     assert_eq!(counted, n);
     report.number("ns_per_op", wall.as_nanos() as f64 / n as f64);
     report

@@ -49,7 +49,9 @@ pub(crate) fn chan(mut args: Args) -> Report {
     let producers: Vec<JoinHandle<()>> = (0..p)
         .map(|_| {
             let sender = sender.clone();
-            runtime::spawn(move || (0..share).for_each(|v| sender.send(v).expect("somebody receives")))
+            runtime::spawn(move || {
+                (0..share).for_each(|v| sender.send(v).expect("the channel has a receiver"))
+            })
         })
         .collect();
     let consumers: Vec<JoinHandle<u64>> = (0..c)

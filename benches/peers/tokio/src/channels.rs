@@ -78,7 +78,7 @@ fn tokio_mpsc(p: u64, cap: usize, share: u64) -> Both {
         let sender = sender.clone();
         tokio::spawn(async move {
             for v in 0..share {
-                sender.send(v).await.expect("somebody receives");
+                sender.send(v).await.expect("the channel has a receiver");
             }
         })
     });
@@ -99,7 +99,7 @@ fn async_channel(p: u64, c: usize, cap: usize, share: u64) -> Both {
         let sender = sender.clone();
         tokio::spawn(async move {
             for v in 0..share {
-                sender.send(v).await.expect("somebody receives");
+                sender.send(v).await.expect("the channel has a receiver");
             }
         })
     });
@@ -122,7 +122,7 @@ fn flume(p: u64, c: usize, cap: usize, share: u64) -> Both {
         let sender = sender.clone();
         tokio::spawn(async move {
             for v in 0..share {
-                sender.send_async(v).await.expect("somebody receives");
+                sender.send_async(v).await.expect("the channel has a receiver");
             }
         })
     });
@@ -195,7 +195,7 @@ pub(crate) async fn sieve(mut args: Args) -> Report {
     let (sender, mut numbers) = mpsc::channel(1);
     tokio::spawn(async move {
         for v in 2..=limit {
-            sender.send(v).await.expect("somebody receives");
+            sender.send(v).await.expect("the channel has a receiver");
         }
     });
     let mut found = 1;
@@ -213,7 +213,7 @@ pub(crate) async fn sieve(mut args: Args) -> Report {
 
     assert_eq!(last, primes::nth(n, limit));
     report.number("ms", wall.as_secs_f64() * 1e3);
-    // Open until the process ends: nobody sends to a channel that is closed.
+    // Open until the process ends: no task sends to a closed channel.
     std::mem::forget(numbers);
     report
 }
@@ -221,7 +221,7 @@ pub(crate) async fn sieve(mut args: Args) -> Report {
 async fn filter(mut from: mpsc::Receiver<u64>, to: mpsc::Sender<u64>, prime: u64) {
     while let Some(v) = from.recv().await {
         if v % prime != 0 {
-            to.send(v).await.expect("somebody receives");
+            to.send(v).await.expect("the channel has a receiver");
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn mutex(mut args: Args) -> Report {
             } else {
                 tokio::spawn(async move {
                     for _ in 0..share {
-                        *stds.lock().expect("nobody panics with it") += 1;
+                        *stds.lock().expect("no task panics under this lock") += 1;
                     }
                 })
             }
@@ -40,7 +40,7 @@ pub(crate) async fn mutex(mut args: Args) -> Report {
     }
     let wall = start.elapsed();
 
-    let counted: u64 = *ours.lock().await + *stds.lock().expect("nobody panics with it");
+    let counted: u64 = *ours.lock().await + *stds.lock().expect("no task panics under this lock");
     assert_eq!(counted, n);
     report.number("ns_per_op", wall.as_nanos() as f64 / n as f64);
     report
