@@ -13,9 +13,13 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::time::Duration;
+
+use timers::clock;
 
 use crate::g::GRef;
 use crate::g::coro::{Coro, Stop};
+use crate::g::wait::{Decision, Outcome};
 use crate::m::{M, current::current};
 use crate::p::{Held, lease::Lent};
 
@@ -170,7 +174,21 @@ pub(crate) fn park(g: GRef) {
     }
     let entered = enter().expect("a green thread runs on an M");
     if stays(g) {
-        return park_in_place(g, entered);
+        return park_in_place(g, entered, None);
+    }
+    entered.suspend(Stop::Park);
+}
+
+/// Parks the calling G under its armed wait `number`; a timer that is armed for `when` ends the wait as timed out.
+/// *Runs on: a green thread.*
+#[cold]
+pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
+    if g.wait.is_decided() {
+        return;
+    }
+    let entered = enter().expect("a green thread runs on an M");
+    if stays(g) {
+        return park_in_place(g, entered, Some(Limit { number, when }));
     }
     entered.suspend(Stop::Park);
 }
@@ -183,21 +201,51 @@ pub(crate) fn stays(g: GRef) -> bool {
     (std::thread::panicking() || g.is_pinned()) && !Coro::is_home(g)
 }
 
+/// When a wait in place is to end as timed out.
+struct Limit {
+    /// The wait's number.
+    number: u32,
+    /// The time on the runtime's clock; NEVER for no limit.
+    when: u64,
+}
+
 /// Parks the G together with its M, which hands its P on.
 #[cold]
-fn park_in_place(g: GRef, entered: Entered) {
+fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
     if let Some(held) = m.held() {
         m.let_go();
         m.sched().hand_off(held.p());
     }
-    // SAFETY: it runs here, on `m`.
+    // SAFETY: `g` runs here, on `m`.
     unsafe { Coro::set_in_place(g, Some(m)) };
     if g.wait.commit() {
-        m.note.sleep();
+        sleep_in_place(m, g, limit);
     }
-    // SAFETY: likewise; whoever woke it is done with it.
+    debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
+    // SAFETY: `g` runs here, on `m`. A waker that decided the wait has woken the note, its last use of the coroutine.
     unsafe { Coro::set_in_place(g, None) };
     // Leaving finds a P or goes on without.
     drop(entered);
+}
+
+/// Sleeps on the M's note until the committed wait of `g` is over. At the limit the M ends the wait itself, because the
+/// wait's timer may lie in a heap that no M looks at: all OS threads may be asleep here, and no further one to be had.
+fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
+    let Some(Limit { number, when }) = limit.filter(|limit| limit.when != clock::NEVER) else {
+        return m.note.sleep();
+    };
+    loop {
+        let left = when.saturating_sub(clock::now());
+        if left == 0 {
+            break;
+        }
+        if m.note.sleep_for(Duration::from_nanos(left)) {
+            return;
+        }
+    }
+    if g.wait.decide(number, Outcome::TimedOut) != Decision::Parked {
+        // A waker has decided the wait, and wakes the note after that. The note must not stay woken for the next sleep.
+        m.note.sleep();
+    }
 }

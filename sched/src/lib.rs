@@ -64,7 +64,7 @@
 //! | parks, sleeps, joins, waits for a socket | yes | no | no |
 //! | is in `blocking` | yes | yes | no: taken within tens of microseconds if work waits |
 //! | computes, or blocks unannounced | yes | yes | for 10 ms at most; for 200 us if timers wait |
-//! | parks while it unwinds | yes | yes (panics are counted per thread) | no |
+//! | parks while it unwinds | yes | yes (panics are counted per thread; a timed wait ends without another M) | no |
 //!
 //! # Strict mode
 //!

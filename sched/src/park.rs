@@ -117,7 +117,7 @@ pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
     }
     match arm_timer(g, number, when) {
         Some(entered) => entered.suspend(crate::g::coro::Stop::Park),
-        None => park_after_all(g),
+        None => return park_after_all(g, number, when),
     }
     if g.wait.outcome() != Outcome::TimedOut {
         crate::time::delete_timer(g);
@@ -143,10 +143,12 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<lend::Entered> {
     (held.is_some() && !lend::stays(g) && !g.wait.is_decided()).then_some(entered)
 }
 
-/// It stays on its M, or has no P, or is woken already.
+/// Parks a G that stays on its M, or has no P, or is woken already.
 #[cold]
-fn park_after_all(g: GRef) {
-    lend::park(g);
+fn park_after_all(g: GRef, number: u32, when: u64) {
+    lend::park_until(g, number, when);
+    // Whatever ended the wait: an M that sleeps in place ends it beside the timer, which then is still armed.
+    crate::time::delete_timer(g);
 }
 
 /// Unwinds the caller if it has been cancelled, or a `timeout` around it has run out; unless it unwinds already.

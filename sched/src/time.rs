@@ -55,7 +55,7 @@ pub(crate) fn park_with_alarm(g: GRef, number: u32, when: u64) {
     if let Some(entered) = enter() {
         arm(&entered, &TimerRef::of_alarm(alarm.clone()), when, 0);
     }
-    lend::park(g);
+    lend::park_until(g, number, when);
     if let Some(entered) = enter() {
         entered.m().sched().heaps.delete(&alarm.timer);
     }

@@ -680,3 +680,121 @@ fn a_thread_is_asked_for_again_when_there_was_none() {
         }
     });
 }
+
+/// Every kind of timed wait, each of a few milliseconds.
+fn timed_waits(in_timeout: bool) {
+    use runtime::channel::{after, unbounded};
+    use runtime::sync::{Condvar, Mutex};
+    use runtime::time::{Timer, sleep_async, timeout};
+    let ms = Duration::from_millis;
+    let at_least_2_ms = |what: &str, wait: &dyn Fn()| {
+        let start = std::time::Instant::now();
+        wait();
+        assert!(start.elapsed() >= ms(2), "{what} was over after {:?}", start.elapsed());
+    };
+    let (_sender, receiver) = unbounded::<()>();
+    at_least_2_ms("sleep", &|| runtime::sleep(ms(2)));
+    at_least_2_ms("park_timeout", &|| thread::park_timeout(ms(2)));
+    at_least_2_ms("recv_timeout", &|| assert!(receiver.recv_timeout(ms(2)).is_err()));
+    at_least_2_ms("Timer", &|| _ = Timer::new(ms(2)).channel().recv().unwrap());
+    at_least_2_ms("select", &|| {
+        runtime::select! {
+            recv(receiver) -> _ => panic!("there is no message"),
+            recv(after(ms(2))) -> _ => {}
+        }
+    });
+    at_least_2_ms("Condvar", &|| {
+        let mutex = Mutex::new(());
+        assert!(Condvar::new().wait_for(&mut mutex.lock(), ms(2)).timed_out());
+    });
+    // The future has the timer of this green thread, so the wait needs another timer.
+    let mut future = std::pin::pin!(sleep_async(HOUR));
+    runtime::block_on(async {
+        std::future::poll_fn(|cx| {
+            assert!(future.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+    });
+    at_least_2_ms("sleep beside a future", &|| runtime::sleep(ms(2)));
+    if in_timeout {
+        at_least_2_ms("park in a timeout", &|| assert!(timeout(ms(2), thread::park).is_err()));
+        at_least_2_ms("recv in a timeout", &|| assert!(timeout(ms(2), || receiver.recv()).is_err()));
+        at_least_2_ms("sleep in a timeout", &|| assert!(timeout(ms(2), || runtime::sleep(HOUR)).is_err()));
+    }
+}
+
+/// Waits of green threads that stay on their OS thread, while no other OS thread can be had.
+fn timed_waits_in_place() {
+    spawn(|| {
+        let _pinned = thread::pin();
+        timed_waits(true);
+    })
+    .join()
+    .unwrap();
+    let unwound = spawn(|| {
+        let _last = tests::OnDrop(|| timed_waits(false));
+        std::panic::resume_unwind(Box::new(()));
+    });
+    assert!(unwound.join().is_err());
+}
+
+#[test]
+fn timed_waits_in_place_end_when_there_is_one_thread() {
+    for sysmon in [false, true] {
+        tests::with_built(runtime::Builder::new().procs(1).max_threads(1).sysmon(sysmon), |runtime| {
+            runtime.block_on(timed_waits_in_place);
+        });
+    }
+}
+
+#[test]
+fn timed_waits_in_place_end_when_the_system_has_no_thread() {
+    child::passes("timed_waits_in_place_end_when_the_system_has_no_thread", "", || {
+        become_nobody();
+        let _dog = tests::Watchdog::new();
+        for sysmon in [false, true] {
+            let runtime = runtime::Builder::new().procs(1).sysmon(sysmon).build().unwrap();
+            let limit = limit_threads(0);
+            runtime.block_on(timed_waits_in_place);
+            drop(limit);
+        }
+    });
+}
+
+/// A plain thread wakes the waiter at about the moment when its time is up: the wait ends once, and the next wait is its own.
+#[test]
+fn a_wait_in_place_that_is_woken_at_its_deadline_ends_once() {
+    tests::with_built(runtime::Builder::new().procs(1).max_threads(1), |runtime| {
+        let (waiter, the_waiter) = std::sync::mpsc::channel::<thread::Thread>();
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = over.clone();
+        let waker = std::thread::spawn(move || {
+            let waiter = the_waiter.recv().unwrap();
+            let mut random = tests::Random::new(11);
+            while !ends.load(SeqCst) {
+                tests::spin(Duration::from_micros(random.below(400)));
+                waiter.unpark();
+            }
+        });
+        runtime.block_on(|| {
+            spawn(move || {
+                let _pinned = thread::pin();
+                waiter.send(thread::current()).unwrap();
+                for _ in 0..2_000 {
+                    thread::park_timeout(Duration::from_micros(200));
+                    let start = std::time::Instant::now();
+                    runtime::sleep(Duration::from_micros(20));
+                    assert!(
+                        start.elapsed() >= Duration::from_micros(20),
+                        "a late wake-up ended another wait"
+                    );
+                }
+            })
+            .join()
+            .unwrap();
+        });
+        over.store(true, SeqCst);
+        waker.join().unwrap();
+    });
+}
