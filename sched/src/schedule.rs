@@ -12,6 +12,7 @@ use crate::g::{GRef, Status};
 use crate::lend;
 use crate::m::M;
 use crate::p::Held;
+use crate::p::gate::Reading;
 use crate::sched::Sched;
 use crate::timer::Fired;
 use crate::wake;
@@ -63,10 +64,10 @@ impl Sched {
 
     #[inline(never)]
     fn check_own_timers(&self, held: Held<'_>) {
-        let now = clock::now();
-        self.watch.it_is(now);
+        let now = Reading::now();
+        self.watch.it_is(now.ns);
         let mut woken = GList::new();
-        let next = self.fire_timers(held, held.index, now, &mut woken);
+        let next = self.fire_timers(held, held.index, now.ns, &mut woken);
         held.own().gate.shut(now, next);
         self.ready_all(held, woken);
     }

@@ -43,4 +43,6 @@ mod ticks;
 
 pub use threads::Doing;
 pub(crate) use threads::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) use ticks::SKEW;
 pub(crate) use ticks::{steady_ticks, ticks};

@@ -264,7 +264,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::panic::Location;
     use std::sync::atomic::{AtomicBool, AtomicUsize};
     use std::time::Duration;
@@ -274,7 +274,7 @@ mod tests {
     use crate::spawn::{self, Spec, Where};
     use crate::{Join, park, time};
 
-    fn scheduler(procs: usize) -> Arc<Sched> {
+    pub(crate) fn scheduler(procs: usize) -> Arc<Sched> {
         let config = Config {
             procs,
             stack_bytes: 64 << 10,
@@ -289,7 +289,7 @@ mod tests {
 
     #[track_caller]
     #[allow(unsafe_code)]
-    fn spawn_in(sched: &Arc<Sched>, f: impl FnOnce() + Send + 'static) -> Join<()> {
+    pub(crate) fn spawn_in(sched: &Arc<Sched>, f: impl FnOnce() + Send + 'static) -> Join<()> {
         // SAFETY: the closure borrows nothing.
         unsafe { spawn::closure(Where::In(sched), Spec::at(Location::caller()), f, ()) }.unwrap()
     }

@@ -1,8 +1,16 @@
 //! When to read the clock: a cheap counter tells the holder of a P that no timer can be due yet.
 //!
-//! Reading the clock each round of `schedule` costs more than everything else in a yield. The processor's own
-//! counter costs a third of it, so the gate turns the next deadline into a counter value. It never decides that a
-//! timer fires, only that it is not worth looking: at most a thousandth of a second passes without a look.
+//! Reading the clock each round of `schedule` costs more than everything else in a yield. The processor's own counter
+//! costs a third of it, so the gate turns the next deadline into a number of ticks. The gate never decides that a timer
+//! fires, only that it is not worth looking: at most a thousandth of a second passes without a look.
+//!
+//! The counter may go back or jump, although the processor calls it invariant: after a suspend, after a restore of the
+//! process, after a migration of the machine. Two rules keep timers on time then:
+//!
+//! - *The gate is shut for a span of ticks, not until a value.* A counter that has left the span on either side opens the
+//!   gate.
+//! - *A pace is used only while the latest span of time confirms it.* A span that contradicts the pace opens the gate, and
+//!   the counter is measured anew.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,70 +21,284 @@ use crate::sys;
 
 /// The longest time without a look at the clock.
 const LONGEST_NS: u64 = 1_000_000;
-/// The rate of the counter is known well enough after this long.
+/// The pace of the counter is known well enough after this long.
 const CALIBRATION_NS: u64 = 10_000_000;
+/// A shorter span says little of the counter's pace: the two readings at its ends are some ten nanoseconds apart each.
+const JUDGED_NS: u64 = 100_000;
+/// A span contradicts the pace if it differs by more than one part in so many.
+const TOLERANCE: u128 = 32;
 
-static START: OnceLock<Option<Start>> = OnceLock::new();
+/// Counter and clock at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    ticks: u64,
+    pub(crate) ns: u64,
+}
 
-struct Start {
+/// So many ticks in so many nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pace {
     ticks: u64,
     ns: u64,
 }
 
-fn start() -> Option<&'static Start> {
-    START.get_or_init(|| sys::steady_ticks().map(|ticks| Start { ticks, ns: clock::now() })).as_ref()
+impl Reading {
+    /// Reads the counter first: a thread that is interrupted between the two readings opens its gate too early, not too late.
+    pub(crate) fn now() -> Reading {
+        let ticks = sys::ticks();
+        Reading { ticks, ns: clock::now() }
+    }
+
+    /// The pace since `earlier`; `None` if the counter went back.
+    fn pace_since(self, earlier: Reading) -> Option<Pace> {
+        let ticks = self.ticks.checked_sub(earlier.ticks)?;
+        Some(Pace { ticks, ns: self.ns.saturating_sub(earlier.ns) })
+    }
+}
+
+impl Pace {
+    /// True if `other` is this pace, up to the tolerance.
+    fn agrees_with(self, other: Pace) -> bool {
+        let (mine, others) =
+            (u128::from(self.ticks) * u128::from(other.ns), u128::from(other.ticks) * u128::from(self.ns));
+        mine.abs_diff(others) <= mine.max(others) / TOLERANCE
+    }
+
+    /// For how many ticks there is no need to look when the next deadline is `ahead` ns off. One part in 64 early, so that
+    /// a drifting counter makes no timer late.
+    fn quiet_ticks(self, ahead: u64) -> u64 {
+        let ahead = ahead.min(LONGEST_NS);
+        let exact = u128::from(self.ticks) * u128::from(ahead - ahead / 64) / u128::from(self.ns);
+        u64::try_from(exact).unwrap_or(0)
+    }
 }
 
 /// The gate of one P.
 pub(crate) struct Gate {
-    /// The deadline that `until` stands for.
+    /// The deadline that the span stands for.
     when: Cell<u64>,
-    /// No need to look before the counter reads this.
-    until: Cell<u64>,
+    /// The gate is shut while the counter is within `span` ticks of this value.
+    since: Cell<u64>,
+    /// 0: the gate is open.
+    span: Cell<u64>,
+    /// Where the measurement of the pace began.
+    first: Cell<Reading>,
+    /// Up to here the counter has kept to one pace.
+    last: Cell<Reading>,
+    /// The pace from `first` to a reading that later ones have confirmed.
+    pace: Cell<Option<Pace>>,
 }
 
 impl Gate {
     pub(crate) fn new() -> Self {
-        start();
-        Gate { when: Cell::new(clock::NEVER), until: Cell::new(0) }
+        let now = Reading::now();
+        Gate {
+            when: Cell::new(clock::NEVER),
+            since: Cell::new(0),
+            span: Cell::new(0),
+            first: Cell::new(now),
+            last: Cell::new(now),
+            pace: Cell::new(None),
+        }
     }
 
     /// True if a timer that is due at `when` cannot be due yet.
     #[inline]
     pub(crate) fn is_shut(&self, when: u64) -> bool {
-        when == self.when.get() && sys::ticks() < self.until.get()
+        self.is_shut_at(sys::ticks(), when)
     }
 
-    /// It is `now`, and the next timer is due at `when`.
-    pub(crate) fn shut(&self, now: u64, when: u64) {
-        let Some(start) = start() else { return };
-        let (ticks, elapsed) = (sys::ticks(), now.saturating_sub(start.ns));
-        if elapsed < CALIBRATION_NS {
+    #[inline]
+    fn is_shut_at(&self, ticks: u64, when: u64) -> bool {
+        when == self.when.get() && ticks.wrapping_sub(self.since.get()) < self.span.get()
+    }
+
+    /// Opens the gate: the next look at the timers comes at once.
+    pub(crate) fn open(&self) {
+        self.span.set(0);
+    }
+
+    /// Shuts the gate at the moment `now`; the next timer is due at `when`. The gate stays open while the pace of the
+    /// counter is unknown.
+    pub(crate) fn shut(&self, now: Reading, when: u64) {
+        self.open();
+        if !counter_is_steady() {
             return;
         }
-        self.when.set(when);
-        self.until
-            .set(ticks + quiet_ticks(ticks.wrapping_sub(start.ticks), elapsed, when.saturating_sub(now)));
+        self.judge(now);
+        if let Some(pace) = self.pace.get() {
+            self.when.set(when);
+            self.since.set(now.ticks);
+            self.span.set(pace.quiet_ticks(when.saturating_sub(now.ns)));
+        }
+    }
+
+    /// Holds the span since the last judged reading against the pace before that reading.
+    fn judge(&self, now: Reading) {
+        let (first, last) = (self.first.get(), self.last.get());
+        let Some(latest) = now.pace_since(last) else { return self.measure_anew(now) };
+        if latest.ns < JUDGED_NS {
+            return;
+        }
+        // `last` is not before `first`, by the clock and by the counter: a reading becomes `last` after `pace_since`.
+        debug_assert!(first.ns <= last.ns && first.ticks <= last.ticks);
+        let known = Pace { ticks: last.ticks - first.ticks, ns: last.ns - first.ns };
+        if known.ns >= CALIBRATION_NS {
+            if !known.agrees_with(latest) {
+                return self.measure_anew(now);
+            }
+            self.pace.set(Some(known));
+        }
+        self.last.set(now);
+    }
+
+    /// The counter went back or jumped: what is known of its pace is void.
+    #[cold]
+    fn measure_anew(&self, now: Reading) {
+        self.first.set(now);
+        self.last.set(now);
+        self.pace.set(None);
     }
 }
 
-/// For how many ticks there is no need to look, when the counter has made `ticks` in `elapsed` ns and the next
-/// deadline is `ahead` ns off. One part in 64 early, so that a drifting counter makes nothing late.
-fn quiet_ticks(ticks: u64, elapsed: u64, ahead: u64) -> u64 {
-    let ahead = ahead.min(LONGEST_NS);
-    let exact = u128::from(ticks) * u128::from(ahead - ahead / 64) / u128::from(elapsed);
-    exact as u64
+/// Whether the processor has a counter whose pace does not follow its frequency.
+fn counter_is_steady() -> bool {
+    static STEADY: OnceLock<bool> = OnceLock::new();
+    *STEADY.get_or_init(|| sys::steady_ticks().is_some())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
-    use super::quiet_ticks;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A counter of three ticks a nanosecond that can be made to jump.
+    struct Counter {
+        ns: u64,
+        ticks: u64,
+    }
+
+    impl Counter {
+        fn passes(&mut self, ns: u64) -> Reading {
+            self.ns += ns;
+            self.ticks = self.ticks.wrapping_add(3 * ns);
+            Reading { ticks: self.ticks, ns: self.ns }
+        }
+    }
+
+    /// A gate with a known pace, shut for a timer that is due in a second.
+    fn shut_gate() -> (Gate, Counter, u64) {
+        let gate = Gate::new();
+        let mut counter = Counter { ns: 5 * MS, ticks: 1 << 40 };
+        gate.measure_anew(counter.passes(0));
+        let when = counter.ns + 1_000 * MS;
+        (0..30).for_each(|_| gate.shut(counter.passes(MS / 2), when));
+        assert!(gate.is_shut_at(counter.ticks, when));
+        (gate, counter, when)
+    }
 
     #[test]
     fn the_gate_opens_a_little_early_and_at_the_latest_after_a_millisecond() {
-        // 3 ticks a nanosecond.
-        assert_eq!(quiet_ticks(300, 100, 64_000), 3 * 63_000);
-        assert_eq!(quiet_ticks(300, 100, u64::MAX), quiet_ticks(300, 100, 1_000_000));
-        assert_eq!(quiet_ticks(300, 100, 0), 0);
+        let three = Pace { ticks: 300, ns: 100 };
+        assert_eq!(three.quiet_ticks(64_000), 3 * 63_000);
+        assert_eq!(three.quiet_ticks(u64::MAX), three.quiet_ticks(MS));
+        assert_eq!(three.quiet_ticks(0), 0);
+        if counter_is_steady() {
+            let (gate, mut counter, when) = shut_gate();
+            assert!(gate.is_shut_at(counter.passes(MS / 2).ticks, when));
+            assert!(!gate.is_shut_at(counter.ticks, when - 1), "another deadline");
+            assert!(!gate.is_shut_at(counter.passes(MS / 2).ticks, when));
+        }
+    }
+
+    #[test]
+    fn a_counter_that_goes_back_or_jumps_opens_the_gate_and_is_measured_anew() {
+        if !counter_is_steady() {
+            return;
+        }
+        let jumps =
+            [1_u64.wrapping_neg(), (3 * MS).wrapping_neg(), (1_u64 << 39).wrapping_neg(), 30 * MS, 1 << 50];
+        for jump in jumps {
+            let (gate, mut counter, when) = shut_gate();
+            counter.ticks = counter.ticks.wrapping_add(jump);
+            assert!(!gate.is_shut_at(counter.ticks, when), "shut after a jump of {jump:#x}");
+            // From the next reading on, and as soon as the gate is shut again, it is shut for a millisecond at most.
+            let mut shut = 0;
+            for _ in 0..100 {
+                let now = counter.passes(MS / 2);
+                gate.shut(now, when);
+                shut += u64::from(gate.is_shut_at(now.ticks, when));
+                assert!(gate.span.get() <= 3 * MS + 3 * MS / 16, "{} ticks after {jump:#x}", gate.span.get());
+            }
+            assert!((50..=100).contains(&shut), "shut {shut} times after {jump:#x}");
+        }
+    }
+
+    /// One P, no sysmon: a green thread yields all the time and makes the counter jump while another one sleeps.
+    #[test]
+    fn sleeps_end_in_time_while_the_counter_jumps() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        use std::sync::{Arc, mpsc};
+        use std::time::{Duration, Instant};
+
+        use crate::threads::tests::{scheduler, spawn_in};
+        use crate::{park, time};
+
+        let sched = scheduler(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stops = stop.clone();
+        let jumping = spawn_in(&sched, move || {
+            let mut last = Instant::now();
+            let mut jumps = [1 << 40, 1_u64.wrapping_neg() << 41, 1 << 50, 1_u64.wrapping_neg() << 50]
+                .into_iter()
+                .cycle();
+            while !stops.load(Relaxed) {
+                park::yield_now();
+                if last.elapsed() > Duration::from_micros(30_300) {
+                    sys::SKEW.fetch_add(jumps.next().unwrap(), Relaxed);
+                    last = Instant::now();
+                }
+            }
+        });
+        let (told, tells) = mpsc::channel();
+        let sleeping = spawn_in(&sched, move || {
+            for _ in 0..400 {
+                let start = Instant::now();
+                time::sleep(Duration::from_millis(1));
+                told.send(start.elapsed()).unwrap();
+            }
+        });
+        for i in 0..400 {
+            let slept = tells.recv_timeout(Duration::from_secs(20));
+            let slept = slept.unwrap_or_else(|_| panic!("sleep {i} does not end"));
+            assert!(slept < Duration::from_secs(5), "sleep {i} lasted {slept:?}");
+        }
+        stop.store(true, Relaxed);
+        jumping.join().unwrap();
+        sleeping.join().unwrap();
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+    }
+
+    /// After a migration the counter may have another pace for good.
+    #[test]
+    fn a_counter_that_changes_its_pace_is_measured_anew() {
+        if !counter_is_steady() {
+            return;
+        }
+        let (gate, mut counter, when) = shut_gate();
+        for i in 0..100 {
+            counter.passes(MS / 2);
+            counter.ticks -= MS;
+            let now = Reading { ticks: counter.ticks, ns: counter.ns };
+            gate.shut(now, when);
+            let span = gate.span.get();
+            assert!(
+                span <= MS + MS / 32,
+                "shut for {span} ticks, of which a millisecond has a million, look {i}"
+            );
+        }
+        assert!(gate.span.get() > 0, "never shut again");
     }
 }
