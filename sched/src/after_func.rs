@@ -1,10 +1,13 @@
 //! A timer that has a function run, each time that it fires, by a green thread made for that (Go: `AfterFunc`).
 //!
-//! One allocation has the timer, the function, and who keeps them (`keepers.rs`), so the word in a heap entry is all that
-//! leads to it. Its users are the handle and each green thread that runs the function: the last one drops that, outside the
-//! runtime. A heap entry is another owner, of the memory alone: it may stay in its heap for long after the timer was
-//! stopped, and is dropped by an M, where no code of the user's may run. When the timer fires, the green thread made for it
-//! becomes a user if there is one still.
+//! One allocation has the timer, the function, and the counts of their keepers (`keepers.rs`), so the word in a heap entry
+//! is all that leads to it. The users are the handle and each run of the function: the last user drops the function,
+//! outside the runtime. A heap entry is an owner of the memory alone: it may stay in its heap for long after the timer was
+//! stopped, and is dropped by an M, where no user code may run.
+//!
+//! A run becomes a user when the timer is taken out of its heap, in the same step after which `stop` gives `false`. So
+//! `stop` and `reset` are exact: what they have not stopped runs, even if the handle is dropped before a green thread
+//! can be made for it.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +28,7 @@ use crate::keepers::Keepers;
 use crate::lend::{self, enter};
 use crate::p::Held;
 use crate::sched::Sched;
-use crate::timer::TimerRef;
+use crate::timer::{Alarm, TimerRef, Whom};
 
 /// What all of them have; the function follows it.
 #[repr(C)]
@@ -96,8 +99,8 @@ pub(crate) unsafe fn release(head: NonNull<Head>) {
     }
 }
 
-/// One who may call the function.
-struct User(NonNull<Head>);
+/// A user: it may call the function.
+pub(crate) struct User(NonNull<Head>);
 
 // SAFETY: the counts are atomic, and the function is `Send + Sync`.
 unsafe impl Send for User {}
@@ -110,14 +113,12 @@ impl User {
         unsafe { self.0.as_ref() }
     }
 
-    /// Becomes one, if there is one.
+    /// The user that `count_run` has counted.
     ///
     /// # Safety
-    /// An owner keeps it meanwhile.
-    unsafe fn join(head: NonNull<Head>) -> Option<User> {
-        // SAFETY: by the contract above.
-        let keepers = unsafe { &head.as_ref().keepers };
-        keepers.join().then_some(User(head))
+    /// The caller is an owner, and takes that user over: each is taken over once.
+    pub(crate) unsafe fn of_run(head: NonNull<Head>) -> User {
+        User(head)
     }
 
     fn call(self) {
@@ -136,6 +137,12 @@ impl Drop for User {
         // SAFETY: the last user.
         unsafe { (self.head().kind.drop)(self.0) };
     }
+}
+
+/// Counts the run of a timer that is being taken out of its heap to be fired: a user more. *Runs on: the holder of the
+/// heap's lock, while the timer is Running: the handle, which stops its timer before it leaves, is still a user.*
+pub(crate) fn count_run(head: &Head) {
+    head.keepers.join();
 }
 
 /// The users' share of the memory.
@@ -245,22 +252,21 @@ impl std::fmt::Debug for AfterFunc {
 }
 
 impl Sched {
-    /// A green thread that runs the function of a timer that has fired, to be put into a run queue. *Runs on: an M with
-    /// that P.*
-    pub(crate) fn g_that_runs(&self, held: Held<'_>, entry: &TimerRef) -> Option<GRef> {
-        let head = entry.func()?;
-        // When the runtime closes, nothing is run any more.
-        let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() }?;
+    /// Makes a green thread that runs the function of a timer that has fired, to be put into a run queue. `None` if the
+    /// runtime closes or there is no memory for a green thread now. *Runs on: an M with that P.*
+    pub(crate) fn g_that_runs(&self, held: Held<'_>, user: User) -> Option<GRef> {
+        let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };
+        let Some(admitted) = admitted else {
+            // When the runtime closes, no function is run any more. This user may be the last, and what it drops is user code.
+            self.drop_late(user);
+            return None;
+        };
         let taken = lend::on_m(|m| (m.take_g(), m.next_id()));
         let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), ids::single()));
         let Ok(g) = g else {
-            // No memory for another green thread: better late than never.
-            self.heaps.modify(held.index, entry, clock::now() + AGAIN_NS, 0, 0);
-            return None;
-        };
-        // SAFETY: the entry keeps it.
-        let Some(user) = (unsafe { User::join(head) }) else {
-            table::give([g]);
+            // Late, by an alarm: the timer itself is its handle's, which may have set it again.
+            let alarm = TimerRef::of_alarm(Alarm::new(Whom::Function(user)));
+            self.heaps.modify(held.index, &alarm, clock::now() + AGAIN_NS, 0, 0);
             return None;
         };
         // SAFETY: it comes from the pool, so nobody else has a reference.
@@ -273,7 +279,7 @@ impl Sched {
     }
 }
 
-/// How soon a timer fires again that found no memory for a green thread.
+/// How soon a function is tried again that found no memory for a green thread.
 const AGAIN_NS: u64 = 1_000_000;
 
 fn set_task<F: FnOnce()>(g: GRef, function: F) {

@@ -33,7 +33,7 @@
 //! - `shortage.rs`: nobody waits for a stack while one lies idle.
 //! - `queue.rs`: the wait queue under all blocking primitives: what is granted to a waiter is lost by nobody.
 //! - `due.rs`: a point in time that is waited for is taken once, or stopped.
-//! - `keepers.rs`: a timer's function is dropped once, where user code may run.
+//! - `keepers.rs`: a timer's function that was not stopped runs, and is dropped once, where user code may run.
 //! - `deadlock.rs`: who may still run is not taken for asleep.
 //! - `idle.rs`: no work is stranded: who makes work publishes and then looks for sleepers; who goes to sleep says so
 //!   and then looks for work.

@@ -85,8 +85,8 @@ impl Sched {
                         woken.push(g);
                     }
                 }
-                Fired::Func(entry) => {
-                    if let Some(g) = self.g_that_runs(held, &entry) {
+                Fired::Func(user) => {
+                    if let Some(g) = self.g_that_runs(held, user) {
                         woken.push(g);
                     }
                 }

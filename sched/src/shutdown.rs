@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use timers::clock;
 
+use crate::contain::contain;
 use crate::g::wait::{Cancel, Decision};
 use crate::g::{GRef, table};
 use crate::p::counters::Counters;
@@ -60,8 +61,11 @@ impl Sched {
         for p in self.ps() {
             self.heaps.check(p.index, clock::NEVER, false, &mut |timer, seq, _now| {
                 // No green thread is left to be made runnable.
-                if let Fired::Waker(waker) = timer.fire(seq) {
-                    wake::call(waker);
+                match timer.fire(seq) {
+                    Fired::Waker(waker) => wake::call(waker),
+                    // The function does not run any more; the last user drops it.
+                    Fired::Func(user) => _ = contain(|| drop(user)),
+                    Fired::Nobody | Fired::G(_) => {}
                 }
             });
         }

@@ -10,7 +10,7 @@ use std::task::Waker;
 use parking_lot::Mutex;
 use timers::{Handle, Timer};
 
-use crate::after_func::{self, Head};
+use crate::after_func::{self, Head, User};
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{G, GRef, Ticket};
 use crate::wake;
@@ -28,6 +28,8 @@ pub(crate) enum Whom {
     Wait(Ticket),
     /// A future's.
     Waker(Waker),
+    /// The run of a function that found no memory for a green thread.
+    Function(User),
 }
 
 impl Alarm {
@@ -65,8 +67,8 @@ pub(crate) enum Fired {
     G(GRef),
     /// A waker to be called where user code may run.
     Waker(Waker),
-    /// A function to be run likewise; the entry keeps it.
-    Func(TimerRef),
+    /// A function to be run where user code may run.
+    Func(User),
 }
 
 /// A counted reference to a G or (the low bits say which) to an [`Alarm`] or an [`after_func`]. So a G whose timer still lies in a heap,
@@ -122,11 +124,6 @@ impl TimerRef {
         }
     }
 
-    /// The function to run, of a timer that has one. There while this reference is.
-    pub(crate) fn func(&self) -> Option<NonNull<Head>> {
-        if let What::Func(head) = self.what() { Some(head) } else { None }
-    }
-
     /// It has fired. *Runs on: any thread, no lock held.*
     #[inline]
     pub(crate) fn fire(self, seq: u64) -> Fired {
@@ -147,8 +144,10 @@ impl TimerRef {
                     Fired::Nobody
                 }
                 Some(Whom::Waker(waker)) => Fired::Waker(waker),
+                Some(Whom::Function(user)) => Fired::Func(user),
             },
-            What::Func(_) => Fired::Func(self),
+            // SAFETY: this reference is an owner; it was taken to be fired, and it is fired once.
+            What::Func(head) => Fired::Func(unsafe { User::of_run(head) }),
         }
     }
 }
@@ -166,6 +165,14 @@ impl Handle for TimerRef {
             What::Alarm(alarm) => &alarm.timer,
             // SAFETY: this reference is one of its owners, or somebody keeps what it was borrowed from.
             What::Func(head) => unsafe { &head.as_ref().timer },
+        }
+    }
+
+    #[inline]
+    fn taken(&self) {
+        if let What::Func(head) = self.what() {
+            // SAFETY: this reference is an owner.
+            after_func::count_run(unsafe { head.as_ref() });
         }
     }
 }

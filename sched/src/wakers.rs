@@ -10,15 +10,24 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
+use crate::after_func::User;
+use crate::contain::contain;
 use crate::g::task::CallsWaker;
 use crate::g::{GRef, Status, table};
 use crate::ids;
 use crate::sched::Sched;
 use crate::wake;
 
-/// Wakers that would have been called while the runtime was being shut down: no new green thread may come then.
+/// User code that would have run while the runtime was being shut down: no new green thread may come then.
 #[derive(Default)]
-pub(crate) struct LateWakers(Mutex<Vec<Waker>>);
+pub(crate) struct LateWakers(Mutex<Vec<Late>>);
+
+enum Late {
+    /// A waker to be called.
+    Waker(Waker),
+    /// A user of a timer's function to be dropped: the function does not run any more.
+    Function(User),
+}
 
 impl Sched {
     /// A green thread that calls `waker`, to be put into a run queue. *Runs on: any thread, no lock held.*
@@ -26,7 +35,7 @@ impl Sched {
     pub(crate) fn g_that_calls(&self, waker: Waker) -> Option<GRef> {
         let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };
         let Some(admitted) = admitted else {
-            self.late_wakers.0.lock().push(waker);
+            self.late_wakers.0.lock().push(Late::Waker(waker));
             return None;
         };
         let Ok(g) = table::take(0, |_| ()) else {
@@ -44,9 +53,21 @@ impl Sched {
         Some(g)
     }
 
-    /// Calls those that came too late for a green thread. *Runs on: whoever shuts down.*
+    /// Keeps a user of a function that does not run any more, until user code may run. *Runs on: any thread, no lock held.*
+    #[cold]
+    pub(crate) fn drop_late(&self, user: User) {
+        self.late_wakers.0.lock().push(Late::Function(user));
+    }
+
+    /// Calls the wakers, and drops the functions, that came too late for a green thread. *Runs on: the thread that shuts
+    /// the runtime down.*
     pub(crate) fn call_late_wakers(&self) {
         let late = std::mem::take(&mut *self.late_wakers.0.lock());
-        late.into_iter().for_each(wake::call);
+        for late in late {
+            match late {
+                Late::Waker(waker) => wake::call(waker),
+                Late::Function(user) => _ = contain(|| drop(user)),
+            }
+        }
     }
 }

@@ -404,3 +404,33 @@ fn a_hundred_thousand_at_once() {
         assert!(timers.iter().all(|timer| !timer.stop()));
     });
 }
+
+/// What `stop` or `reset` has not stopped runs, although the timer is dropped at once.
+#[test]
+fn what_was_not_stopped_runs_although_its_timer_is_dropped() {
+    everywhere(|| {
+        let (ran, mut to_run) = (Arc::new(AtomicUsize::new(0)), 0);
+        let mut random = Random::new(7);
+        for round in 0..10_000 {
+            let its = ran.clone();
+            let time = Duration::from_micros(random.below(40));
+            let timer = after_func(time, move || _ = its.fetch_add(1, Ordering::SeqCst));
+            tests::spin(Duration::from_micros(random.below(60)));
+            to_run += match round % 3 {
+                0 => usize::from(!timer.stop()),
+                1 => usize::from(!timer.reset(HOUR)),
+                _ => {
+                    let first = !timer.reset(Duration::ZERO);
+                    usize::from(first) + usize::from(!timer.stop())
+                }
+            };
+            drop(timer);
+        }
+        let start = Instant::now();
+        while ran.load(Ordering::SeqCst) < to_run && start.elapsed() < Duration::from_secs(20) {
+            runtime::sleep(ms(1));
+        }
+        runtime::sleep(ms(5));
+        assert_eq!(ran.load(Ordering::SeqCst), to_run, "that many were not stopped");
+    });
+}

@@ -82,7 +82,7 @@
 //! # Lock order
 //!
 //! The locks are the heaps'; `move_all` takes two, the lower index first; nothing else takes two. They are innermost:
-//! nothing is called with one held but `Handle::timer` and `Handle::clone`. Handles are dropped after the unlock.
+//! nothing is called with one held but `Handle::timer`, `Handle::clone` and `Handle::taken`. Handles are dropped after the unlock.
 //! A holder may spin on a Modifying, never on one that waits for a lock.
 //!
 //! # What was rejected
@@ -122,6 +122,11 @@ pub use timers::Checked;
 pub trait Handle: Clone {
     /// The timer.
     fn timer(&self) -> &Timer;
+
+    /// The timer is taken out of its heap to be fired: from here on [`Heaps::delete`] gives `false`, and this handle
+    /// will be given to `fire`. Called with the heap's lock held, in the timer's brief state, for a one-shot; must not
+    /// call back. A `delete` of the timer waits until this has returned.
+    fn taken(&self) {}
 }
 
 impl Handle for std::sync::Arc<Timer> {

@@ -255,6 +255,7 @@ impl<H: Handle> Locked<'_, H> {
         let (period, seq) = (h.timer().period(), h.timer().seq());
         if period == 0 {
             let (_, h) = heap.remove(0);
+            h.taken();
             h.timer().settle(claim, NoStatus);
             (h, seq)
         } else {
