@@ -57,6 +57,10 @@ impl Sched {
                 self.found(m, held);
                 return Some(g);
             }
+            // The M does not rest while the heap of its P has many stopped timers: each round removes a portion of them.
+            if self.heaps.tidy(held.index) {
+                continue;
+            }
             let then = self.rest(m, held);
             if !self.goes_on(m, then) {
                 return None;

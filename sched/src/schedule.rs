@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use timers::clock;
+use timers::{Checked, clock};
 
 use crate::g::coro::{Coro, Stop};
 use crate::g::list::GList;
@@ -67,13 +67,18 @@ impl Sched {
         let now = Reading::now();
         self.watch.it_is(now.ns);
         let mut woken = GList::new();
-        let next = self.fire_timers(held, held.index, now.ns, &mut woken);
-        held.own().gate.shut(now, next);
+        let checked = self.fire_timers(held, held.index, now.ns, &mut woken);
+        if checked.more {
+            // The next portion comes with the next round.
+            held.own().gate.open();
+        } else {
+            held.own().gate.shut(now, checked.next);
+        }
         self.ready_all(held, woken);
     }
 
-    /// Fires what is due in the heap of P `of`, collects whom it wakes, and gives the heap's next time.
-    pub(crate) fn fire_timers(&self, held: Held<'_>, of: usize, now: u64, woken: &mut GList) -> u64 {
+    /// Fires what is due in the heap of P `of` and collects the Gs to be run.
+    pub(crate) fn fire_timers(&self, held: Held<'_>, of: usize, now: u64, woken: &mut GList) -> Checked {
         let mut fired = 0;
         let checked = self.heaps.check(of, now, of == held.index, &mut |timer, seq, _now| {
             fired += 1;
@@ -98,7 +103,7 @@ impl Sched {
                 held.counters.timers_stolen.add(fired);
             }
         }
-        checked.next
+        checked
     }
 
     /// Runs `g` until it stops for good reason. *Runs on: `m`, with a P.*

@@ -11,7 +11,7 @@ use crate::g::{GRef, table};
 use crate::p::counters::Counters;
 use crate::park::Waiting;
 use crate::sched::Sched;
-use crate::timer::Fired;
+use crate::timer::{Fired, TimerRef};
 use crate::{park, wake};
 
 impl Sched {
@@ -59,7 +59,7 @@ impl Sched {
     /// A future that was moved to another runtime may still have its timer in this one: it is woken, and arms another.
     fn wake_futures_elsewhere(&self) {
         for p in self.ps() {
-            self.heaps.check(p.index, clock::NEVER, false, &mut |timer, seq, _now| {
+            let mut fire = |timer: TimerRef, seq, _now| {
                 // No green thread is left to be made runnable.
                 match timer.fire(seq) {
                     Fired::Waker(waker) => wake::call(waker),
@@ -67,7 +67,8 @@ impl Sched {
                     Fired::Func(user) => _ = contain(|| drop(user)),
                     Fired::Nobody | Fired::G(_) => {}
                 }
-            });
+            };
+            while self.heaps.check(p.index, clock::NEVER, false, &mut fire).more {}
         }
     }
 

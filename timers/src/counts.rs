@@ -66,6 +66,11 @@ impl Counts {
         self.deleted() > self.timers.load(Ordering::Relaxed) / 4
     }
 
+    /// Whether more than a quarter of the heap is deleted, and more than `few` timers. Runs on: any thread.
+    pub(crate) fn many_deleted(&self, few: usize) -> bool {
+        self.deleted() > few && self.mostly_deleted()
+    }
+
     pub(crate) fn deleted(&self) -> usize {
         self.deleted.load(Ordering::Relaxed) as usize
     }

@@ -84,11 +84,6 @@ impl<T> Heap<T> {
         (slot.when, slot.item.as_ref().expect("an entry has an item"))
     }
 
-    /// Whether one more entry means more memory.
-    pub(crate) fn is_full(&self) -> bool {
-        self.nodes.len() == self.nodes.capacity() && self.last_node_is_full()
-    }
-
     /// Makes room, so that the next `more` pushes do not allocate.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.nodes.reserve(nodes_for(self.len + more) - self.nodes.len());
@@ -125,28 +120,6 @@ impl<T> Heap<T> {
         let mut head = self.slot_mut(0).take();
         head.when = when;
         self.sift_down(0, head)
-    }
-
-    /// Shows every entry to `keep`, which may change its time, and takes those it refuses to `refuse`; then makes a
-    /// heap of the rest. Costs O(n), however many changed.
-    pub(crate) fn rebuild(&mut self, mut keep: impl FnMut(&mut u64, &T) -> bool, mut refuse: impl FnMut(T)) {
-        let mut kept = 0;
-        for i in 0..self.len {
-            let mut slot = self.slot_mut(i).take();
-            if keep(&mut slot.when, slot.item.as_ref().expect("an entry has an item")) {
-                self.fill(kept, slot);
-                kept += 1;
-            } else {
-                refuse(slot.open().1);
-            }
-        }
-        self.len = kept;
-        self.nodes.truncate(nodes_for(kept));
-        // Every entry with children, the last first: each is sifted into two heaps already in order.
-        for i in (0..self.nodes.len().saturating_sub(1)).rev() {
-            let slot = self.slot_mut(i).take();
-            self.sift_down(i, slot);
-        }
     }
 
     /// Takes everything out, in no order.
@@ -260,8 +233,8 @@ mod tests {
         Pop,
         Remove(usize),
         RescheduleHead(u64),
-        /// Every `one_in`th entry goes, every other gets another time.
-        Rebuild(usize),
+        /// From the last entry to the first, every `one_in`th goes.
+        RemoveBackwards(usize),
         Drain,
     }
 
@@ -276,7 +249,7 @@ mod tests {
             8 => Just(Op::Pop),
             4 => any::<usize>().prop_map(Op::Remove),
             4 => when().prop_map(Op::RescheduleHead),
-            1 => (1..5_usize).prop_map(Op::Rebuild),
+            1 => (1..5_usize).prop_map(Op::RemoveBackwards),
             1 => Just(Op::Drain),
         ]
     }
@@ -305,20 +278,19 @@ mod tests {
                 model.remove(&(before, id)).unwrap();
                 model.insert((when, id), ());
             }
-            Op::Rebuild(one_in) => {
-                let mut refused = Vec::new();
-                let keep = |when: &mut u64, id: &Rc<u32>| {
-                    let before = *when;
-                    *when = before.rotate_left(17);
-                    model.remove(&(before, **id)).unwrap();
-                    let keep = !(**id as usize).is_multiple_of(one_in);
-                    if keep {
-                        model.insert((*when, **id), ());
+            Op::RemoveBackwards(one_in) => {
+                let mut i = heap.len();
+                while i > 0 {
+                    i = i.min(heap.len());
+                    if i > 0 && (**heap.get(i - 1).1 as usize).is_multiple_of(one_in) {
+                        let (when, id) = heap.remove(i - 1);
+                        model.remove(&(when, *id)).unwrap();
+                    } else {
+                        i = i.saturating_sub(1);
                     }
-                    keep
-                };
-                heap.rebuild(keep, |id| refused.push(*id));
-                assert!(refused.iter().all(|&id| (id as usize).is_multiple_of(one_in)));
+                }
+                let left = heap.iter().filter(|(_, id)| (***id as usize).is_multiple_of(one_in)).count();
+                assert_eq!(left, 0, "a walk backwards misses none");
             }
             Op::Drain => heap.drain(|when, id| {
                 model.remove(&(when, *id)).unwrap();
@@ -405,7 +377,7 @@ mod tests {
         let mut heap = Heap::new();
         for id in 0..1_000_u64 {
             heap.reserve(1);
-            assert!(!heap.is_full());
+            assert!(nodes_for(heap.len() + 1) <= heap.nodes.capacity());
             let at = heap.nodes.as_ptr();
             heap.push(id, id);
             assert_eq!(at, heap.nodes.as_ptr());

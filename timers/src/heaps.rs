@@ -102,7 +102,8 @@ impl<H: Handle> Heaps<H> {
 
     /// Fires what is due at `now` in the heap of `p`: calls `fire` with each timer, the `seq` it was armed with, and
     /// `now`, holding no lock. Returns at once, without locking, if nothing is due. `own` says that the caller has this P:
-    /// it then also clears the heap once more than a quarter of it is deleted.
+    /// it then also removes deleted timers, if they are more than a quarter of the heap. A call removes a bounded portion
+    /// of deleted timers, also of those that are due; [`Checked::more`] asks for another call.
     /// Go: `checkTimers`. Runs on: any thread.
     ///
     /// `fire` may add, delete and modify timers. It should not panic; if it does, what was taken together with that
@@ -110,8 +111,14 @@ impl<H: Handle> Heaps<H> {
     pub fn check(&self, p: usize, now: u64, own: bool, fire: &mut impl FnMut(H, u64, u64)) -> Checked {
         match self.heap(p) {
             Some(timers) => timers.check(now, own, fire),
-            None => Checked { next: NEVER, ran: false },
+            None => Checked { next: NEVER, ran: false, more: false },
         }
+    }
+
+    /// Removes a bounded portion of the deleted timers of `p` if they are many, and more than a quarter. Returns `true` if
+    /// they were many: call again soon. Costs two loads if they are few. Runs on: the owner of P `p`.
+    pub fn tidy(&self, p: usize) -> bool {
+        self.heap(p).is_some_and(Timers::tidy)
     }
 
     /// When somebody must look at the heap of `p`: at the latest when its next timer is due, perhaps earlier; [`NEVER`]

@@ -39,12 +39,12 @@
 //!                                  |  |                       \--> ModifiedLater ------+-- modify, delete: as if Waiting
 //!                                  |  |                                               |
 //!                                  +--|---- [Moving] <--- clean head, run head, ------+
-//!                                  ^  |        ^          adjust, clear, move all
+//!                                  ^  |        ^          adjust, move all
 //!                                  |  +--------+ move all
 //!                                  |  |
 //!                                  |  +- delete --> [Modifying] --> Deleted -> [Removing] -> Removed
 //!                                  |                                   |     (clean head, run head,
-//!                                  +--- by ModifiedEarlier, -Later <---+      adjust, clear, move all)
+//!                                  +--- by ModifiedEarlier, -Later <---+      adjust, sweep, move all)
 //!                                                                    modify
 //! ```
 //!
@@ -57,7 +57,7 @@
 //! **Claim and settle.** Deletion, modification, firing and moving of one timer exclude each other by its state:
 //!
 //! ```text
-//! delete, modify (any thread)                   run head, clean head, adjust, clear, move all (the lock's holder)
+//! delete, modify (any thread)                   run head, clean head, adjust, sweep, move all (the lock's holder)
 //!   1. read the state; brief: yield, again        1. read the state; Modifying: yield, again
 //!   2. exchange it for Modifying, or again        2. exchange it for Running, Removing or Moving, or again
 //!   3. fields, counts of the owner's heap         3. fields, counts, the entry
@@ -71,6 +71,12 @@
 //! The owner in a timer changes in step 3 alone. So `delete` and `modify`, which read it in theirs, count on the heap
 //! that the timer is in, whatever `move_all` does. They count before step 4: whoever meets the new state finds it
 //! counted.
+//!
+//! **Tidying.** A million timers may be stopped at once, and removing their entries takes long. So each holder of the lock
+//! removes a bounded portion; the heap is in order after each removal. An insertion removes a few entries, `check` and
+//! `tidy` by the P's owner some hundred. A cursor goes from the last entry to the first, again and again: in that order
+//! a removal moves entries by O(1) places on average, not by the depth of the heap.
+//! (Adjust is not bounded: it looks at all entries until it has found each timer that was modified to an earlier time.)
 //!
 //! **When to look.** `earliest` is never later than the first timer, though it takes no lock: `counts.rs`. That nobody
 //! sleeps past a timer being added is settled between the caller's fences: [`Heaps`].

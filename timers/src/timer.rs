@@ -391,9 +391,9 @@ mod models {
         });
     }
 
-    /// Armed again while its deleted entry is being cleared away.
+    /// Armed again while its deleted entry is being swept away.
     #[test]
-    fn modify_against_clear_deleted() {
+    fn modify_against_sweep() {
         explore(5, || {
             let world = World::new(2);
             let timer = world.add(0, 10, 0, 1);

@@ -1,5 +1,5 @@
-//! One P's timers: what is done with the heap's lock held (clean the head, adjust, run the head, clear the deleted, move
-//! all), and `check`, which does it.
+//! One P's timers: what is done with the heap's lock held (clean the head, adjust, run the head, sweep, move all), and
+//! `check` and `tidy`, which do it.
 //!
 //! Only the lock's holder, the owner of the P or a thief, moves entries; so where an entry stands, a timer's `when`, its
 //! owner, and Running, Removing, Removed, Moving, NoStatus of a timer in the heap are the lock holder's knowledge.
@@ -15,6 +15,17 @@ use crate::timer::{Claim, Timer, next_tick};
 /// How many due timers are taken under one lock: so many that the lock costs nothing, so few that others get it soon.
 const BATCH: usize = 32;
 
+/// How many heads are put right under one lock while due timers are taken.
+const HEADS: usize = 64;
+
+/// How many entries a portion of the P's owner looks at for deleted timers. It takes some tens of microseconds.
+const PORTION: usize = 512;
+
+/// The portions of an insertion: heads, and entries anywhere. An insertion leaves one deleted timer at most, so a heap of
+/// which a quarter is deleted shrinks.
+const HEADS_AT_INSERTION: usize = 4;
+const PORTION_AT_INSERTION: usize = 16;
+
 /// Above this many entries, what adjust took out for its walk is not kept for the next one.
 const KEEP_MOVED: usize = 1024;
 
@@ -25,6 +36,8 @@ pub struct Checked {
     pub next: u64,
     /// Whether any timer fired.
     pub ran: bool,
+    /// The call has done its portion of tidying, and there is more to tidy, or more is due: check again soon.
+    pub more: bool,
 }
 
 /// One P's heap and its counts.
@@ -46,6 +59,8 @@ struct Sorted<H> {
     heap: Heap<H>,
     /// What adjust takes out during its walk; empty otherwise.
     moved: Vec<(u64, H)>,
+    /// The sweep has looked at the entries from here on; 0, or beyond the last entry: it begins anew.
+    cursor: usize,
 }
 
 /// One P's timers, locked. On its way out it publishes what the heap looks like, unlocks, and only then drops the
@@ -77,7 +92,7 @@ enum Met {
 
 impl<H: Handle> Timers<H> {
     pub(crate) fn new(index: usize) -> Self {
-        let sorted = Sorted { heap: Heap::new(), moved: Vec::new() };
+        let sorted = Sorted { heap: Heap::new(), moved: Vec::new(), cursor: 0 };
         Self { counts: Counts::new(), index, sorted: Mutex::new(sorted) }
     }
 
@@ -90,32 +105,50 @@ impl<H: Handle> Timers<H> {
     pub(crate) fn check(&self, now: u64, own: bool, fire: &mut impl FnMut(H, u64, u64)) -> Checked {
         // What is set for NEVER is not due, whatever the clock says.
         let now = now.min(NEVER - 1);
-        // Once: some that are counted as deleted may be in a brief state, and stay.
-        let mut to_clear = own && self.counts.mostly_deleted();
-        let mut ran = false;
+        let mut sweep = own && self.counts.mostly_deleted();
+        let (mut ran, mut removed) = (false, 0);
         loop {
             let next = self.counts.earliest();
-            if next > now && !to_clear {
-                return Checked { next, ran };
+            if next > now && !sweep {
+                return Checked { next, ran, more: own && self.counts.many_deleted(PORTION) };
             }
-            to_clear = false;
-            let mut due = self.take_due(now, own);
+            if removed >= PORTION {
+                return Checked { next, ran, more: true };
+            }
+            let (mut due, tidied) = self.take_due(now, sweep);
+            // Once a call: deleted timers may be in a brief state, and stay.
+            sweep = false;
+            removed += tidied;
             ran |= due.taken > 0;
             due.fire(now, fire);
         }
     }
 
-    /// Takes a batch of what is due out of the heap, and tidies the rest. Callbacks run after this, without the lock:
-    /// they may add timers (Go's issue 35532).
-    fn take_due(&self, now: u64, own: bool) -> Batch<H> {
+    /// Takes a batch of what is due out of the heap, and tidies a portion of the rest if it is to `sweep`; gives how many
+    /// timers it removed unfired. Callbacks run after this, without the lock: they may add timers (Go's issue 35532).
+    fn take_due(&self, now: u64, sweep: bool) -> (Batch<H>, usize) {
         let mut due = Batch::new();
         let mut locked = self.lock();
         locked.adjust(now);
-        while due.taken < BATCH && locked.run_head(now, &mut due) {}
-        if own && locked.mostly_deleted() {
-            locked.clear_deleted();
+        let mut heads = 0;
+        while due.taken < BATCH && heads < HEADS && locked.run_head(now, &mut due) {
+            heads += 1;
         }
-        due
+        if sweep {
+            locked.sweep(PORTION);
+        }
+        let removed = locked.removed.len();
+        (due, removed)
+    }
+
+    /// Removes a portion of the deleted timers if they are many. Returns `true` if they were many: call again soon.
+    /// Runs on: the owner of the P.
+    pub(crate) fn tidy(&self) -> bool {
+        let many = self.counts.many_deleted(PORTION);
+        if many {
+            self.lock().sweep(PORTION);
+        }
+        many
     }
 
     /// Moves every live timer to `to`, drops the deleted ones, and returns the earliest time that moved.
@@ -154,10 +187,7 @@ impl<H: Handle> Timers<H> {
             let met = match timer.state() {
                 Waiting => return Met::Waiting,
                 Modifying => return Met::Busy,
-                Deleted => timer.claim(Deleted, Removing).map(|claim| {
-                    self.counts.uncount_deleted();
-                    Met::Deleted(claim)
-                }),
+                Deleted => self.claim_deleted(timer).map(Met::Deleted),
                 from @ (ModifiedEarlier | ModifiedLater) => timer.claim(from, Moving).map(|claim| {
                     if from == ModifiedEarlier {
                         self.counts.uncount_earlier();
@@ -171,6 +201,13 @@ impl<H: Handle> Timers<H> {
                 return met;
             }
         }
+    }
+
+    /// Claims a timer to be removed, if it is deleted. Runs on: the lock's holder.
+    fn claim_deleted(&self, timer: &Timer) -> Option<Claim> {
+        let claim = timer.claim(Deleted, Removing)?;
+        self.counts.uncount_deleted();
+        Some(claim)
     }
 
     /// Like [`Timers::meet`], for a timer that must leave the heap whatever it is: Ok with its time if it lives.
@@ -201,20 +238,21 @@ impl<H: Handle> Locked<'_, H> {
         self.sorted.heap.push(when, h);
     }
 
-    /// Before an insertion: the head put right, and room for one more, so that no memory is asked for while the timer
-    /// is in a brief state. A heap that would have to grow is cleared first: it stays in proportion to what is live
-    /// even while its P is too busy to check it.
+    /// Before an insertion: puts heads right, and makes room for one more entry, so that no memory is asked for while the
+    /// timer is in a brief state. Removes some deleted timers if they are more than a quarter: the heap stays in
+    /// proportion to what is live even while its P is too busy to check it.
     pub(crate) fn prepare(&mut self) {
         self.clean_head();
-        if self.sorted.heap.is_full() && self.mostly_deleted() {
-            self.clear_deleted();
+        if self.mostly_deleted() {
+            self.sweep(PORTION_AT_INSERTION);
         }
         self.sorted.heap.reserve(1);
     }
 
-    /// Gets deleted and modified timers out of the head's place. Go: `cleantimers`.
+    /// Gets some deleted and modified timers out of the head's place. Go: `cleantimers`.
     fn clean_head(&mut self) {
-        while let Some((_, h)) = self.sorted.heap.head() {
+        for _ in 0..HEADS_AT_INSERTION {
+            let Some((_, h)) = self.sorted.heap.head() else { return };
             match self.timers.meet(h.timer()) {
                 Met::Waiting | Met::Busy => return,
                 Met::Deleted(claim) => self.remove(0, claim),
@@ -308,7 +346,7 @@ impl<H: Handle> Locked<'_, H> {
                 i -= 1;
             }
         }
-        let Sorted { heap, moved } = &mut *self.sorted;
+        let Sorted { heap, moved, .. } = &mut *self.sorted;
         heap.reserve(moved.len());
         moved.drain(..).for_each(|(when, h)| heap.push(when, h));
         moved.shrink_to(KEEP_MOVED);
@@ -336,23 +374,23 @@ impl<H: Handle> Locked<'_, H> {
         self.timers.counts.deleted() > self.sorted.heap.len() / 4
     }
 
-    /// Rebuilds the heap without the deleted timers, the modified ones in their places. Go: `clearDeletedTimers`.
-    fn clear_deleted(&mut self) {
-        let Self { sorted, timers, removed } = self;
-        let keep = |when: &mut u64, h: &H| match timers.meet(h.timer()) {
-            // Which it will be does not matter here.
-            Met::Waiting | Met::Busy => true,
-            Met::Deleted(claim) => {
-                h.timer().settle(claim, Removed);
-                false
+    /// Looks at `n` entries, from the last to the first, and removes those that are deleted. The heap is in order all the
+    /// time, so the next portion may come at any time: it goes on where this one ends. Go, in one go: `clearDeletedTimers`.
+    fn sweep(&mut self, n: usize) {
+        for _ in 0..n.min(self.sorted.heap.len()) {
+            let Sorted { heap, cursor, .. } = &mut *self.sorted;
+            if *cursor == 0 || *cursor > heap.len() {
+                *cursor = heap.len();
             }
-            Met::Modified(claim, at) => {
-                *when = at;
-                h.timer().settle(claim, Waiting);
-                true
+            let Some(i) = cursor.checked_sub(1) else { return };
+            let timer = heap.get(i).1.timer();
+            let deleted = if timer.state() == Deleted { self.timers.claim_deleted(timer) } else { None };
+            match deleted {
+                // Another entry stands at `i` now, and comes next.
+                Some(claim) => self.remove(i, claim),
+                None => *cursor = i,
             }
-        };
-        sorted.heap.rebuild(keep, |h| removed.push(h));
+        }
     }
 
     /// Empties this heap into `to`. Returns the earliest time that moved.
@@ -447,6 +485,10 @@ impl<H> Handles<H> {
             Some(_) => self.others.push(h),
         }
     }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
 }
 
 /// Timers taken out of the heap, or left in it for their next tick, and now to be fired; in the order of their times.
@@ -489,6 +531,128 @@ impl<H, F: FnMut(H, u64, u64)> Firing<'_, H, F> {
 impl<H, F: FnMut(H, u64, u64)> Drop for Firing<'_, H, F> {
     fn drop(&mut self) {
         self.fire();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Add(u64),
+        Delete(usize),
+        Modify(usize, u64),
+        Sweep(usize),
+        Check(u64),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            8 => (0..100_u64).prop_map(Op::Add),
+            6 => any::<usize>().prop_map(Op::Delete),
+            2 => (any::<usize>(), 0..100_u64).prop_map(|(timer, when)| Op::Modify(timer, when)),
+            4 => (0..20_usize).prop_map(Op::Sweep),
+            1 => (0..50_u64).prop_map(Op::Check),
+        ]
+    }
+
+    proptest! {
+        /// Between any two portions the heap is in order, and what fires is what was not deleted.
+        #[test]
+        fn a_sweep_in_portions_removes_the_deleted_alone(ops in vec(op(), 0..300)) {
+            let timers = Timers::<Arc<Timer>>::new(0);
+            let mut all: Vec<(Arc<Timer>, Option<u64>)> = Vec::new();
+            for op in ops {
+                match op {
+                    Op::Add(when) => {
+                        let timer = Arc::new(Timer::new());
+                        let mut locked = timers.lock();
+                        prop_assert!(timer.begin(0, when, 0, all.len() as u64));
+                        // Without `prepare`, which sweeps too.
+                        locked.insert(when, timer.clone());
+                        drop(locked);
+                        all.push((timer, Some(when)));
+                    }
+                    Op::Delete(i) if !all.is_empty() => {
+                        let at = i % all.len();
+                        let (timer, armed) = &mut all[at];
+                        prop_assert_eq!(timer.delete(|_| &timers.counts), armed.take().is_some());
+                    }
+                    Op::Modify(i, when) if !all.is_empty() => {
+                        let at = i % all.len();
+                        let (timer, armed) = &mut all[at];
+                        let from = timer.state();
+                        if matches!(from, Waiting | ModifiedEarlier | ModifiedLater | Deleted) {
+                            let to = (when, 0, at as u64);
+                            prop_assert!(timer.modify_in_heap(from, to, |_| &timers.counts).is_some());
+                            *armed = Some(when);
+                        }
+                    }
+                    Op::Sweep(n) => timers.lock().sweep(n),
+                    Op::Check(now) => {
+                        timers.check(now, false, &mut |_, seq, _| {
+                            let armed = all[seq as usize].1.take();
+                            assert!(armed.is_some_and(|when| when <= now), "{armed:?} fired at {now}");
+                        });
+                        prop_assert!(all.iter().all(|(_, armed)| armed.is_none_or(|when| when > now)));
+                    }
+                    Op::Delete(_) | Op::Modify(..) => {}
+                }
+                timers.lock().verify_idle();
+            }
+            // An entry that a removal moves is looked at again, so two rounds of looks see every entry.
+            let mut locked = timers.lock();
+            let looks = 2 * locked.sorted.heap.len();
+            (0..looks).for_each(|_| locked.sweep(1));
+            locked.verify();
+            prop_assert_eq!(timers.counts.deleted(), 0);
+            prop_assert_eq!(locked.sorted.heap.len(), all.iter().filter(|(_, armed)| armed.is_some()).count());
+        }
+    }
+
+    /// A hundred thousand deleted timers: no call does more than its portion, and the calls that ask for more end.
+    #[test]
+    fn many_deleted_timers_go_in_portions() {
+        const MANY: u64 = 100_000;
+        for (now, own) in [(0, true), (2 * MANY, true), (2 * MANY, false)] {
+            let timers = Timers::<Arc<Timer>>::new(0);
+            let add = |when| {
+                let timer = Arc::new(Timer::new());
+                let mut locked = timers.lock();
+                locked.prepare();
+                assert!(timer.begin(0, when, 0, when));
+                locked.insert(when, timer.clone());
+                timer
+            };
+            let all: Vec<_> = (0..MANY).map(|i| add(1 + i * 7919 % MANY)).collect();
+            all.iter().for_each(|timer| assert!(timer.delete(|_| &timers.counts)));
+            // One more is due at once, and an insertion does not wait either.
+            let before = timers.lock().sorted.heap.len();
+            let live = add(0);
+            let after = timers.lock().sorted.heap.len();
+            assert!(before - after < HEADS_AT_INSERTION + PORTION_AT_INSERTION, "{before} -> {after}");
+            let (mut fired, mut calls) = (0, 0);
+            loop {
+                let before = timers.lock().sorted.heap.len();
+                let checked = timers.check(now, own, &mut |_, _, _| fired += 1);
+                let after = timers.lock().sorted.heap.len();
+                assert_eq!(fired, 1, "in the first call");
+                assert!(before - after <= 2 * PORTION + HEADS, "{before} -> {after}");
+                calls += 1;
+                if !checked.more {
+                    break;
+                }
+            }
+            assert!(calls > MANY as usize / (2 * PORTION), "{calls} calls");
+            while timers.tidy() {}
+            let len = timers.lock().sorted.heap.len();
+            assert!(len <= PORTION + 1, "{len} are left");
+            drop(live);
+        }
     }
 }
 

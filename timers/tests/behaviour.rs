@@ -248,7 +248,7 @@ fn a_heap_not_opened_has_no_timers() {
     let heaps = Heaps::<Arc<Timer>>::new(2);
     assert_eq!((heaps.earliest(1), heaps.len(1), heaps.time_sleep_until()), (NEVER, 0, NEVER));
     let checked = heaps.check(1, 5, true, &mut |_, _, _| unreachable!());
-    assert_eq!(checked, Checked { next: NEVER, ran: false });
+    assert_eq!(checked, Checked { next: NEVER, ran: false, more: false });
     heaps.open(0);
     heaps.open(1);
     let _timer = add(&heaps, 1, 5, 0, 1);

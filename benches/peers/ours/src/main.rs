@@ -32,6 +32,7 @@ fn main() {
         "mutex" => mutex::mutex,
         "timer-churn" => timer_ops::churn,
         "timer-reset" => timer_ops::reset,
+        "timer-drop" => timer_ops::drop_many,
         "sleep-precision" => sleeps::precision,
         "sleep-loaded" => sleeps::loaded,
         "hog" => hogs::computing,

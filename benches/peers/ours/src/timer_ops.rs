@@ -1,15 +1,16 @@
-//! `timer-churn` and `timer-reset`: timers that hardly ever fire.
+//! `timer-churn`, `timer-reset` and `timer-drop`: timers that hardly ever fire.
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use peer_common::args::{Args, wrong};
 use peer_common::load::Random;
 use peer_common::report::Report;
-use runtime::time::{Timer, after_func, sleep_async};
+use peer_common::samples::ms;
+use runtime::time::{Timer, after_func, sleep, sleep_async};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -90,4 +91,49 @@ fn reset_own(
         timers[i].reset(random.deadline());
     }
     (start, Instant::now())
+}
+
+/// Makes n timers, with a ticker for each P beside; drops them all at once; then sleeps.
+pub(crate) fn drop_many(mut args: Args) -> Report {
+    const TICK: Duration = Duration::from_millis(1);
+    let n = args.count("n", 1_000_000);
+    let procs = args.procs();
+    let mut report = args.end();
+    let stop = Arc::new(AtomicBool::new(false));
+    let tickers: Vec<_> = (0..procs)
+        .map(|_| {
+            let stop = Arc::clone(&stop);
+            runtime::spawn(move || {
+                let mut ticks = Vec::with_capacity(1 << 16);
+                while !stop.load(Ordering::Relaxed) {
+                    let start = Instant::now();
+                    sleep(TICK);
+                    ticks.push((Instant::now(), start.elapsed() - TICK));
+                }
+                ticks
+            })
+        })
+        .collect();
+    let mut random = Random::of_task(0);
+    let timers: Vec<_> = (0..n).map(|_| after_func(3600 * SECOND + random.deadline(), || ())).collect();
+    sleep(100 * TICK);
+
+    let begun = Instant::now();
+    drop(timers);
+    let dropped = Instant::now();
+    sleep(TICK);
+    let late = dropped.elapsed() - TICK;
+    // Until what is left of the timers is gone.
+    sleep(2 * SECOND);
+    stop.store(true, Ordering::Relaxed);
+    let ticks: Vec<_> = tickers.into_iter().flat_map(|ticker| ticker.join().expect("it ends")).collect();
+    let latest = |from: Instant, to: Instant| {
+        let lates = ticks.iter().filter(|&&(end, _)| (from..to).contains(&end)).map(|&(_, late)| late);
+        ms(lates.max().unwrap_or_default().as_nanos() as u64)
+    };
+    report.number("drop_ms", ms((dropped - begun).as_nanos() as u64));
+    report.number("sleep_late_ms", ms(late.as_nanos() as u64));
+    report.number("tick_max_while_dropping_ms", latest(begun, dropped));
+    report.number("tick_max_after_ms", latest(dropped, dropped + 2 * SECOND));
+    report
 }
