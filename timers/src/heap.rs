@@ -60,6 +60,11 @@ pub(crate) struct Heap<T> {
     len: usize,
 }
 
+/// Memory that a heap has given up, without entries.
+pub(crate) struct Spare<T> {
+    _nodes: Vec<Node<T>>,
+}
+
 impl<T> Heap<T> {
     pub(crate) const fn new() -> Self {
         Self { nodes: Vec::new(), len: 0 }
@@ -131,13 +136,18 @@ impl<T> Heap<T> {
         self.nodes.clear();
     }
 
-    /// Gives memory back once the heap fills less than an eighth of it, and keeps twice what is needed: the next
-    /// growth and the next shrinking are both far away.
-    pub(crate) fn give_back(&mut self) {
+    /// Gives up its memory once the heap fills less than an eighth of it, and keeps twice what is needed: the next
+    /// growth and the next shrinking are both far away. The caller drops what this returns when the lock is free, because
+    /// unmapping takes milliseconds for a million entries.
+    #[must_use]
+    pub(crate) fn give_back(&mut self) -> Option<Spare<T>> {
         let (used, capacity) = (self.nodes.len(), self.nodes.capacity());
-        if capacity > KEEP_NODES && used < capacity / 8 {
-            self.nodes.shrink_to((used * 2).max(KEEP_NODES));
+        if capacity <= KEEP_NODES || used >= capacity / 8 {
+            return None;
         }
+        let mut fewer = Vec::with_capacity((used * 2).max(KEEP_NODES));
+        fewer.append(&mut self.nodes);
+        Some(Spare { _nodes: mem::replace(&mut self.nodes, fewer) })
     }
 
     /// All entries, in no order.
@@ -305,7 +315,7 @@ mod tests {
             let (mut heap, mut model) = (Heap::new(), Model::new());
             for (id, op) in ops.into_iter().enumerate() {
                 apply(&mut heap, &mut model, op, id as u32);
-                heap.give_back();
+                drop(heap.give_back());
                 prop_assert_eq!(heap.misplaced(), None);
                 prop_assert_eq!(heap.nodes.len(), nodes_for(heap.len()));
                 let entries: Model = heap.iter().map(|(when, id)| ((when, **id), ())).collect();
@@ -361,7 +371,7 @@ mod tests {
         while heap.len() > 1_000 {
             heap.remove(0);
             let before = capacity(&heap);
-            heap.give_back();
+            drop(heap.give_back());
             let after = capacity(&heap);
             assert!(heap.len() * 10 > after, "{after} slots for {} entries", heap.len());
             if after < before {

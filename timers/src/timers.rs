@@ -7,7 +7,7 @@
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
-use crate::heap::Heap;
+use crate::heap::{Heap, Spare};
 use crate::state::State::{self, *};
 use crate::sync::{Mutex, MutexGuard, broken, yield_now};
 use crate::timer::{Claim, Timer, next_tick};
@@ -71,6 +71,7 @@ pub(crate) struct Locked<'a, H: Handle> {
     sorted: MutexGuard<'a, Sorted<H>>,
     // then these are dropped.
     removed: Handles<H>,
+    spare: Option<Spare<H>>,
 }
 
 /// Handles to be dropped. Mostly there is one; that one costs no allocation.
@@ -98,7 +99,7 @@ impl<H: Handle> Timers<H> {
 
     pub(crate) fn lock(&self) -> Locked<'_, H> {
         let removed = Handles { first: None, others: Vec::new() };
-        Locked { timers: self, sorted: self.sorted.lock(), removed }
+        Locked { timers: self, sorted: self.sorted.lock(), removed, spare: None }
     }
 
     /// Fires what is due. Go: `checkTimers`. Runs on: any thread; `own` says that it has the P.
@@ -115,18 +116,18 @@ impl<H: Handle> Timers<H> {
             if removed >= PORTION {
                 return Checked { next, ran, more: true };
             }
-            let (mut due, tidied) = self.take_due(now, sweep);
+            let mut due = self.take_due(now, sweep);
             // Once a call: deleted timers may be in a brief state, and stay.
             sweep = false;
-            removed += tidied;
+            removed += due.removed;
             ran |= due.taken > 0;
             due.fire(now, fire);
         }
     }
 
-    /// Takes a batch of what is due out of the heap, and tidies a portion of the rest if it is to `sweep`; gives how many
-    /// timers it removed unfired. Callbacks run after this, without the lock: they may add timers (Go's issue 35532).
-    fn take_due(&self, now: u64, sweep: bool) -> (Batch<H>, usize) {
+    /// Takes a batch of what is due out of the heap, and tidies a portion of the rest if it is to `sweep`. Callbacks run
+    /// after this, without the lock: they may add timers (Go's issue 35532).
+    fn take_due(&self, now: u64, sweep: bool) -> Batch<H> {
         let mut due = Batch::new();
         let mut locked = self.lock();
         locked.adjust(now);
@@ -137,8 +138,8 @@ impl<H: Handle> Timers<H> {
         if sweep {
             locked.sweep(PORTION);
         }
-        let removed = locked.removed.len();
-        (due, removed)
+        due.removed = locked.removed.len();
+        due
     }
 
     /// Removes a portion of the deleted timers if they are many. Returns `true` if they were many: call again soon.
@@ -395,7 +396,7 @@ impl<H: Handle> Locked<'_, H> {
 
     /// Empties this heap into `to`. Returns the earliest time that moved.
     fn move_to(&mut self, to: &mut Self) -> u64 {
-        let Self { sorted, timers, removed } = self;
+        let Self { sorted, timers, removed, .. } = self;
         to.sorted.heap.reserve(sorted.heap.len());
         let mut earliest = NEVER;
         sorted.heap.drain(|_, h| match timers.meet_to_move(h.timer()) {
@@ -473,7 +474,7 @@ impl<H: Handle> Locked<'_, H> {
 
 impl<H: Handle> Drop for Locked<'_, H> {
     fn drop(&mut self) {
-        self.sorted.heap.give_back();
+        self.spare = self.sorted.heap.give_back();
         self.publish();
     }
 }
@@ -495,11 +496,13 @@ impl<H> Handles<H> {
 struct Batch<H> {
     due: [Option<(H, u64)>; BATCH],
     taken: usize,
+    /// How many timers were removed unfired meanwhile.
+    removed: usize,
 }
 
 impl<H> Batch<H> {
     fn new() -> Self {
-        Self { due: [const { None }; BATCH], taken: 0 }
+        Self { due: [const { None }; BATCH], taken: 0, removed: 0 }
     }
 
     fn push(&mut self, due: (H, u64)) {

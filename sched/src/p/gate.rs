@@ -23,8 +23,8 @@ use crate::sys;
 const LONGEST_NS: u64 = 1_000_000;
 /// The pace of the counter is known well enough after this long.
 const CALIBRATION_NS: u64 = 10_000_000;
-/// A shorter span says little of the counter's pace: the two readings at its ends are some ten nanoseconds apart each.
-const JUDGED_NS: u64 = 100_000;
+/// A shorter span is not judged: it says little, and judging costs more than a look at the clock.
+const JUDGED_NS: u64 = 500_000;
 /// A span contradicts the pace if it differs by more than one part in so many.
 const TOLERANCE: u128 = 32;
 
