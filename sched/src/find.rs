@@ -319,6 +319,23 @@ impl Sched {
         Then::Look
     }
 
+    /// Sleeps until another M hands `m` its P. *Runs on: `m`, whose G lies in a run queue and waits in place.*
+    pub(crate) fn sleep_for_a_p(&self, m: &M) {
+        loop {
+            // Sleep first: the note is woken once for the P, and the next sleep is not to find that wake-up.
+            m.note.sleep();
+            match m.take_wish() {
+                // A wake-up that was meant for an earlier sleep.
+                Wish::Nothing => {}
+                wish => {
+                    debug_assert!(matches!(wish, Wish::Run { spinning: false, .. }), "{wish:?}");
+                    self.fulfil(m, wish);
+                    return;
+                }
+            }
+        }
+    }
+
     /// Parks the M until it is handed a P. *Runs on: `m`, without a P, after it has looked for work.*
     fn park_m(&self, m: &M) -> Then {
         self.idle.park(MRef::new(m));

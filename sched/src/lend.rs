@@ -3,12 +3,20 @@
 //! ```text
 //!   user code ──enter──> runtime, with its P ──leave──> user code, P lent
 //!                   └──> runtime, without    ──leave──> an idle P? take it and go on
-//!                        (sysmon took it)               none: the G queues up globally, its M parks
+//!                        (sysmon took it)               none: the G queues up globally and keeps its M,
+//!                                                       which sleeps until it is handed a P
 //! ```
 //!
 //! Losing the P never blocks at entry, for the caller may hold the lock of a channel: without a P a call does what
 //! it came for (a ready or a spawn goes to the global queue, a timer into any P's heap, a park parks). Only on the
-//! way out, where the runtime holds no lock, does the G wait for a P. (The model is in `p/lease/models.rs`.)
+//! way out, where the runtime holds no lock, does the G wait for a P.
+//!
+//! It waits *in place*: only a call that parks may move its caller to another OS thread, and leaving is no such call. The
+//! G lies in the queue of all that is runnable, so that it has its turn; the M that takes it out of a queue hands its P to
+//! the M that waits (`Sched::pass_to`). (The model is in `p/lease/models.rs`.)
+//!
+//! Rejected: to go on without a P. Then a crowd of computing Gs runs on as many threads as it likes, and what such a G
+//! spawns grows without bound.
 
 #![allow(unsafe_code)]
 
@@ -17,9 +25,9 @@ use std::time::Duration;
 
 use timers::clock;
 
-use crate::g::GRef;
 use crate::g::coro::{Coro, Stop};
 use crate::g::wait::{Decision, Outcome};
+use crate::g::{GRef, Status};
 use crate::m::{M, current::current};
 use crate::p::{Held, lease::Lent};
 
@@ -30,8 +38,6 @@ pub(crate) enum Loan {
     InRuntime,
     /// The M runs user code and has lent its P by this word.
     Lent(Lent),
-    /// The M runs user code without a P, of a G that must stay and found none idle.
-    WithoutP,
 }
 
 /// Evidence that this thread is an M in the runtime; leaves when dropped.
@@ -140,15 +146,30 @@ impl Drop for Entered {
 /// Out of the runtime without a P.
 #[cold]
 fn come_back(m: &M) {
-    if let Some(held) = m.sched().take_idle_p(m) {
-        return lend(m, held);
+    let held = m.sched().take_idle_p(m).unwrap_or_else(|| wait_in_place(m));
+    lend(m, held);
+}
+
+/// Waits for a P, in the queue of all that is runnable; the G stays on its stack and its OS thread. *Runs on: `m`, in the
+/// runtime, without a P and without a lock.*
+fn wait_in_place(m: &M) -> Held<'_> {
+    let (g, sched) = (m.running().expect("user code on an M is a G's"), m.sched());
+    debug_assert!(m.lent_p().is_none() && !m.spinning.get());
+    let home = Coro::is_home(g);
+    if !home {
+        // SAFETY: it runs here, on `m`.
+        unsafe { Coro::set_in_place(g, Some(m)) };
     }
-    let g = m.running().expect("user code on an M is a G's");
-    if stays(g) {
-        return m.loan.set(Loan::WithoutP);
+    g.set_status(Status::Runnable);
+    sched.global.push(g);
+    sched.work_was_made();
+    sched.sleep_for_a_p(m);
+    if !home {
+        // SAFETY: as above; the M that handed the P over had taken the G out of its queue.
+        unsafe { Coro::set_in_place(g, None) };
     }
-    // SAFETY: it is the G that runs on this stack; nothing of the M is used after this line.
-    unsafe { Coro::suspend(g, Stop::Lost) };
+    g.set_status(Status::Running);
+    m.held().expect("it was handed a P")
 }
 
 /// The G that runs here, in user code; `None` on the M's own stack and on other threads.
@@ -225,7 +246,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
     // SAFETY: `g` runs here, on `m`. A waker that decided the wait has woken the note, its last use of the coroutine.
     unsafe { Coro::set_in_place(g, None) };
-    // Leaving finds a P or goes on without.
+    // Leaving finds a P or waits for one.
     drop(entered);
 }
 

@@ -43,7 +43,7 @@
 //! ```text
 //!   leaving user code for the runtime             leaving the runtime for user code
 //!   enter:  CAS lent -> held                      lend:  store lent, tick + 1
-//!     lost: go on without a P                       lost: an idle P, else queue up globally and park the M
+//!     lost: go on without a P                       lost: an idle P, else queue up globally and wait in place
 //!
 //!   adding a timer                                going to sleep in the netpoller
 //!   1 insert, publish the heap's first time       1 publish until when

@@ -45,6 +45,21 @@ impl LockedQueue {
         g
     }
 
+    /// The first G for which `wanted` holds; the others stay. It looks at all of them: for where no thread is to be had.
+    pub(crate) fn remove_first(&self, wanted: impl Fn(GRef) -> bool) -> Option<GRef> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut list = self.list.lock();
+        let (mut found, mut rest) = (None, GList::new());
+        while let Some(g) = list.pop() {
+            if found.is_none() && wanted(g) { found = Some(g) } else { rest.push(g) }
+        }
+        *list = rest;
+        self.len.store(list.len(), Ordering::Relaxed);
+        found
+    }
+
     /// One G to run, and a fair share of the rest through `keep` (Go: `globrunqget`).
     pub(crate) fn pop_batch(&self, ps: usize, keep: impl Fn(GRef)) -> Option<GRef> {
         if self.is_empty() {

@@ -112,19 +112,27 @@ impl Sched {
         self.work_was_made();
     }
 
-    fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) {
-        // SAFETY: the caller holds it, and gives it up by calling.
+    /// Moves the queue of `p`, which gets no M, to the end of the global queue. *Runs on: the holder of `p`; it then looks for
+    /// sleepers (`work_was_made`) or at the queues (`look_again`).*
+    pub(crate) fn move_queue(&self, p: usize) {
+        // SAFETY: the caller holds it.
         let held = unsafe { Held::new(self.p(p)) };
         let mut gs = GList::new();
         while let Some(g) = held.queue.pop(0, &mut 0) {
             gs.push(g);
         }
+        self.global.append(gs);
+    }
+
+    fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) {
+        // SAFETY: the caller holds it, and gives it up by calling.
+        let held = unsafe { Held::new(self.p(p)) };
+        self.move_queue(p);
         self.coros.take_all(held);
         held.own().uncovered.set(false);
         let next = self.heaps.move_all(p, 0);
         held.lease.set_idle();
         retired.insert(p);
-        self.global.append(gs);
         if let Some(when) = next {
             self.timer_was_added(when);
         }

@@ -116,6 +116,9 @@ impl Sched {
             if held.own().uncovered.get() {
                 self.cover(held);
             }
+            if let Some(waiting) = Coro::waits_in_place(g, m) {
+                return self.pass_to(m, held, waiting);
+            }
             if g.coro.get().is_null() {
                 match self.coros.take(held) {
                     Ok(coro) => g.coro.set(coro),
@@ -138,9 +141,17 @@ impl Sched {
                 Stop::Yield => return self.yielded(m, g),
                 Stop::Pending => return self.pending(m, g),
                 Stop::Done => return self.ended(m, g),
-                Stop::Lost => return self.queue_without_p(m, g),
             }
         }
+    }
+
+    /// It is the turn of a G that has kept its M `waiting`: that M gets the P. *Runs on: `m`, which has no P after this.*
+    #[cold]
+    fn pass_to(&self, m: &M, held: Held<'_>, waiting: &M) {
+        debug_assert!(!m.spinning.get(), "the promise to look for work would be lost");
+        let p = held.index;
+        m.let_go();
+        self.hand_to(waiting, p, false);
     }
 
     /// `g` is to go on, but its M has no P any more.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::find::Then;
+use crate::g::coro::{Bound, Coro};
 use crate::m::{M, current};
 use crate::p::P;
 use crate::sched::{Ms, Sched};
@@ -33,6 +34,7 @@ impl Sched {
     /// No M could be started for that P. An M that comes back from its user code will take it.
     fn take_back(&self, handed: Option<(usize, bool)>) {
         let Some((p, spinning)) = handed else { return };
+        self.move_queue(p);
         self.put_idle(p);
         if spinning {
             self.idle.stop_spinning();
@@ -51,6 +53,7 @@ impl Sched {
             self.take_back(handed);
             // Whoever had found no P meanwhile takes this one, and the M in the netpoller looks at once.
             self.pair_up();
+            self.serve_those_in_place();
             self.netpoll.break_poll();
             if self.no_thread.load(Ordering::Relaxed) {
                 self.watch.wake_if_asleep();
@@ -63,6 +66,27 @@ impl Sched {
         if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
             m.m().hand(p, false);
             m.m().note.wake();
+        }
+    }
+
+    /// No thread is to be had: an idle P goes to an M that waits for one in place, which needs no other. *Runs on: the
+    /// thread that has put a P into the idle list for want of an M.*
+    fn serve_those_in_place(&self) {
+        loop {
+            // The partner is the fence in `work_was_made`, before which a G that waits in place is put into the queue.
+            self.idle.look_again();
+            if self.idle.idle_ps() == 0 {
+                return;
+            }
+            let Some(g) = self.global.remove_first(|g| !matches!(Coro::bound(g), Bound::Free)) else {
+                return;
+            };
+            let (Bound::InPlace(m) | Bound::Home(m)) = Coro::bound(g) else { unreachable!("it was bound") };
+            match self.idle.take(|p| self.p(p).lease.set_held()) {
+                Some(p) => self.hand_to(m, p, false),
+                // Another M has taken the P: it looks for work, and looks once more when it gives the P up.
+                None => self.global.push(g),
+            }
         }
     }
 

@@ -33,8 +33,6 @@ pub(crate) enum Stop {
     Yield,
     /// It waits: `Wait::commit` decides.
     Park,
-    /// It lost its P and found none on its way out of the runtime.
-    Lost,
     /// Its task has ended.
     Done,
     /// Its future waits: it needs no stack until it is woken.
@@ -48,7 +46,8 @@ type Inner = Coroutine<GRef, Stop, (), Stack>;
 pub(crate) enum Bound {
     /// Any.
     Free,
-    /// It is parked together with this one, which sleeps on its note (`lend::park_in_place`).
+    /// It keeps this one, which sleeps on its note: it is parked (`lend::park_in_place`), or it waits for a P
+    /// (`lend::wait_in_place`).
     InPlace(&'static M),
     /// It has started on this one, and the runtime is strict.
     Home(&'static M),
@@ -172,11 +171,12 @@ impl Coro {
         coro.guard.contains(&address).then_some(coro.usable_bytes)
     }
 
-    /// `g` parks together with `m`, or no longer.
+    /// `g` keeps `m` while it does not run, or no longer.
     ///
     /// # Safety
-    /// `g` runs on this thread, which is `m`.
+    /// `g` runs on this thread, which is `m`, and has no home.
     pub(crate) unsafe fn set_in_place(g: GRef, m: Option<&M>) {
+        debug_assert!(!Coro::is_home(g), "strict mode binds a G for good");
         // SAFETY: a running G has its coroutine.
         unsafe { Coro::bind(g, if m.is_some() { IN_PLACE } else { FREE }, m) };
     }
@@ -195,6 +195,22 @@ impl Coro {
         unsafe { (*g.coro.get()).m.set(m.map_or(ptr::null(), ptr::from_ref)) };
         // Release: which M; pairs with `bound`.
         g.bound.store(how, Ordering::Release);
+    }
+
+    /// The M that keeps `g` on its stack and waits for a P to go on with it; `None` if `m` may run `g`. A G that a queue
+    /// of a P has, or the global queue, is bound only while it waits so. *Runs on: `m`, which has taken `g` from a queue.*
+    #[inline]
+    pub(crate) fn waits_in_place(g: GRef, m: &M) -> Option<&'static M> {
+        // Relaxed: the queue has ordered what the binder wrote.
+        if g.bound.load(Ordering::Relaxed) == FREE { None } else { Coro::bound_elsewhere(g, m) }
+    }
+
+    #[cold]
+    fn bound_elsewhere(g: GRef, m: &M) -> Option<&'static M> {
+        match Coro::bound(g) {
+            Bound::Free => None,
+            Bound::InPlace(other) | Bound::Home(other) => (!ptr::eq(other, m)).then_some(other),
+        }
     }
 
     /// True if `g` runs on one M only, as strict mode has it. *Runs on: whoever runs `g` or may make it runnable.*
