@@ -15,6 +15,11 @@
 //! G lies in the queue of all that is runnable, so that it has its turn; the M that takes it out of a queue hands its P to
 //! the M that waits (`Sched::pass_to`). (The model is in `p/lease/models.rs`.)
 //!
+//! A G that enters often never stays away for long enough to be taken by surprise. So sysmon asks for the P, and the next
+//! leave gives it up: the G goes to the end of the P's queue and waits in place, too (`give_up`).
+//!
+//! Code in `blocking` needs no P and waits for none: it goes on without.
+//!
 //! Rejected: to go on without a P. Then a crowd of computing Gs runs on as many threads as it likes, and what such a G
 //! spawns grows without bound.
 
@@ -24,12 +29,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use timers::clock;
+use std::sync::atomic::Ordering;
 
 use crate::g::coro::{Coro, Stop};
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status};
 use crate::m::{M, current::current};
 use crate::p::{Held, lease::Lent};
+use crate::sys::Doing;
 
 /// What an M has to show for its P.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +45,8 @@ pub(crate) enum Loan {
     InRuntime,
     /// The M runs user code and has lent its P by this word.
     Lent(Lent),
+    /// The M runs user code in `blocking`, without a P.
+    WithoutP,
 }
 
 /// Evidence that this thread is an M in the runtime; leaves when dropped.
@@ -122,10 +131,13 @@ impl Entered {
         unsafe { Coro::suspend(g, stop) };
     }
 
-    /// Lends the P to code that said it will block. The caller touches nothing of the P any more and forgets `self`.
-    pub(crate) fn lend_blocking(&self, held: Held<'_>) {
+    /// Lends the P although sysmon may have asked for it: to code that said it will block, from which sysmon takes it soon.
+    pub(crate) fn leave_to_block(self) {
         let m = self.m();
-        m.loan.set(Loan::Lent(held.lease.lend_blocking(&m.lender)));
+        if let Some(held) = m.held() {
+            lend(m, held);
+            std::mem::forget(self);
+        }
     }
 }
 
@@ -137,32 +149,63 @@ impl Drop for Entered {
         }
         let m = self.m();
         match m.held() {
-            Some(held) => lend(m, held),
+            Some(held) => match held.lease.lend_unless_asked(&m.lender) {
+                Some(lent) => m.loan.set(Loan::Lent(lent)),
+                None => give_up(m, held),
+            },
             None => come_back(m),
         }
     }
 }
 
-/// Out of the runtime without a P.
+/// Out of the runtime without a P. *Runs on: `m`, in the runtime, without a lock.*
 #[cold]
 fn come_back(m: &M) {
-    let held = m.sched().take_idle_p(m).unwrap_or_else(|| wait_in_place(m));
+    let (g, sched) = (m.running().expect("user code on an M is a G's"), m.sched());
+    if Coro::is_blocking(g) {
+        return m.loan.set(Loan::WithoutP);
+    }
+    let queue_up = |g| {
+        sched.global.push(g);
+        sched.work_was_made();
+    };
+    let held = sched.take_idle_p(m).unwrap_or_else(|| wait_in_place(m, g, queue_up));
     lend(m, held);
 }
 
-/// Waits for a P, in the queue of all that is runnable; the G stays on its stack and its OS thread. *Runs on: `m`, in the
-/// runtime, without a P and without a lock.*
-fn wait_in_place(m: &M) -> Held<'_> {
-    let (g, sched) = (m.running().expect("user code on an M is a G's"), m.sched());
-    debug_assert!(m.lent_p().is_none() && !m.spinning.get());
+/// Out of the runtime with a P that sysmon has asked for: others run first. *Runs on: `m`, in the runtime, without a lock.*
+#[cold]
+fn give_up(m: &M, held: Held<'_>) {
+    let (g, sched, p) = (m.running().expect("user code on an M is a G's"), m.sched(), held.p());
+    if Coro::is_blocking(g) {
+        sched.rescues.declared.fetch_add(1, Ordering::Relaxed);
+        m.let_go();
+        sched.hand_off(p);
+        return m.loan.set(Loan::WithoutP);
+    }
+    sched.rescues.note(Some(g), p.away_ns.load(Ordering::Relaxed), Doing::Computing);
+    let queue_up = |g| {
+        held.queue.put_fresh(g);
+        m.let_go();
+        sched.hand_off(p);
+    };
+    let held = wait_in_place(m, g, queue_up);
+    lend(m, held);
+}
+
+/// Waits for a P in the queue of all that is runnable, into which `queue_up` puts `g`, the running G. The G stays on its
+/// stack and its OS thread. *Runs on: `m`, in the runtime, without a lock; without a P after `queue_up`.*
+fn wait_in_place(m: &M, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> {
+    debug_assert!(!m.spinning.get(), "an M that spins runs no user code");
+    let sched = m.sched();
     let home = Coro::is_home(g);
     if !home {
         // SAFETY: it runs here, on `m`.
         unsafe { Coro::set_in_place(g, Some(m)) };
     }
     g.set_status(Status::Runnable);
-    sched.global.push(g);
-    sched.work_was_made();
+    queue_up(g);
+    debug_assert!(m.lent_p().is_none(), "the P is another's");
     sched.sleep_for_a_p(m);
     if !home {
         // SAFETY: as above; the M that handed the P over had taken the G out of its queue.

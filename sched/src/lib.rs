@@ -28,7 +28,8 @@
 //! - `g/life.rs`: who still needs the G; its end meets its join handle.
 //! - `p/lease.rs`: the lent P. Running user code is what Go calls a system call: the M lends its P when it resumes
 //!   a G, every call into the runtime takes it back, and sysmon may take a P that stays lent for too long. So a G
-//!   that computes or blocks without telling anyone holds nobody up. `lend.rs` says what happens to a loser.
+//!   that computes or blocks without telling anyone holds nobody up. A G that calls often is asked for its P, and the way
+//!   out of the next call gives that up. `lend.rs` says what happens to a loser.
 //! - `m/rest.rs`: in strict mode, a G that waits for its M finds it awake or wakes it.
 //! - `shortage.rs`: nobody waits for a stack while one lies idle.
 //! - `queue.rs`: the wait queue under all blocking primitives: what is granted to a waiter is lost by nobody.
@@ -43,7 +44,8 @@
 //! ```text
 //!   leaving user code for the runtime             leaving the runtime for user code
 //!   enter:  CAS lent -> held                      lend:  store lent, tick + 1
-//!     lost: go on without a P                       lost: an idle P, else queue up globally and wait in place
+//!     lost: go on without a P                       asked for it: queue up, hand it off, and wait in place
+//!                                                   lost: an idle P, else queue up globally and wait in place
 //!
 //!   adding a timer                                going to sleep in the netpoller
 //!   1 insert, publish the heap's first time       1 publish until when

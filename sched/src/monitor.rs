@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use timers::clock;
 
+use crate::g::coro::Coro;
 use crate::m::note::Note;
 use crate::p::lease::{Seen, State};
 use crate::sched::Sched;
@@ -136,6 +137,8 @@ pub struct Look {
     pub seen: Seen,
     /// Counts its looks for a G: it stands still while one G runs, whatever that G calls.
     pub rounds: u32,
+    /// The G that runs is in `blocking`.
+    pub blocking: bool,
     /// Gs wait in its queue, or in the global queue with no P idle, or for stacks that it has at hand.
     pub work_waits: bool,
     /// How long its next timer has been due while no P was idle, in ns.
@@ -214,10 +217,11 @@ impl Monitor {
         let work_waits = surplus || has_stacks || globally || in_line || !p_ref.queue.is_empty();
         let overdue_ns = if any_idle { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
         let seen = p_ref.look();
-        if seen.state() == State::LentBlocking {
+        let blocking = seen.state() != State::Idle && self.runs_blocking(p);
+        if blocking {
             self.sched.watch.blocking_begins();
         }
-        Look { seen, rounds: p_ref.rounds(), work_waits, overdue_ns }
+        Look { seen, rounds: p_ref.rounds(), blocking, work_waits, overdue_ns }
     }
 
     /// Whether whoever has lent P `p` computes or is blocked.
@@ -228,16 +232,30 @@ impl Monitor {
         }
     }
 
+    /// True if the G that P `p` was last lent to is in `blocking`.
+    fn runs_blocking(&self, p: usize) -> bool {
+        self.sched.p(p).holder().and_then(|m| m.running()).is_some_and(Coro::is_blocking)
+    }
+
+    /// Asks for P `p`: the G that runs on it gives it up when it next leaves the runtime. A request may be lost: look and ask
+    /// again. `away_ns`: for how long that G has kept the P.
+    pub fn ask(&self, p: usize, away_ns: u64) {
+        let p = self.sched.p(p);
+        p.away_ns.store(away_ns, Ordering::Relaxed);
+        p.lease.ask();
+    }
+
     /// Takes P `p`, lent since `seen` without a change, and gives it to whoever can use it. `away_ns`: for how long.
     pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
         let p_ref = self.sched.p(p);
         let running = p_ref.holder().and_then(|m| m.running());
+        let blocking = running.is_some_and(Coro::is_blocking);
         if !p_ref.retake(seen) {
             return false;
         }
-        match seen.state() {
-            State::LentBlocking => drop(self.sched.rescues.declared.fetch_add(1, Ordering::Relaxed)),
-            _ => self.sched.rescues.note(running, away_ns, doing),
+        match blocking {
+            true => drop(self.sched.rescues.declared.fetch_add(1, Ordering::Relaxed)),
+            false => self.sched.rescues.note(running, away_ns, doing),
         }
         self.sched.hand_off(p_ref);
         true

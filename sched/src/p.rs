@@ -8,7 +8,7 @@ pub(crate) mod lease;
 pub(crate) mod run_queue;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
@@ -29,6 +29,8 @@ pub(crate) struct P {
     pub(crate) counters: Counters,
     /// Looks for a G, for all that happens every so often; written by the holder, read by sysmon.
     rounds: AtomicU32,
+    /// For how long its G had been away when sysmon asked for it, in ns.
+    pub(crate) away_ns: AtomicU64,
     own: Own,
 }
 
@@ -59,6 +61,7 @@ impl P {
             queue: RunQueue::new(),
             counters: Counters::default(),
             rounds: AtomicU32::new(0),
+            away_ns: AtomicU64::new(0),
             own: Own {
                 slice: Cell::new(0),
                 coros: CoroList::new(),

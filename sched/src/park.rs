@@ -5,11 +5,14 @@ use std::time::Instant;
 
 use timers::clock;
 
+use crate::g::coro::Coro;
 use crate::g::task::Cancelled;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::lend::{self, enter};
+use crate::p::Held;
+use crate::sched::Sched;
 use crate::timer::TimerRef;
 use crate::{outside, wake};
 
@@ -282,28 +285,47 @@ pub fn unpin(pinned: u64) {
 /// Runs `f`, which may block its thread: the P is there for others meanwhile.
 pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
     let Some(entered) = enter().filter(|e| !e.nested()) else { return f() };
-    begin_blocking(entered);
-    let _end = EndBlocking;
+    let _blocking = Blocking::begin(entered);
     f()
 }
 
-fn begin_blocking(entered: lend::Entered) {
-    let sched = entered.m().sched();
-    let Some(held) = entered.held() else { return };
-    let work_waits = !held.queue.is_empty() || !sched.global.is_empty() || sched.idle.any_wanting();
-    entered.lend_blocking(held);
-    sched.watch.blocking_begins();
-    if work_waits && sched.idle.idle_ps() == 0 {
-        sched.watch.blocking_with_work();
-    }
-    std::mem::forget(entered);
+/// A stretch of code in `blocking`, whatever it calls and wherever it parks meanwhile. It ends when this is dropped, so also
+/// by an unwind: in and out of the runtime, with a P again.
+struct Blocking {
+    /// The stretch is inside of another.
+    nested: bool,
 }
 
-/// Ends the stretch whether `f` returned or unwound: in and out of the runtime, with a P again.
-struct EndBlocking;
+impl Blocking {
+    fn begin(entered: lend::Entered) -> Blocking {
+        let g = entered.m().running().expect("user code on an M is a G's");
+        let nested = Coro::set_blocking(g, true);
+        if let Some(held) = entered.held() {
+            entered.m().sched().blocking_begins(held);
+        }
+        entered.leave_to_block();
+        Blocking { nested }
+    }
+}
 
-impl Drop for EndBlocking {
+impl Drop for Blocking {
     fn drop(&mut self) {
-        drop(enter());
+        // A forked child has no green thread.
+        if let Some(g) = lend::current_g() {
+            Coro::set_blocking(g, self.nested);
+            drop(enter());
+        }
+    }
+}
+
+impl Sched {
+    /// A G in `blocking` is about to run. Sysmon looks soon if work waits for its P, and hears of work that comes later.
+    /// *Runs on: the holder of the P.*
+    pub(crate) fn blocking_begins(&self, held: Held<'_>) {
+        self.watch.blocking_begins();
+        let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
+        if work_waits && self.idle.idle_ps() == 0 {
+            self.watch.blocking_with_work();
+        }
     }
 }

@@ -116,8 +116,8 @@ impl Sched {
             if held.own().uncovered.get() {
                 self.cover(held);
             }
-            if let Some(waiting) = Coro::waits_in_place(g, m) {
-                return self.pass_to(m, held, waiting);
+            if Coro::is_special(g) && self.passed_on(m, held, g) {
+                return;
             }
             if g.coro.get().is_null() {
                 match self.coros.take(held) {
@@ -145,13 +145,21 @@ impl Sched {
         }
     }
 
-    /// It is the turn of a G that has kept its M `waiting`: that M gets the P. *Runs on: `m`, which has no P after this.*
+    /// If it is the turn of a G that waits in place, its M gets the P, and this is `true`: `m` has no P any more. `false`: `m`
+    /// is to run `g`. *Runs on: `m`.*
     #[cold]
-    fn pass_to(&self, m: &M, held: Held<'_>, waiting: &M) {
+    fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+        let Some(waiting) = Coro::waits_in_place(g, m) else {
+            if Coro::is_blocking(g) {
+                self.blocking_begins(held);
+            }
+            return false;
+        };
         debug_assert!(!m.spinning.get(), "the promise to look for work would be lost");
         let p = held.index;
         m.let_go();
         self.hand_to(waiting, p, false);
+        true
     }
 
     /// `g` is to go on, but its M has no P any more.

@@ -7,8 +7,9 @@
 //!   a round                                        and then it sleeps until
 //!   1  nobody polled the network for 10 ms: poll     something was found: 20 us, doubling to 10 ms while not
 //!   2  timers are due and a P is idle: start an M    a timer may be overdue behind a busy P (if all are busy)
-//!   3  each lent P: would somebody gain? for how     a P that stands still with work waiting may be judged
-//!      long? computing or blocked? take it           stacks may have lain idle for a second
+//!   3  each busy P: would somebody gain? for how     a P that stands still with work waiting may be judged
+//!      long? computing or blocked? ask for it,       a request may have been lost
+//!      and take it if it is lent                     stacks may have lain idle for a second
 //!   4  once a second: trim idle stacks               somebody wakes it; for good, when all was idle for 10 ms
 //!   5  each ten seconds: end the threads of Ms
 //!      that have been parked all the while
@@ -17,7 +18,8 @@
 //! ```
 //!
 //! Rejected: a constant tick (it costs an idle process its sleep, and comes too late or too often for a busy one);
-//! judging a thread by its CPU clock (one that is starved looks blocked).
+//! judging a thread by its CPU clock (one that is starved looks blocked); taking alone, without asking (code that calls the
+//! runtime each microsecond changes the word of its P as often, and the swap of a word that was seen fails each time).
 
 #![forbid(unsafe_code)]
 
@@ -145,13 +147,24 @@ impl Sysmon<'_> {
             let stretch = &mut self.stretches[p];
             stretch.update(&look, now);
             let age = stretch.age(now);
+            let away_ns = age.stuck_ns.max(look.overdue_ns);
             let doing = match judge(&look, age, unpolled, self.blocked_ones) {
                 Verdict::Leave => continue,
+                Verdict::Ask { again_ns } => {
+                    self.monitor.ask(p, away_ns);
+                    look_by = look_by.min(now + again_ns);
+                    continue;
+                }
                 Verdict::LookBy(ns) => {
                     look_by = look_by.min(now + ns);
                     continue;
                 }
-                Verdict::Take => self.monitor.doing(p),
+                Verdict::Take { again_ns } => {
+                    // The request first: it reaches code that enters and leaves while `/proc` is read.
+                    self.monitor.ask(p, away_ns);
+                    look_by = look_by.min(now + again_ns);
+                    self.monitor.doing(p)
+                }
                 Verdict::TakeIfBlocked { else_look_ns } => {
                     look_by = look_by.min(now + else_look_ns);
                     match self.monitor.doing(p) {
@@ -161,7 +174,7 @@ impl Sysmon<'_> {
                 }
             };
             blocked |= doing == Doing::Blocked;
-            taken |= self.monitor.retake(p, look.seen, age.stuck_ns.max(look.overdue_ns), doing);
+            taken |= self.monitor.retake(p, look.seen, away_ns, doing);
         }
         self.blocked_ones = blocked;
         (taken, look_by)

@@ -362,3 +362,171 @@ fn hand_offs_from_blocking_are_counted() {
         assert!(runtime.handle().metrics().hand_offs > 0);
     });
 }
+
+/// Hogs that call the runtime all the time and never park, until they are stopped.
+const CALLS: [(&str, fn(&AtomicBool)); 5] = [
+    ("spawns", |stop| {
+        while !stop.load(SeqCst) {
+            drop(spawn(|| ()));
+        }
+    }),
+    ("spawns futures", |stop| {
+        while !stop.load(SeqCst) {
+            drop(spawn(async {}));
+        }
+    }),
+    ("resets a timer", |stop| {
+        let timer = runtime::time::after_func(Duration::from_secs(3600), || ());
+        while !stop.load(SeqCst) {
+            timer.reset(Duration::from_secs(3600));
+        }
+    }),
+    ("sends", |stop| {
+        let (tx, rx) = runtime::channel::unbounded();
+        let receiver = spawn(move || rx.iter().count());
+        while !stop.load(SeqCst) {
+            tx.send(1u8).unwrap();
+        }
+        drop(tx);
+        receiver.join().unwrap();
+    }),
+    ("unparks another", |stop| {
+        let ended = Arc::new(AtomicBool::new(false));
+        let told = ended.clone();
+        let other = spawn(move || {
+            while !told.load(SeqCst) {
+                thread::park();
+            }
+        });
+        while !stop.load(SeqCst) {
+            other.thread().unpark();
+        }
+        ended.store(true, SeqCst);
+        other.thread().unpark();
+        other.join().unwrap();
+    }),
+];
+
+/// The median lateness of a sleep of a millisecond beside as many such hogs as there are Ps.
+fn lateness_beside(procs: usize, hog: fn(&AtomicBool)) -> Duration {
+    let mut median = Duration::ZERO;
+    with(procs, |runtime| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let hogs: Vec<_> = (0..procs)
+            .map(|_| {
+                let stop = stop.clone();
+                runtime.spawn(move || hog(&stop))
+            })
+            .collect();
+        let ticker = runtime.spawn(|| {
+            let mut late: Vec<_> = (0..50)
+                .map(|_| {
+                    let start = Instant::now();
+                    runtime::sleep(Duration::from_millis(1));
+                    start.elapsed() - Duration::from_millis(1)
+                })
+                .collect();
+            late.sort_unstable();
+            late[late.len() / 2]
+        });
+        median = ticker.join().unwrap();
+        stop.store(true, SeqCst);
+        hogs.into_iter().for_each(|hog| hog.join().unwrap());
+    });
+    median
+}
+
+#[test]
+fn a_hog_that_calls_the_runtime_all_the_time_is_preempted_like_one_that_computes() {
+    for procs in [1, 2] {
+        for (name, hog) in CALLS {
+            // The machine may be busy: the two are measured side by side, a few times.
+            let mut seen = Vec::new();
+            let close = (0..8).any(|_| {
+                let computing = lateness_beside(procs, |stop| while !stop.load(SeqCst) {});
+                let calling = lateness_beside(procs, hog);
+                seen.push((computing, calling));
+                calling <= 3 * computing + Duration::from_millis(1)
+            });
+            assert!(close, "a hog that {name} on {procs} Ps, computing and calling: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn hogs_that_call_the_runtime_come_to_their_end_when_no_thread_is_left() {
+    for (procs, most) in [(1, 1), (1, 2), (2, 2), (2, 3)] {
+        with_built(Builder::new().procs(procs).max_threads(most), |runtime| {
+            let stop = Arc::new(AtomicBool::new(false));
+            let hogs: Vec<_> = (0..10)
+                .map(|i| {
+                    let stop = stop.clone();
+                    runtime.spawn(move || {
+                        let pinned = (i % 3 == 0).then(thread::pin);
+                        for _ in 0..20_000 {
+                            if stop.load(SeqCst) {
+                                break;
+                            }
+                            drop(spawn(|| ()));
+                        }
+                        drop(pinned);
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(200));
+            stop.store(true, SeqCst);
+            hogs.into_iter().for_each(|hog| hog.join().unwrap());
+        });
+    }
+}
+
+#[test]
+fn blocking_stays_blocking_across_calls_into_the_runtime() {
+    for inner in [|| drop(spawn(|| ())), || runtime::sleep(Duration::from_micros(100)), thread::yield_now] {
+        with(1, |runtime| {
+            let blocker = runtime.spawn(move || {
+                runtime::blocking(|| {
+                    for _ in 0..20 {
+                        inner();
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                });
+            });
+            let id = format!("{:?}", blocker.thread().id());
+            let id: u64 = id.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+            while !blocker.is_finished() {
+                runtime.spawn(|| runtime::sleep(Duration::from_micros(100))).join().unwrap();
+            }
+            blocker.join().unwrap();
+            // Not as one that blocks without a word: that takes sysmon a millisecond to find out.
+            let metrics = runtime.handle().metrics();
+            let of_it: Vec<_> = metrics.rescues.iter().filter(|rescue| rescue.id == id).collect();
+            assert!(metrics.hand_offs > 0 && of_it.is_empty(), "{} {of_it:?}", metrics.hand_offs);
+        });
+    }
+}
+
+#[test]
+fn sysmon_sleeps_while_code_that_called_the_runtime_is_in_blocking() {
+    with(2, |runtime| {
+        let (stop, told) = std::sync::mpsc::channel();
+        let blocker = runtime.spawn(move || {
+            runtime::blocking(|| {
+                drop(spawn(|| ()));
+                told.recv().unwrap();
+                // After the P has been lost, too.
+                drop(spawn(|| ()));
+                told.recv().unwrap();
+            });
+        });
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(200));
+            let before = runtime.handle().metrics().sysmon_wakeups;
+            std::thread::sleep(Duration::from_millis(300));
+            let looks = runtime.handle().metrics().sysmon_wakeups - before;
+            assert!(looks < 10, "{looks} looks in 300 ms");
+            stop.send(()).unwrap();
+        }
+        blocker.join().unwrap();
+    });
+}

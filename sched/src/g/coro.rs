@@ -56,6 +56,9 @@ pub(crate) enum Bound {
 pub(crate) const FREE: u8 = 0;
 const IN_PLACE: u8 = 1;
 const HOME: u8 = 2;
+const HOW: u8 = 0b11;
+/// Beside how it is bound: it is in `blocking`.
+const BLOCKING: u8 = 0b100;
 
 /// One coroutine, at the top of its stack.
 pub(crate) struct Coro {
@@ -193,20 +196,37 @@ impl Coro {
     unsafe fn bind(g: GRef, how: u8, m: Option<&M>) {
         // SAFETY: by the contract above.
         unsafe { (*g.coro.get()).m.set(m.map_or(ptr::null(), ptr::from_ref)) };
+        let blocking = g.bound.load(Ordering::Relaxed) & BLOCKING;
         // Release: which M; pairs with `bound`.
-        g.bound.store(how, Ordering::Release);
+        g.bound.store(how | blocking, Ordering::Release);
+    }
+
+    /// True if the code of `g` is in `blocking`. *Runs on: any thread; only the G itself changes it.*
+    #[inline]
+    pub(crate) fn is_blocking(g: GRef) -> bool {
+        // Relaxed: sysmon acts on nothing but this and the lease.
+        g.bound.load(Ordering::Relaxed) & BLOCKING != 0
+    }
+
+    /// Says whether the code of `g` is in `blocking`; gives what was said before. *Runs on: `g`.*
+    pub(crate) fn set_blocking(g: GRef, blocking: bool) -> bool {
+        let bound = g.bound.load(Ordering::Relaxed);
+        // Relaxed: only the G and its M write this.
+        g.bound.store(bound & !BLOCKING | if blocking { BLOCKING } else { 0 }, Ordering::Relaxed);
+        bound & BLOCKING != 0
+    }
+
+    /// True if `g` is bound or in `blocking`: there is more to do than to resume it. *Runs on: the M that has taken `g` from
+    /// a queue.*
+    #[inline]
+    pub(crate) fn is_special(g: GRef) -> bool {
+        // Relaxed: the queue has ordered what the binder wrote.
+        g.bound.load(Ordering::Relaxed) != FREE
     }
 
     /// The M that keeps `g` on its stack and waits for a P to go on with it; `None` if `m` may run `g`. A G that a queue
     /// of a P has, or the global queue, is bound only while it waits so. *Runs on: `m`, which has taken `g` from a queue.*
-    #[inline]
     pub(crate) fn waits_in_place(g: GRef, m: &M) -> Option<&'static M> {
-        // Relaxed: the queue has ordered what the binder wrote.
-        if g.bound.load(Ordering::Relaxed) == FREE { None } else { Coro::bound_elsewhere(g, m) }
-    }
-
-    #[cold]
-    fn bound_elsewhere(g: GRef, m: &M) -> Option<&'static M> {
         match Coro::bound(g) {
             Bound::Free => None,
             Bound::InPlace(other) | Bound::Home(other) => (!ptr::eq(other, m)).then_some(other),
@@ -217,14 +237,14 @@ impl Coro {
     #[inline]
     pub(crate) fn is_home(g: GRef) -> bool {
         // Relaxed: the caller has taken the G over from whoever wrote this.
-        g.bound.load(Ordering::Relaxed) == HOME
+        g.bound.load(Ordering::Relaxed) & HOW == HOME
     }
 
     /// The M that `g` is bound to, if it is. *Runs on: whoever may make `g` runnable.*
     #[inline]
     pub(crate) fn bound(g: GRef) -> Bound {
         // Acquire: pairs with `bind`.
-        let how = g.bound.load(Ordering::Acquire);
+        let how = g.bound.load(Ordering::Acquire) & HOW;
         if how == FREE {
             return Bound::Free;
         }

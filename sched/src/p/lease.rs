@@ -9,6 +9,8 @@
 //!   lend     store  tick+1 | Lent       (Release)
 //!   enter    CAS    that word -> Held   (Acquire)     look    load the word, twice, a threshold apart
 //!                                                     retake  CAS that word -> Held   (Acquire)
+//!   leave    the word says Asked? give the P up       ask     set the bit Asked
+//!            else lend
 //! ```
 //!
 //! Exactly one CAS on a lent word succeeds, and its winner owns the P. The tick only grows, so a word seen twice
@@ -31,6 +33,11 @@
 //! In this form the word of a P whose M is in the runtime stays what it was lent by. Words of different Ps differ, so
 //! the copy of an M that has another P by now never looks like the one that is meant.
 //!
+//! **Asking.** A retake needs a word that stands still, and code that enters the runtime often changes its word each time.
+//! So sysmon also sets a bit in the word, whatever the tick. The M meets the bit where it reads the word anyway: on entry,
+//! where the word then differs from the M's own, and on leaving. Only leaving acts on it, where the runtime holds no lock.
+//! A plain store may overwrite a bit that was set a moment before; sysmon asks again at its next look.
+//!
 //! What was rejected: a state and a tick in two words (a returning M takes back a later stretch), and a lock.
 
 use crate::sync::{
@@ -44,11 +51,12 @@ const STATE: u64 = 0b11;
 const IDLE: u64 = 0;
 const HELD: u64 = 1;
 const LENT: u64 = 2;
-const LENT_BLOCKING: u64 = 3;
 /// Sysmon is about to take it.
 const CLAIMED: u64 = 0b100;
-const INDEX: u32 = 3;
-const TICK: u32 = 13;
+/// Sysmon asks the M to give it up.
+const ASKED: u64 = 0b1000;
+const INDEX: u32 = 4;
+const TICK: u32 = 14;
 /// So many Ps have words of their own.
 const MAX_INDEX: usize = 1 << (TICK - INDEX);
 
@@ -61,8 +69,6 @@ pub enum State {
     Held,
     /// Its M runs a G's code.
     Lent,
-    /// Its M runs a G's code that said it would block.
-    LentBlocking,
 }
 
 /// A word as seen at one moment. Two equal ones mean that nothing happened between the two looks.
@@ -76,8 +82,12 @@ impl Seen {
             State::Idle => IDLE,
             State::Held => HELD,
             State::Lent => LENT,
-            State::LentBlocking => LENT_BLOCKING,
         })
+    }
+
+    /// A word of that state after `n` stretches, for the same tests.
+    pub fn nth_example(state: State, n: u64) -> Seen {
+        Seen(Seen::example(state).0 | n << TICK)
     }
 
     /// What the P was at that moment.
@@ -85,8 +95,7 @@ impl Seen {
         match self.0 & STATE {
             IDLE => State::Idle,
             HELD => State::Held,
-            LENT => State::Lent,
-            _ => State::LentBlocking,
+            _ => State::Lent,
         }
     }
 }
@@ -120,25 +129,33 @@ impl Lease {
         Lease { word: AtomicU64::new((index as u64) << INDEX | IDLE), light }
     }
 
-    /// Lends the P to the code that is about to run. *Runs on: the holder, which is `m`.*
+    /// Lends the P to the code that is about to run. What sysmon has asked before this is forgotten: another G runs from now
+    /// on. *Runs on: the holder, which is `m`.*
     #[inline]
     pub(crate) fn lend(&self, m: &Lender) -> Lent {
-        self.lend_as(LENT, m)
+        // Relaxed: as in `lend_unless_asked`.
+        self.lend_after(self.word.load(Ordering::Relaxed), m)
     }
 
-    /// Lends it to code that said it will block. *Runs on: the holder, which is `m`.*
+    /// Lends the P to the code that is about to go on. `None` if sysmon has asked for the P: the caller still holds it, and
+    /// gives it up. *Runs on: the holder, which is `m`.*
     #[inline]
-    pub(crate) fn lend_blocking(&self, m: &Lender) -> Lent {
-        self.lend_as(LENT_BLOCKING, m)
+    pub(crate) fn lend_unless_asked(&self, m: &Lender) -> Option<Lent> {
+        // Relaxed: only the holder changes a word that is not lent, but for the bits that sysmon sets. A claim is of a
+        // stretch that is over: the store overwrites it, and sysmon finds out. A request says nothing but itself.
+        let last = self.word.load(Ordering::Relaxed);
+        if last & ASKED != 0 && !broken!("lease_leave_unasked") {
+            return None;
+        }
+        Some(self.lend_after(last, m))
     }
 
     #[inline]
-    fn lend_as(&self, state: u64, m: &Lender) -> Lent {
-        // Relaxed: only the holder changes a word that is not lent, and that is us. (Sysmon may be about to claim a stretch
-        // that is over; what it has put there we overwrite, and then it finds out.)
-        let last = self.word.load(Ordering::Relaxed) & !(STATE | CLAIMED);
+    fn lend_after(&self, last: u64, m: &Lender) -> Lent {
+        debug_assert!(self.light || last & STATE == HELD, "only the holder lends: {last:#x}");
+        let last = last & !(STATE | CLAIMED | ASKED);
         let tick = if broken!("lease_lend_same_tick") { 0 } else { 1 << TICK };
-        let word = last.wrapping_add(tick) | state;
+        let word = last.wrapping_add(tick) | LENT;
         // Release: pairs with the Acquire of whoever takes the P next (`take_back` or `retake`), which must see all
         // that this holder did to the queues, the pools and the counters.
         let order = if broken!("lease_lend_relaxed") { Ordering::Relaxed } else { Ordering::Release };
@@ -158,7 +175,7 @@ impl Lease {
             return true;
         }
         if !self.light {
-            return self.win(lent.0);
+            return self.win(lent.0) || self.win_asked(lent);
         }
         // Relaxed on both: between them stands the barrier that sysmon imposes in `retake`; the compiler must not turn
         // them round. Nothing is to be acquired: nobody but this M has had the P.
@@ -166,37 +183,58 @@ impl Lease {
         if !broken!("lease_light_no_barrier") {
             imposed_barrier();
         }
-        self.word.load(Ordering::Relaxed) == lent.0 || self.take_back_claimed(lent)
+        self.word.load(Ordering::Relaxed) == lent.0 || self.take_back_changed(lent)
     }
 
+    /// The word is not what the P was lent by: it is claimed, asked for, or lost.
     #[cold]
-    fn take_back_claimed(&self, lent: Lent) -> bool {
+    fn take_back_changed(&self, lent: Lent) -> bool {
         // Relaxed: as above. Sysmon may be swapping the same word: it takes the P, or has just put back what was there.
         let claimed = lent.0 | CLAIMED;
         match self.word.compare_exchange(claimed, lent.0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => true,
-            Err(now) => now == lent.0,
+            // A request does not take the P: the word has kept its tick, and whoever leaves sees the bit.
+            Err(now) if broken!("lease_asked_is_lost") => now == lent.0,
+            Err(now) => now & !ASKED == lent.0,
         }
+    }
+
+    /// As `win`, when sysmon has asked for the P: the bit stays for the way out.
+    #[cold]
+    fn win_asked(&self, lent: Lent) -> bool {
+        let (asked, held) = (lent.0 | ASKED, lent.0 & !STATE | HELD | ASKED);
+        // Acquire: as in `win`.
+        !broken!("lease_asked_is_lost")
+            && self.word.compare_exchange(asked, held, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Asks the M that has the P to give it up when it next leaves the runtime. The request may be lost, and is to be made
+    /// again; it may meet another holder, which gives the P up for nothing. *Runs on: sysmon.*
+    pub(crate) fn ask(&self) {
+        // Relaxed: the bit says nothing but itself. As a read-modify-write it leaves the holder's Release in force.
+        self.word.fetch_or(ASKED, Ordering::Relaxed);
     }
 
     /// Takes a P that has stayed lent since `seen`; `true` makes the caller its holder. `holder` gives the M that holds or
     /// has lent it, as of when it is called. *Runs on: sysmon, one at a time.*
     pub(crate) fn retake<'m>(&self, seen: Seen, holder: impl Fn() -> Option<&'m Lender>) -> bool {
         let seen = if broken!("lease_retake_any_tick") { self.look(&holder) } else { seen };
-        if !matches!(seen.state(), State::Lent | State::LentBlocking) {
+        if seen.state() != State::Lent {
             return false;
         }
         if broken!("lease_retake_load_store") && self.look(&holder) == seen {
             self.word.store(seen.0 & !STATE | HELD, Ordering::Relaxed);
             return true;
         }
-        if self.light { self.retake_light(seen.0, holder) } else { self.win(seen.0) }
+        // Relaxed: the swaps below decide. Only sysmon asks, so the bit cannot come between.
+        let asked = self.word.load(Ordering::Relaxed) & ASKED;
+        if self.light { self.retake_light(seen.0, asked, holder) } else { self.win(seen.0 | asked) }
     }
 
-    fn retake_light<'m>(&self, lent: u64, holder: impl Fn() -> Option<&'m Lender>) -> bool {
+    fn retake_light<'m>(&self, lent: u64, asked: u64, holder: impl Fn() -> Option<&'m Lender>) -> bool {
         let claimed = lent | CLAIMED;
         // Acquire: who lent it; pairs with the Release of `lend`, which comes after the M has said that it holds the P.
-        if self.word.compare_exchange(lent, claimed, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if self.word.compare_exchange(lent | asked, claimed, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }
         let imposed = impose_barrier();
@@ -219,14 +257,14 @@ impl Lease {
     fn win(&self, lent: u64) -> bool {
         // Acquire: pairs with the Release of `lend`. Failure needs no order: a loser touches nothing of the P.
         let order = if broken!("lease_win_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
-        self.word.compare_exchange(lent, lent & !STATE | HELD, order, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(lent, lent & !(STATE | ASKED) | HELD, order, Ordering::Relaxed).is_ok()
     }
 
     /// `holder` as for `retake`. *Runs on: any thread.*
     pub(crate) fn look<'m>(&self, holder: impl Fn() -> Option<&'m Lender>) -> Seen {
         // Relaxed: a look only says when to try; `retake` decides.
-        let word = self.word.load(Ordering::Relaxed) & !CLAIMED;
-        let lent = word & STATE >= LENT;
+        let word = self.word.load(Ordering::Relaxed) & !(CLAIMED | ASKED);
+        let lent = word & STATE == LENT;
         let in_runtime = || holder().is_none_or(|m| m.0.load(Ordering::Relaxed) != word);
         Seen(if self.light && lent && in_runtime() { word & !STATE | HELD } else { word })
     }
@@ -249,7 +287,7 @@ impl Lease {
     fn set(&self, state: u64) {
         // Relaxed on both: the idle list's lock orders everything about an idle P.
         let word = self.word.load(Ordering::Relaxed);
-        self.overwrite(word & !(STATE | CLAIMED) | state, Ordering::Relaxed);
+        self.overwrite(word & !(STATE | CLAIMED | ASKED) | state, Ordering::Relaxed);
     }
 
     /// A plain store. *Runs on: the holder.*

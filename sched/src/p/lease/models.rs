@@ -3,13 +3,18 @@
 use super::*;
 use crate::idle::Idle;
 use crate::models::{Reached, Turns, explore};
-use crate::sync::{Mutex, atomic::AtomicUsize};
-use loom::{cell::UnsafeCell, sync::Arc, thread};
+use crate::sync::{
+    Mutex,
+    atomic::{AtomicBool, AtomicUsize},
+};
+use loom::{cell::UnsafeCell, sync::Notify, thread};
+// std's may be a receiver of methods, loom's not.
+use std::sync::Arc;
 
 /// A lease, and the Ms, by number, that may have the P: as `P::holder` has it.
 struct Leased {
     lease: Lease,
-    ms: [Lender; 4],
+    ms: [Lender; 8],
     holder: AtomicUsize,
 }
 
@@ -18,7 +23,7 @@ impl Leased {
     fn new(light: bool) -> Leased {
         let lease = Lease::new(5, light);
         lease.set_held();
-        Leased { lease, ms: [(); 4].map(|()| Lender::new()), holder: AtomicUsize::new(0) }
+        Leased { lease, ms: [(); 8].map(|()| Lender::new()), holder: AtomicUsize::new(0) }
     }
 
     /// As `M::acquire`.
@@ -28,6 +33,10 @@ impl Leased {
 
     fn lend(&self, m: usize) -> Lent {
         self.lease.lend(&self.ms[m])
+    }
+
+    fn lend_unless_asked(&self, m: usize) -> Option<Lent> {
+        self.lease.lend_unless_asked(&self.ms[m])
     }
 
     fn take_back(&self, lent: Lent, m: usize) -> bool {
@@ -150,7 +159,7 @@ fn a_stale_look_takes_no_later_stretch() {
                     return false;
                 }
                 m.touch();
-                let second = m.p.lease.lend_blocking(&m.p.ms[0]);
+                let second = m.p.lend(0);
                 m.turns.take();
                 let kept = m.p.take_back(second, 0);
                 assert!(kept, "taken in a stretch that has just begun");
@@ -167,6 +176,82 @@ fn a_stale_look_takes_no_later_stretch() {
     }
 }
 
+#[test]
+fn a_p_that_is_asked_for_is_kept_on_entry_and_given_up_on_the_way_out() {
+    static AT_ONCE: Reached = Reached::new();
+    static LATER: Reached = Reached::new();
+    for light in [false, true] {
+        explore(if light { 3 } else { 9 }, move || {
+            let p = Owned::new(light);
+            let lent = p.p.lend(0);
+            let sysmon = p.clone();
+            let sysmon = thread::spawn(move || {
+                sysmon.turns.take();
+                sysmon.p.lease.ask();
+            });
+            p.turns.take();
+            assert!(p.p.take_back(lent, 0), "a request takes nothing");
+            p.touch();
+            p.turns.take();
+            let lent = p.p.lend_unless_asked(0);
+            sysmon.join().unwrap();
+            AT_ONCE.note(lent.is_none());
+            let Some(lent) = lent else { return };
+            // Sysmon looks again: the request came later, or was overwritten.
+            p.p.lease.ask();
+            assert!(p.p.take_back(lent, 0), "a request takes nothing");
+            p.touch();
+            assert!(p.p.lend_unless_asked(0).is_none(), "a request that nothing overwrites is heard");
+            LATER.note(true);
+        })
+    }
+    AT_ONCE.assert();
+    LATER.assert();
+}
+
+#[test]
+fn of_an_m_that_is_asked_and_sysmon_that_retakes_one_ends_as_the_holder() {
+    static ASKED_AND_KEPT: Reached = Reached::new();
+    static TAKEN: Reached = Reached::new();
+    for light in [false, true] {
+        explore(if light { 3 } else { 9 }, move || {
+            let p = Owned::new(light);
+            let (m, sysmon) = (p.clone(), p.clone());
+            let m = thread::spawn(move || {
+                for _ in 0..2 {
+                    m.turns.take();
+                    m.touch();
+                    let Some(lent) = m.p.lend_unless_asked(0) else {
+                        ASKED_AND_KEPT.note(true);
+                        return true;
+                    };
+                    if !m.p.take_back(lent, 0) {
+                        return false;
+                    }
+                }
+                m.touch();
+                true
+            });
+            let sysmon = thread::spawn(move || {
+                sysmon.turns.take();
+                let seen = sysmon.p.look();
+                sysmon.p.lease.ask();
+                sysmon.turns.take();
+                let won = sysmon.p.retake(seen);
+                if won {
+                    sysmon.touch();
+                }
+                won
+            });
+            let (kept, taken) = (m.join().unwrap(), sysmon.join().unwrap());
+            assert!(kept != taken, "exactly one of the two ends as the holder");
+            TAKEN.note(taken);
+        })
+    }
+    ASKED_AND_KEPT.assert();
+    TAKEN.assert();
+}
+
 /// A G, by its number, and what it is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum G {
@@ -176,19 +261,23 @@ enum G {
     Calls(usize),
     /// To spawn that other one, and then as `Ends`.
     Spawns(usize, usize),
-    /// Likewise, but it is pinned: if it finds no P after the call, it goes on without one, for ever.
-    PinnedSpawns(usize, usize),
+    /// To spawn that other one in `blocking`: if it has no P after the call, it goes on without one, for ever.
+    BlockingSpawns(usize, usize),
+    /// To go on where it is, on the M of that number, which sleeps until it is handed the P.
+    InPlace(usize, usize),
 }
 
 impl G {
     fn id(self) -> usize {
         match self {
-            G::Ends(id) | G::Calls(id) | G::Spawns(id, _) | G::PinnedSpawns(id, _) => id,
+            G::Ends(id) | G::Calls(id) | G::Spawns(id, _) | G::BlockingSpawns(id, _) | G::InPlace(id, _) => {
+                id
+            }
         }
     }
 }
 
-/// A runtime with one P. An M that parks is a thread that ends; one that is woken begins.
+/// A runtime with one P. An M that parks is a thread that ends; one that is woken, or started, begins.
 struct Machine {
     p: Leased,
     /// The P's.
@@ -198,6 +287,8 @@ struct Machine {
     idle: Idle<()>,
     /// One of each G.
     stacks: [UnsafeCell<u32>; 3],
+    /// The notes of the Ms.
+    notes: [(AtomicBool, Notify); 8],
     turns: Turns,
     // std's, not loom's: it is no part of the protocol.
     log: std::sync::Mutex<Log>,
@@ -210,11 +301,13 @@ struct Log {
     /// The words of stretches that sysmon took, and of those that Ms found lost.
     taken: Vec<u64>,
     lost: Vec<u64>,
-    /// Ms that were woken with the P, and are slow to come.
-    woken: usize,
-    /// Some M that had lost the P got it from the idle list on its way out, or queued its G up.
+    /// How many Ms were woken or started with the P, and their threads.
+    ms: usize,
+    started: Vec<thread::JoinHandle<()>>,
+    /// Some M that had lost the P got it from the idle list on its way out, or waited in place; some M was asked for it.
     got_back: bool,
     queued_up: bool,
+    gave_up: bool,
 }
 
 impl Machine {
@@ -227,6 +320,7 @@ impl Machine {
             global_len: AtomicUsize::new(0),
             idle: Idle::new(),
             stacks: [0; 3].map(UnsafeCell::new),
+            notes: [(); 8].map(|()| (AtomicBool::new(false), Notify::new())),
             turns: Turns::default(),
             log: std::sync::Mutex::default(),
         })
@@ -277,8 +371,20 @@ impl Machine {
         taken
     }
 
+    /// As `Sched::start_m`, with the P: a new thread for an M that was never used.
+    fn start_m(self: &Arc<Self>, spinning: bool) {
+        let machine = self.clone();
+        let m = {
+            let mut log = self.log();
+            log.ms += 1;
+            2 + log.ms
+        };
+        let started = thread::spawn(move || machine.run_m(m, spinning));
+        self.log().started.push(started);
+    }
+
     /// As `Sched::work_was_made`.
-    fn work_was_made(&self) {
+    fn work_was_made(self: &Arc<Self>) {
         if broken!("lend_lost_no_wake") {
             return;
         }
@@ -287,10 +393,10 @@ impl Machine {
     }
 
     /// As `Sched::wake_idle_p`.
-    fn wake_idle_p(&self) {
+    fn wake_idle_p(self: &Arc<Self>) {
         if self.idle.idle_ps() > 0 && self.idle.nobody_spins() && self.idle.start_spinning_alone() {
             if self.idle.take(|_| self.p.lease.set_held()).is_some() {
-                self.log().woken += 1;
+                self.start_m(true);
             } else {
                 self.idle.stop_spinning();
             }
@@ -309,7 +415,7 @@ impl Machine {
     }
 
     /// As `Sched::run_m`, for an M that has the P.
-    fn run_m(&self, m: usize, mut spinning: bool) {
+    fn run_m(self: &Arc<Self>, m: usize, mut spinning: bool) {
         self.p.acquire(m);
         let mut holds = true;
         while holds || self.take_idle_p(m) {
@@ -328,19 +434,25 @@ impl Machine {
     }
 
     /// Runs `g`; `true` if its M still has the P when it stops. *Runs on: the holder.*
-    fn run(&self, g: G, m: usize) -> bool {
+    fn run(self: &Arc<Self>, g: G, m: usize) -> bool {
+        if let G::InPlace(_, waiting) = g {
+            // As `Sched::passed_on`.
+            let (woken, note) = &self.notes[waiting];
+            woken.swap(true, Ordering::AcqRel);
+            note.notify();
+            return false;
+        }
         let mut lent = self.p.lend(m);
         if !matches!(g, G::Ends(_)) {
             self.run_on_stack(g.id());
             let holds = self.enter(lent, m);
-            if let G::Spawns(_, child) | G::PinnedSpawns(_, child) = g {
+            if let G::Spawns(_, child) | G::BlockingSpawns(_, child) = g {
                 self.spawn(holds, G::Ends(child));
             }
-            // As `Entered::drop`.
-            if !holds && !self.come_back(g, m) {
-                return false;
+            match self.leave(g, m, holds) {
+                Some(again) => lent = again,
+                None => return false,
             }
-            lent = self.p.lend(m);
         }
         self.run_on_stack(g.id());
         let holds = self.enter(lent, m);
@@ -348,21 +460,55 @@ impl Machine {
         holds
     }
 
-    /// As `lend::come_back`: `true` with the P; `false`: the G is not this M's any more.
-    fn come_back(&self, g: G, m: usize) -> bool {
+    /// As `Entered::drop`: the word by which the P is lent again. `None`: the G goes on without a P, for ever.
+    fn leave(self: &Arc<Self>, g: G, m: usize, holds: bool) -> Option<Lent> {
+        if holds && let Some(lent) = self.p.lend_unless_asked(m) {
+            return Some(lent);
+        }
+        match g {
+            G::BlockingSpawns(id, _) => {
+                self.log().ended.push(id);
+                if holds && self.hand_off() {
+                    self.start_m(false);
+                }
+                return None;
+            }
+            _ if holds => self.give_up(g, m),
+            _ => self.come_back(g, m),
+        }
+        Some(self.p.lend(m))
+    }
+
+    /// As `lend::give_up`.
+    fn give_up(self: &Arc<Self>, g: G, m: usize) {
+        self.log().gave_up = true;
+        self.own(|queue| queue.insert(0, G::InPlace(g.id(), m)));
+        assert!(self.hand_off(), "the queue is not empty");
+        self.start_m(false);
+        self.wait_for_p(m);
+    }
+
+    /// As `lend::come_back`.
+    fn come_back(self: &Arc<Self>, g: G, m: usize) {
         if self.take_idle_p(m) {
             self.log().got_back = true;
-            return true;
+            return;
         }
-        if matches!(g, G::PinnedSpawns(..)) {
-            // It goes on with its M, and nobody is to reckon with the two any more.
-            self.log().ended.push(g.id());
-        } else {
-            self.log().queued_up = true;
-            self.push_global(G::Ends(g.id()));
+        self.log().queued_up = true;
+        self.push_global(G::InPlace(g.id(), m));
+        if !broken!("lend_in_place_no_wake") {
             self.work_was_made();
         }
-        false
+        self.wait_for_p(m);
+    }
+
+    /// As `Sched::sleep_for_a_p`.
+    fn wait_for_p(&self, m: usize) {
+        let (woken, note) = &self.notes[m];
+        while !woken.swap(false, Ordering::Acquire) {
+            note.wait();
+        }
+        self.p.acquire(m);
     }
 
     /// As `enter`; `true`: the P is still there.
@@ -376,7 +522,7 @@ impl Machine {
     }
 
     /// As `spawn_here`.
-    fn spawn(&self, holds: bool, g: G) {
+    fn spawn(self: &Arc<Self>, holds: bool, g: G) {
         if holds || broken!("lend_lost_uses_p") {
             self.own(|queue| queue.push(g));
         } else {
@@ -400,7 +546,7 @@ impl Machine {
     }
 
     /// As `Sched::hand_off`; `true`: the P is for an M that the caller starts. *Runs on: the holder.*
-    fn hand_off(&self) -> bool {
+    fn hand_off(self: &Arc<Self>) -> bool {
         if !self.own(|queue| queue.is_empty()) || self.any_work() {
             return true;
         }
@@ -410,10 +556,12 @@ impl Machine {
         false
     }
 
-    /// All have stopped; the slow ones come, and then nothing is left to do.
+    /// All come to their end, and then nothing is left to do.
     fn end(&self, gs: usize) -> std::sync::MutexGuard<'_, Log> {
-        while std::mem::take(&mut self.log().woken) > 0 {
-            self.run_m(3, true);
+        loop {
+            let started = self.log().started.pop();
+            let Some(started) = started else { break };
+            started.join().unwrap();
         }
         let mut log = self.log();
         log.ended.sort_unstable();
@@ -438,17 +586,14 @@ fn a_p_is_retaken_lent_again_and_retaken() {
             let sysmon = machine.clone();
             let sysmon = thread::spawn(move || {
                 let (seen, taken) = sysmon.retake(None);
-                let mut second = None;
                 if taken && sysmon.hand_off() {
-                    let m = sysmon.clone();
-                    second = Some(thread::spawn(move || m.run_m(1, false)));
+                    sysmon.start_m(false);
                 }
                 let (_, taken) = sysmon.retake(Some(seen));
                 if taken && sysmon.hand_off() {
                     // It does as a third M.
                     sysmon.run_m(2, false);
                 }
-                second.map(|m| m.join().unwrap());
             });
             let holds = machine.run(G::Spawns(0, 2), 0);
             if holds || machine.take_idle_p(0) {
@@ -496,7 +641,7 @@ fn an_m_gets_its_own_p_back_from_the_idle_list() {
 }
 
 #[test]
-fn what_a_pinned_g_spawns_without_a_p_is_run() {
+fn what_a_g_spawns_in_blocking_without_a_p_is_run() {
     for light in [false, true] {
         explore(if light { 2 } else { 5 }, move || {
             let machine = Machine::new(light, &[]);
@@ -507,11 +652,40 @@ fn what_a_pinned_g_spawns_without_a_p_is_run() {
                     sysmon.run_m(2, false);
                 }
             });
-            if machine.run(G::PinnedSpawns(0, 1), 0) {
+            if machine.run(G::BlockingSpawns(0, 1), 0) {
                 machine.run_m(0, false);
             }
             sysmon.join().unwrap();
             drop(machine.end(2));
         })
     }
+}
+
+#[test]
+fn an_m_that_is_asked_for_its_p_waits_in_place_until_others_have_run() {
+    static GAVE_UP: Reached = Reached::new();
+    static IN_BLOCKING: Reached = Reached::new();
+    for light in [false, true] {
+        for blocking in [false, true] {
+            explore(2, move || {
+                let machine = Machine::new(light, &[]);
+                let sysmon = machine.clone();
+                let sysmon = thread::spawn(move || {
+                    sysmon.turns.take();
+                    sysmon.p.lease.ask();
+                });
+                let g = if blocking { G::BlockingSpawns(0, 1) } else { G::Spawns(0, 1) };
+                let holds = machine.run(g, 0);
+                if holds || machine.take_idle_p(0) {
+                    machine.run_m(0, false);
+                }
+                sysmon.join().unwrap();
+                let log = machine.end(2);
+                GAVE_UP.note(log.gave_up);
+                IN_BLOCKING.note(blocking && !holds);
+            })
+        }
+    }
+    GAVE_UP.assert();
+    IN_BLOCKING.assert();
 }
