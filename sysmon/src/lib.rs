@@ -55,6 +55,7 @@ pub fn run(monitor: &Monitor) {
         end_ms_at: monitor.now() + IDLE_MS_NS,
         asked_at: 0,
         blocked_ones: false,
+        asked: false,
     };
     while !monitor.is_exiting() {
         let (until, idle) = sysmon.round();
@@ -77,6 +78,8 @@ struct Sysmon<'m> {
     asked_at: u64,
     /// The last round found threads that block without saying so: it looks sooner for the next.
     blocked_ones: bool,
+    /// The last round asked for a P.
+    asked: bool,
 }
 
 impl Sysmon<'_> {
@@ -136,10 +139,10 @@ impl Sysmon<'_> {
         }
     }
 
-    /// Takes what is to be taken; whether anything was, and by when to look at what was left.
+    /// Takes what is to be taken; whether anything was, or was asked for, and by when to look at what was left.
     fn look_at_ps(&mut self, now: u64) -> (bool, u64) {
         let unpolled = self.monitor.unpolled_ns(now) >= UNPOLLED_NS && !self.monitor.any_idle();
-        let (mut taken, mut look_by, mut blocked) = (false, NEVER, false);
+        let (mut taken, mut look_by, mut blocked, mut asked) = (false, NEVER, false, false);
         self.monitor.begin_looks();
         self.stretches.resize_with(self.monitor.procs(), Stretch::new);
         for p in 0..self.stretches.len() {
@@ -150,19 +153,19 @@ impl Sysmon<'_> {
             let away_ns = age.stuck_ns.max(look.overdue_ns);
             let doing = match judge(&look, age, unpolled, self.blocked_ones) {
                 Verdict::Leave => continue,
-                Verdict::Ask { again_ns } => {
+                Verdict::Ask => {
                     self.monitor.ask(p, away_ns);
-                    look_by = look_by.min(now + again_ns);
+                    asked = true;
                     continue;
                 }
                 Verdict::LookBy(ns) => {
                     look_by = look_by.min(now + ns);
                     continue;
                 }
-                Verdict::Take { again_ns } => {
+                Verdict::Take => {
                     // The request first: it reaches code that enters and leaves while `/proc` is read.
                     self.monitor.ask(p, away_ns);
-                    look_by = look_by.min(now + again_ns);
+                    asked = true;
                     self.monitor.doing(p)
                 }
                 Verdict::TakeIfBlocked { else_look_ns } => {
@@ -177,7 +180,9 @@ impl Sysmon<'_> {
             taken |= self.monitor.retake(p, look.seen, away_ns, doing);
         }
         self.blocked_ones = blocked;
-        (taken, look_by)
+        // A request may be lost, so sysmon looks again soon; but one that is not heard for long is no find each time.
+        let asked_before = std::mem::replace(&mut self.asked, asked);
+        (taken || asked && !asked_before, look_by)
     }
 
     fn next_look(&mut self, now: u64, look_by: u64) -> (u64, bool) {
@@ -189,7 +194,11 @@ impl Sysmon<'_> {
         let mut next = look_by.min(now + self.backoff.ns());
         if !self.monitor.any_idle() {
             let soonest = now + self.backoff.ns().min(TIMER_LOOK_NS);
-            next = next.min(self.monitor.next_timer().saturating_add(OVERDUE_NS).max(soonest));
+            let timer = self.monitor.next_timer();
+            let overdue_at = timer.saturating_add(OVERDUE_NS);
+            // A timer that is due already, and not fired, is looked at when it is overdue: perhaps a hog keeps it waiting.
+            let waits = timer <= now && now < overdue_at;
+            next = next.min(if waits { overdue_at } else { overdue_at.max(soonest) });
         }
         (next, false)
     }

@@ -8,8 +8,6 @@ const COMPUTING_NS: u64 = 10_000_000;
 const ASK_NS: u64 = 1_000_000;
 /// And after so long when others have just been found blocked.
 const ASK_AGAIN_NS: u64 = 100_000;
-/// After a request that was not heard, sysmon asks again so soon.
-const ASK_OFTEN_NS: u64 = 50_000;
 /// A declared blocking call keeps its P for one short round.
 const BLOCKING_NS: u64 = 20_000;
 /// And for so long when nobody wants it: then the P goes idle, so that sysmon can sleep when all are.
@@ -59,13 +57,9 @@ pub(crate) enum Verdict {
     Leave,
     LookBy(u64),
     /// Its M is in the runtime, and is to give it up on its way out.
-    Ask {
-        again_ns: u64,
-    },
+    Ask,
     /// Take it, and ask for it: whichever comes first.
-    Take {
-        again_ns: u64,
-    },
+    Take,
     TakeIfBlocked {
         else_look_ns: u64,
     },
@@ -74,18 +68,17 @@ pub(crate) enum Verdict {
 /// Takes a P only if somebody gains: Gs wait for it, its timers are overdue and no P is idle, or nobody polls; but one of
 /// a blocking call in the end also if nobody does.
 pub(crate) fn judge(look: &Look, age: Age, unpolled: bool, blocked_ones: bool) -> Verdict {
-    const TAKE: Verdict = Verdict::Take { again_ns: ASK_OFTEN_NS };
     let gain = look.work_waits || look.overdue_ns > 0 || unpolled;
     let ask_ns = if blocked_ones { ASK_AGAIN_NS } else { ASK_NS };
     let kept_ns = if look.blocking { ASK_NS } else { COMPUTING_NS };
     let kept_for_long = age.stuck_ns >= kept_ns || look.overdue_ns >= OVERDUE_NS;
     match look.state() {
         State::Idle => Verdict::Leave,
-        State::Lent if look.blocking && age.lent_ns >= BLOCKING_UNWANTED_NS => TAKE,
+        State::Lent if look.blocking && age.lent_ns >= BLOCKING_UNWANTED_NS => Verdict::Take,
         _ if !gain => Verdict::Leave,
-        State::Lent if look.blocking && age.lent_ns >= BLOCKING_NS => TAKE,
-        State::Lent if kept_for_long => TAKE,
-        State::Held if kept_for_long => Verdict::Ask { again_ns: ASK_OFTEN_NS },
+        State::Lent if look.blocking && age.lent_ns >= BLOCKING_NS => Verdict::Take,
+        State::Lent if kept_for_long => Verdict::Take,
+        State::Held if kept_for_long => Verdict::Ask,
         _ if look.blocking => Verdict::LookBy(BLOCKING_NS),
         State::Held => Verdict::Leave,
         State::Lent if age.stuck_ns >= ask_ns => Verdict::TakeIfBlocked { else_look_ns: ASK_NS },
@@ -98,9 +91,6 @@ pub(crate) fn judge(look: &Look, age: Age, unpolled: bool, blocked_ones: bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TAKE: Verdict = Verdict::Take { again_ns: ASK_OFTEN_NS };
-    const ASK: Verdict = Verdict::Ask { again_ns: ASK_OFTEN_NS };
 
     fn look(state: State) -> Look {
         Look { seen: Seen::example(state), rounds: 0, blocking: false, work_waits: false, overdue_ns: 0 }
@@ -126,7 +116,7 @@ mod tests {
     #[test]
     fn a_declared_one_that_nobody_wants_goes_idle_after_ten_milliseconds() {
         let age = aged(BLOCKING_UNWANTED_NS);
-        assert_eq!(judge(&blocking(), age, false, false), TAKE);
+        assert_eq!(judge(&blocking(), age, false, false), Verdict::Take);
     }
 
     #[test]
@@ -136,11 +126,11 @@ mod tests {
         assert_eq!(judge(&look, aged(0), false, false), Verdict::Leave);
         assert_eq!(judge(&look, aged(400_000), false, false), Verdict::LookBy(600_000));
         assert!(matches!(judge(&look, aged(ASK_NS), false, false), Verdict::TakeIfBlocked { .. }));
-        assert_eq!(judge(&look, aged(COMPUTING_NS), false, false), TAKE);
+        assert_eq!(judge(&look, aged(COMPUTING_NS), false, false), Verdict::Take);
         look.overdue_ns = OVERDUE_NS - 1;
         assert_eq!(judge(&look, aged(0), false, false), Verdict::Leave);
         look.overdue_ns = OVERDUE_NS;
-        assert_eq!(judge(&look, aged(0), false, false), TAKE);
+        assert_eq!(judge(&look, aged(0), false, false), Verdict::Take);
     }
 
     #[test]
@@ -148,9 +138,9 @@ mod tests {
         let mut look = look(State::Held);
         look.work_waits = true;
         assert_eq!(judge(&look, aged(COMPUTING_NS - 1), false, false), Verdict::Leave);
-        assert_eq!(judge(&look, aged(COMPUTING_NS), false, false), ASK);
+        assert_eq!(judge(&look, aged(COMPUTING_NS), false, false), Verdict::Ask);
         look.overdue_ns = OVERDUE_NS;
-        assert_eq!(judge(&look, aged(0), false, false), ASK);
+        assert_eq!(judge(&look, aged(0), false, false), Verdict::Ask);
     }
 
     #[test]
@@ -158,21 +148,21 @@ mod tests {
         let mut look = blocking();
         look.work_waits = true;
         assert_eq!(judge(&look, aged(0), false, false), Verdict::LookBy(BLOCKING_NS));
-        assert_eq!(judge(&look, aged(BLOCKING_NS), false, false), TAKE);
+        assert_eq!(judge(&look, aged(BLOCKING_NS), false, false), Verdict::Take);
     }
 
     #[test]
     fn a_declared_one_that_calls_the_runtime_all_the_time_is_asked_for_after_a_millisecond() {
         let mut look = blocking();
         look.work_waits = true;
-        assert_eq!(judge(&look, Age { lent_ns: 0, stuck_ns: ASK_NS }, false, false), TAKE);
+        assert_eq!(judge(&look, Age { lent_ns: 0, stuck_ns: ASK_NS }, false, false), Verdict::Take);
         look.seen = Seen::example(State::Held);
-        assert_eq!(judge(&look, Age { lent_ns: 0, stuck_ns: ASK_NS }, false, false), ASK);
+        assert_eq!(judge(&look, Age { lent_ns: 0, stuck_ns: ASK_NS }, false, false), Verdict::Ask);
     }
 
     #[test]
     fn an_unpolled_network_is_a_gain() {
-        assert_eq!(judge(&look(State::Lent), aged(COMPUTING_NS), true, false), TAKE);
+        assert_eq!(judge(&look(State::Lent), aged(COMPUTING_NS), true, false), Verdict::Take);
     }
 
     #[test]
