@@ -26,10 +26,10 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use timers::clock;
-use std::sync::atomic::Ordering;
 
 use crate::g::coro::{Coro, Stop};
 use crate::g::wait::{Decision, Outcome};
