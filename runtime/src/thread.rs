@@ -83,7 +83,8 @@ impl Builder {
 
     /// The stack in bytes of address space: from one page to less than 4 GiB. It is taken when the thread is spawned, so that
     /// [`spawn`](Builder::spawn) gives an error if there is no room for it; a future keeps it between polls, too. When the
-    /// thread has ended the stack is kept for the next of that size, until there is no room for one of another size.
+    /// thread has ended the stack is kept for the next of about that size, until there is no room for one of another size; its
+    /// memory goes back to the system. Sizes are rounded up, by a quarter at most.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().stack_size(64 << 20);

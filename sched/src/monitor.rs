@@ -287,9 +287,22 @@ impl Monitor {
         self.sched.coros.has_surplus()
     }
 
-    /// Gives back the memory of stacks that were not needed since the last call.
-    pub fn trim_stacks(&self) {
-        self.sched.coros.trim();
+    /// Decides which idle stacks `trim_stacks` is to take: those that were not needed since the last call. Returns `true` if
+    /// there are any.
+    pub fn find_surplus_stacks(&self) -> bool {
+        self.sched.coros.find_surplus()
+    }
+
+    /// Gives the memory of surplus stacks back until `until`, at least of some. Returns `true` if there may be more.
+    pub fn trim_stacks(&self, until: u64) -> bool {
+        while self.sched.coros.cool_some() {
+            // A green thread that came to wait for a stack has not seen those that were cooling.
+            self.sched.serve_waiting(None);
+            if clock::now() >= until {
+                return true;
+            }
+        }
+        false
     }
 
     /// Ends the threads of some Ms that were parked and not needed since the last call; true if there are more of them.

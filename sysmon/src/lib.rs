@@ -7,10 +7,11 @@
 //!   a round                                        and then it sleeps until
 //!   1  nobody polled the network for 10 ms: poll     something was found: 20 us, doubling to 10 ms while not
 //!   2  timers are due and a P is idle: start an M    a timer may be overdue behind a busy P (if all are busy)
-//!   3  each busy P: would somebody gain? for how     a P that stands still with work waiting may be judged
+//!   3  each busy P: would another G gain? for how    a P that stands still with work waiting may be judged
 //!      long? computing or blocked? ask for it,       a request may have been lost
 //!      and take it if it is lent                     stacks may have lain idle for a second
-//!   4  once a second: trim idle stacks               somebody wakes it; for good, when all was idle for 10 ms
+//!   4  once a second: find idle stacks to trim;      stacks are left to trim: 2 ms
+//!      trim some of them, for 1 ms at most           another thread wakes it; for good, when all was idle for 10 ms
 //!   5  each ten seconds: end the threads of Ms
 //!      that have been parked all the while
 //!   6  short of memory or threads: ask again,
@@ -35,8 +36,12 @@ use watch::{Stretch, Verdict, judge};
 const UNPOLLED_NS: u64 = 10_000_000;
 /// Between two looks at timers that might become overdue, when nothing was found.
 const TIMER_LOOK_NS: u64 = 1_000_000;
-/// Between two trims of the stacks that lie idle.
+/// Between two looks for idle stacks that are to be trimmed.
 const TRIM_NS: u64 = 1_000_000_000;
+/// So long a round trims at most: sysmon sees nothing meanwhile. A round has one portion of stacks more at worst.
+const TRIM_PORTION_NS: u64 = 1_000_000;
+/// From the begin of a round that trims to the next: sysmon leaves half of a processor to others.
+const TRIM_ROUND_NS: u64 = 2_000_000;
 /// An M that has been parked for so long, without being needed, is one too many.
 const IDLE_MS_NS: u64 = 10_000_000_000;
 /// Between two requests for what the system has refused.
@@ -52,6 +57,7 @@ pub fn run(monitor: &Monitor) {
         backoff: Backoff::new(),
         activity: 0,
         trimmed_at: 0,
+        trims: false,
         end_ms_at: monitor.now() + IDLE_MS_NS,
         asked_at: 0,
         blocked_ones: false,
@@ -73,6 +79,8 @@ struct Sysmon<'m> {
     /// The scheduler's progress at the last round.
     activity: u64,
     trimmed_at: u64,
+    /// The last portion left stacks to trim.
+    trims: bool,
     /// When to look for Ms that are not needed.
     end_ms_at: u64,
     asked_at: u64,
@@ -121,7 +129,10 @@ impl Sysmon<'_> {
     fn trim_stacks(&mut self, now: u64) {
         if now >= self.trimmed_at + TRIM_NS {
             self.trimmed_at = now;
-            self.monitor.trim_stacks();
+            self.trims = self.monitor.find_surplus_stacks();
+        }
+        if self.trims {
+            self.trims = self.monitor.trim_stacks(self.monitor.now() + TRIM_PORTION_NS);
         }
     }
 
@@ -192,6 +203,9 @@ impl Sysmon<'_> {
             return (self.next_chore(), true);
         }
         let mut next = look_by.min(now + self.backoff.ns());
+        if self.trims {
+            next = next.min(now + TRIM_ROUND_NS);
+        }
         if !self.monitor.any_idle() {
             let soonest = now + self.backoff.ns().min(TIMER_LOOK_NS);
             let timer = self.monitor.next_timer();
@@ -208,6 +222,7 @@ impl Sysmon<'_> {
     fn next_chore(&self) -> u64 {
         let chores = [
             (self.monitor.is_short(), self.asked_at + ASK_AGAIN_NS),
+            (self.trims, self.monitor.now() + TRIM_ROUND_NS - TRIM_PORTION_NS),
             (self.monitor.has_surplus_stacks(), self.trimmed_at + TRIM_NS),
             (self.monitor.has_surplus_ms(), self.end_ms_at),
         ];

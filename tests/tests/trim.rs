@@ -15,16 +15,21 @@ const MIB: usize = 1 << 20;
 
 /// Green threads that all sleep at the same moment; returns the memory then.
 fn burst(runtime: &Runtime, number: usize) -> usize {
+    burst_of(runtime, number, &|_| Builder::new())
+}
+
+/// As `burst`; `builder` tells the stack of each.
+fn burst_of(runtime: &Runtime, number: usize, builder: &(impl Fn(usize) -> Builder + Sync)) -> usize {
     let begun = Arc::new(AtomicUsize::new(0));
-    let threads: Vec<_> = (0..number)
-        .map(|_| {
-            let begun = begun.clone();
-            runtime.spawn(move || {
-                begun.fetch_add(1, SeqCst);
-                runtime::sleep(HOUR);
-            })
-        })
-        .collect();
+    let spawn_one = |i| {
+        let begun = begun.clone();
+        let sleeper = move || {
+            begun.fetch_add(1, SeqCst);
+            runtime::sleep(HOUR);
+        };
+        builder(i).spawn(sleeper).unwrap()
+    };
+    let threads: Vec<_> = runtime.block_on(|| (0..number).map(spawn_one).collect());
     wait_until("all sleep", || begun.load(SeqCst) == number);
     std::thread::sleep(Duration::from_millis(50));
     let peak = system::resident_bytes();
@@ -161,7 +166,7 @@ fn odd_stacks_are_used_again() {
                 runtime.block_on(|| {
                     let threads: Vec<_> = (0..1000)
                         .map(|_| {
-                            let builder = Builder::new().stack_size(500_000);
+                            let builder = Builder::new().stack_size(400_000);
                             builder.spawn(|| runtime::sleep(Duration::from_millis(1))).unwrap()
                         })
                         .collect();
@@ -175,6 +180,40 @@ fn odd_stacks_are_used_again() {
             let (now, after) = (runtime.handle().metrics().stack_bytes, system::resident_bytes());
             assert!(now <= stacks + stacks / 4, "{stacks} bytes of stacks, then {now}");
             assert!(after < before + 16 * MIB, "{before} -> {after} bytes");
+        });
+    });
+}
+
+#[test]
+fn the_memory_of_odd_stacks_goes_back_and_serves_the_next_burst() {
+    child::passes("the_memory_of_odd_stacks_goes_back_and_serves_the_next_burst", "", || {
+        with(2, |runtime| {
+            let before = system::resident_bytes();
+            let odd = &|i: usize| Builder::new().stack_size([100_000, 300_000, 5000][i % 3]);
+            let first = burst_of(runtime, NUMBER / 2, odd);
+            falls_back("odd", before, first);
+            let stacks = runtime.handle().metrics().stack_bytes;
+            let again = burst_of(runtime, NUMBER / 2, odd);
+            assert!(again < first + (first - before) / 3, "{first} bytes at the first peak, then {again}");
+            assert_eq!(runtime.handle().metrics().stack_bytes, stacks, "the same stacks serve both");
+            falls_back("odd again", before, again);
+        });
+    });
+}
+
+/// As many sizes as green threads: each would take a mapping of its own, and keep it.
+#[test]
+fn stacks_of_many_sizes_are_of_few_classes() {
+    child::passes("stacks_of_many_sizes_are_of_few_classes", "", || {
+        with(2, |runtime| {
+            let mappings = system::mappings();
+            runtime.block_on(|| {
+                for bytes in (60_000..260_000).step_by(100) {
+                    Builder::new().stack_size(bytes).spawn(|| ()).unwrap().join().unwrap();
+                }
+            });
+            let more = system::mappings() - mappings;
+            assert!(more < 100, "{more} mappings for stacks of 2000 sizes");
         });
     });
 }

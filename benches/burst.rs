@@ -1,0 +1,121 @@
+//! What a burst of green threads leaves behind: `burst [NUMBER] [STACK_BYTES]`.
+//!
+//! The program spawns NUMBER green threads (a million by default), which all wait for one lock and then end. It prints:
+//!
+//! - the cost of `metrics::snapshot` while the green threads wait and after they have ended;
+//! - how late a 1 ms ticker is beside two green threads that compute, while sysmon gives the stacks back;
+//! - how much memory is left afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use runtime::sync::RwLock;
+use runtime::thread::Builder;
+use runtime::{Runtime, metrics, spawn};
+
+const TICK: Duration = Duration::from_millis(1);
+const OBSERVED: Duration = Duration::from_secs(6);
+/// A hog that yields needs a P again, and keeps that P until sysmon takes it.
+const COMPUTED: Duration = Duration::from_millis(300);
+
+fn main() {
+    let mut args = std::env::args().skip(1).map(|arg| arg.parse().expect("a number"));
+    let number = args.next().unwrap_or(1_000_000);
+    let stack_bytes = args.next();
+    let runtime = runtime::Builder::new().procs(2).build().expect("a runtime");
+    let before = resident_mib();
+    burst(&runtime, number, stack_bytes);
+    println!("ended: {:.3} ms, {} MiB more than before", time_snapshots(&runtime), resident_mib() - before);
+    runtime.block_on(|| tick_beside_hogs(before));
+    let start = Instant::now();
+    while resident_mib() > before + 20 + (number / 3000) as i64 && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    println!(
+        "idle for {:.1} s: {} MiB more than before",
+        start.elapsed().as_secs_f64(),
+        resident_mib() - before
+    );
+}
+
+fn burst(runtime: &Runtime, number: usize, stack_bytes: Option<usize>) {
+    let gate = Arc::new((RwLock::new(()), AtomicUsize::new(0), AtomicUsize::new(0)));
+    let closed = gate.0.write();
+    runtime.block_on(|| {
+        for _ in 0..number {
+            let gate = gate.clone();
+            let builder = stack_bytes.map_or_else(Builder::new, |bytes| Builder::new().stack_size(bytes));
+            let waiter = move || {
+                gate.1.fetch_add(1, SeqCst);
+                drop(gate.0.read());
+                gate.2.fetch_add(1, SeqCst);
+            };
+            drop(builder.spawn(waiter).expect("a stack"));
+        }
+    });
+    wait_until(|| gate.1.load(SeqCst) == number);
+    println!("{number} wait: a snapshot takes {:.3} ms", time_snapshots(runtime));
+    drop(closed);
+    wait_until(|| gate.2.load(SeqCst) == number);
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The shortest of some calls, in ms.
+fn time_snapshots(runtime: &Runtime) -> f64 {
+    let one = || {
+        let start = Instant::now();
+        std::hint::black_box(runtime.handle().metrics());
+        start.elapsed()
+    };
+    (0..5).map(|_| one()).min().expect("some").as_secs_f64() * 1000.0
+}
+
+fn tick_beside_hogs(before: i64) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let hogs: Vec<_> = (0..2)
+        .map(|_| {
+            let stop = stop.clone();
+            spawn(move || {
+                while !stop.load(SeqCst) {
+                    let start = Instant::now();
+                    while start.elapsed() < COMPUTED {}
+                    runtime::yield_now();
+                }
+            })
+        })
+        .collect();
+    let (mut late, start) = (Vec::new(), Instant::now());
+    while start.elapsed() < OBSERVED {
+        let tick = Instant::now();
+        runtime::sleep(TICK);
+        late.push(tick.elapsed().saturating_sub(TICK));
+    }
+    stop.store(true, SeqCst);
+    hogs.into_iter().for_each(|hog| hog.join().expect("it does not panic"));
+    late.sort_unstable();
+    let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
+    println!(
+        "beside two hogs: {} ticks, late p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms; {} MiB more than before",
+        late.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        resident_mib() - before
+    );
+    let rescues = metrics::snapshot();
+    println!("rescues {}, sysmon woke {} times", rescues.rescues_computing, rescues.sysmon_wakeups);
+}
+
+/// `VmRSS`; 0 where the system does not tell.
+fn resident_mib() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<i64>().ok());
+    kib.unwrap_or(0) >> 10
+}
