@@ -205,8 +205,8 @@ pub(crate) struct What {
     pub(crate) read: bool,
     /// Writers must try again.
     pub(crate) write: bool,
-    /// A direction has ended, or there is an error.
-    pub(crate) over: bool,
+    /// Attempts may find what no event reports: see `Semaphore::event`.
+    pub(crate) unreported: bool,
 }
 
 /// A round of deliveries. While it lives, a slot that is given back gets no new owner.
@@ -222,10 +222,10 @@ impl Round<'_> {
             return;
         }
         if what.read {
-            slot.read.event(what.over, woken);
+            slot.read.event(what.unreported, woken);
         }
         if what.write {
-            slot.write.event(what.over, woken);
+            slot.write.event(what.unreported, woken);
         }
     }
 }

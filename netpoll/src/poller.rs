@@ -344,15 +344,22 @@ impl fmt::Debug for Turn<'_> {
     }
 }
 
-/// What an event tells. An error or a hang-up ends every wait; the next attempt reports it.
+/// What an event tells. An error or a hang-up ends every wait; the next attempt reports it. A read of TCP stops at an urgent
+/// byte, and the system reports no event for the bytes behind that byte which have come already.
 fn what(event: &Event) -> What {
     let over = event.is_read_closed() || event.is_write_closed() || event.is_error();
     What {
         read: event.is_readable() || event.is_read_closed() || event.is_error(),
         write: event.is_writable() || event.is_write_closed() || event.is_error(),
-        over,
+        unreported: over || event.is_priority(),
     }
 }
+
+/// What a source is registered for. `PRIORITY` tells of urgent bytes, and makes no event of its own where there are none.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 fn all_slots_taken() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "as many descriptors are registered as a token can number")
@@ -373,7 +380,7 @@ fn wait_for_events(poller: &mut Poller, timeout: Option<Duration>) -> io::Result
 
 #[inline(never)]
 fn register_with<S: Source + ?Sized>(registry: &Registry, source: &mut S, token: Token) -> io::Result<()> {
-    registry.register(source, token, Interest::READABLE | Interest::WRITABLE)
+    registry.register(source, token, INTERESTS)
 }
 
 #[inline(never)]

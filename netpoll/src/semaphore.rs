@@ -23,8 +23,9 @@ const EMPTY: u64 = 0;
 
 const CLOSED: u32 = 1;
 const CROWD: u32 = 2;
-/// The other end has closed, or there is an error. Only attempts tell; no further event may come.
-const OVER: u32 = 4;
+/// Attempts may find what no event reports: an end, an error, bytes behind an urgent one. The mark stays, so that from then on
+/// each wait follows an attempt.
+const UNREPORTED: u32 = 4;
 const EVENT: u32 = 8;
 
 /// A value that `Seen::of` never has.
@@ -44,8 +45,8 @@ impl Seen {
         self.0 & CLOSED != 0
     }
 
-    fn over(self) -> bool {
-        self.0 & OVER != 0
+    fn unreported(self) -> bool {
+        self.0 & UNREPORTED != 0
     }
 }
 
@@ -116,7 +117,7 @@ impl Semaphore {
     /// thread.*
     #[inline]
     pub(crate) fn is_drained(&self, seen: Seen) -> bool {
-        self.drained.load(Ordering::Relaxed) == seen.0 && !seen.over()
+        self.drained.load(Ordering::Relaxed) == seen.0 && !seen.unreported()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -134,11 +135,12 @@ impl Semaphore {
         self.leave_slot(waiter) || self.leave_crowd(waiter)
     }
 
-    /// Counts an event and wakes all waiters. `over`: a direction has ended. *Runs on: the poller.*
-    pub(crate) fn event(&self, over: bool, woken: &mut Vec<Waiter>) {
-        if over {
+    /// Counts an event and wakes all waiters. `unreported`: from now on an attempt may find what no event reports. *Runs on: the
+    /// poller.*
+    pub(crate) fn event(&self, unreported: bool, woken: &mut Vec<Waiter>) {
+        if unreported {
             // Relaxed: the addition below publishes it.
-            self.events.fetch_or(OVER, Ordering::Relaxed);
+            self.events.fetch_or(UNREPORTED, Ordering::Relaxed);
         }
         // AcqRel: release for a waiter's look at the count; acquire from a waiter that raised the crowd flag (`join_crowd`).
         let before = self.events.fetch_add(EVENT, Ordering::AcqRel);

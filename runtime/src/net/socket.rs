@@ -79,6 +79,9 @@ impl Mode {
     }
 }
 
+/// True where the poller reports urgent bytes (`EPOLLPRI`).
+const REPORTS_URGENT: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
 pub(crate) fn no_time() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
@@ -174,10 +177,10 @@ impl<S: Source> Socket<S> {
         self.run(Direction::Read, op)
     }
 
-    /// Likewise, of a stream that has nothing more when it gives less than was asked for, until the poller reports more:
-    /// then the attempt that would only tell that is left out. (So it is with TCP where the poller reports edges, epoll's
-    /// manual says; it is the bytes after an urgent one that may then wait for the next segment. Not with Unix sockets,
-    /// whose reads end where descriptors were sent along.)
+    /// Reads up to `wanted` bytes of a TCP stream. A read that gives less than was asked for has drained the stream: the next
+    /// read then waits for the poller's report without the attempt that would only tell so. This holds where the poller
+    /// reports each arrival, and tells of urgent bytes, at which a read stops short. (It does not hold for Unix sockets, whose
+    /// reads end where descriptors were sent along.)
     #[inline]
     pub(crate) fn read_drained(
         &self,
@@ -187,7 +190,7 @@ impl<S: Source> Socket<S> {
         if wanted == 0 {
             return self.ask(op);
         }
-        let drains = |&got: &usize| cfg!(unix) && (1..wanted).contains(&got);
+        let drains = |&got: &usize| REPORTS_URGENT && (1..wanted).contains(&got);
         self.run_draining(Direction::Read, || self.until(Direction::Read), drains, &mut op)
     }
 
