@@ -7,6 +7,8 @@
 //!     and retire them                                 retire: what the P has goes to others; the M goes on without
 //! ```
 //!
+//! No M is started under the lock of the retired Ps: an M that cannot be started gives its P up, and that P may have to retire.
+//!
 //! sysmon takes a P that is one too many from a G that does not come back. A retired P is in no list and holds nothing;
 //! with a larger number it begins anew.
 
@@ -14,6 +16,8 @@
 
 use std::collections::HashSet;
 use std::io;
+
+use timers::clock::NEVER;
 
 use crate::g::list::GList;
 use crate::idle::Given;
@@ -45,7 +49,7 @@ impl Sched {
         for p in self.make_ps(n) {
             retired.insert(p);
         }
-        let before = self.procs();
+        let (before, mut next) = (self.procs(), NEVER);
         self.store_procs(n);
         for p in before..n {
             // One that is not retired is still held, by an M that has not come by since it was one too many.
@@ -56,10 +60,19 @@ impl Sched {
         }
         for p in n..before {
             if self.idle.remove(p, || self.p(p).lease.set_held()) {
-                self.retire_locked(p, &mut retired);
+                next = next.min(self.retire_locked(p, &mut retired));
             }
         }
+        drop(retired);
+        self.timers_moved(next);
         Ok(())
+    }
+
+    /// Has the timers of retired Ps watched, the first of which is due at `next`. The caller holds no lock.
+    fn timers_moved(&self, next: u64) {
+        if next != NEVER {
+            self.timer_was_added(next);
+        }
     }
 
     /// The holder of `p` needs it no more: into the idle list, or out of use if it is one too many.
@@ -104,10 +117,9 @@ impl Sched {
     pub(crate) fn retire(&self, p: usize) {
         let mut retired = self.retired.lock();
         // The number may have grown meanwhile.
-        if !self.give_p(p) {
-            self.retire_locked(p, &mut retired);
-        }
+        let next = if self.give_p(p) { NEVER } else { self.retire_locked(p, &mut retired) };
         drop(retired);
+        self.timers_moved(next);
         self.serve_waiting(None);
         self.work_was_made();
     }
@@ -124,7 +136,9 @@ impl Sched {
         self.global.append(gs);
     }
 
-    fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) {
+    /// Moves what `p` has to where others find it, and returns when its first timer is due, for `timers_moved` without the
+    /// lock. *Runs on: the holder of `p` and of the lock.*
+    fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
         // SAFETY: the caller holds it, and gives it up by calling.
         let held = unsafe { Held::new(self.p(p)) };
         self.move_queue(p);
@@ -133,8 +147,6 @@ impl Sched {
         let next = self.heaps.move_all(p, 0);
         held.lease.set_idle();
         retired.insert(p);
-        if let Some(when) = next {
-            self.timer_was_added(when);
-        }
+        next.unwrap_or(NEVER)
     }
 }

@@ -443,3 +443,52 @@ fn a_runtime_that_is_dropped_after_changes_leaves_nothing() {
         assert_eq!(drops.alive(), 0);
     }
 }
+
+/// Ps that retire have timers, for which an M is to be started; no M can be had, so that M's P has to retire in turn.
+#[test]
+fn fewer_ps_while_no_thread_can_be_had() {
+    const PS: usize = 4;
+    for _ in 0..20 {
+        with_built(Builder::new().procs(PS).max_threads(PS), |runtime| {
+            let (begun, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+            let handle = runtime.handle();
+            let threads: Vec<_> = (0..PS)
+                .map(|i| {
+                    let (begun, go, handle) = (begun.clone(), go.clone(), handle.clone());
+                    runtime.spawn(move || {
+                        begun.fetch_add(1, SeqCst);
+                        // Each on a P and an M of its own, with a timer there.
+                        spin_until(|| begun.load(SeqCst) == PS);
+                        let timer = runtime::time::after_func(HOUR, || ());
+                        if i > 0 {
+                            runtime::blocking(|| {
+                                while !go.load(SeqCst) {
+                                    std::thread::sleep(MILLI);
+                                }
+                            });
+                        } else {
+                            // The Ps of the others are idle, and their Ms are not.
+                            spin_until(|| handle.metrics().idle_procs == PS - 1);
+                            for n in [1, PS, 2, 1, PS] {
+                                handle.set_procs(n).unwrap();
+                            }
+                            go.store(true, SeqCst);
+                        }
+                        drop(timer);
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(runtime.handle().procs(), PS);
+            wait_until("all Ps are there", || runtime.handle().metrics().idle_procs == PS);
+        });
+    }
+}
+
+fn spin_until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30));
+        std::thread::yield_now();
+    }
+}
