@@ -96,7 +96,7 @@ pub(crate) enum Joiner {
 
 /// The inline room for a closure, a future or a result; what is larger is boxed.
 const PAYLOAD_WORDS: usize = 9;
-type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
+pub(crate) type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
 
 /// One green thread.
 #[repr(C, align(64))]

@@ -13,7 +13,7 @@ use crate::deadlock::PARKS;
 use crate::deadlock::traces::Counted;
 use crate::fork;
 use crate::g::wait::Outcome;
-use crate::g::{GRef, table};
+use crate::g::{GRef, Payload, table};
 use crate::ids;
 use crate::lend;
 
@@ -27,7 +27,7 @@ struct Kept {
 
 /// Makes a new G a face. *Runs on: the table, once a face.*
 pub(crate) fn make_face(g: GRef) {
-    const { assert!(size_of::<Kept>() <= 80 && align_of::<Kept>() <= 8) };
+    const { assert!(size_of::<Kept>() <= size_of::<Payload>() && align_of::<Kept>() <= align_of::<Payload>()) };
     // SAFETY: nobody else knows this G yet; a face keeps this for ever, so a late waker finds it.
     unsafe { g.payload().cast::<Kept>().write(Kept::default()) };
 }

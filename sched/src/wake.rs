@@ -93,11 +93,9 @@ fn ready_at_home(m: &M, g: GRef) {
 
 /// Holds on to the runtime of a parked G, which may end, and its runtime with it, as soon as it can run.
 fn keep_sched(g: GRef) -> Arc<Sched> {
-    // SAFETY: `g` is parked, so its runtime lives.
-    unsafe {
-        Arc::increment_strong_count(g.owner());
-        Arc::from_raw(g.owner())
-    }
+    // SAFETY: `g` is parked, so its runtime lives. The pointer was made from a reference, which does not cover the counts
+    // of an `Arc`: `arc` reaches them by the runtime's own `Weak`.
+    unsafe { (*g.owner()).arc() }
 }
 
 /// The P of this thread, if it is one of the runtime that `g` belongs to.
