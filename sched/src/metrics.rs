@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::g::{Status, table};
+use crate::g::Status;
+use crate::m::M;
 use crate::rescue::Rescue;
 use crate::sched::Sched;
 
@@ -109,14 +110,19 @@ impl Sched {
             all.timers_stolen += counters.timers_stolen.get();
             all.net_wakeups += counters.net_wakes.get();
         }
-        for g in table::all().filter(|g| std::ptr::eq(g.owner(), Arc::as_ptr(self))) {
-            match g.status() {
-                Status::Runnable => all.runnable += 1,
-                Status::Running => all.running += 1,
-                Status::Waiting => all.waiting += 1,
-                Status::Idle | Status::Dead => {}
-            }
-        }
+        let (running, home) = self.count_at_ms();
+        let queued = all.local_queues.iter().sum::<usize>() + all.global_queue + home + all.stackless;
+        (all.running, all.runnable) = (running, queued as u64);
+        // Whatever lives, and neither runs nor is about to.
+        all.waiting = all.spawned.saturating_sub(all.ended + all.running + all.runnable);
         all
+    }
+
+    /// The number of Gs that run, and of those that are queued at their Ms (strict mode).
+    fn count_at_ms(&self) -> (u64, usize) {
+        let ms = self.ms.lock();
+        let runs = |m: &M| m.running().is_some_and(|g| g.status() == Status::Running);
+        let running = ms.all.iter().filter(|m| runs(m)).count();
+        (running as u64, ms.all.iter().map(|m| m.home.len()).sum())
     }
 }
