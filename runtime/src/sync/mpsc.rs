@@ -20,6 +20,7 @@ mod iter;
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 pub use std::sync::mpsc::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
@@ -171,6 +172,10 @@ pub struct Receiver<T> {
     /// As in std.
     _not_sync: PhantomData<Cell<()>>,
 }
+
+// As std's.
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl<T> Receiver<T> {
     fn new(receiver: channel::Receiver<T>) -> Self {

@@ -2,11 +2,13 @@
 //!
 //! It guards a few words for a few instructions: a queue of waiters and what they wait for. Nobody parks, enters the
 //! runtime or runs user code while holding it, so its holder can be delayed only by the kernel. That is why a waiter
-//! spins a little and then offers its CPU; it never sleeps.
+//! spins a little, then yields its CPU, and only then sleeps: a waiter of real-time priority yields to nobody else, and
+//! the holder may need that CPU.
 
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::sync::{
     atomic::{AtomicBool, Ordering},
@@ -24,6 +26,10 @@ pub struct Lock<S> {
 unsafe impl<S: Send> Send for Lock<S> {}
 // SAFETY: likewise.
 unsafe impl<S: Send> Sync for Lock<S> {}
+
+// No user code runs under the lock, so a panic of the user's leaves nothing half done.
+impl<S> UnwindSafe for Lock<S> {}
+impl<S> RefUnwindSafe for Lock<S> {}
 
 impl<S> Lock<S> {
     /// A lock around `state`.
@@ -166,17 +172,26 @@ impl Drop for SpinRelease<'_> {
 /// How long a waiter pauses before it looks again: longer each time. Two cores that take a lock in turn pay for a transfer of
 /// its cache line, and of all that it guards, each time; while one pauses the other takes it again and again where it is.
 const FIRST_PAUSES: u32 = 16;
-/// After that it offers its CPU: a holder that runs would have been through.
+/// After so many pauses the waiter yields its CPU: a holder that runs would have been through.
 #[cfg(not(loom))]
 const MOST_PAUSES: u32 = 128;
+/// Once `pauses`, which also counts the yields, has come to this, the waiter sleeps.
+#[cfg(not(loom))]
+const MOST_PAUSES_AND_YIELDS: u32 = 2 * MOST_PAUSES + 64;
+#[cfg(not(loom))]
+const SLEEP: std::time::Duration = std::time::Duration::from_micros(50);
 
 #[cfg(not(loom))]
 fn wait_a_little(pauses: &mut u32) {
-    if *pauses > MOST_PAUSES {
-        return std::thread::yield_now();
+    if *pauses <= MOST_PAUSES {
+        (0..*pauses).for_each(|_| std::hint::spin_loop());
+        *pauses *= 2;
+    } else if *pauses < MOST_PAUSES_AND_YIELDS {
+        std::thread::yield_now();
+        *pauses += 1;
+    } else {
+        std::thread::sleep(SLEEP);
     }
-    (0..*pauses).for_each(|_| std::hint::spin_loop());
-    *pauses *= 2;
 }
 
 #[cfg(loom)]
@@ -237,5 +252,55 @@ mod tests {
             }
         });
         assert_eq!(*COUNT.lock(), 200_000);
+    }
+
+    /// The holder is preempted by a waiter of real-time priority on the only CPU that both may use.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_real_time_waiter_lets_the_holder_go_on() {
+        use std::sync::mpsc;
+        use std::time::{Duration, Instant};
+
+        fn stay_on_cpu(cpu: usize) {
+            // SAFETY: an empty set is all zeros, and the system reads the set while it lives.
+            let set = unsafe {
+                let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(cpu, &mut cpus);
+                libc::sched_setaffinity(0, size_of_val(&cpus), &cpus)
+            };
+            assert_eq!(set, 0);
+        }
+
+        static LOCK: Lock<u32> = Lock::new(0);
+        // SAFETY: asks for the number of the CPU alone.
+        let cpu = unsafe { libc::sched_getcpu() }.max(0) as usize;
+        let (tell, told) = mpsc::channel();
+        let waiter = std::thread::spawn(move || {
+            stay_on_cpu(cpu);
+            let priority = libc::sched_param { sched_priority: 1 };
+            // SAFETY: the system reads the parameter while it lives.
+            let is_real_time = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) } == 0;
+            told.recv().unwrap();
+            let start = Instant::now();
+            *LOCK.lock() += 1;
+            (is_real_time, start.elapsed())
+        });
+        let holder = std::thread::spawn(move || {
+            stay_on_cpu(cpu);
+            let mut held = LOCK.lock();
+            tell.send(()).unwrap();
+            // Where the waiter has no higher priority, it gets some time to begin.
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(1) {}
+            *held += 1;
+        });
+        holder.join().unwrap();
+        let (is_real_time, waited) = waiter.join().unwrap();
+        assert_eq!(*LOCK.lock(), 2);
+        if !is_real_time {
+            return eprintln!("skipped: the system refuses real-time priority here");
+        }
+        // The kernel stops a real-time thread that runs for 950 ms of a second.
+        assert!(waited < Duration::from_millis(500), "{waited:?}");
     }
 }
