@@ -6,6 +6,7 @@
 // `FromRawFd` and `FromRawSocket` are unsafe by themselves: their callers promise that the descriptor is theirs.
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use netpoll::net as sources;
@@ -22,6 +23,18 @@ macro_rules! conversions {
         // As std's.
         impl UnwindSafe for $ours {}
         impl RefUnwindSafe for $ours {}
+
+        /// As std's.
+        impl fmt::Debug for $ours {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                // Written down first: the formatter is the user's, and may park between two system calls.
+                let text = call(|| {
+                    let source = self.0.source();
+                    if f.alternate() { format!("{source:#?}") } else { format!("{source:?}") }
+                });
+                f.write_str(&text)
+            }
+        }
 
         impl $ours {
             fn adopt(source: $std) -> Self {

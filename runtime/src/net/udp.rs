@@ -34,7 +34,6 @@ use super::socket::{Socket, call};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct UdpSocket(pub(in crate::net) Socket<net::UdpSocket>);
 
 /// An option that the system keeps: how it is set, and how it is asked for.

@@ -34,7 +34,6 @@ use crate::net::socket::{Socket, call};
 /// server.join().unwrap()
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct TcpListener(pub(in crate::net) Socket<net::TcpListener>);
 
 impl TcpListener {

@@ -27,7 +27,6 @@ use crate::net::socket::{Socket, call, no_time};
 /// stream.read_to_string(&mut answer)?;
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Debug)]
 pub struct TcpStream(pub(in crate::net) Socket<net::TcpStream>);
 
 impl TcpStream {

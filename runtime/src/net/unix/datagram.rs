@@ -29,7 +29,6 @@ use crate::net::socket::{Socket, call};
 /// assert_eq!(receiver.join().unwrap()?, b"hello");
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Debug)]
 pub struct UnixDatagram(pub(in crate::net) Socket<net::UnixDatagram>);
 
 impl UnixDatagram {

@@ -27,7 +27,6 @@ use crate::net::socket::{Socket, call};
 /// writer.join().unwrap()?;
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Debug)]
 pub struct UnixStream(pub(in crate::net) Socket<net::UnixStream>);
 
 impl UnixStream {

@@ -1,0 +1,51 @@
+//! Sockets print what std's print.
+
+use std::fmt::Debug;
+
+use runtime::net;
+use tests::everywhere;
+
+/// The socket turned into std's is the same socket: what it prints then is what it is to print now.
+fn prints_as<T: Debug>(ours: impl Debug + Into<T>) {
+    let (plain, pretty) = (format!("{ours:?}"), format!("{:#?}", Some(&ours)));
+    let stds = ours.into();
+    assert_eq!(plain, format!("{stds:?}"));
+    assert_eq!(pretty, format!("{:#?}", Some(&stds)));
+}
+
+#[test]
+fn as_std_prints_them() {
+    everywhere(|| {
+        let (client, server) = tests::sockets::connected();
+        assert!(format!("{client:?}").contains(&client.local_addr().unwrap().to_string()));
+        prints_as::<std::net::TcpStream>(client);
+        // Its peer is gone.
+        prints_as::<std::net::TcpStream>(server);
+        prints_as::<std::net::TcpListener>(tests::sockets::listener().0);
+        prints_as::<std::net::UdpSocket>(net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    });
+}
+
+#[test]
+#[cfg(unix)]
+fn unix_sockets_too() {
+    use runtime::net::unix::{UnixDatagram, UnixListener, UnixStream};
+    use std::os::unix::net as std_net;
+
+    everywhere(|| {
+        let path = std::env::temp_dir().join(format!(
+            "prints-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let listener = UnixListener::bind(&path).unwrap();
+        let client = UnixStream::connect(&path).unwrap();
+        prints_as::<std_net::UnixStream>(listener.accept().unwrap().0);
+        prints_as::<std_net::UnixStream>(client);
+        prints_as::<std_net::UnixListener>(listener);
+        std::fs::remove_file(&path).unwrap();
+        prints_as::<std_net::UnixDatagram>(UnixDatagram::unbound().unwrap());
+        prints_as::<std_net::UnixDatagram>(UnixDatagram::bind(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+    });
+}
