@@ -40,7 +40,7 @@ pub(crate) struct Own {
     pub(crate) slice: Cell<u32>,
     pub(crate) coros: CoroList,
     pub(crate) gate: Gate,
-    /// A timer was added, or the poller left, and nobody may be watching: see `poll::cover`.
+    /// A timer was added, or an M left the netpoller: perhaps no M blocks there. See `poll::cover`.
     pub(crate) uncovered: Cell<bool>,
     random: Cell<u32>,
 }

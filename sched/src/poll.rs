@@ -16,9 +16,6 @@ use crate::p::Held;
 use crate::sched::Sched;
 use crate::wake;
 
-/// A timer further off than this needs nobody to watch it yet: sysmon looks as often.
-const NEAR_NS: u64 = 10_000_000;
-
 /// A wait for the network that is shorter than this, with what waking costs, was not worth while.
 const QUICK_NS: u64 = 50_000;
 
@@ -88,23 +85,23 @@ impl Sched {
         self.global.append(self.woken_gs(&mut ready));
     }
 
-    /// A G is about to run for who knows how long, and this M had been the one to watch the timers and the network,
-    /// or has added a timer. If nobody watches now, somebody must. *Runs on: the holder of the P.*
+    /// Makes sure that an M blocks in the netpoller until the next timer, or that sysmon looks by then if no P is idle. The
+    /// caller is about to run a G, which may compute for any length of time. *Runs on: the holder of the P.*
     ///
-    /// Deferred to this moment from that of the addition: the green thread that sleeps alone finds its M back in the
-    /// netpoller at once, and wakes no second one.
+    /// It is called only if `Own::uncovered` is set: this M has left the netpoller or a promise to look, or has added a timer.
+    /// An adder of a timer does not do this itself: the M of a green thread that sleeps alone is back in the netpoller at once,
+    /// and wakes no second M.
     #[cold]
     pub(crate) fn cover(&self, held: Held<'_>) {
         held.own().uncovered.set(false);
         let next = self.heaps.time_sleep_until();
-        let sources = self.netpoll.has_sources();
-        if next == clock::NEVER && !sources {
+        if next == clock::NEVER && !self.netpoll.has_sources() {
             return;
         }
         if self.netpoll.wake_by(next) == WakeBy::NobodyBlocks {
             if self.idle.idle_ps() == 0 {
                 self.watch.timer_at(next);
-            } else if sources || next < clock::now() + NEAR_NS {
+            } else {
                 self.wake_to_watch();
             }
         }

@@ -189,6 +189,10 @@ impl Sched {
     /// `m` becomes the holder of a P whose lease is held for it. *Runs on: `m`.*
     pub(crate) fn adopt(&self, m: &M, index: usize) {
         m.acquire(self.p(index));
+        if let Some(held) = m.held() {
+            // This M may have been the one in the netpoller, or on its way there.
+            held.own().uncovered.set(true);
+        }
         if self.config.strict {
             m.since.set(timers::clock::now());
         }
