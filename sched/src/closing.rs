@@ -153,7 +153,7 @@ impl Closing {
     pub(crate) fn exit(&self) {
         // Relaxed: the fence does it.
         self.exiting.store(true, Ordering::Relaxed);
-        // Before the caller's look at who sleeps; the partner is the fence in `Monitor::sleep`. (An M that parks is found
+        // Before the caller's look at who sleeps; the partner is the fence in `Plan::sleep`. (An M that parks is found
         // in its list, or sees this, by the list's lock; the netpoller keeps a break for the M that is about to block.)
         if !broken!("closing_exit_no_fence") {
             full_fence();

@@ -38,6 +38,7 @@
 //! - `deadlock.rs`: who may still run is not taken for asleep.
 //! - `idle.rs`: no work is stranded: who makes work publishes and then looks for sleepers; who goes to sleep says so
 //!   and then looks for work.
+//! - `watch.rs`: sysmon looks by the time that was asked for, whenever the request comes.
 //! - `net_wakers.rs`: a future that waits for the network is woken once or has given up.
 //! - `closing.rs`: the end of a runtime: who may still come in, when nobody is left, and that nobody sleeps through it.
 //!
@@ -199,6 +200,8 @@ mod wake;
 mod wakers;
 #[cfg(not(loom))]
 mod want_stack;
+#[cfg_attr(loom, allow(dead_code))]
+mod watch;
 
 /// Under loom only the protocol files are built.
 #[cfg(loom)]

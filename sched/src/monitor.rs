@@ -11,6 +11,7 @@ use crate::m::note::Note;
 use crate::p::lease::{Seen, State};
 use crate::sched::Sched;
 use crate::sys::{self, Doing};
+use crate::watch::Plan;
 
 /// A timer may be overdue by so much before the P of a green thread that computes is taken for it. (At 50 us short
 /// computations lose their Ps all the time.)
@@ -18,15 +19,10 @@ pub const OVERDUE_NS: u64 = 200_000;
 /// A declared blocking call that found work waiting is looked at so soon.
 const BLOCKING_LOOK_NS: u64 = 100_000;
 
-/// Above any time; NEVER has it, too.
-const IDLE: u64 = 1 << 63;
-
 /// When sysmon means to wake, and how it is woken earlier.
 pub(crate) struct Watch {
     note: Note,
-    /// When it means to wake; 0 while it is awake. With `IDLE` while it sleeps because nothing runs: then whatever runs
-    /// wakes it.
-    until: AtomicU64,
+    plan: Plan,
     /// There is a sysmon.
     enabled: AtomicBool,
     /// The kernel's name for its thread.
@@ -42,7 +38,7 @@ impl Watch {
     pub(crate) fn new() -> Self {
         Watch {
             note: Note::new(),
-            until: AtomicU64::new(0),
+            plan: Plan::new(),
             enabled: AtomicBool::new(false),
             tid: AtomicI32::new(0),
             lent_blocking: AtomicBool::new(false),
@@ -69,24 +65,23 @@ impl Watch {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// Something runs again: a sysmon that sleeps for long must look now and then. *Runs on: any thread.*
+    /// Wakes a sysmon that sleeps because nothing runs. *Runs on: any thread, after it has taken a P out of the idle list.*
     #[inline]
     pub(crate) fn wake_if_asleep(&self) {
-        // SeqCst: the P was taken first (`Idle::take`); the partner is `Monitor::sleep`, which stores first.
-        if self.until.load(Ordering::SeqCst) & IDLE != 0 {
+        if self.plan.sleeps_idle() {
             self.wake();
         }
     }
 
-    /// Nobody else watches a timer that is due at `when`. *Runs on: any thread.*
+    /// Has sysmon look soon after `when`, at which a timer is due that no M watches. *Runs on: any thread that has published
+    /// the timer.*
     pub(crate) fn timer_at(&self, when: u64) {
         self.wake_by(when.saturating_add(OVERDUE_NS));
     }
 
-    /// Sysmon must look by `time`.
+    /// Has sysmon look by `time`. *Runs on: any thread that has published what sysmon is to see.*
     fn wake_by(&self, time: u64) {
-        // SeqCst: the timer was published first; the partner is `Monitor::sleep`.
-        if self.until.load(Ordering::SeqCst) > time {
+        if self.plan.ask(time) {
             self.wake();
         }
     }
@@ -113,13 +108,10 @@ impl Watch {
         }
     }
 
-    /// A P is lent to a blocking call and work waits.
+    /// Has sysmon look soon: a P is lent to a blocking call, and work waits. *Runs on: any thread.*
     #[cold]
     pub(crate) fn blocking_with_work(&self) {
-        let until = self.until.load(Ordering::SeqCst);
-        if until != 0 && until > clock::now() + BLOCKING_LOOK_NS {
-            self.wake();
-        }
+        self.wake_by(clock::now() + BLOCKING_LOOK_NS);
     }
 
     /// *Runs on: any thread.*
@@ -331,24 +323,19 @@ impl Monitor {
         self.sched.keep_spare_m();
     }
 
-    /// Sleeps until `until`, or until something makes an earlier look necessary; true if it did. `idle`: nothing runs, so
-    /// whatever runs makes it necessary.
+    /// Sleeps until `until`, or until an earlier time that was asked for; `true` if it did not sleep, or was woken.
+    /// `idle`: nothing runs, and an M that takes a P wakes it.
     pub fn sleep(&self, until: u64, idle: bool) -> bool {
         let watch = &self.sched.watch;
-        // SeqCst: first the plan, then the looks below; the partners are in `Watch`.
-        watch.until.store(if idle { until | IDLE } else { until }, Ordering::SeqCst);
-        crate::sync::full_fence();
-        let pointless = idle && !self.all_idle();
-        let woken = match until {
-            _ if pointless || self.is_exiting() => true,
+        let stays_awake = || idle && !self.all_idle() || self.is_exiting();
+        let woken = watch.plan.sleep(until, idle, stays_awake, |until| match until {
             clock::NEVER => {
                 watch.note.sleep();
                 true
             }
             until => watch.note.sleep_for(Duration::from_nanos(until.saturating_sub(clock::now()))),
-        };
-        watch.until.store(0, Ordering::Relaxed);
+        });
         watch.wakes.fetch_add(1, Ordering::Relaxed);
-        woken
+        woken.unwrap_or(true)
     }
 }

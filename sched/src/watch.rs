@@ -1,0 +1,224 @@
+//! When sysmon looks next: the asker of an earlier look meets the sleeper.
+//!
+//! ```text
+//!   the asker (any thread)                        sysmon, which goes to sleep
+//!   publish what is to be looked at               publish until when           (`until`)
+//!   publish the time of the look  (`wanted_by`)   full fence
+//!   full fence                                    take the earliest request: it ends the sleep
+//!   sysmon sleeps for longer? wake it             look whether it must stay awake
+//!                                                 sleep
+//!                                                 publish that it is awake
+//! ```
+//!
+//! A request that comes while sysmon is awake waits in `wanted_by` for the next sleep. sysmon does not count on the looks of its
+//! present round for it: the request may have come after them. So a request may cost a look for nothing.
+//!
+//! While nothing runs, sysmon sleeps with the bit `IDLE`, and each M that takes a P wakes it. Here the idle list is what is
+//! published: the M has taken the P out of it, and sysmon looks whether all Ps are in it.
+//!
+//! Rejected: requests that only wake. A request that finds sysmon awake was lost then, for up to 10 ms.
+
+use crate::sync::{
+    atomic::{AtomicU64, Ordering},
+    broken, full_fence,
+};
+
+/// sysmon is awake.
+const AWAKE: u64 = 0;
+/// Above any time; NEVER has it, too.
+const IDLE: u64 = 1 << 63;
+/// No request.
+const NO_TIME: u64 = u64::MAX;
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// When sysmon means to wake; `AWAKE` while it is awake. With `IDLE` while it sleeps because nothing runs.
+    until: AtomicU64,
+    /// The earliest look that was asked for since sysmon last went to sleep.
+    wanted_by: AtomicU64,
+}
+
+impl Plan {
+    pub(crate) fn new() -> Self {
+        Plan { until: AtomicU64::new(AWAKE), wanted_by: AtomicU64::new(NO_TIME) }
+    }
+
+    /// Asks for a look by `time`, at what the caller has published. `true`: sysmon sleeps for longer, and the caller wakes it.
+    /// *Runs on: any thread.*
+    #[must_use]
+    pub(crate) fn ask(&self, time: u64) -> bool {
+        // Release: whoever takes the request sees what it is for; the partner is the swap in `take_request`.
+        if !broken!("watch_request_only_wakes") {
+            self.wanted_by.fetch_min(time, Ordering::Release);
+        }
+        // The partner is the fence in `sleep`: either sysmon sees the request, or this thread sees how long it sleeps.
+        if !broken!("watch_asker_no_fence") {
+            full_fence();
+        }
+        self.until.load(Ordering::Relaxed) > time
+    }
+
+    /// True if sysmon sleeps because nothing runs: the caller, which has taken a P out of the idle list, wakes it.
+    /// *Runs on: any thread.*
+    #[inline]
+    #[must_use]
+    pub(crate) fn sleeps_idle(&self) -> bool {
+        // SeqCst: the idle list's count was changed first, by a SeqCst read-modify-write; the partner is the fence in `sleep`.
+        // loom orders SeqCst accesses only as AcqRel.
+        #[cfg(loom)]
+        if !broken!("watch_taker_no_fence") {
+            full_fence();
+        }
+        self.until.load(Ordering::SeqCst) & IDLE != 0
+    }
+
+    /// Sleeps by `wait` until `until`, or until an earlier time that was asked for; gives what `wait` gives, and `None` if
+    /// `stays_awake`. `idle`: nothing runs. *Runs on: sysmon.*
+    pub(crate) fn sleep<T>(
+        &self,
+        until: u64,
+        idle: bool,
+        stays_awake: impl FnOnce() -> bool,
+        wait: impl FnOnce(u64) -> T,
+    ) -> Option<T> {
+        debug_assert_eq!(self.until.load(Ordering::Relaxed), AWAKE, "one thread sleeps, and once at a time");
+        debug_assert_ne!(until, AWAKE, "a time in the past is no time to sleep until");
+        // SeqCst: the partner is `sleeps_idle`.
+        let word = if idle { until | IDLE } else { until };
+        self.until.store(word, Ordering::SeqCst);
+        // The partners are the fences in `ask` and in `Closing::exit`, and the taking of a P (`sleeps_idle`).
+        if !broken!("watch_sleeper_no_fence") {
+            full_fence();
+        }
+        let until = until.min(self.take_request());
+        let woken = if stays_awake() && !broken!("watch_sleeper_no_look") { None } else { Some(wait(until)) };
+        // Relaxed: a thread that reads the old word wakes sysmon for nothing, and its request is kept.
+        self.until.store(AWAKE, Ordering::Relaxed);
+        woken
+    }
+
+    fn take_request(&self) -> u64 {
+        if broken!("watch_sleeper_takes_no_request") {
+            return NO_TIME;
+        }
+        // Acquire: the partner is the Release in `ask`.
+        self.wanted_by.swap(NO_TIME, Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::models::{Reached, Turns, explore};
+    use crate::sync::atomic::AtomicUsize;
+    use crate::sync::{Condvar, Mutex, wait_on};
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// What sysmon plans, and what is asked for.
+    const PLANNED: u64 = 100;
+    const WANTED: u64 = 50;
+
+    /// Wake-ups of sysmon, as bits: an asker's, and another one.
+    const ASKER: u8 = 1;
+    const OTHER: u8 = 2;
+
+    struct World {
+        plan: Plan,
+        /// As `Note`: a wake-up that comes first is kept.
+        note: (Mutex<u8>, Condvar),
+        timer: AtomicUsize,
+        idle_ps: AtomicUsize,
+        turns: Turns,
+    }
+
+    impl World {
+        fn new(note: u8) -> Arc<World> {
+            Arc::new(World {
+                plan: Plan::new(),
+                note: (Mutex::new(note), Condvar::new()),
+                timer: AtomicUsize::new(0),
+                idle_ps: AtomicUsize::new(1),
+                turns: Turns::default(),
+            })
+        }
+
+        fn wake(&self, bit: u8) {
+            *self.note.0.lock() |= bit;
+            self.note.1.notify_one();
+        }
+
+        /// Until the note is woken: `PLANNED` never comes here.
+        fn sleep_on_note(&self) -> u8 {
+            let mut woken = self.note.0.lock();
+            while *woken == 0 {
+                woken = wait_on(&self.note.1, woken, None);
+            }
+            std::mem::take(&mut *woken)
+        }
+
+        /// As `Watch::timer_at`.
+        fn ask(&self) {
+            self.turns.take();
+            self.timer.store(1, Ordering::Relaxed);
+            if self.plan.ask(WANTED) {
+                self.wake(ASKER);
+            }
+        }
+
+        /// As `Monitor::sleep`; true if this sleep answers the request.
+        fn sleep(&self) -> bool {
+            self.turns.take();
+            let wait = |until| until == WANTED || self.sleep_on_note() & ASKER != 0;
+            self.plan.sleep(PLANNED, false, || false, wait).expect("nothing keeps it awake")
+        }
+    }
+
+    /// A request while sysmon sleeps, is awake for another reason, and sleeps again. A sleep that neither takes the request nor
+    /// is woken never ends, which loom reports.
+    #[test]
+    fn a_request_ends_a_sleep_whenever_it_comes() {
+        static FIRST: Reached = Reached::new();
+        static SECOND: Reached = Reached::new();
+        explore(4, || {
+            let world = World::new(OTHER);
+            let asker = world.clone();
+            let asker = thread::spawn(move || asker.ask());
+            let first = world.sleep();
+            let answered = first || world.sleep();
+            assert!(answered, "only the asker could end this sleep");
+            assert_eq!(world.timer.load(Ordering::Relaxed), 1, "sysmon looks, and does not see what for");
+            FIRST.note(first);
+            SECOND.note(!first);
+            asker.join().unwrap();
+        });
+        FIRST.assert();
+        SECOND.assert();
+    }
+
+    /// An M takes the only P while sysmon goes to sleep because all are idle. If sysmon is neither kept awake nor woken, it
+    /// sleeps for ever, which loom reports.
+    #[test]
+    fn sysmon_does_not_sleep_for_ever_while_an_m_runs() {
+        static SLEPT: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(0);
+            let taker = world.clone();
+            let taker = thread::spawn(move || {
+                taker.turns.take();
+                // As `Idle::take`, and then `Sched::adopt`.
+                taker.idle_ps.fetch_sub(1, Ordering::SeqCst);
+                if taker.plan.sleeps_idle() {
+                    taker.wake(OTHER);
+                }
+            });
+            world.turns.take();
+            let busy = || world.idle_ps.load(Ordering::SeqCst) == 0;
+            let slept = world.plan.sleep(NO_TIME, true, busy, |_| world.sleep_on_note());
+            SLEPT.note(slept.is_some());
+            taker.join().unwrap();
+        });
+        SLEPT.assert();
+    }
+}
