@@ -161,12 +161,10 @@ impl Sched {
     #[inline]
     fn found(&self, m: &M, held: Held<'_>) {
         if m.spinning.replace(false) {
-            self.idle.stop_spinning();
-            self.idle.look_again();
-            if self.any_work() {
+            if self.idle.withdraw(true, || self.any_work()) {
                 self.wake_idle_p();
             }
-            // Whoever added a timer meanwhile counted on us.
+            // A thread that added a timer meanwhile woke no M, as this one had promised to look.
             held.own().uncovered.set(true);
         }
     }
@@ -185,11 +183,7 @@ impl Sched {
     }
 
     fn rest_without_p(&self, m: &M) -> Then {
-        if m.spinning.replace(false) {
-            self.idle.stop_spinning();
-        }
-        self.idle.look_again();
-        if self.any_work() {
+        if self.idle.withdraw(m.spinning.replace(false), || self.any_work()) {
             if self.take_idle_p(m).is_some() {
                 self.idle.count_spinning();
                 m.spinning.set(true);

@@ -4,12 +4,11 @@
 //!
 //! ```text
 //!   whoever makes work                       an M that found none
-//!   publish it (a queue, the global queue)   give_up   the P into the idle list
-//!   full fence                               stop_spinning
-//!   an idle P, and nobody spins?             look_again (a full fence), and then
-//!     take it, count as spinning,            look at every queue once more, and at the timers;
-//!     start an M                               found: take a P back and go on
-//!                                            sleep
+//!   publish it (a queue, the global queue)   give_up    the P into the idle list
+//!   work_is_published   (a full fence)       withdraw   the promise to look, full fence, and then
+//!   an idle P, and nobody spins?                        look at every queue once more, and at the timers;
+//!     take_to_look  the P, and a promise                found: take a P back and go on
+//!     start an M                             sleep
 //! ```
 //!
 //! An M that spins is the promise that somebody will look: that is why makers of work wake nobody while one does,
@@ -284,6 +283,39 @@ impl<M: PartialEq> Idle<M> {
         }
     }
 
+    /// Stands between the publication of work and the maker's look at the counts. Its partner is the fence of `look_again`.
+    /// *Runs on: any thread that has published work; it then calls `take_to_look`, if a P is idle.*
+    #[inline]
+    pub(crate) fn work_is_published(&self) {
+        if !broken!("idle_maker_no_fence") {
+            crate::sync::full_fence();
+        }
+    }
+
+    /// Takes an idle P for an M that is to look for work, and promises that it looks; `None` if no P is idle, or an M has promised
+    /// to look. *Runs on: a maker of work after its fence.*
+    pub(crate) fn take_to_look(&self, set_held: impl FnOnce(usize)) -> Option<usize> {
+        if !self.start_spinning_alone() {
+            return None;
+        }
+        let p = self.take(set_held);
+        if p.is_none() {
+            self.stop_spinning();
+        }
+        p
+    }
+
+    /// Withdraws the caller's promise to look, if it has promised, and looks once more: `true` if there is work, as `any_work`
+    /// says. *Runs on: an M that rests, or that has found work; whoever has put a P into the list.*
+    #[inline]
+    pub(crate) fn withdraw(&self, promised: bool, any_work: impl FnOnce() -> bool) -> bool {
+        if promised {
+            self.stop_spinning();
+        }
+        self.look_again();
+        any_work() && !broken!("idle_no_second_look")
+    }
+
     pub(crate) fn parked_ms(&self) -> usize {
         self.parked_ms.load(Ordering::Relaxed)
     }
@@ -327,17 +359,19 @@ mod models {
     }
 
     impl Machine {
+        /// As `Sched::work_was_made`.
         fn make_work(&self, queue: &AtomicUsize) {
             // Release only, as a queue's push is: the fence does the rest.
             queue.fetch_add(1, Ordering::Release);
-            if !broken!("idle_maker_no_fence") {
-                crate::sync::full_fence();
-            }
-            if self.idle.idle_ps() > 0 && self.idle.nobody_spins() && self.idle.start_spinning_alone() {
-                match self.idle.take(|_| ()) {
-                    Some(_) => drop(self.started.fetch_add(1, Ordering::SeqCst)),
-                    None => self.idle.stop_spinning(),
-                }
+            self.idle.work_is_published();
+            self.wake_idle_p();
+        }
+
+        /// As `Sched::wake_idle_p`.
+        fn wake_idle_p(&self) {
+            if self.idle.idle_ps() > 0 && self.idle.nobody_spins() && self.idle.take_to_look(|_| ()).is_some()
+            {
+                self.started.fetch_add(1, Ordering::SeqCst);
             }
         }
 
@@ -355,23 +389,21 @@ mod models {
         /// An M that holds P `p` and spins, found nothing and rests; true if it stays awake.
         fn rest(&self, p: usize) -> bool {
             let _ = self.idle.give_up(p, || true, || ());
-            self.withdraw() && !broken!("idle_no_second_look") && self.idle.take(|_| ()).is_some()
+            self.rest_without_p()
         }
 
-        /// The promise is over; whether there is work.
-        fn withdraw(&self) -> bool {
-            self.idle.stop_spinning();
-            self.idle.look_again();
-            self.any_work()
+        /// As `Sched::rest_without_p`, for an M that spins.
+        fn rest_without_p(&self) -> bool {
+            self.idle.withdraw(true, || self.any_work()) && self.idle.take(|_| ()).is_some()
         }
 
-        /// Somebody who has a P wakes an M to wait for the network, without a P; true if that stays awake, with one.
+        /// An M that has a P wakes another one to wait for the network, without a P; true if that stays awake, with a P.
         fn wakes_one_to_watch(&self) -> bool {
             if !self.idle.nobody_spins() || !self.idle.start_spinning_alone() {
                 return false;
             }
             assert!(self.idle.unpark().is_some());
-            self.withdraw() && !broken!("idle_watcher_does_not_look") && self.idle.take(|_| ()).is_some()
+            self.rest_without_p()
         }
     }
 
@@ -468,18 +500,10 @@ mod models {
             m.queues[1].fetch_add(1, Ordering::Release);
             let maker = m.clone();
             let maker = thread::spawn(move || maker.make_work(&maker.queues[0]));
-            let mut found = m.take_work();
-            assert!(found);
-            m.idle.stop_spinning();
-            m.idle.look_again();
-            // It runs what it found for ever, so it may take no more; it wakes somebody if there is any.
-            if m.any_work() && !broken!("idle_spinner_no_second_look") && m.idle.start_spinning_alone() {
-                found = m.idle.take(|_| ()).is_some();
-                if found {
-                    m.started.fetch_add(1, Ordering::SeqCst);
-                } else {
-                    m.idle.stop_spinning();
-                }
+            assert!(m.take_work());
+            // It runs what it found for ever, so it may take no more; it wakes another M if there is any. As `Sched::found`.
+            if m.idle.withdraw(true, || m.any_work()) {
+                m.wake_idle_p();
             }
             maker.join().unwrap();
             assert!(!stranded(&m, false), "a second piece of work was left behind");

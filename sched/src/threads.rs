@@ -150,8 +150,7 @@ impl Sched {
             return self.start_m(p.index, false);
         }
         self.put_idle(p.index);
-        self.idle.look_again();
-        if self.any_work() {
+        if self.idle.withdraw(false, || self.any_work()) {
             self.wake_idle_p();
         }
         // Its timers were perhaps watched by nobody but their P; and who waits in the netpoller has not planned to look for a

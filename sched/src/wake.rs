@@ -167,8 +167,7 @@ impl Sched {
     /// Work was published: somebody must look. *Runs on: any thread.*
     #[inline]
     pub(crate) fn work_was_made(&self) {
-        // The maker's half of the idle protocol; the partner is `Idle::look_again`.
-        crate::sync::full_fence();
+        self.idle.work_is_published();
         self.wake_idle_p();
     }
 
@@ -185,12 +184,8 @@ impl Sched {
 
     #[cold]
     fn wake_idle_p_slow(&self) {
-        if !self.idle.start_spinning_alone() {
-            return;
-        }
-        match self.idle.take(|p| self.p(p).lease.set_held()) {
-            Some(p) => self.start_m(p, true),
-            None => self.idle.stop_spinning(),
+        if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
+            self.start_m(p, true);
         }
     }
 }

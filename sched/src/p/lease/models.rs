@@ -388,18 +388,17 @@ impl Machine {
         if broken!("lend_lost_no_wake") {
             return;
         }
-        crate::sync::full_fence();
+        self.idle.work_is_published();
         self.wake_idle_p();
     }
 
     /// As `Sched::wake_idle_p`.
     fn wake_idle_p(self: &Arc<Self>) {
-        if self.idle.idle_ps() > 0 && self.idle.nobody_spins() && self.idle.start_spinning_alone() {
-            if self.idle.take(|_| self.p.lease.set_held()).is_some() {
-                self.start_m(true);
-            } else {
-                self.idle.stop_spinning();
-            }
+        if self.idle.idle_ps() > 0
+            && self.idle.nobody_spins()
+            && self.idle.take_to_look(|_| self.p.lease.set_held()).is_some()
+        {
+            self.start_m(true);
         }
     }
 
@@ -410,8 +409,7 @@ impl Machine {
         if broken!("lend_hand_off_no_look") {
             return false;
         }
-        self.idle.look_again();
-        self.any_work()
+        self.idle.withdraw(false, || self.any_work())
     }
 
     /// As `Sched::run_m`, for an M that has the P.
