@@ -46,23 +46,24 @@ pub trait SelectHandle {
     /// When it gets ready by itself.
     fn due(&self) -> Option<Instant>;
 
-    /// Enters the queue of its channel, by a node in the empty seat; `false` if it is ready already.
+    /// Enters the queue of its channel, by a node in the seat. Returns `false` if the case is ready.
     ///
     /// # Safety
-    /// The seat stays where it is until `leave` or `accept`, one of which follows if this says `true`.
-    unsafe fn enter(&self, seat: &mut Seat, entrant: Entrant) -> bool;
+    /// The seat is empty. It stays where it is until `leave` or `accept`, one of which follows if this returns `true`; until
+    /// then no `&mut` leads to it.
+    unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool;
 
-    /// Leaves the queue.
+    /// Leaves the queue, and empties the seat.
     ///
     /// # Safety
     /// It entered by that seat, and was not accepted.
-    unsafe fn leave(&self, seat: &mut Seat);
+    unsafe fn leave(&self, seat: &Seat);
 
     /// Begins with what it was given; `false` if that is nothing.
     ///
     /// # Safety
     /// It entered by that seat, and its case ended the wait. `begun` is empty.
-    unsafe fn accept(&self, seat: &mut Seat, begun: &mut Begun) -> bool;
+    unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool;
 
     /// Takes back what has begun.
     ///
@@ -100,7 +101,8 @@ impl<T> Receiver<T> {
 
 impl<T> SelectHandle for Receiver<T> {
     fn try_begin(&self, begun: &mut Begun) -> bool {
-        self.begin().map(|received| begun.put(received)).is_some()
+        // SAFETY: `begun` is borrowed by this call alone.
+        self.begin().map(|received| unsafe { begun.put(received) }).is_some()
     }
 
     fn is_ready(&self) -> bool {
@@ -117,10 +119,12 @@ impl<T> SelectHandle for Receiver<T> {
         if let Receives::Timed(timed, _) = &self.0 { timed.due() } else { None }
     }
 
-    unsafe fn enter(&self, seat: &mut Seat, entrant: Entrant) -> bool {
-        seat.put(entrant.wanted::<T>());
-        // SAFETY: it was just put in.
-        let node = unsafe { seat.get::<Node<Wanted<T>>>() };
+    unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool {
+        // SAFETY: the seat is empty, by this function's contract; what is put in is then got.
+        let node = unsafe {
+            seat.put(entrant.wanted::<T>());
+            seat.get::<Node<Wanted<T>>>()
+        };
         // SAFETY: the node stays where it is, by this function's contract, until it is taken out in `leave` or `accept`.
         let entered = unsafe {
             match &self.0 {
@@ -138,7 +142,7 @@ impl<T> SelectHandle for Receiver<T> {
         entered
     }
 
-    unsafe fn leave(&self, seat: &mut Seat) {
+    unsafe fn leave(&self, seat: &Seat) {
         // SAFETY: `enter` put it in.
         let node = unsafe { seat.get::<Node<Wanted<T>>>() };
         // SAFETY: it was entered there.
@@ -155,10 +159,11 @@ impl<T> SelectHandle for Receiver<T> {
         drop(unsafe { seat.take::<Node<Wanted<T>>>() });
     }
 
-    unsafe fn accept(&self, seat: &mut Seat, begun: &mut Begun) -> bool {
+    unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool {
         // SAFETY: `enter` put it in, and whoever ended the wait took it out of its queue before.
         let wanted = unsafe { seat.take::<Node<Wanted<T>>>() }.into_payload();
-        wanted.got.map(|given| begun.put::<Received<T>>(Ok(given))).is_some()
+        // SAFETY: `begun` is borrowed by this call alone.
+        wanted.got.map(|given| unsafe { begun.put::<Received<T>>(Ok(given)) }).is_some()
     }
 
     unsafe fn abandon(&self, begun: &mut Begun) {
@@ -204,7 +209,8 @@ impl<T> Sender<T> {
 
 impl<T> SelectHandle for Sender<T> {
     fn try_begin(&self, begun: &mut Begun) -> bool {
-        self.begin().map(|right| begun.put(right)).is_some()
+        // SAFETY: `begun` is borrowed by this call alone.
+        self.begin().map(|right| unsafe { begun.put(right) }).is_some()
     }
 
     fn is_ready(&self) -> bool {
@@ -219,7 +225,7 @@ impl<T> SelectHandle for Sender<T> {
         None
     }
 
-    unsafe fn enter(&self, seat: &mut Seat, entrant: Entrant) -> bool {
+    unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool {
         // SAFETY: what is put in is what is then got and, if need be, taken out. The node stays where it is, by this
         // function's contract, until it is taken out in `leave` or `accept`.
         unsafe {
@@ -245,7 +251,7 @@ impl<T> SelectHandle for Sender<T> {
         }
     }
 
-    unsafe fn leave(&self, seat: &mut Seat) {
+    unsafe fn leave(&self, seat: &Seat) {
         // SAFETY: `enter` put it in, and entered it there; then it is in no queue any more.
         unsafe {
             match &self.0 {
@@ -259,14 +265,17 @@ impl<T> SelectHandle for Sender<T> {
         }
     }
 
-    unsafe fn accept(&self, seat: &mut Seat, begun: &mut Begun) -> bool {
+    unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool {
         match &self.0 {
             // There is room: it is tried again.
             Sends::Bounded(_) | Sends::Unbounded(_) => false,
             Sends::Rendezvous(_) => {
                 // SAFETY: `enter` put it in, and whoever ended the wait took it out of its queue before.
                 let offer = unsafe { seat.take::<Node<Offer<T>>>() }.into_payload();
-                Rendezvous::right_of(offer).map(|right| begun.put(Right::Rendezvous(right))).is_some()
+                // SAFETY: `begun` is borrowed by this call alone.
+                Rendezvous::right_of(offer)
+                    .map(|right| unsafe { begun.put(Right::Rendezvous(right)) })
+                    .is_some()
             }
         }
     }

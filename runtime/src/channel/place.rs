@@ -1,7 +1,12 @@
 //! Room for one value of a type that is known only at both ends: what a select keeps for each of its cases.
+//!
+//! A case's node is linked into a queue while it lies in its place, and other threads write the node's cells under the
+//! lock of that queue. So a select reaches its nodes by `&Seat`, and the words of a place are an `UnsafeCell`. A `&mut Seat`
+//! would claim that the select alone uses the node.
 
 #![allow(unsafe_code)]
 
+use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
@@ -13,9 +18,9 @@ pub(super) type Seat = Place<16>;
 
 /// Room for one value: in place, or boxed if it is too large.
 pub struct Place<const WORDS: usize> {
-    words: [MaybeUninit<u64>; WORDS],
+    words: UnsafeCell<[MaybeUninit<u64>; WORDS]>,
     /// Where the value lies, if it is boxed.
-    boxed: Option<NonNull<u8>>,
+    boxed: Cell<Option<NonNull<u8>>>,
 }
 
 const fn fits<V>(words: usize) -> bool {
@@ -23,16 +28,23 @@ const fn fits<V>(words: usize) -> bool {
 }
 
 impl<const WORDS: usize> Place<WORDS> {
-    pub(super) const EMPTY: Self = Place { words: [MaybeUninit::uninit(); WORDS], boxed: None };
+    /// An empty place.
+    pub(super) const fn new() -> Self {
+        Place { words: UnsafeCell::new([MaybeUninit::uninit(); WORDS]), boxed: Cell::new(None) }
+    }
 
     /// Puts a value in, which stays where it is as long as the place is not moved.
+    ///
+    /// # Safety
+    /// The place is empty, or is borrowed by the caller alone.
     #[inline]
-    pub(super) fn put<V>(&mut self, value: V) {
+    pub(super) unsafe fn put<V>(&self, value: V) {
+        debug_assert!(self.boxed.get().is_none(), "a place is filled twice");
         if fits::<V>(WORDS) {
-            // SAFETY: it fits and is aligned.
-            unsafe { self.words.as_mut_ptr().cast::<V>().write(value) };
+            // SAFETY: the value fits and is aligned. By the contract above nobody else uses the words.
+            unsafe { self.words.get().cast::<V>().write(value) };
         } else {
-            self.boxed = Some(NonNull::from(Box::leak(Box::new(value))).cast());
+            self.boxed.set(Some(NonNull::from(Box::leak(Box::new(value))).cast()));
         }
     }
 
@@ -42,24 +54,34 @@ impl<const WORDS: usize> Place<WORDS> {
     /// A `V` is in it.
     #[inline]
     pub(super) unsafe fn get<V>(&self) -> &V {
-        match self.boxed {
-            // SAFETY: by the contract above.
-            None => unsafe { &*self.words.as_ptr().cast::<V>() },
-            // SAFETY: likewise; `put` made it from a box.
+        debug_assert_eq!(
+            self.boxed.get().is_none(),
+            fits::<V>(WORDS),
+            "a value of another type is in the place"
+        );
+        match self.boxed.get() {
+            // SAFETY: by the contract above. The pointer is the cell's, so it may lead to cells that others write.
+            None => unsafe { &*self.words.get().cast::<V>() },
+            // SAFETY: by the contract above; `put` made the pointer from a box.
             Some(boxed) => unsafe { boxed.cast::<V>().as_ref() },
         }
     }
 
-    /// Takes the value out.
+    /// Takes the value out. The place is empty then.
     ///
     /// # Safety
-    /// A `V` is in it, which nobody refers to, and which is not taken twice.
+    /// A `V` is in it, to which no reference and no queue leads, and which is not taken twice.
     #[inline]
-    pub(super) unsafe fn take<V>(&mut self) -> V {
+    pub(super) unsafe fn take<V>(&self) -> V {
+        debug_assert_eq!(
+            self.boxed.get().is_none(),
+            fits::<V>(WORDS),
+            "a value of another type is in the place"
+        );
         match self.boxed.take() {
             // SAFETY: by the contract above.
-            None => unsafe { self.words.as_ptr().cast::<V>().read() },
-            // SAFETY: likewise; `put` made it from a box.
+            None => unsafe { self.words.get().cast::<V>().read() },
+            // SAFETY: by the contract above; `put` made the pointer from a box.
             Some(boxed) => *unsafe { Box::from_raw(boxed.cast::<V>().as_ptr()) },
         }
     }

@@ -76,7 +76,7 @@ fn choose<'a>(cases: &mut [Case<'a>], patience: Patience, biased: bool) -> Optio
     if !biased {
         shuffle(cases);
     }
-    let mut begun = Begun::EMPTY;
+    let mut begun = Begun::new();
     loop {
         if let Some(case) = cases.iter().find(|case| case.handle.try_begin(&mut begun)) {
             return Some(SelectedOperation::new(*case, begun));
@@ -105,7 +105,7 @@ fn find_ready(cases: &mut [Case<'_>], patience: Patience, biased: bool) -> Optio
     if !biased {
         shuffle(cases);
     }
-    let mut nothing = Begun::EMPTY;
+    let mut nothing = Begun::new();
     loop {
         if let Some(case) = cases.iter().find(|case| case.handle.is_ready()) {
             return Some(case.index);
@@ -142,13 +142,13 @@ enum Ended {
 }
 
 fn wait(cases: &[Case<'_>], patience: Patience, watches: bool, begun: &mut Begun) -> Ended {
-    let mut few = [const { Seat::EMPTY }; FEW];
+    let few = [const { Seat::new() }; FEW];
     let mut many = Vec::new();
     let seats = if cases.len() <= FEW {
-        &mut few[..cases.len()]
+        &few[..cases.len()]
     } else {
-        many.resize_with(cases.len(), || Seat::EMPTY);
-        &mut many[..]
+        many.resize_with(cases.len(), Seat::new);
+        &many[..]
     };
     // Who does not park is not cancelled.
     let over = patience.is_over();
@@ -197,7 +197,7 @@ const FEW: usize = 4;
 /// The first `entered` cases are in their queues, by nodes in these seats; dropping it takes them out.
 struct Entries<'w, 'a> {
     cases: &'w [Case<'a>],
-    seats: &'w mut [Seat],
+    seats: &'w [Seat],
     entered: usize,
 }
 
@@ -205,8 +205,8 @@ impl Entries<'_, '_> {
     /// Enters the next case; `false` if that is ready.
     fn enter(&mut self, entrant: Entrant) -> bool {
         let next = self.entered;
-        // SAFETY: the seat is empty and stays where it is until `leave` or `accept`.
-        let entered = unsafe { self.cases[next].handle.enter(&mut self.seats[next], entrant) };
+        // SAFETY: the seat is empty, and is borrowed in its place until `leave` or `accept`.
+        let entered = unsafe { self.cases[next].handle.enter(&self.seats[next], entrant) };
         self.entered += usize::from(entered);
         entered
     }
@@ -215,7 +215,7 @@ impl Entries<'_, '_> {
     fn accept(&mut self, case: usize, begun: &mut Begun) -> bool {
         let mut accepted = false;
         for at in 0..std::mem::take(&mut self.entered) {
-            let (handle, seat) = (self.cases[at].handle, &mut self.seats[at]);
+            let (handle, seat) = (self.cases[at].handle, &self.seats[at]);
             // SAFETY: it has entered, and is taken out once; the wait was ended by `case`, whose node is in no queue.
             unsafe {
                 if at == case && !broken!("channel_select_forgets_its_message") {
@@ -233,7 +233,7 @@ impl Drop for Entries<'_, '_> {
     fn drop(&mut self) {
         for at in 0..self.entered {
             // SAFETY: it has entered, and is taken out once.
-            unsafe { self.cases[at].handle.leave(&mut self.seats[at]) };
+            unsafe { self.cases[at].handle.leave(&self.seats[at]) };
         }
     }
 }

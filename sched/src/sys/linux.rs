@@ -18,6 +18,10 @@ const MADV_GUARD_INSTALL: c_int = 102;
 /// How much more address space the limits on this process let it have, in bytes. (Not found out by trying: while it is
 /// tried, another thread's `malloc` would find nothing.)
 pub(crate) fn room() -> usize {
+    if cfg!(miri) {
+        // Miri has no `getrlimit`, and no limits.
+        return usize::MAX;
+    }
     let [space, data] = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(soft_limit);
     if space == usize::MAX && data == usize::MAX {
         return usize::MAX;

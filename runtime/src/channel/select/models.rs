@@ -138,7 +138,7 @@ fn who_leaves_takes_no_message_along() {
             select.send(&s);
             select.select().send(&s, 5).unwrap();
         });
-        let mut begun = Begun::EMPTY;
+        let mut begun = Begun::new();
         if r.try_begin(&mut begun) {
             // SAFETY: it has just begun, and is taken out once.
             unsafe { r.abandon(&mut begun) };
