@@ -5,13 +5,18 @@
 //!   the condition's lock: push the node          the condition's lock, then that of the mutex's queue
 //!   give the mutex back                          an open wait at the front: move its node into that queue
 //!   park                                         the mutex is free: do what somebody does who gives it back
-//!   woken: as anybody in the mutex's line
+//!   woken: the condition's lock, at once released
+//!     then as anybody in the mutex's line
 //!   else:  both locks; leave the queue that it is in; take the mutex; moved? then it was notified all the same
 //! ```
 //!
 //! So those who are notified do not run into the mutex all at once, nor into the notifier, who often has it: each is woken
 //! when it is its turn. A notification goes to a wait that is open at that moment, and is then not lost: if the wait is
 //! ended otherwise while it is in the mutex's line, it counts as notified, and a cancellation takes effect at the next wait.
+//!
+//! The notifier does not have the mutex, and need not know of it. A waiter that came back may free its mutex at once. So
+//! each waiter takes the condition's lock once before it uses the mutex again. The notifier releases that lock last,
+//! after it has used the mutex.
 
 use std::ptr;
 
@@ -77,6 +82,7 @@ impl Condvar {
         };
         if outcome == Outcome::Woken {
             let waiter = node.into_payload();
+            self.let_notifier_finish();
             if !waiter.owns {
                 mutex.lock_in_line(Line::woken(), Patience::ENDLESS).expect("nothing else ends it");
             }
@@ -126,6 +132,13 @@ impl Condvar {
         moved
     }
 
+    /// Returns when the notifier that woke the caller uses the mutex no more. *Runs on: a woken waiter.*
+    fn let_notifier_finish(&self) {
+        if !broken!("condvar_waiter_overtakes_its_notifier") {
+            drop(self.queue.lock());
+        }
+    }
+
     /// Some have left the queue, which may be empty. *Runs on: the holder of its lock.*
     fn is_left(&self, queue: &Queue<Waiter>) {
         if queue.is_empty() {
@@ -154,8 +167,8 @@ impl Condvar {
     #[cold]
     fn notify(&self, most: usize) -> usize {
         let mut queue = self.queue.lock();
-        // SAFETY: under the lock it is null, or the mutex of somebody in the queue, who keeps it there by its guard and
-        // cannot go before it had the lock.
+        // SAFETY: under the condition's lock it is null, or the mutex of a waiter in the queue. That waiter takes the
+        // condition's lock before it returns (`let_notifier_finish`, `leave`), so the mutex lives until `queue` is dropped.
         let Some(mutex) = (unsafe { self.mutex.load(Ordering::Relaxed).as_ref() }) else { return 0 };
         let (moved, wake) = move_to_mutex(&mut queue, mutex, most);
         self.is_left(&queue);

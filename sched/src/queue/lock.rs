@@ -201,16 +201,43 @@ fn wait_a_little(_pauses: &mut u32) {
 
 #[cfg(loom)]
 mod loom_lock {
-    pub(super) struct Held(loom::sync::Mutex<()>);
-    pub(super) type Release<'l> = loom::sync::MutexGuard<'l, ()>;
+    use loom::cell::UnsafeCell;
+    use loom::sync::{Mutex, MutexGuard};
+
+    pub(super) struct Held {
+        word: Mutex<()>,
+        /// Stands for the memory of the lock: each release reads it, and the end of the lock writes it. So loom sees a
+        /// lock that is freed before its last holder has released it.
+        memory: UnsafeCell<()>,
+    }
+
+    pub(super) struct Release<'l> {
+        held: &'l Held,
+        _word: MutexGuard<'l, ()>,
+    }
 
     impl Held {
         pub(super) fn new() -> Self {
-            Held(loom::sync::Mutex::new(()))
+            Held { word: Mutex::new(()), memory: UnsafeCell::new(()) }
         }
 
         pub(super) fn take(&self) -> Release<'_> {
-            self.0.lock().expect("no model panics while it holds a lock")
+            let word = self.word.lock().expect("no model panics while it holds a lock");
+            Release { held: self, _word: word }
+        }
+    }
+
+    impl Drop for Release<'_> {
+        fn drop(&mut self) {
+            self.held.memory.with(|_| ());
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                self.memory.with_mut(|_| ());
+            }
         }
     }
 }

@@ -176,3 +176,28 @@ fn a_notification_after_a_cancellation_goes_to_the_next() {
         permits.is_over();
     });
 }
+
+/// A waiter has a mutex of its own, and frees it when its wait is over. The notifier has the condition alone.
+#[test]
+fn a_notified_waiter_frees_its_mutex() {
+    explore(3, || {
+        let _me = i_may_wait();
+        let condition = Arc::new(Condvar::new());
+        let its = condition.clone();
+        let waiter = person(move || {
+            let mutex = Mutex::new();
+            mutex.lock_anyway();
+            // SAFETY: it was locked above.
+            let outcome = unsafe { its.wait(&mutex, Patience::LONG) }.unwrap();
+            // SAFETY: the wait gives it back locked.
+            unsafe { mutex.unlock() };
+            // The mutex is freed here. loom checks that the lock of its queue has been released by all.
+            drop(mutex);
+            outcome
+        });
+        while !condition.notify_one() {
+            loom::thread::yield_now();
+        }
+        assert_eq!(all_end(vec![waiter]), [Outcome::Woken]);
+    });
+}
