@@ -110,6 +110,7 @@ impl<T> Node<T> {
 
     /// What it waits with, or was granted. *Runs on: the owner, when the node is in no queue.*
     pub fn into_payload(self) -> T {
+        debug_assert!(!self.queued.get(), "a node leaves its queue before its payload is taken");
         self.touch();
         self.payload.into_inner()
     }
@@ -180,6 +181,7 @@ impl<T> Queue<T> {
     /// The queue is under its lock. The node is in no queue, and stays where it is and alive until its wait was decided as
     /// woken with its case, or (of a future) it was granted, or `remove` was called for it.
     pub unsafe fn push_back(&mut self, node: &Node<T>) {
+        debug_assert!(!node.queued.get(), "a node is in one queue at a time");
         let new = NonNull::from(node);
         node.previous.set(self.tail);
         node.next.set(None);
@@ -197,6 +199,7 @@ impl<T> Queue<T> {
     /// # Safety
     /// As for `push_back`.
     pub unsafe fn push_front(&mut self, node: &Node<T>) {
+        debug_assert!(!node.queued.get(), "a node is in one queue at a time");
         let new = NonNull::from(node);
         node.previous.set(None);
         node.next.set(self.head);
@@ -225,6 +228,9 @@ impl<T> Queue<T> {
     }
 
     fn unlink(&mut self, node: &Node<T>) {
+        debug_assert!(node.queued.get(), "a node is unlinked once");
+        debug_assert!(node.previous.get().is_some() || self.head == Some(NonNull::from(node)));
+        debug_assert!(node.next.get().is_some() || self.tail == Some(NonNull::from(node)));
         node.touch();
         let (previous, next) = (node.previous.get(), node.next.get());
         match previous {

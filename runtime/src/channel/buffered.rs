@@ -173,6 +173,10 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 
     #[inline]
     fn put(&self, tail: &mut Tail<T, B>, message: T) {
+        debug_assert!(
+            self.tail.count.load(Ordering::Relaxed).wrapping_sub(tail.head_seen) < self.buffer.limit(),
+            "a message is put where there is room"
+        );
         // SAFETY: the caller has the tail's lock, taken with memory for a message, and has seen room.
         unsafe { self.buffer.put(&mut tail.cursor, message) };
         // Relaxed, and Release: the message, for `take`; nobody else writes.

@@ -167,6 +167,11 @@ impl Condvar {
     #[cold]
     fn notify(&self, most: usize) -> usize {
         let mut queue = self.queue.lock();
+        debug_assert_eq!(
+            self.is_waited_for(),
+            !queue.is_empty(),
+            "the mutex is known while a waiter is queued"
+        );
         // SAFETY: under the condition's lock it is null, or the mutex of a waiter in the queue. That waiter takes the
         // condition's lock before it returns (`let_notifier_finish`, `leave`), so the mutex lives until `queue` is dropped.
         let Some(mutex) = (unsafe { self.mutex.load(Ordering::Relaxed).as_ref() }) else { return 0 };

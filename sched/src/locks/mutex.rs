@@ -214,6 +214,7 @@ impl Mutex {
         let order = if broken!("mutex_unlocked_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: what was done under it; pairs with the Acquire of whoever takes it.
         let word = self.word.fetch_sub(LOCKED, order);
+        debug_assert!(word & LOCKED != 0, "a mutex is given back by its owner");
         if word & (WAITING | STARVING) != 0 && word & (WOKEN | STARVING) != WOKEN {
             self.look_after_queue();
         }
@@ -257,6 +258,7 @@ impl Mutex {
 
     /// The caller's lock becomes that of the first in the queue; if there is nobody it becomes free.
     fn hand_over(&self, queue: &mut Queue<Waiter>) -> Option<Wake> {
+        debug_assert!(self.word.load(Ordering::Relaxed) & LOCKED != 0, "a mutex is handed over by its owner");
         while let Some(mut waiter) = queue.first() {
             waiter.payload().owns = true;
             let since = waiter.payload().since;
