@@ -508,8 +508,8 @@ fn timers_are_waited_for_moved_and_stopped() {
 
 #[test]
 fn tickers_tick_until_they_are_stopped() {
-    let ticker = Ticker::new(SHORT);
     let start = Instant::now();
+    let ticker = Ticker::new(SHORT);
     for n in 1..=3 {
         ticker.channel().recv().unwrap();
         assert!(start.elapsed() >= SHORT * n);

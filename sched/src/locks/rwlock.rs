@@ -292,6 +292,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             if broken!("rwlock_share_given_back_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: what was read is read; pairs with the Acquire of a writer.
         let word = self.word.fetch_sub(READER, order);
+        debug_assert!(word & READERS != 0, "a share is given back by a reader");
         let others = (word & READERS) / READER - 1;
         if others == 0 && needs_service(word) || others == 1 && word & UPGRADING != 0 {
             self.look_after_queue();
@@ -306,6 +307,10 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     pub unsafe fn unlock_upgradable(&self) {
         // Release: as in `unlock_shared`.
         let word = self.word.fetch_sub(READER | UPGRADABLE, Ordering::Release);
+        debug_assert!(
+            word & READERS != 0 && word & UPGRADABLE != 0,
+            "an upgradable share is given back by its owner"
+        );
         if word & WAITING != 0 {
             self.look_after_queue();
         }
@@ -320,6 +325,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         let order = if broken!("rwlock_given_back_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: what was done under it; pairs with the Acquire of whoever takes it.
         let word = self.word.fetch_sub(WRITER, order);
+        debug_assert!(word & WRITER != 0, "a lock is given back by its writer");
         if needs_service(word) {
             self.look_after_queue();
         }
