@@ -75,6 +75,8 @@ pub(crate) struct Coro {
     m: Cell<*const M>,
     /// The panics in flight of its G, while that is parked (strict mode).
     panics: Cell<u32>,
+    #[cfg(tsan)]
+    fiber: tsan::Fiber,
 }
 
 impl Coro {
@@ -93,6 +95,8 @@ impl Coro {
             usable_bytes,
             m: Cell::new(ptr::null()),
             panics: Cell::new(0),
+            #[cfg(tsan)]
+            fiber: tsan::Fiber::new(),
         };
         // SAFETY: `reserve_top` kept these bytes, aligned to 16, for us alone, for as long as the stack is mapped.
         unsafe { place.write(coro) };
@@ -119,7 +123,13 @@ impl Coro {
     pub(crate) unsafe fn resume(g: GRef) -> Stop {
         // SAFETY: by the contract above, this is the only use of the coroutine.
         let inner = unsafe { &mut (*g.coro.get()).inner };
-        match inner.resume(g) {
+        #[cfg(tsan)]
+        // SAFETY: as for `inner`.
+        let own = unsafe { &(*g.coro.get()).fiber }.enter();
+        let result = inner.resume(g);
+        #[cfg(tsan)]
+        tsan::switch_to(own);
+        match result {
             CoroutineResult::Yield(stop) => stop,
             CoroutineResult::Return(()) => unreachable!("the root of a coroutine runs for ever"),
         }
@@ -252,6 +262,55 @@ impl Coro {
         // that a G is bound to stays while that G lives.
         let m = unsafe { &*(*g.coro.get()).m.get() };
         if how == HOME { Bound::Home(m) } else { Bound::InPlace(m) }
+    }
+}
+
+/// Tells ThreadSanitizer of stack switches (`ci/tsan.sh`): each coroutine is a fiber.
+///
+/// The M enters the fiber before the switch and leaves it after the switch back, both in `resume`. So the frames that
+/// ThreadSanitizer counts on entry and return are counted on one fiber: `resume` enters a frame of corosensei on the
+/// fiber, and the `suspend` that returns leaves one. A function that switches fibers is therefore always inlined: a frame of
+/// its own would be entered on one fiber and left on another.
+#[cfg(tsan)]
+mod tsan {
+    use std::ffi::{c_uint, c_void};
+
+    unsafe extern "C" {
+        fn __tsan_get_current_fiber() -> *mut c_void;
+        fn __tsan_create_fiber(flags: c_uint) -> *mut c_void;
+        fn __tsan_destroy_fiber(fiber: *mut c_void);
+        fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
+    }
+
+    pub(super) struct Fiber(*mut c_void);
+
+    impl Fiber {
+        pub(super) fn new() -> Fiber {
+            // SAFETY: it makes a record of ThreadSanitizer's own.
+            Fiber(unsafe { __tsan_create_fiber(0) })
+        }
+
+        /// Switches to it; returns the fiber that the M was on.
+        #[inline(always)]
+        pub(super) fn enter(&self) -> *mut c_void {
+            // SAFETY: it reads a word of the calling thread.
+            let own = unsafe { __tsan_get_current_fiber() };
+            switch_to(self.0);
+            own
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn switch_to(fiber: *mut c_void) {
+        // SAFETY: the M's fiber lives as long as its thread, and another one until its coroutine is dissolved.
+        unsafe { __tsan_switch_to_fiber(fiber, 0) };
+    }
+
+    impl Drop for Fiber {
+        fn drop(&mut self) {
+            // SAFETY: the coroutine is dissolved, so no M is on the fiber.
+            unsafe { __tsan_destroy_fiber(self.0) };
+        }
     }
 }
 
