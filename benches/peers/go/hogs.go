@@ -42,16 +42,7 @@ func hog(a *args, run func(time.Duration) time.Duration) *report {
 	r := a.end()
 	epoch := time.Now()
 	var over atomic.Bool
-	ticks := make([]span, 0, 10_000)
-	ticker := make(chan struct{})
-	go func() {
-		for !over.Load() {
-			t0 := time.Since(epoch)
-			time.Sleep(tick)
-			ticks = append(ticks, span{t0, time.Since(epoch)})
-		}
-		close(ticker)
-	}()
+	ticker := startTicker(epoch, &over)
 	time.Sleep(50 * time.Millisecond)
 	var spans []span
 	took := make([]time.Duration, hogs*bursts)
@@ -70,8 +61,70 @@ func hog(a *args, run func(time.Duration) time.Duration) *report {
 		time.Sleep(50 * time.Millisecond)
 	}
 	over.Store(true)
-	<-ticker
+	reportTicks(r, <-ticker, spans)
+	r.number("hog_ms", newSamples(took).mean()/1e6)
+	return r
+}
 
+// startTicker sleeps a tick again and again until it is over, and then sends from when to when each went on.
+func startTicker(epoch time.Time, over *atomic.Bool) <-chan []span {
+	result := make(chan []span, 1)
+	go func() {
+		ticks := make([]span, 0, 20_000)
+		for !over.Load() {
+			t0 := time.Since(epoch)
+			time.Sleep(tick)
+			ticks = append(ticks, span{t0, time.Since(epoch)})
+		}
+		result <- ticks
+	}()
+	return result
+}
+
+// hogCrowd: a ticker beside many tasks that compute until all is over.
+func hogCrowd(a *args) *report {
+	hogs := a.count("hogs", 1000)
+	d := time.Duration(a.number("secs", 10)) * time.Second
+	r := a.end()
+	epoch := time.Now()
+	var over, crowdOver atomic.Bool
+	var begun, lastBegun atomic.Int64
+	ticker := startTicker(epoch, &over)
+	time.Sleep(50 * time.Millisecond)
+	start := time.Since(epoch)
+	var wg sync.WaitGroup
+	wg.Add(hogs)
+	for range hogs {
+		go func() {
+			begun.Add(1)
+			// Roughly the latest: they begin one after the other.
+			lastBegun.Store(int64(time.Since(epoch)))
+			for !crowdOver.Load() {
+				spin(0)
+			}
+			wg.Done()
+		}()
+	}
+	threads := int64(0)
+	for time.Since(epoch)-start < d {
+		time.Sleep(100 * time.Millisecond)
+		threads = max(threads, osThreads())
+	}
+	haveBegun, last := begun.Load(), time.Duration(lastBegun.Load())
+	over.Store(true)
+	ticks := <-ticker
+	all := span{start, time.Since(epoch)}
+	crowdOver.Store(true)
+	wg.Wait()
+
+	reportTicks(r, ticks, []span{all})
+	r.count("begun", haveBegun)
+	r.number("last_begun_s", (last - start).Seconds())
+	r.count("threads", threads)
+	return r
+}
+
+func reportTicks(r *report, ticks, spans []span) {
 	hit, late := 0, []time.Duration{}
 	for _, t := range ticks {
 		for _, burst := range spans {
@@ -87,8 +140,6 @@ func hog(a *args, run func(time.Duration) time.Duration) *report {
 	r.number("p99_ms", ms(s.percentile(99)))
 	r.number("max_ms", ms(s.max()))
 	r.count("ticks", int64(hit))
-	r.number("hog_ms", newSamples(took).mean()/1e6)
-	return r
 }
 
 // appendLateness adds a tick that was late, and those that it swallowed.

@@ -22,6 +22,7 @@ var workloads = map[string]func(*args) *report{
 	"sleep-loaded":    sleepLoaded,
 	"hog":             hogComputing,
 	"hog-block":       hogBlocking,
+	"hog-crowd":       hogCrowd,
 	"echo":            echo,
 	"http":            httpServer,
 	"idle":            idle,

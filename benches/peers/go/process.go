@@ -18,14 +18,19 @@ func raiseFileLimit() {
 }
 
 // rss is the memory in use: VmRSS of /proc/self/status.
-func rss() int64 {
+func rss() int64 { return status("VmRSS:") * 1024 }
+
+// osThreads is the number of OS threads: Threads of /proc/self/status.
+func osThreads() int64 { return status("Threads:") }
+
+func status(key string) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	must(err)
-	_, rest, found := strings.Cut(string(status), "VmRSS:")
-	check(found, "/proc/self/status has no VmRSS")
-	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	_, rest, found := strings.Cut(string(status), key)
+	check(found, "/proc/self/status has no %s", key)
+	number, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 	must(err)
-	return kib * 1024
+	return number
 }
 
 // bytesEach is what each of n things costs, having read the memory before and after.

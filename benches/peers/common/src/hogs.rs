@@ -1,4 +1,4 @@
-//! What `hog` and `hog-block` make of their ticks.
+//! What `hog`, `hog-block` and `hog-crowd` make of their ticks.
 
 use std::time::Duration;
 
@@ -25,6 +25,12 @@ impl Span {
 
 /// Adds the figures: of the ticks that overlap a burst, and of how long the hogs took.
 pub fn report(report: &mut Report, ticks: &[Span], bursts: &[Span], hogs_ns: Vec<u64>) {
+    report_ticks(report, ticks, bursts);
+    report.number("hog_ms", Samples::new(hogs_ns).mean_ns() / 1e6);
+}
+
+/// Adds the lateness of the ticks that overlap a burst.
+pub fn report_ticks(report: &mut Report, ticks: &[Span], bursts: &[Span]) {
     let hit: Vec<Span> =
         ticks.iter().copied().filter(|tick| bursts.iter().any(|burst| tick.overlaps(*burst))).collect();
     let late = Samples::new(hit.iter().flat_map(|tick| lateness_ns(*tick)).collect());
@@ -32,7 +38,6 @@ pub fn report(report: &mut Report, ticks: &[Span], bursts: &[Span], hogs_ns: Vec
     report.number("p99_ms", ms(late.percentile_ns(99)));
     report.number("max_ms", ms(late.max_ns()));
     report.count("ticks", hit.len() as u64);
-    report.number("hog_ms", Samples::new(hogs_ns).mean_ns() / 1e6);
 }
 
 /// How late a tick was; and each tick that it swallowed, which would have been one period less late.

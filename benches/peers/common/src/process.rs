@@ -34,10 +34,18 @@ pub(crate) fn raise_file_limit() {
 
 /// The memory in use: VmRSS of /proc/self/status.
 pub fn rss_bytes() -> u64 {
+    status("VmRSS:") * 1024
+}
+
+/// The number of OS threads: Threads of /proc/self/status.
+pub fn os_threads() -> u64 {
+    status("Threads:")
+}
+
+fn status(key: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("/proc/self/status can be read");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has a VmRSS");
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("it is a number of kB");
-    kib * 1024
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("it has that line");
+    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
 }
 
 /// What each of `n` things costs, having read the memory before and after.

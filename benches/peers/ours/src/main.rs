@@ -37,6 +37,7 @@ fn main() {
         "sleep-loaded" => sleeps::loaded,
         "hog" => hogs::computing,
         "hog-block" => hogs::blocking,
+        "hog-crowd" => hogs::crowd,
         "echo" => echo::echo,
         "http" => http::http,
         "idle" => idle::idle,
