@@ -30,6 +30,8 @@ pub(crate) struct Watch {
     /// Some P may be lent to a blocking call.
     lent_blocking: AtomicBool,
     pub(crate) wakes: AtomicU64,
+    /// The timer slack that its thread had before it set its own, which no other thread is to inherit; 0 if that is not known.
+    usual_slack: AtomicU64,
     /// The time, as of when somebody last looked: sysmon, an M that found timers due or came back from the netpoller.
     about_now: AtomicU64,
 }
@@ -43,6 +45,7 @@ impl Watch {
             tid: AtomicI32::new(0),
             lent_blocking: AtomicBool::new(false),
             wakes: AtomicU64::new(0),
+            usual_slack: AtomicU64::new(0),
             about_now: AtomicU64::new(0),
         }
     }
@@ -58,6 +61,12 @@ impl Watch {
     #[inline]
     pub(crate) fn it_is(&self, now: u64) {
         self.about_now.store(now, Ordering::Relaxed);
+    }
+
+    /// Gives the calling thread the timer slack that it would have if sysmon had not started it. *Runs on: a new M.*
+    pub(crate) fn take_usual_slack(&self) {
+        // Relaxed: the start of the thread orders it after the store by sysmon.
+        sys::set_timer_slack(self.usual_slack.load(Ordering::Relaxed));
     }
 
     /// The kernel's name for sysmon's thread; 0 without one.
@@ -156,7 +165,10 @@ impl Monitor {
         sched.watch.note.adopt();
         sched.watch.tid.store(sys::thread_id(), Ordering::Relaxed);
         sched.watch.enabled.store(true, Ordering::Relaxed);
-        sys::sleep_exactly();
+        // Relaxed: for the threads that this one starts.
+        sched.watch.usual_slack.store(sys::timer_slack(), Ordering::Relaxed);
+        // Its sleeps are to end in time.
+        sys::set_timer_slack(1);
         Monitor { sched }
     }
 

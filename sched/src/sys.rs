@@ -42,7 +42,9 @@ mod threads;
 mod ticks;
 
 pub use threads::Doing;
-pub(crate) use threads::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};
+pub(crate) use threads::{
+    LISTS_THREADS, doing, set_timer_slack, shorten_slice, thread_id, thread_ids, timer_slack,
+};
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use ticks::SKEW;
 pub(crate) use ticks::{steady_ticks, ticks};

@@ -276,6 +276,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     m.note.adopt();
     m.tid.store(sys::thread_id(), Ordering::Relaxed);
     sys::shorten_slice();
+    sched.watch.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
     if sched.fulfil(m, m.take_wish()) == Then::Look {
         sched.run_m(m);

@@ -1,8 +1,10 @@
 //! OS threads: as many as block, and a few when none does.
 #![cfg(target_os = "linux")]
 
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Barrier, RwLock};
 use std::time::{Duration, Instant};
 
 use runtime::{Builder, Runtime, spawn};
@@ -146,5 +148,73 @@ fn there_is_room_for_others_again() {
         block(runtime, 140);
         threads_end(runtime);
         block(runtime, 140);
+    });
+}
+
+/// The calling thread's slice (sched_setattr(2)) and timer slack (prctl(2)), which threads and processes inherit.
+fn attributes() -> String {
+    // `struct sched_attr`: its size and policy, flags, nice value and priority, runtime, deadline, period.
+    let mut attr = [0u64; 6];
+    // SAFETY: the kernel writes as many bytes as it is told that there are.
+    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of_val(&attr), 0) };
+    assert_eq!(got, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: takes a number only.
+    let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    format!("slice {} slack {slack};", attr[3])
+}
+
+const INHERIT: &str = "threads_and_processes_inherit_nothing_that_the_runtime_has_set";
+const PRINTS: &str = "TESTS_PRINTS_ATTRIBUTES";
+
+/// This test in a process that prints its attributes: started by posix_spawn, or after a fork.
+fn printer(forks: bool) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", INHERIT, "--nocapture", "--test-threads=1"]).env(PRINTS, "1");
+    if forks {
+        // SAFETY: the closure does nothing.
+        unsafe { command.pre_exec(|| Ok(())) };
+    }
+    command
+}
+
+#[test]
+fn threads_and_processes_inherit_nothing_that_the_runtime_has_set() {
+    if std::env::var_os(PRINTS).is_some() {
+        return println!("{}", attributes());
+    }
+    let usual = attributes();
+    let check = move |of: &str| {
+        assert_eq!(std::thread::spawn(attributes).join().unwrap(), usual, "a thread that {of} has started");
+        for forks in [false, true] {
+            let output = printer(forks).output().unwrap();
+            assert!(child::text(&output).contains(&usual), "a process of {of}: {}", child::text(&output));
+        }
+    };
+    with(2, |runtime| {
+        let green = check.clone();
+        runtime.spawn(move || green("a green thread")).join().unwrap();
+        // Six of them have OS threads that sysmon has started.
+        let all = Arc::new(Barrier::new(8));
+        let blocked: Vec<_> = (0..8)
+            .map(|_| {
+                let (check, all) = (check.clone(), all.clone());
+                runtime.spawn(move || {
+                    all.wait();
+                    check("a green thread that has blocked")
+                })
+            })
+            .collect();
+        blocked.into_iter().for_each(|thread| thread.join().unwrap());
+        // The P of each is taken.
+        let hogs: Vec<_> = (0..3)
+            .map(|_| {
+                let check = check.clone();
+                runtime.spawn(move || {
+                    tests::spin(Duration::from_millis(50));
+                    check("a green thread that has computed")
+                })
+            })
+            .collect();
+        hogs.into_iter().for_each(|hog| hog.join().unwrap());
     });
 }

@@ -49,21 +49,25 @@ mod linux {
 
     /// How long this thread runs before the kernel lets another go first; the default is above a millisecond.
     const SLICE_NS: u64 = 100_000;
+    /// `SCHED_FLAG_RESET_ON_FORK`: threads and processes that the thread starts have the default slice.
+    const RESET_ON_FORK: u64 = 1;
 
-    /// Asks for short slices for this thread: a woken green thread then waits less behind one that computes. Needs
-    /// no privilege and changes neither policy nor nice value; a kernel that does not know it says no.
+    /// Asks for short slices for the calling thread: a woken green thread then waits less behind a thread that computes. The call
+    /// needs no privilege and changes neither policy nor nice value; a kernel before 6.12 ignores the slice. A thread with a
+    /// negative nice value keeps its slice: the reset would take that value from the threads and processes that it starts.
     #[inline(never)]
     pub(crate) fn shorten_slice() {
         let mut attr = SchedAttr::default();
         let size = size_of::<SchedAttr>() as libc::c_uint;
         // SAFETY: `attr` is `size` bytes that the kernel may write.
         let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
-        if got != 0 || attr.policy != libc::SCHED_OTHER as u32 {
+        if got != 0 || attr.policy != libc::SCHED_OTHER as u32 || attr.nice < 0 {
             return;
         }
         attr.size = size;
+        attr.flags |= RESET_ON_FORK;
         attr.runtime = SLICE_NS;
-        // SAFETY: `attr` is as the kernel gave it, but for the slice.
+        // SAFETY: `attr` is as the kernel gave it, but for the slice and one flag.
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
@@ -76,16 +80,27 @@ mod linux {
         entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Lets time-outs of this thread's sleeps be exact; the kernel's default is to be up to 50 us late.
+    /// How late the kernel may end a sleep of the calling thread, in ns; usually 50,000. Threads and processes inherit it.
     #[inline(never)]
-    pub(crate) fn sleep_exactly() {
-        // SAFETY: takes numbers only.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    pub(crate) fn timer_slack() -> u64 {
+        // SAFETY: takes a number only.
+        u64::try_from(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }).unwrap_or(0)
+    }
+
+    /// Sets what [`timer_slack`] gives; 0 does nothing.
+    #[inline(never)]
+    pub(crate) fn set_timer_slack(ns: u64) {
+        if ns > 0 {
+            // SAFETY: takes numbers only.
+            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong) };
+        }
     }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};
+pub(crate) use linux::{
+    LISTS_THREADS, doing, set_timer_slack, shorten_slice, thread_id, thread_ids, timer_slack,
+};
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod other {
@@ -107,8 +122,14 @@ mod other {
 
     pub(crate) fn shorten_slice() {}
 
-    pub(crate) fn sleep_exactly() {}
+    pub(crate) fn timer_slack() -> u64 {
+        0
+    }
+
+    pub(crate) fn set_timer_slack(_ns: u64) {}
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use other::{LISTS_THREADS, doing, shorten_slice, sleep_exactly, thread_id, thread_ids};
+pub(crate) use other::{
+    LISTS_THREADS, doing, set_timer_slack, shorten_slice, thread_id, thread_ids, timer_slack,
+};
