@@ -1,5 +1,7 @@
 //! Where an M looks for a G, in order, and how it goes to sleep without leaving one behind.
 
+use std::sync::atomic::Ordering;
+
 use netpoll::Turn;
 use timers::clock;
 
@@ -285,7 +287,12 @@ impl Sched {
         if !m.home.is_empty() {
             return self.get_in_line(m);
         }
-        match self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held()) {
+        let taken = self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held());
+        if m.is_coming_spare.replace(false) {
+            // It is in the list of parked Ms, or it was needed at once.
+            self.spares_coming.fetch_sub(1, Ordering::Relaxed);
+        }
+        match taken {
             Some(p) => {
                 self.adopt(m, p);
                 Then::Look

@@ -66,6 +66,8 @@ pub(crate) struct M {
     p: Cell<*const P>,
     pub(crate) loan: Cell<Loan>,
     pub(crate) spinning: Cell<bool>,
+    /// It was started as a spare and has not parked yet (`Sched::spares_coming`).
+    pub(crate) is_coming_spare: Cell<bool>,
     /// Its last wait for the network was so short that it would better have spun.
     pub(crate) network_is_quick: Cell<bool>,
     /// Since when it has had its P; kept in strict mode only.
@@ -96,6 +98,7 @@ impl M {
             p: Cell::new(ptr::null()),
             loan: Cell::new(Loan::InRuntime),
             spinning: Cell::new(false),
+            is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),
             since: Cell::new(0),
             ready: RefCell::new(Vec::new()),

@@ -69,6 +69,8 @@ pub struct Sched {
     /// The Ms and their threads.
     pub(crate) ms: Mutex<Ms>,
     pub(crate) threads: AtomicUsize,
+    /// Ms that were started as spares and have not parked yet.
+    pub(crate) spares_coming: AtomicUsize,
     /// The system refused a thread, and sysmon has not asked again.
     pub(crate) no_thread: AtomicBool,
     pub(crate) closing: Closing,
@@ -120,6 +122,7 @@ impl Sched {
             retired: Mutex::new(HashSet::new()),
             ms: Mutex::new(Ms::default()),
             threads: AtomicUsize::new(0),
+            spares_coming: AtomicUsize::new(0),
             no_thread: AtomicBool::new(false),
             closing: Closing::default(),
             reported: AtomicBool::new(false),

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::find::Then;
 use crate::g::coro::{Bound, Coro};
-use crate::m::{M, current};
+use crate::m::{M, Wish, current};
 use crate::p::P;
 use crate::sched::{Ms, Sched};
 use crate::stack::overflow;
@@ -185,9 +185,15 @@ impl Sched {
 
     /// One parked M in reserve: starting a thread takes long just when it is needed. *Runs on: sysmon.*
     pub(crate) fn keep_spare_m(&self) {
-        if self.idle.parked_ms() == 0 && self.threads.load(Ordering::Relaxed) < self.config.max_threads {
-            // Without a spare the next hand-off starts a thread itself, or reports why it cannot.
-            let _ = self.new_m(None);
+        // Relaxed: a spare that is missed here is one too many, or is started in the next round.
+        let spares = self.idle.parked_ms() + self.spares_coming.load(Ordering::Relaxed);
+        if spares > 0 || self.threads.load(Ordering::Relaxed) >= self.config.max_threads {
+            return;
+        }
+        self.spares_coming.fetch_add(1, Ordering::Relaxed);
+        // Without a spare the next hand-off starts a thread itself, or reports why it cannot.
+        if self.new_m(None).is_err() {
+            self.spares_coming.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -278,7 +284,9 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     sys::shorten_slice();
     sched.watch.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
-    if sched.fulfil(m, m.take_wish()) == Then::Look {
+    let wish = m.take_wish();
+    m.is_coming_spare.set(wish == Wish::Nothing);
+    if sched.fulfil(m, wish) == Then::Look {
         sched.run_m(m);
     }
     current::set(std::ptr::null());
@@ -316,6 +324,38 @@ pub(crate) mod tests {
     pub(crate) fn spawn_in(sched: &Arc<Sched>, f: impl FnOnce() + Send + 'static) -> Join<()> {
         // SAFETY: the closure borrows nothing.
         unsafe { spawn::closure(Where::In(sched), Spec::at(Location::caller()), f, ()) }.unwrap()
+    }
+
+    /// A spare is counted from the moment at which its thread is started: until it has parked no second one is started.
+    #[test]
+    fn one_spare_is_started_however_often_it_is_asked_for() {
+        let sched = scheduler(1);
+        let (begun, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let hog = spawn_in(&sched, {
+            let (begun, stop) = (begun.clone(), stop.clone());
+            move || {
+                begun.store(true, Ordering::Relaxed);
+                while !stop.load(Ordering::Relaxed) {}
+            }
+        });
+        while !begun.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        let before = sched.threads.load(Ordering::Relaxed);
+        // As sysmon does while no P is idle.
+        for _ in 0..200 {
+            sched.keep_spare_m();
+        }
+        while sched.idle.parked_ms() == 0 {
+            thread::yield_now();
+        }
+        sched.keep_spare_m();
+        let after = sched.threads.load(Ordering::Relaxed);
+        assert!(after <= before + 1, "{before} threads became {after}");
+        stop.store(true, Ordering::Relaxed);
+        hog.join().unwrap();
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
     }
 
     /// Green threads that are pinned while they sleep keep their Ms, so others are needed, and then too many are parked:
