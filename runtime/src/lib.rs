@@ -99,7 +99,27 @@
 //!
 //! A process that has not used this crate may fork freely; parent and children may then use it each for itself.
 
+//! # Unwinding
+//!
+//! This crate needs it: with `panic = "abort"` in the profile it does not compile. These unwind a green thread from the call in
+//! which it waits, so that its destructors run:
+//!
+//! - [`JoinHandle::cancel`], and everything that cancels: a [`scope`] that a panic or a cancellation ends, and
+//!   [`Handle::block_on`] and [`block_on`] when they report a deadlock;
+//! - [`time::timeout`], when the time is up;
+//! - the end of a [`Runtime`], by `drop` or by `shutdown_timeout`, for green threads that still wait.
+//!
+//! Futures are dropped and not unwound. A program that does none of this may switch on the feature `panic-abort`: the crate
+//! then compiles with `panic = "abort"`, and each of the above ends the process with a message on stderr, as does any panic.
+
 #![deny(unsafe_code)]
+
+#[cfg(all(panic = "abort", not(feature = "panic-abort")))]
+compile_error!(
+    "this crate needs unwinding, and the profile says `panic = \"abort\"`: cancelling a green thread, a time-out, a cancelled \
+     scope and dropping a runtime would end the process. Remove the line from the profile, or switch on the feature \
+     `panic-abort` of this crate if your program does none of these"
+);
 
 mod builder;
 pub mod channel;

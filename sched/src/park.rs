@@ -196,11 +196,23 @@ pub fn is_interrupted() -> bool {
 #[cold]
 fn unwind_for(g: GRef) {
     if g.wait.is_cancelled() && !g.over.get() {
-        std::panic::resume_unwind(Box::new(Cancelled));
+        unwind("it was cancelled", Cancelled);
     }
     if g.deadline() <= clock::now() {
-        std::panic::resume_unwind(Box::new(TimeIsUp));
+        unwind("a time-out around it has run out", TimeIsUp);
     }
+}
+
+/// Unwinds the caller with `payload`. A program that cannot unwind ends here, with the reason.
+fn unwind(why: &str, payload: impl std::any::Any + Send) -> ! {
+    if cfg!(panic = "abort") {
+        eprintln!(
+            "runtime: a green thread must unwind from its wait, because {why}; this program is built with panic = \"abort\" and \
+             cannot unwind, so the process ends"
+        );
+        std::process::abort();
+    }
+    std::panic::resume_unwind(Box::new(payload))
 }
 
 /// The payload of the unwind from a parking call to the `timeout` around it.
