@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what tests and CI need beside Rust (Debian, as root): valgrind counts instructions, the rest are real clients of
+# Installs what tests and CI need beside Rust (Debian, as root): valgrind counts instructions, gcc-multilib links for 32 bits, the rest are real clients of
 # the examples' servers, and servers for their client (examples/tests/clients.rs).
 set -euo pipefail
-packages=(curl netcat-openbsd nghttp2-client nghttp2-server openssl python3 redis-tools valgrind wrk)
+packages=(curl gcc-multilib netcat-openbsd nghttp2-client nghttp2-server openssl python3 redis-tools valgrind wrk)
 missing=()
 for package in "${packages[@]}"; do
     dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")

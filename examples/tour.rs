@@ -23,11 +23,14 @@ const USAGE: &str = "\
 usage: tour [DIR] [--sleepers N]
 
   DIR            count the words of the files under it (default: this project's own tree)
-  --sleepers N   how many green threads sleep at once (default 100000)";
+  --sleepers N   how many green threads sleep at once (default 100000, with 32-bit addresses 5000)";
+
+/// As many stacks as the addresses have room for.
+const SLEEPERS: u64 = if cfg!(target_pointer_width = "64") { 100_000 } else { 5_000 };
 
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
-    let sleepers = args.number("--sleepers", 100_000, 1..=5_000_000) as usize;
+    let sleepers = args.number("--sleepers", SLEEPERS, 1..=5_000_000) as usize;
     let dir = args.positional().map_or_else(own_tree, PathBuf::from);
     args.end();
     if let Err(error) = fs::read_dir(&dir) {

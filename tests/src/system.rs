@@ -61,18 +61,25 @@ fn status_bytes(key: &str) -> usize {
     kib * 1024
 }
 
+/// The type of `libc::RLIMIT_..`.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub type Resource = libc::__rlimit_resource_t;
+/// The type of `libc::RLIMIT_..`.
+#[cfg(all(target_os = "linux", not(target_env = "gnu")))]
+pub type Resource = libc::c_int;
+
 /// A limit of this process that is lifted again when this is dropped. `what`: one of `libc::RLIMIT_..`.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub struct Limit {
-    what: libc::__rlimit_resource_t,
+    what: Resource,
     before: u64,
 }
 
 #[cfg(target_os = "linux")]
 impl Limit {
     /// Sets the soft limit.
-    pub fn new(what: libc::__rlimit_resource_t, to: u64) -> Limit {
+    pub fn new(what: Resource, to: u64) -> Limit {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: it writes to the struct that it is given.
         assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
@@ -95,7 +102,7 @@ impl Drop for Limit {
 }
 
 #[cfg(target_os = "linux")]
-fn set_soft_limit(what: libc::__rlimit_resource_t, to: u64) {
+fn set_soft_limit(what: Resource, to: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: it writes to the struct that it is given.
     assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);

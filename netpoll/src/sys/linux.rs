@@ -84,7 +84,7 @@ fn create() -> io::Result<OwnedFd> {
 fn set(timer: &OwnedFd, timeout: Duration) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let value = libc::timespec {
-        tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         // Below 10^9, which fits whatever type the system has here.
         tv_nsec: timeout.subsec_nanos() as _,
     };

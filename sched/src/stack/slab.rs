@@ -327,6 +327,18 @@ mod tests {
     }
 
     #[test]
+    #[cfg(all(target_os = "linux", target_pointer_width = "32"))]
+    fn stacks_leave_some_of_the_addresses_to_malloc() {
+        succeeds_alone(module_path!(), "stacks_leave_some_of_the_addresses_to_malloc", || {
+            let slabs = Slabs::new(64 * KIB).unwrap();
+            let stacks: Vec<Stack> = std::iter::from_fn(|| slabs.carve().ok()).collect();
+            assert!(stacks.len() > 20_000, "{} stacks", stacks.len());
+            assert!(Vec::<u8>::new().try_reserve_exact(2 << 20).is_ok(), "malloc finds nothing");
+            thread::spawn(|| ()).join().unwrap();
+        });
+    }
+
+    #[test]
     fn a_header_survives_release_until_the_stack_is_whole_again() {
         let slabs = Slabs::new(64 * KIB).unwrap();
         let stack = slabs.carve().unwrap();

@@ -15,14 +15,23 @@ pub(super) const MAP_FLAGS: c_int = libc::MAP_NORESERVE | libc::MAP_STACK;
 /// From Linux 6.13 on: the pages fault from now on, at no cost in mappings (not yet in the `libc` crate).
 const MADV_GUARD_INSTALL: c_int = 102;
 
-/// How much more address space the limits on this process let it have, in bytes. (Not found out by trying: while it is
-/// tried, another thread's `malloc` would find nothing.)
+/// Returns how many more bytes of address space this process may have: by its limits, and by the width of its addresses.
+///
+/// The function does not try it out: while it tries, `malloc` fails in another thread.
 pub(crate) fn room() -> usize {
     if cfg!(miri) {
         // Miri has no `getrlimit`, and no limits.
         return usize::MAX;
     }
-    let [space, data] = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(soft_limit);
+    // Here, and not in a function: each libc has its own type for `what`.
+    let [space, data] = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(|what| {
+        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: `getrlimit` writes to the struct that it is given.
+        unsafe { libc::getrlimit(what, &mut limit) };
+        // "No limit" is the largest number.
+        usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+    });
+    let space = space.min(addressable());
     if space == usize::MAX && data == usize::MAX {
         return usize::MAX;
     }
@@ -36,6 +45,23 @@ pub(crate) fn room() -> usize {
     }
 }
 
+/// Returns how many bytes a process can address. With 64 bits no number of stacks comes near that.
+#[cfg(target_pointer_width = "64")]
+fn addressable() -> usize {
+    usize::MAX
+}
+
+/// Returns how many bytes a process can address: 3 GiB on most 32-bit kernels, 4 GiB on a 64-bit kernel.
+#[cfg(not(target_pointer_width = "64"))]
+fn addressable() -> usize {
+    const GIB: usize = 1 << 30;
+    // SAFETY: `getauxval` only reads.
+    let near_the_top = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    // The kernel puts these bytes on the first stack, some MiB below the highest address. The kernel's part begins at a
+    // whole GiB.
+    if near_the_top == 0 { 3 * GIB } else { near_the_top | (GIB - 1) }
+}
+
 /// Whether the kernel lets this process have about so many mappings more. Found out by trying: to count them takes
 /// milliseconds where there are many.
 pub(crate) fn has_mappings(number: usize) -> bool {
@@ -47,15 +73,6 @@ pub(crate) fn has_mappings(number: usize) -> bool {
     // SAFETY: the mapping made above, whole.
     unsafe { super::unmap(start, number * page) };
     all
-}
-
-#[inline(never)]
-fn soft_limit(what: libc::__rlimit_resource_t) -> usize {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: writes to the struct that it is given.
-    unsafe { libc::getrlimit(what, &mut limit) };
-    // "None" is the largest number.
-    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
 }
 
 /// All pages of this process, and those that are data (and stack).
