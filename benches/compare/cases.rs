@@ -62,6 +62,8 @@ const ALT: Entrant = Entrant::peer("tokio-alt").with("--alt").shown();
 
 const ALL: &[Entrant] = &[OURS, GO, TOKIO, MAY];
 const TIMED: &[Entrant] = &[OURS, GO, TOKIO, ALT, MAY];
+/// Go's timers both ways: a function that the timer calls, and a goroutine that sleeps, as the others do.
+const TIMERS: &[Entrant] = &[OURS, GO, GO.called("go sleep").with("--kind sleep"), TOKIO, ALT, MAY];
 
 /// A workload with its sizes.
 pub(crate) struct Case {
@@ -154,7 +156,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--n 1000 --ms 10",
         quick: "--n 100 --ms 10",
         procs: &[2],
-        entrants: TIMED,
+        entrants: TIMERS,
         metrics: &[less("overshoot_ms", &[Goal::any(Best(0.3))]), less("mean_ms", &[]), less("p99_ms", &[])],
         limit_secs: 20,
     },
@@ -165,7 +167,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--n 100000 --ms 10",
         quick: "--n 2000 --ms 10",
         procs: &[2],
-        entrants: TIMED,
+        entrants: TIMERS,
         metrics: &[
             less("mean_ms", &[Goal::any(Best(0.71))]),
             less("p99_ms", &[Goal::any(Best(0.6))]),
@@ -180,7 +182,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--n 500000 --ms 10",
         quick: "--n 5000 --ms 10",
         procs: &[2],
-        entrants: TIMED,
+        entrants: TIMERS,
         metrics: &[
             less("mean_ms", &[Goal::any(Best(0.65))]),
             less("p99_ms", &[Goal::any(Best(0.45))]),
@@ -195,7 +197,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--n 500000 --ms 100",
         quick: "--n 5000 --ms 100",
         procs: &[2],
-        entrants: TIMED,
+        entrants: TIMERS,
         metrics: &[
             less("mean_ms", &[Goal::any(Best(0.93))]),
             less("p99_ms", &[Goal::any(Best(0.78))]),
@@ -327,7 +329,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--n 1000000 --cap 0 --reps 4",
         quick: "--n 10000 --cap 0 --reps 2",
         procs: &[2],
-        entrants: ALL,
+        entrants: &[OURS, GO, TOKIO, TOKIO.called("tokio oneshot").with("--lib oneshot").shown(), MAY],
         metrics: &[less("warm_ms", &[Goal::any(Best(0.5))]), less("first_ms", &[])],
         limit_secs: 60,
     },
@@ -452,7 +454,14 @@ pub(crate) const CASES: &[Case] = &[
         args: "--hogs 2 --ms 200 --bursts 5",
         quick: "--hogs 2 --ms 50 --bursts 2",
         procs: &[2],
-        entrants: TIMED,
+        entrants: &[
+            OURS,
+            GO,
+            TOKIO,
+            TOKIO.called("tokio in place").with("--kind in-place").shown(),
+            ALT,
+            MAY,
+        ],
         metrics: &[
             less("p50_ms", &[Goal::any(Of("may", 1.0))]),
             less("p99_ms", &[Goal::any(Of("go", 0.02)), Goal::any(Of("may", 1.0))]),

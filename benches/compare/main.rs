@@ -8,6 +8,7 @@
 //! What is run stands in `cases.rs`, how the programs are found and built in `programs.rs`, one run in `run.rs` (and
 //! `http.rs`, which needs a load generator), what is made of the figures in `outcome.rs`. benches/README.md says how to read it.
 
+mod calm;
 mod cases;
 mod http;
 mod markdown;
@@ -25,6 +26,7 @@ use driver::machine::Machine;
 use driver::options::stop;
 use driver::output;
 
+use crate::calm::Calm;
 use crate::cases::{Case, Role};
 use crate::options::Options;
 use crate::outcome::{Outcome, State};
@@ -36,7 +38,9 @@ fn main() {
     let machine = Machine::at_start();
     let chosen = options.cases();
     let programs = Programs::find(&options, &programs_of(&chosen, &options));
-    let mut session = Session { options, machine, programs, outcomes: Vec::new(), lines: String::new() };
+    let calm = Calm::new(options.wait());
+    let mut session =
+        Session { options, machine, programs, calm, outcomes: Vec::new(), lines: String::new() };
     for (case, procs) in chosen {
         session.run_case(case, procs);
         session.write().unwrap_or_else(|error| stop(format_args!("cannot write the results: {error}")));
@@ -64,6 +68,7 @@ struct Session {
     options: Options,
     machine: Machine,
     programs: Programs,
+    calm: Calm,
     outcomes: Vec<Outcome>,
     /// Every result as it was printed.
     lines: String,
@@ -99,11 +104,12 @@ impl Session {
 
     fn run_one(&mut self, case: &Case, procs: usize, round: usize, runner: &Runner, state: &mut State) {
         let Ok(program) = &runner.program else { return };
-        let result = if case.workload == "http" {
-            http::run(program, procs, self.options.common.quick)
-        } else {
-            run::run(program, case, &runner.args)
+        let quick = self.options.common.quick;
+        let run = || match case.workload {
+            "http" => http::run(program, procs, quick),
+            _ => run::run(program, case, &runner.args),
         };
+        let Some(result) = self.calm.run(run) else { return };
         match &result {
             Ok(record) => {
                 println!("  {}: {}", runner.label, record.line);

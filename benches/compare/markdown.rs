@@ -16,7 +16,7 @@ pub(crate) fn page(session: &Session, plot: &str) -> String {
         "The workloads are defined in `benches/peers/README.md`.",
         "the programs",
         &session.options.common,
-        &session.machine,
+        session.calm.is_doubtful(),
     );
     about(&mut page, session);
     goals(&mut page, &session.outcomes);
@@ -31,8 +31,9 @@ pub(crate) fn page(session: &Session, plot: &str) -> String {
 fn about(page: &mut Page, session: &Session) {
     let facts = session.machine.facts().map(|(name, value)| [name.to_string(), value]);
     let wrk = ["wrk".into(), http::wrk_version().unwrap_or("not installed".into())];
+    let runs = ["disturbances".into(), session.calm.report()];
     let versions = session.programs.versions().map(|(name, version)| [name.to_string(), version]);
-    page.table(["", ""], facts.into_iter().chain([wrk]).chain(versions));
+    page.table(["", ""], facts.into_iter().chain([wrk, runs]).chain(versions));
 }
 
 fn goals(page: &mut Page, outcomes: &[Outcome]) {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::exit;
+use std::time::Duration;
 
 use driver::options::{Common, list, number};
 
@@ -16,6 +17,8 @@ usage: compare [WORKLOAD ..] [options]
   --only A,B          these programs only, of: ours go tokio tokio-alt may, and those of --impl
   --impl NAME=PATH    the program of that name is at PATH; another name is run as well, called as ours is
   --quick             small sizes, to see that everything works; the figures mean nothing
+  --wait SECS         waits so long, in all, for a quiet machine (default 900; with --quick 0). A run that other programs
+                      disturb is left out and run again. 0: all runs count, and the page says if they were disturbed
   --out PATH          where the results go, without ending (default benches/results/latest)
   --list              what there is";
 
@@ -24,6 +27,7 @@ pub(crate) struct Options {
     workloads: Vec<String>,
     procs: Option<usize>,
     only: Option<Vec<String>>,
+    wait: Option<Duration>,
     /// Name and path of each program that was brought along.
     pub(crate) brought: Vec<(String, PathBuf)>,
 }
@@ -39,12 +43,14 @@ impl Options {
             workloads: Vec::new(),
             procs: None,
             only: None,
+            wait: None,
             brought: Vec::new(),
         };
         options.common.parse(words, |word, value| {
             match word {
                 "--procs" => options.procs = Some(number(&value()?)?),
                 "--only" => options.only = Some(list(&value()?, |name| Ok(name.into()))?),
+                "--wait" => options.wait = Some(seconds(&value()?)?),
                 "--impl" => options.brought.push(name_and_path(&value()?)?),
                 "--list" => show_cases(),
                 _ if word.starts_with('-') => return Err(format!("what is {word}?")),
@@ -69,10 +75,21 @@ impl Options {
         }
     }
 
+    /// How long to wait for a quiet machine, in all.
+    pub(crate) fn wait(&self) -> Duration {
+        const USUAL: Duration = Duration::from_secs(900);
+        self.wait.unwrap_or(if self.common.quick { Duration::ZERO } else { USUAL })
+    }
+
     /// Whether the program is to be run.
     pub(crate) fn wants(&self, program: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == program))
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let secs = text.parse().map_err(|_| format!("a number of seconds is expected, not \"{text}\""))?;
+    Ok(Duration::from_secs(secs))
 }
 
 fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
@@ -106,12 +123,14 @@ mod tests {
         assert_eq!(names, [("yield", 1), ("yield", 2), ("chan-4p4c", 2), ("chan-1p1c", 2)]);
         assert!(options.wants("go") && !options.wants("tokio"));
         assert_eq!(parse("yield --procs 7").unwrap().cases().len(), 1);
+        let wait = |line| parse(line).unwrap().wait().as_secs();
+        assert_eq!((wait(""), wait("--quick"), wait("--quick --wait 7"), wait("--wait 0")), (900, 0, 7, 0));
         assert!(parse("").unwrap().cases().len() > 25);
     }
 
     #[test]
     fn what_is_refused() {
-        for line in ["nothing", "--procs 0", "--what", "--impl x", "--impl x=/no/such/file"] {
+        for line in ["nothing", "--wait x", "--procs 0", "--what", "--impl x", "--impl x=/no/such/file"] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

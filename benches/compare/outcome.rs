@@ -110,6 +110,7 @@ impl Outcome {
             (State::Fails(..), _) => "FAILS",
             (State::NotOffered(_), _) => "not offered",
             (State::Skipped, _) => "skipped",
+            (State::Runs(records), _) if records.is_empty() => "disturbed",
             (_, None) => "no peer",
             (_, Some(value)) if metric.better.reaches(value, factor) => "reached",
             _ => "missed",

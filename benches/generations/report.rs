@@ -27,7 +27,8 @@ pub(crate) fn page(options: &Options, machine: &Machine, outcomes: &[Outcome], p
          --release -p benches --bin generations`. benches/generations/README.md says what it shows.",
         options.procs
     );
-    let mut page = Page::new("Generations of timers", &about, "the designs", &options.common, machine);
+    let mut page =
+        Page::new("Generations of timers", &about, "the designs", &options.common, machine.was_busy());
     page.table(["", ""], machine.facts().map(|(name, value)| [name.to_string(), value]));
     page.paragraph(format_args!("![bars for each design]({plot})"));
     for outcome in outcomes {

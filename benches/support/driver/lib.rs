@@ -1,8 +1,8 @@
 //! What the drivers `compare` and `generations` have in common: both run something in turn, round by round, and write what
 //! came of it as a page of Markdown with a plot.
 //!
-//! [`options`] reads what every driver can be told, [`machine`] looks at what figures depend on, [`spread`] sums a figure
-//! up over all rounds, [`page`] and [`svg`] write, and [`output`] puts all of it into files.
+//! [`options`] reads what every driver can be told, [`machine`] looks at what figures depend on, [`quiet`] at what
+//! disturbs them, [`spread`] sums a figure up over all rounds, [`page`] and [`svg`] write, and [`output`] puts all of it into files.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod machine;
 pub mod options;
 pub mod output;
 pub mod page;
+pub mod quiet;
 pub mod spread;
 pub mod svg;
 

@@ -2,15 +2,15 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::machine::Machine;
 use crate::options::Common;
 
 /// A page that is being written.
 pub struct Page(String);
 
 impl Page {
-    /// Begins with what is measured, by whom (who "the programs" are that run in turn), and how far to believe it.
-    pub fn new(title: &str, about: &str, who: &str, options: &Common, machine: &Machine) -> Page {
+    /// Begins with what is measured, by whom (who "the programs" are that run in turn), and how far to believe it: little if
+    /// the machine was `busy`.
+    pub fn new(title: &str, about: &str, who: &str, options: &Common, busy: bool) -> Page {
         let mut page = Page(format!("# {title}\n\n"));
         let rounds = options.rounds;
         page.paragraph(format_args!(
@@ -20,8 +20,8 @@ impl Page {
         if options.quick {
             page.paragraph("**Small sizes (`--quick`): these figures mean nothing.**");
         }
-        if machine.was_busy() {
-            page.paragraph("**The machine was busy when this began: these figures mean little.**");
+        if busy {
+            page.paragraph("**The machine was busy: these figures mean little.**");
         }
         page
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use peer_common::args::{Args, wrong};
 use peer_common::primes;
 use peer_common::report::Report;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 pub(crate) async fn pingpong(mut args: Args) -> Report {
@@ -143,6 +143,7 @@ pub(crate) async fn skynet(mut args: Args) -> Report {
     let n = args.number("n", 1_000_000);
     let cap = args.number("cap", 0).max(1) as usize;
     let reps = args.count("reps", 4);
+    let lib = args.word("lib", &["default", "oneshot"]);
     let mut report = args.end();
     if reps < 2 || n.checked_ilog10().is_none_or(|zeros| 10u64.pow(zeros) != n) {
         wrong("--n is a power of 10, and --reps at least 2");
@@ -151,9 +152,15 @@ pub(crate) async fn skynet(mut args: Args) -> Report {
     let mut times_ms = Vec::new();
     for _ in 0..reps {
         let start = Instant::now();
-        let (root, mut result) = mpsc::channel(cap);
-        spawn_node(0, n, cap, root);
-        let sum = result.recv().await.expect("the root sends");
+        let sum = if lib == "oneshot" {
+            let (root, result) = oneshot::channel();
+            spawn_oneshot_node(0, n, root);
+            result.await.expect("the root sends")
+        } else {
+            let (root, mut result) = mpsc::channel(cap);
+            spawn_node(0, n, cap, root);
+            result.recv().await.expect("the root sends")
+        };
         times_ms.push(start.elapsed().as_secs_f64() * 1e3);
         assert_eq!(sum, n * (n - 1) / 2);
     }
@@ -184,6 +191,28 @@ async fn node(number: u64, size: u64, cap: usize, parent: mpsc::Sender<u64>) {
         sum += children.recv().await.expect("a child sends");
     }
     parent.send(sum).await.expect("the parent receives");
+}
+
+fn spawn_oneshot_node(number: u64, size: u64, parent: oneshot::Sender<u64>) {
+    tokio::spawn(oneshot_node(number, size, parent));
+}
+
+/// A channel for each child: each sends one value.
+async fn oneshot_node(number: u64, size: u64, parent: oneshot::Sender<u64>) {
+    if size == 1 {
+        return parent.send(number).expect("the parent receives");
+    }
+    let size = size / 10;
+    let children: [_; 10] = std::array::from_fn(|i| {
+        let (sender, child) = oneshot::channel();
+        spawn_oneshot_node(number + i as u64 * size, size, sender);
+        child
+    });
+    let mut sum = 0;
+    for child in children {
+        sum += child.await.expect("a child sends");
+    }
+    parent.send(sum).expect("the parent receives");
 }
 
 pub(crate) async fn sieve(mut args: Args) -> Report {

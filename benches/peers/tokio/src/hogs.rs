@@ -14,13 +14,17 @@ pub(crate) async fn computing(args: Args) -> Report {
     run(args, spin).await
 }
 
-pub(crate) async fn blocking(args: Args) -> Report {
-    run(args, |time| {
-        let start = Instant::now();
-        std::thread::sleep(time);
-        start.elapsed()
-    })
-    .await
+pub(crate) async fn blocking(mut args: Args) -> Report {
+    match args.word("kind", &["undeclared", "in-place"]) {
+        "in-place" => run(args, |time| tokio::task::block_in_place(|| block(time))).await,
+        _ => run(args, block).await,
+    }
+}
+
+fn block(time: Duration) -> Duration {
+    let start = Instant::now();
+    std::thread::sleep(time);
+    start.elapsed()
 }
 
 async fn run(mut args: Args, hog: fn(Duration) -> Duration) -> Report {
