@@ -19,9 +19,20 @@ use runtime::{Builder, Handle, JoinHandle, Runtime};
 /// The numbers of Ps that matter: one, as many as the machine has or nearly so, and more than it has.
 pub const PROCS: [usize; 3] = [1, 2, 8];
 
+/// True unless `TESTS_SYSMON` is `off`: then the runtimes of `runtime`, `with`, `on` and their kin have no sysmon, so that a
+/// lost wake-up hangs and is not rescued. `ci/without-sysmon.sh` runs tests so.
+pub fn has_sysmon() -> bool {
+    std::env::var_os("TESTS_SYSMON").is_none_or(|what| what != "off")
+}
+
+/// Returns `builder`, without sysmon if [`has_sysmon`] says so.
+fn as_wanted(builder: Builder) -> Builder {
+    if has_sysmon() { builder } else { builder.sysmon(false) }
+}
+
 /// A runtime with that many Ps.
 pub fn runtime(procs: usize) -> Runtime {
-    Builder::new().procs(procs).build().expect("a runtime")
+    as_wanted(Builder::new().procs(procs)).build().expect("a runtime")
 }
 
 /// Runs `main` on this thread with a runtime of that many Ps, under a watchdog.
@@ -29,12 +40,22 @@ pub fn with(procs: usize, main: impl FnOnce(&Runtime)) {
     with_built(Builder::new().procs(procs), main);
 }
 
-/// Runs `main` as `with` does, with a runtime of this builder.
+/// Runs `main` on this thread with a runtime that `builder` makes, under a watchdog.
 pub fn with_built(builder: Builder, main: impl FnOnce(&Runtime)) {
     let dog = Watchdog::new();
-    let runtime = builder.build().expect("a runtime");
+    let runtime = as_wanted(builder).build().expect("a runtime");
     dog.show(runtime.handle());
     main(&runtime);
+    if !has_sysmon() {
+        assert_no_rescue(&runtime.handle());
+    }
+}
+
+/// Nothing but the scheduler itself has helped a green thread of that runtime.
+pub fn assert_no_rescue(handle: &Handle) {
+    let now = handle.metrics();
+    let rescues = now.rescues_computing + now.rescues_blocked + now.hand_offs + now.sysmon_wakeups;
+    assert_eq!(rescues, 0, "this runtime has no sysmon: {now:#?}");
 }
 
 /// Runs `main` as a green thread of a runtime of that many Ps, under a watchdog.

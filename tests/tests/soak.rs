@@ -56,8 +56,21 @@ fn a_thread_that_stays_is_found() {
 }
 
 #[test]
+fn wake_ups_that_are_late_are_found() {
+    is_found("broken-late --sysmon off", &["sleeps of green threads were 8.192ms late"]);
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused() {
-    for settings in ["--secs 0", "--secs", "--mode solid", "--ops sleep,slumber", "--sex 3", "--procs 1,x"] {
+    for settings in [
+        "--secs 0",
+        "--secs",
+        "--mode solid",
+        "--ops sleep,slumber",
+        "--sex 3",
+        "--sysmon maybe",
+        "--procs 1,x",
+    ] {
         let output = soak(settings);
         assert_eq!(output.status.code(), Some(2), "{settings}: {}", text(&output));
         assert!(text(&output).starts_with("soak: "), "{}", text(&output));

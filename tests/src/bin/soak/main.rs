@@ -19,6 +19,7 @@ mod actor;
 mod board;
 mod desk;
 mod echo;
+mod late;
 mod mailbox;
 mod mode;
 mod ops;
@@ -54,12 +55,19 @@ fn main() -> ExitCode {
 
 fn soak(settings: &Settings) {
     println!("soak {}", settings.again());
-    ops::set_menu(&settings.ops);
+    ops::set_menu(settings);
+    mode::set_sysmon(settings.sysmon);
+    late::start();
     watch::start(settings);
     // The default runtime belongs to what is there before the first round.
     runtime::block_on(|| ());
     let (start, totals) = (Instant::now(), rounds(settings));
     print_operations(start.elapsed());
+    if let Err(late) = late::judge() {
+        // Where some hog, others are late: that is no fault.
+        assert!(settings.sysmon, "{late}");
+        println!("{late}");
+    }
     let Totals { operations, threads, refused } = totals;
     let secs = start.elapsed().as_secs_f64();
     println!(

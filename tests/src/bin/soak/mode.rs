@@ -1,5 +1,7 @@
 //! The kinds of runtime that are soaked: one line each.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use runtime::{Builder, Migration};
 
 /// A kind of runtime.
@@ -17,7 +19,14 @@ pub(crate) const MODES: &[Mode] = &[
     Mode { name: "strict", keeps_thread: true, set: |builder| builder.migration(Migration::BeforeStart) },
 ];
 
+static SYSMON: AtomicBool = AtomicBool::new(true);
+
+/// Whether all runtimes that are soaked have a sysmon.
+pub(crate) fn set_sysmon(on: bool) {
+    SYSMON.store(on, Relaxed);
+}
+
 /// A builder of such a runtime.
 pub(crate) fn builder(procs: usize, mode: &Mode) -> Builder {
-    (mode.set)(Builder::new().procs(procs).thread_name("soaked"))
+    (mode.set)(Builder::new().procs(procs).thread_name("soaked")).sysmon(SYSMON.load(Relaxed))
 }

@@ -29,6 +29,7 @@ use std::sync::OnceLock;
 use tests::Random;
 
 use crate::actor::Actor;
+use crate::settings::Settings;
 
 /// One line of the table.
 #[derive(Debug)]
@@ -171,16 +172,21 @@ pub(crate) static OPS: &[Op] = &[
     leaf("broken-drop", 0, broken::drop_is_lost),
     leaf("broken-descriptor", 0, broken::descriptor_is_lost),
     leaf("broken-thread", 0, broken::thread_is_left),
+    leaf("broken-late", 0, broken::wakes_late),
 ];
+
+/// What hogs a P, or blocks an OS thread until another green thread has run.
+const NEEDS_SYSMON: &[&str] = &["blocked", "std-channel", "hog", "converted", "future-plain"];
 
 /// What is chosen from: by the largest size allowed, the operations as often as they weigh.
 static MENU: OnceLock<[Vec<usize>; 3]> = OnceLock::new();
 
-/// Only these, if there are any.
-pub(crate) fn set_menu(only: &[&Op]) {
-    let chosen = |op: &Op| match only {
+/// Only those that the settings name, if they name any; without sysmon none that needs it.
+pub(crate) fn set_menu(settings: &Settings) {
+    let chosen = |op: &Op| match settings.ops.as_slice() {
+        _ if !settings.sysmon && NEEDS_SYSMON.contains(&op.name) => 0,
         [] => op.weight,
-        _ if only.iter().any(|one| one.name == op.name) => op.weight.max(1),
+        only if only.iter().any(|one| one.name == op.name) => op.weight.max(1),
         _ => 0,
     };
     let menu = [Size::Leaf, Size::Branch, Size::Heavy].map(|size| {

@@ -45,6 +45,9 @@ pub(crate) fn run(
     let world = crew.end();
     comes_out_even(&world, &place);
     let now = home.handle.metrics();
+    if !settings.sysmon {
+        tests::assert_no_rescue(&home.handle);
+    }
     place.works(Other::RuntimeEnds);
     end_runtime(runtime, seed);
     home.comes_out_even(true);

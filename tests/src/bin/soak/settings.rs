@@ -15,6 +15,7 @@ soak: random operations of the whole API, whose counts must come out even
   --ops NAME,NAME   only these operations (all of a weight above 0)
   --workers N       threads that choose operations, every sixth a plain one (24)
   --patience N      seconds after which an operation that has not ended hangs (20)
+  --sysmon on|off   off: nothing makes good for lost wake-ups, and what hogs is left out (on)
   --list            prints the operations and their weights";
 
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(crate) struct Settings {
     pub(crate) ops: Vec<&'static Op>,
     pub(crate) workers: usize,
     pub(crate) patience: Duration,
+    pub(crate) sysmon: bool,
 }
 
 impl Settings {
@@ -41,6 +43,7 @@ impl Settings {
             ops: Vec::new(),
             workers: 24,
             patience: Duration::from_secs(20),
+            sysmon: true,
         };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
@@ -67,6 +70,7 @@ impl Settings {
             "--ops" => self.ops = each(value, |n| named(n, OPS, |op| op.name))?,
             "--workers" => self.workers = number(name, value, 1)? as usize,
             "--patience" => self.patience = Duration::from_secs(number(name, value, 1)?),
+            "--sysmon" => self.sysmon = *named(value, &["on", "off"], |word| word)? == "on",
             _ => return Err(format!("{name} is no setting\n{USAGE}")),
         }
         Ok(())
@@ -80,7 +84,8 @@ impl Settings {
         let ops = join(self.ops.iter().map(|op| op.name.into()).collect());
         let ops = if ops.is_empty() { ops } else { format!(" --ops {ops}") };
         let (secs, seed, workers) = (self.time.as_secs(), self.seed, self.workers);
-        format!("--secs {secs} --seed {seed} --procs {procs} --mode {modes} --workers {workers}{ops}")
+        let sysmon = if self.sysmon { "" } else { " --sysmon off" };
+        format!("--secs {secs} --seed {seed} --procs {procs} --mode {modes} --workers {workers}{ops}{sysmon}")
     }
 }
 

@@ -1,11 +1,12 @@
 //! What the soak must find, each in one operation, chosen only by its name: a check that cannot fail shows nothing.
 
 use std::mem::forget;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::thread;
 
 use crate::actor::Actor;
+use crate::late;
 
 pub(super) fn hangs(_: &mut Actor) {
     loop {
@@ -30,4 +31,11 @@ pub(super) fn descriptor_is_lost(_: &mut Actor) {
 pub(super) fn thread_is_left(_: &mut Actor) {
     std::thread::spawn(|| std::thread::sleep(Duration::from_secs(3600)));
     runtime::sleep(Duration::from_millis(100));
+}
+
+/// As if each wake-up were lost and made good for after 10 ms.
+pub(super) fn wakes_late(_: &mut Actor) {
+    let due = Instant::now();
+    runtime::sleep(Duration::from_millis(10));
+    late::green(due);
 }

@@ -5,16 +5,26 @@ use std::time::{Duration, Instant};
 use tests::futures::{both, either};
 
 use crate::actor::{Actor, not_before};
+use crate::late;
 
 pub(super) fn sleep(a: &mut Actor) {
     let time = a.micros(600);
+    let due = Instant::now() + time;
     not_before(time, || runtime::sleep(time));
+    count_lateness(a, due);
 }
 
 pub(super) fn sleep_until(a: &mut Actor) {
     let deadline = Instant::now() + a.micros(600);
     runtime::sleep_until(deadline);
     assert!(Instant::now() >= deadline);
+    count_lateness(a, deadline);
+}
+
+fn count_lateness(a: &Actor, due: Instant) {
+    if a.green {
+        late::green(due);
+    }
 }
 
 /// What is over at once.
