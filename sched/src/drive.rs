@@ -19,7 +19,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         Some(g) if !g.drives.replace(true) => {
             let _over = Over(g);
             let waker = wake::borrowed_waker(g);
-            drive(future, &waker, || {
+            drive(Some(g), future, &waker, || {
                 park::unwind_if_cancelled();
                 let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
                 if g.wakes.park(waiting.ticket().number) {
@@ -29,8 +29,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
                 park::unwind_if_cancelled();
             })
         }
-        Some(_) => drive_apart(future),
-        None => drive(future, &Waker::from(Arc::new(Unpark(thread::current()))), thread::park),
+        Some(g) => drive_apart(g, future),
+        None => drive(None, future, &Waker::from(Arc::new(Unpark(thread::current()))), thread::park),
     }
 }
 
@@ -43,13 +43,44 @@ impl Drop for Over {
     }
 }
 
-fn drive<F: Future>(future: F, waker: &Waker, mut wait: impl FnMut()) -> F::Output {
+/// A G polls a future, and so stays on its OS thread, while this lives and no `pause` runs.
+struct Polls(Option<GRef>, bool);
+
+impl Polls {
+    fn begin(g: Option<GRef>) -> Self {
+        Polls(g, g.is_some_and(|g| g.set_polls(true)))
+    }
+
+    fn set(&self, polls: bool) {
+        if let Some(g) = self.0 {
+            g.set_polls(polls);
+        }
+    }
+
+    /// Runs `wait` between two polls. An unwind out of it leaves the G as it was before the first poll.
+    fn pause(&self, wait: impl FnOnce()) {
+        self.set(self.1);
+        wait();
+        self.set(true);
+    }
+}
+
+impl Drop for Polls {
+    fn drop(&mut self) {
+        self.set(self.1);
+    }
+}
+
+/// `g`: the calling green thread, if the caller is one.
+fn drive<F: Future>(g: Option<GRef>, future: F, waker: &Waker, mut wait: impl FnMut()) -> F::Output {
+    // Dropped after the future, whose destructor may enter scoped contexts as a poll may.
+    let polls = Polls::begin(g);
     let mut future = pin!(future);
     let mut cx = Context::from_waker(waker);
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(value) => return value,
-            Poll::Pending => wait(),
+            Poll::Pending => polls.pause(&mut wait),
         }
     }
 }
@@ -81,10 +112,10 @@ impl Wake for Apart {
     }
 }
 
-fn drive_apart<F: Future>(future: F) -> F::Output {
+fn drive_apart<F: Future>(g: GRef, future: F) -> F::Output {
     let apart = Arc::new(Apart(parking_lot::Mutex::new(Kept::Nothing)));
     let waker = Waker::from(apart.clone());
-    drive(future, &waker, || {
+    drive(Some(g), future, &waker, || {
         park::unwind_if_cancelled();
         let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
         let mut kept = apart.0.lock();

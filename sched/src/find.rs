@@ -28,7 +28,7 @@ const SPIN_NS: u64 = 5_000;
 /// And for so long while the network keeps it busy: two Ms that sleep and wake each other many times in a millisecond soon find
 /// themselves on one processor, where each waits for the end of the other's slice.
 const SPIN_NET_NS: u64 = 20_000;
-/// In strict mode an M keeps its P for so long while others have Gs of their own to run.
+/// An M keeps its P for so long while others have Gs of their own to run.
 const TURN_NS: u64 = 1_000_000;
 
 impl Sched {
@@ -50,7 +50,7 @@ impl Sched {
                 self.retire_from(m, held);
                 continue;
             }
-            if self.config.strict && self.idle.any_wanting() && self.pass_on(m, held) {
+            if self.idle.any_wanting() && self.pass_on(m, held) {
                 continue;
             }
             let found =
@@ -83,10 +83,15 @@ impl Sched {
         found.or_else(|| m.home.pop())
     }
 
-    /// Another M has Gs that only it may run: it gets this P, if this M has had it for long. *Runs on: `m`.*
+    /// Another M has Gs that only it may run: it gets this P, if this M has had the P for long. Returns `false` if this M
+    /// keeps it. *Runs on: `m`.*
     #[cold]
     fn pass_on(&self, m: &M, held: Held<'_>) -> bool {
-        if clock::now() - m.since.get() < TURN_NS {
+        let now = clock::now();
+        if m.since.get() == 0 {
+            m.since.set(now);
+        }
+        if now - m.since.get() < TURN_NS {
             return false;
         }
         let Some(next) = self.idle.take_wanting() else { return false };

@@ -139,7 +139,14 @@ pub(crate) struct G {
     pub(crate) drives: Cell<bool>,
     /// Its task is over, and what runs on it now, destructors and wakers, is not ended by a cancellation.
     pub(crate) over: Cell<bool>,
+    /// Why it must not change its OS thread now: [`POLLS`] and [`PINNED`].
+    keeps: Cell<u8>,
 }
+
+/// In `G::keeps`: the G polls a future.
+const POLLS: u8 = 1;
+/// In `G::keeps`: the G is pinned.
+const PINNED: u8 = 2;
 
 /// A name, behind one more pointer: most Gs have none.
 type Name = Box<str>;
@@ -154,7 +161,7 @@ pub(crate) struct Rare {
 }
 
 // SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
-// it or holds it in a list (`next`, `coro`, `task`, `drives`, `over`, `rare`, `payload` until `Life::complete`), then the join
+// it or holds it in a list (`next`, `coro`, `task`, `drives`, `over`, `keeps`, `rare`, `payload` until `Life::complete`), then the join
 // handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `name` change only while
 // the G has no reference.
 unsafe impl Sync for G {}
@@ -185,6 +192,7 @@ impl G {
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
             over: Cell::new(false),
+            keeps: Cell::new(0),
         }
     }
 
@@ -209,6 +217,7 @@ impl G {
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.over.set(false);
+        self.keeps.set(0);
         if name.is_some() {
             // SAFETY: nobody else has a reference, by this function's contract.
             unsafe { *self.name.get() = name.map(Box::new) };
@@ -264,10 +273,47 @@ impl G {
         unsafe { (*self.rare.get()).take() }
     }
 
-    /// True if it keeps its OS thread.
+    /// True if it may be moved to another OS thread when it parks: it polls no future and is not pinned. *Runs on: the
+    /// thread itself.*
+    #[inline]
+    pub(crate) fn is_unkept(&self) -> bool {
+        self.keeps.get() == 0
+    }
+
+    /// True if it polls a future. *Runs on: the thread itself.*
+    pub(crate) fn polls(&self) -> bool {
+        self.keeps.get() & POLLS != 0
+    }
+
+    /// It polls a future from now on, or no longer; returns what was so before. *Runs on: the thread itself, or the
+    /// spawner.*
+    #[inline]
+    pub(crate) fn set_polls(&self, polls: bool) -> bool {
+        let before = self.keeps.get();
+        self.keeps.set(if polls { before | POLLS } else { before & !POLLS });
+        before & POLLS != 0
+    }
+
+    /// True if it is pinned. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn is_pinned(&self) -> bool {
-        self.rare().is_some_and(|rare| rare.pins.get() > 0)
+        self.keeps.get() & PINNED != 0
+    }
+
+    /// Counts one guard more that pins it. *Runs on: the thread itself.*
+    pub(crate) fn pin(&self) {
+        let pins = &self.rare_or_new().pins;
+        pins.set(pins.get() + 1);
+        self.keeps.set(self.keeps.get() | PINNED);
+    }
+
+    /// Counts one guard less that pins it. *Runs on: the thread itself.*
+    pub(crate) fn unpin(&self) {
+        let pins = &self.rare_or_new().pins;
+        pins.set(pins.get().saturating_sub(1));
+        if pins.get() == 0 {
+            self.keeps.set(self.keeps.get() & !PINNED);
+        }
     }
 
     /// By when the innermost `timeout` wants the running code to end.

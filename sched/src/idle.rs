@@ -35,9 +35,14 @@ pub(crate) struct Idle<M> {
     /// Parked Ms; likewise.
     parked_ms: AtomicUsize,
     spinning: AtomicUsize,
-    /// Ms that need a P; as `idle_ps`.
-    wanting_ms: AtomicUsize,
+    /// Ms that need a P; as `idle_ps`. On a line of its own: each M looks at it whenever it looks for work.
+    wanting_ms: OwnLine,
 }
+
+/// A count on a cache line of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct OwnLine(AtomicUsize);
 
 #[derive(Debug)]
 struct Lists<M> {
@@ -46,7 +51,8 @@ struct Lists<M> {
     ms: Vec<M>,
     /// The fewest that have been parked since `take_unneeded` looked last: so many were not needed.
     fewest_ms: usize,
-    /// Ms with Gs that only they may run (strict mode), who need a P; while there are any, no P is idle.
+    /// Ms with Gs that only they may run, and without a P, in the order in which they came; while there are any, no P is
+    /// idle.
     wanting: VecDeque<M>,
 }
 
@@ -95,7 +101,7 @@ impl<M: PartialEq> Idle<M> {
             idle_ps: AtomicUsize::new(0),
             parked_ms: AtomicUsize::new(0),
             spinning: AtomicUsize::new(0),
-            wanting_ms: AtomicUsize::new(0),
+            wanting_ms: OwnLine(AtomicUsize::new(0)),
         }
     }
 
@@ -112,9 +118,12 @@ impl<M: PartialEq> Idle<M> {
         if !wanted() {
             return Given::Refused;
         }
-        if let Some(m) = self.pop_wanting(&mut lists) {
+        if let Some(m) = self.pop_wanting(&mut lists)
+            && !broken!("idle_give_up_no_want_look")
+        {
             return Given::To(m);
         }
+        debug_assert!(lists.wanting.is_empty(), "a P goes idle while an M waits for one");
         set_idle();
         lists.ps.push(p);
         // SeqCst: as in `take`, one order of all counts.
@@ -124,7 +133,7 @@ impl<M: PartialEq> Idle<M> {
 
     fn pop_wanting(&self, lists: &mut Lists<M>) -> Option<M> {
         let m = lists.wanting.pop_front()?;
-        self.wanting_ms.store(lists.wanting.len(), Ordering::Relaxed);
+        self.wanting_ms.0.store(lists.wanting.len(), Ordering::Relaxed);
         Some(m)
     }
 
@@ -136,16 +145,16 @@ impl<M: PartialEq> Idle<M> {
     /// True if Ms wait for a P. Relaxed: whoever has a P to give asks again before long.
     #[inline]
     pub(crate) fn any_wanting(&self) -> bool {
-        self.wanting_ms.load(Ordering::Relaxed) > 0
+        self.wanting_ms.0.load(Ordering::Relaxed) > 0
     }
 
     /// Takes an idle P, or else `m` waits for one in its turn.
     pub(crate) fn take_or_want(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
         let mut lists = self.lists.lock();
-        let p = lists.take_p(&self.idle_ps, set_held);
+        let p = if broken!("idle_want_no_p_look") { None } else { lists.take_p(&self.idle_ps, set_held) };
         if p.is_none() {
             lists.wanting.push_back(m);
-            self.wanting_ms.store(lists.wanting.len(), Ordering::Relaxed);
+            self.wanting_ms.0.store(lists.wanting.len(), Ordering::Relaxed);
         }
         p
     }
@@ -219,18 +228,29 @@ impl<M: PartialEq> Idle<M> {
         self.lists.lock().unpark(&self.parked_ms)
     }
 
-    /// Takes Ms that have been parked since the last call, and that nobody has needed: the longest parked first, but not
-    /// those that leave fewer than `keep`, and up to `most`. They are to end; nobody else can have them any more. True:
-    /// there are more of them.
-    pub(crate) fn take_unneeded(&self, keep: usize, most: usize) -> (Vec<M>, bool) {
+    /// Takes Ms that were not needed since the last call: the longest parked first, up to `most`, and so that `keep` are
+    /// left. `may_end` says under the lock which of them may end. The caller ends them: they are in no list any more.
+    /// Returns `true` with them if there are more.
+    pub(crate) fn take_unneeded(
+        &self,
+        keep: usize,
+        most: usize,
+        may_end: impl Fn(&M) -> bool,
+    ) -> (Vec<M>, bool) {
         let mut lists = self.lists.lock();
         let unneeded = lists.fewest_ms.saturating_sub(keep);
-        let taken: Vec<M> = lists.ms.drain(..unneeded.min(most)).collect();
-        let more = unneeded > taken.len();
+        let may_end = |m: &mut M| may_end(m) || broken!("idle_ends_a_home");
+        let taken: Vec<M> = lists.ms.extract_if(.., may_end).take(unneeded.min(most)).collect();
+        let more = unneeded > taken.len() && taken.len() == most;
         // The rest of them go with the next call; if there is none, the count begins anew.
         lists.fewest_ms = if more { lists.fewest_ms - taken.len() } else { lists.ms.len() };
         self.parked_ms.store(lists.ms.len(), Ordering::Relaxed);
         (taken, more)
+    }
+
+    /// True if `may` says so of any parked M. *Runs on: any thread.*
+    pub(crate) fn any_parked(&self, may: impl FnMut(&M) -> bool) -> bool {
+        self.lists.lock().ms.iter().any(may)
     }
 
     /// How many Ps are idle. *Runs on: any thread; a maker of work after its full fence.*
@@ -328,7 +348,7 @@ impl<M: PartialEq> Idle<M> {
     pub(crate) fn unpark_all(&self) -> Vec<M> {
         let mut lists = self.lists.lock();
         self.parked_ms.store(0, Ordering::Relaxed);
-        self.wanting_ms.store(0, Ordering::Relaxed);
+        self.wanting_ms.0.store(0, Ordering::Relaxed);
         let lists = &mut *lists;
         lists.ms.drain(..).chain(lists.wanting.drain(..)).collect()
     }
@@ -337,6 +357,7 @@ impl<M: PartialEq> Idle<M> {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::m::rest::Homes;
     use loom::sync::Arc;
     use loom::thread;
 
@@ -475,18 +496,47 @@ mod models {
             let m = machine();
             m.idle.park(());
             // It was parked when sysmon looked last.
-            assert!(m.idle.take_unneeded(0, 1).0.is_empty());
+            assert!(m.idle.take_unneeded(0, 1, |()| true).0.is_empty());
             let sysmon = m.clone();
             let sysmon = thread::spawn(move || {
                 if broken!("idle_end_left_in_list") {
                     return sysmon.idle.parked_ms() > 0;
                 }
-                !sysmon.idle.take_unneeded(0, 1).0.is_empty()
+                !sysmon.idle.take_unneeded(0, 1, |()| true).0.is_empty()
             });
             // Whoever has a P for an M takes a parked one, else starts a thread.
             let handed = m.idle.unpark().is_some();
             let ended = sysmon.join().unwrap();
             assert!(handed != ended, "it was given a P and told to end, or neither");
+        });
+    }
+
+    #[test]
+    fn a_p_that_is_given_up_and_an_m_that_wants_one_meet() {
+        loom::model(|| {
+            let m = machine();
+            let giver = m.clone();
+            let giver = thread::spawn(move || matches!(giver.idle.give_up(0, || true, || ()), Given::To(())));
+            let taken = m.idle.take_or_want((), |_| ()).is_some();
+            let given = giver.join().unwrap();
+            assert!(taken != given, "an M wants a P, and one is idle");
+        });
+    }
+
+    #[test]
+    fn an_m_to_which_a_g_must_return_is_not_ended() {
+        loom::model(|| {
+            let m = machine();
+            let homes = Arc::new(Homes::new());
+            let sysmon = thread::spawn({
+                let (m, homes) = (m.clone(), homes.clone());
+                // The second look takes what has been parked since the first.
+                move || (0..2).any(|_| !m.idle.take_unneeded(0, 1, |()| !homes.is_any()).0.is_empty())
+            });
+            // The M has run a G that stopped inside a poll, and found nothing else.
+            homes.add();
+            m.idle.park(());
+            assert!(!sysmon.join().unwrap(), "an M ends to which a G must return");
         });
     }
 
@@ -517,20 +567,33 @@ mod tests {
 
     #[test]
     fn only_those_that_nobody_needed_are_taken_the_longest_parked_first() {
-        let idle: Idle<u32> = Idle::new();
+        let (idle, all): (Idle<u32>, _) = (Idle::new(), |_: &u32| true);
         (0..10).for_each(|m| idle.park(m));
         // Ten have parked since the last look: any of them may have run until a moment ago.
-        assert_eq!(idle.take_unneeded(2, 100), (vec![], false));
+        assert_eq!(idle.take_unneeded(2, 100, all), (vec![], false));
         // Three are needed, and park again.
         let needed: Vec<u32> = (0..3).map(|_| idle.unpark().unwrap()).collect();
         assert_eq!(needed, [9, 8, 7]);
         needed.into_iter().for_each(|m| idle.park(m));
-        assert_eq!(idle.take_unneeded(2, 4), (vec![0, 1, 2, 3], true));
-        assert_eq!(idle.take_unneeded(2, 4), (vec![4], false));
+        assert_eq!(idle.take_unneeded(2, 4, all), (vec![0, 1, 2, 3], true));
+        assert_eq!(idle.take_unneeded(2, 4, all), (vec![4], false));
         assert_eq!(idle.parked_ms(), 5);
         // The rest were parked all the while since.
-        assert_eq!(idle.take_unneeded(2, 100), (vec![5, 6, 9], false));
-        assert_eq!(idle.take_unneeded(2, 100), (vec![], false));
+        assert_eq!(idle.take_unneeded(2, 100, all), (vec![5, 6, 9], false));
+        assert_eq!(idle.take_unneeded(2, 100, all), (vec![], false));
         assert_eq!((idle.unpark(), idle.unpark(), idle.unpark()), (Some(7), Some(8), None));
+    }
+
+    #[test]
+    fn those_that_may_not_end_are_left_alone() {
+        let idle: Idle<u32> = Idle::new();
+        (0..10).for_each(|m| idle.park(m));
+        let odd = |m: &u32| m % 2 == 1;
+        assert_eq!(idle.take_unneeded(2, 100, odd), (vec![], false));
+        assert_eq!(idle.take_unneeded(2, 2, odd), (vec![1, 3], true));
+        assert_eq!(idle.take_unneeded(2, 100, odd), (vec![5, 7, 9], false));
+        assert_eq!(idle.take_unneeded(2, 100, odd), (vec![], false));
+        assert_eq!(idle.parked_ms(), 5);
+        assert!(idle.any_parked(|m| *m == 8) && !idle.any_parked(odd));
     }
 }

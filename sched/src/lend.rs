@@ -33,7 +33,7 @@ use timers::clock;
 
 use crate::g::coro::{Coro, Stop};
 use crate::g::wait::{Decision, Outcome};
-use crate::g::{GRef, Status};
+use crate::g::{GRef, Status, panics};
 use crate::m::{M, current::current};
 use crate::p::{Held, lease::Lent};
 use crate::sys::Doing;
@@ -115,10 +115,10 @@ impl Entered {
         self.nested
     }
 
-    /// True if there is a G to stop, which need not stay here.
+    /// True if there is a G to stop, and it may go on on another OS thread.
     #[inline]
-    pub(crate) fn may_switch(&self) -> bool {
-        !self.nested && self.m().running().is_some_and(|g| !stays(g))
+    pub(crate) fn is_free(&self) -> bool {
+        !self.nested && self.m().running().is_some_and(is_free)
     }
 
     /// Stops the running G; returns when it is resumed, in user code again.
@@ -237,8 +237,8 @@ pub(crate) fn park(g: GRef) {
         return;
     }
     let entered = enter().expect("a green thread runs on an M");
-    if stays(g) {
-        return park_in_place(g, entered, None);
+    if !is_free(g) {
+        return park_kept(g, entered, None);
     }
     entered.suspend(Stop::Park);
 }
@@ -251,18 +251,77 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
         return;
     }
     let entered = enter().expect("a green thread runs on an M");
-    if stays(g) {
-        return park_in_place(g, entered, Some(Limit { number, when }));
+    if !is_free(g) {
+        return park_kept(g, entered, Some(Limit { number, when }));
     }
     entered.suspend(Stop::Park);
 }
 
-/// True if `g` must not be moved to another OS thread now: it is pinned, or it unwinds. (std counts panics per thread: a
-/// G that parks in a destructor while it unwinds must not leave its count to others, nor take it along.)
+/// True if `g` may be moved to another OS thread when it parks: it polls no future, is not pinned, and does not unwind.
+/// (std counts panics per thread.)
 #[inline]
-pub(crate) fn stays(g: GRef) -> bool {
-    // In strict mode it comes back to its M by itself.
-    (std::thread::panicking() || g.is_pinned()) && !Coro::is_home(g)
+pub(crate) fn is_free(g: GRef) -> bool {
+    g.is_unkept() && !std::thread::panicking()
+}
+
+/// How a G that must not leave its OS thread waits there.
+enum Keeps {
+    /// The M runs other Gs meanwhile; this G resumes on the same M.
+    AtHome,
+    /// The M sleeps with it.
+    InPlace,
+}
+
+impl Keeps {
+    /// A poll and all Gs of strict mode wait at home. A pinned G keeps other Gs off its OS thread. A closure that unwinds
+    /// keeps an OS thread of its own, so that no hog delays it; but not one to which other Gs must return, for its
+    /// destructor may wait for such a G.
+    fn of(g: GRef, m: &M) -> Self {
+        let alone = g.is_pinned() || !(g.polls() || m.homes.is_any());
+        if alone && !Coro::is_home(g) { Keeps::InPlace } else { Keeps::AtHome }
+    }
+}
+
+/// Parks a G that must not leave its OS thread. At home a timer ends the wait; in place the M looks at `limit` itself.
+#[cold]
+fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
+    match Keeps::of(g, entered.m()) {
+        Keeps::AtHome => stop_at_home(g, entered, Stop::Park),
+        Keeps::InPlace => park_in_place(g, entered, limit),
+    }
+}
+
+/// `yield_now` of a G that must not leave its OS thread, or of code that runs on an M's own stack.
+#[cold]
+pub(crate) fn yield_kept(entered: Entered) {
+    if !entered.nested()
+        && let Some(g) = entered.m().running()
+        && let Keeps::AtHome = Keeps::of(g, entered.m())
+    {
+        return stop_at_home(g, entered, Stop::Yield);
+    }
+    drop(entered);
+    std::thread::yield_now();
+}
+
+/// Stops the G; only this M resumes it. Its panics in flight are set aside, for other Gs run on this M meanwhile.
+fn stop_at_home(g: GRef, entered: Entered, stop: Stop) {
+    let m: *const M = entered.m();
+    let panics = if std::thread::panicking() { panics::set_aside() } else { 0 };
+    // In strict mode it is bound already, until its stack is free.
+    let binds = !Coro::is_home(g);
+    if binds {
+        // SAFETY: `g` runs here, on `m`.
+        unsafe { Coro::settle(g, entered.m()) };
+    }
+    entered.suspend(stop);
+    debug_assert!(std::ptr::eq(current(), m), "a G that was bound to an M was resumed on another");
+    if binds {
+        Coro::unsettle(g);
+    }
+    if panics > 0 {
+        panics::bring_back(panics);
+    }
 }
 
 /// When a wait in place is to end as timed out.

@@ -21,7 +21,7 @@ use crate::p::lease::Lender;
 use crate::p::{Held, P};
 use crate::sched::Sched;
 use note::Note;
-use rest::Rest;
+use rest::{Homes, Rest};
 
 /// What a parked M is woken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,10 @@ pub(crate) struct M {
     running: AtomicPtr<G>,
     /// The kernel's name for the thread.
     pub(crate) tid: AtomicI32,
-    /// In strict mode: the Gs that have started on this M and are to go on.
+    /// The runnable Gs that are bound to this M.
     pub(crate) home: LockedQueue,
+    /// How many Gs are bound to this M, parked ones included.
+    pub(crate) homes: Homes,
     /// Whether somebody who puts one there must wake it.
     pub(crate) rest: Rest,
     /// The word by which it has lent its P.
@@ -70,7 +72,7 @@ pub(crate) struct M {
     pub(crate) is_coming_spare: Cell<bool>,
     /// Its last wait for the network was so short that it would better have spun.
     pub(crate) network_is_quick: Cell<bool>,
-    /// Since when it has had its P; kept in strict mode only.
+    /// Since when it has had its P while others waited for one; 0: it has not looked.
     pub(crate) since: Cell<u64>,
     /// Reused by every poll.
     pub(crate) ready: RefCell<Vec<Waiter>>,
@@ -93,6 +95,7 @@ impl M {
             running: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             home: LockedQueue::new(),
+            homes: Homes::new(),
             rest: Rest::new(),
             lender: Lender::new(),
             p: Cell::new(ptr::null()),
@@ -214,6 +217,10 @@ impl M {
 
     /// The thread ends: others may have what it kept. *Runs on: this M.*
     pub(crate) fn end(&self) {
+        debug_assert!(
+            !self.homes.is_any() || self.sched().is_exiting(),
+            "a thread ends to which a G must return"
+        );
         // SAFETY: this thread's own.
         table::give(unsafe { &mut *self.dead.get() }.drain(..));
         *self.ready.borrow_mut() = Vec::new();

@@ -143,10 +143,10 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<lend::Entered> {
             None => sched.timer_was_added(when),
         }
     }
-    (held.is_some() && !lend::stays(g) && !g.wait.is_decided()).then_some(entered)
+    (held.is_some() && lend::is_free(g) && !g.wait.is_decided()).then_some(entered)
 }
 
-/// Parks a G that stays on its M, or has no P, or is woken already.
+/// Parks a G that must not leave its OS thread, or has no P, or is woken already.
 #[cold]
 fn park_after_all(g: GRef, number: u32, when: u64) {
     lend::park_until(g, number, when);
@@ -265,32 +265,23 @@ pub(crate) fn unpark(g: GRef) {
 #[inline(always)]
 pub fn yield_now() {
     match lend::enter() {
-        Some(entered) if entered.may_switch() => entered.suspend(crate::g::coro::Stop::Yield),
-        Some(entered) => yield_here(entered),
+        Some(entered) if entered.is_free() => entered.suspend(crate::g::coro::Stop::Yield),
+        Some(entered) => lend::yield_kept(entered),
         None => std::thread::yield_now(),
     }
-}
-
-/// Likewise, of a G that stays on its M, or of code that runs on an M's own stack.
-#[cold]
-fn yield_here(entered: lend::Entered) {
-    drop(entered);
-    std::thread::yield_now();
 }
 
 /// Keeps the calling green thread on its OS thread until `unpin` with the number that this gives; they nest.
 pub fn pin() -> u64 {
     let Some(g) = lend::current_g() else { return 0 };
-    let pins = &g.rare_or_new().pins;
-    pins.set(pins.get() + 1);
+    g.pin();
     g.id()
 }
 
 /// Ends one `pin`, if it was the caller's: a thread-local may have carried it from one green thread to another.
 pub fn unpin(pinned: u64) {
     if let Some(g) = lend::current_g().filter(|g| g.id() == pinned) {
-        let pins = &g.rare_or_new().pins;
-        pins.set(pins.get().saturating_sub(1));
+        g.unpin();
     }
 }
 

@@ -196,9 +196,7 @@ impl Sched {
             // This M may have been the one in the netpoller, or on its way there.
             held.own().uncovered.set(true);
         }
-        if self.config.strict {
-            m.since.set(timers::clock::now());
-        }
+        m.since.set(0);
         self.watch.wake_if_asleep();
     }
 

@@ -127,10 +127,13 @@ impl Sched {
             }
             g.set_status(Status::Running);
             m.set_running(Some(g));
+            if self.config.strict && !Coro::is_home(g) {
+                // SAFETY: `g` came out of a run queue, so it is ours alone, and it has a coroutine.
+                unsafe { Coro::settle(g, m) };
+            }
             lend::lend(m, held);
-            // SAFETY: `g` came out of a run queue, so it is ours alone, and it has a coroutine.
-            let stop =
-                unsafe { if self.config.strict { Coro::resume_at_home(g, m) } else { Coro::resume(g) } };
+            // SAFETY: as above.
+            let stop = unsafe { Coro::resume(g) };
             m.set_running(None);
             match stop {
                 Stop::Park => {
@@ -236,7 +239,7 @@ impl Sched {
     }
 }
 
-/// In strict mode: by turns a G that has started here, and one that may run anywhere.
+/// By turns a G that is bound to this M, and one that may run anywhere.
 #[cold]
 fn pop_also_home(m: &M, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
     let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };

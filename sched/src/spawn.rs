@@ -94,6 +94,8 @@ fn set_future<F: Future, A: After>(g: GRef, work: Work<F, A>) {
     // SAFETY: as in `set_closure`.
     unsafe { task::put(g, work) };
     g.set_task(&Polled::<F, A>::TASK);
+    // All that it runs is polls of that future, and the destructors of the future and of its result.
+    g.set_polls(true);
 }
 
 /// `keeps_stack`: from its first run to its end.

@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::find::Then;
 use crate::g::coro::{Bound, Coro};
-use crate::m::{M, Wish, current};
+use crate::m::{M, MRef, Wish, current};
 use crate::p::P;
 use crate::sched::{Ms, Sched};
 use crate::stack::overflow;
@@ -161,10 +161,7 @@ impl Sched {
     /// Ends the threads of some Ms that have been parked since the last call without being needed; true if there are more.
     /// *Runs on: sysmon.*
     pub(crate) fn end_idle_ms(&self) -> bool {
-        if self.config.strict {
-            return false;
-        }
-        let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE);
+        let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE, may_end);
         for m in unneeded {
             m.m().hand_end();
             m.m().note.wake();
@@ -172,10 +169,9 @@ impl Sched {
         more
     }
 
-    /// True if more Ms are parked than are worth keeping.
+    /// True if more Ms are parked than are worth keeping, and some of them may end.
     pub(crate) fn has_surplus_ms(&self) -> bool {
-        // In strict mode a parked M may be home to green threads that are parked, too.
-        !self.config.strict && self.idle.parked_ms() > self.ms_kept()
+        self.idle.parked_ms() > self.ms_kept() && self.idle.any_parked(may_end)
     }
 
     /// One for each P, and some for those who block.
@@ -248,6 +244,11 @@ impl Ms {
     pub(crate) fn take_joins(&mut self) -> Vec<thread::JoinHandle<()>> {
         std::mem::take(&mut self.joins).into_values().chain(self.ended.take()).collect()
     }
+}
+
+/// True if no G must return to that M. *Runs on: any thread, under the lock of the idle list that the M is in.*
+fn may_end(m: &MRef) -> bool {
+    !m.m().homes.is_any()
 }
 
 fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread::JoinHandle<()>> {

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::{GRef, panics};
+use super::GRef;
 use crate::m::M;
 use crate::stack::{Stack, checked_stack_bytes};
 
@@ -49,7 +49,7 @@ pub(crate) enum Bound {
     /// It keeps this one, which sleeps on its note: it is parked (`lend::park_in_place`), or it waits for a P
     /// (`lend::wait_in_place`).
     InPlace(&'static M),
-    /// It has started on this one, and the runtime is strict.
+    /// This one only: it has stopped inside a poll or while it unwinds, or it has started here and the runtime is strict.
     Home(&'static M),
 }
 
@@ -73,8 +73,6 @@ pub(crate) struct Coro {
     usable_bytes: usize,
     /// The M that its G is bound to, if it is.
     m: Cell<*const M>,
-    /// The panics in flight of its G, while that is parked (strict mode).
-    panics: Cell<u32>,
     #[cfg(tsan)]
     fiber: tsan::Fiber,
 }
@@ -94,7 +92,6 @@ impl Coro {
             guard,
             usable_bytes,
             m: Cell::new(ptr::null()),
-            panics: Cell::new(0),
             #[cfg(tsan)]
             fiber: tsan::Fiber::new(),
         };
@@ -135,28 +132,6 @@ impl Coro {
         }
     }
 
-    /// As `resume`, in strict mode: `g` runs on `m` from here on, and its panics are its own.
-    ///
-    /// # Safety
-    /// As for `resume`; this thread is `m`.
-    pub(crate) unsafe fn resume_at_home(g: GRef, m: &M) -> Stop {
-        // SAFETY: by the contract above nobody else uses its coroutine.
-        let coro = unsafe { &*g.coro.get() };
-        if !Coro::is_home(g) {
-            // SAFETY: likewise.
-            unsafe { Coro::bind(g, HOME, Some(m)) };
-        }
-        if coro.panics.get() > 0 {
-            panics::bring_back(coro.panics.replace(0));
-        }
-        // SAFETY: likewise.
-        let stop = unsafe { Coro::resume(g) };
-        if std::thread::panicking() {
-            coro.panics.set(panics::set_aside());
-        }
-        stop
-    }
-
     /// Stops the running G; returns when it is resumed, perhaps on another M.
     ///
     /// # Safety
@@ -194,11 +169,33 @@ impl Coro {
         unsafe { Coro::bind(g, if m.is_some() { IN_PLACE } else { FREE }, m) };
     }
 
-    /// `g` gives its stack up and may run anywhere. *Runs on: the M that runs `g`.*
+    /// Binds `g` to `m`: from its next stop on, no other M resumes it.
+    ///
+    /// # Safety
+    /// `g` has its coroutine and is this thread's to run; this thread is `m`.
+    pub(crate) unsafe fn settle(g: GRef, m: &M) {
+        debug_assert!(g.bound.load(Ordering::Relaxed) & HOW == FREE, "a G is bound to one M at a time");
+        m.homes.add();
+        // SAFETY: by the contract above.
+        unsafe { Coro::bind(g, HOME, Some(m)) };
+    }
+
+    /// `g` may run on any M again, if it was bound to this one. *Runs on: the M that runs `g`.*
     #[inline]
     pub(crate) fn unsettle(g: GRef) {
-        // Relaxed: whoever looks has taken the G over from here.
-        g.bound.store(FREE, Ordering::Relaxed);
+        if Coro::is_home(g) {
+            Coro::unsettle_bound(g);
+        }
+    }
+
+    #[cold]
+    fn unsettle_bound(g: GRef) {
+        // SAFETY: `g` runs here, so its coroutine is this thread's; an M that a G is bound to stays while it is.
+        let m = unsafe { &*(*g.coro.get()).m.get() };
+        m.homes.remove();
+        let blocking = g.bound.load(Ordering::Relaxed) & BLOCKING;
+        // Relaxed: the next to look takes the G over from this thread.
+        g.bound.store(FREE | blocking, Ordering::Relaxed);
     }
 
     /// # Safety
@@ -243,7 +240,7 @@ impl Coro {
         }
     }
 
-    /// True if `g` runs on one M only, as strict mode has it. *Runs on: whoever runs `g` or may make it runnable.*
+    /// True if `g` is bound to one M. *Runs on: whoever runs `g` or may make it runnable.*
     #[inline]
     pub(crate) fn is_home(g: GRef) -> bool {
         // Relaxed: the caller has taken the G over from whoever wrote this.

@@ -1,4 +1,8 @@
-//! Whether an M sleeps, for those who have a G that only this M may run (strict mode).
+//! The Gs that are bound to an M: how many they are, and whether the M sleeps while one of them is made runnable.
+//!
+//! A G is bound to its M while it is stopped inside a poll or in the middle of an unwind; in strict mode from its first
+//! line on. An M to which Gs are bound must not end: `Idle::take_unneeded` looks at [`Homes`] under the lock of the
+//! list in which the M is parked. The count changes on the M's own thread only, and never while it is in that list.
 //!
 //! ```text
 //!   whoever makes such a G runnable         its M
@@ -11,7 +15,7 @@
 //! A wake-up that comes too late, when the M is awake for another reason, is one look too many and nothing else.
 
 use crate::sync::{
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicU8, AtomicUsize, Ordering},
     broken, full_fence,
 };
 
@@ -23,6 +27,34 @@ pub(crate) enum How {
     Parked = 1,
     /// In the netpoller.
     Polls = 2,
+}
+
+/// How many Gs are bound to an M.
+#[derive(Debug)]
+pub(crate) struct Homes(AtomicUsize);
+
+impl Homes {
+    pub(crate) fn new() -> Self {
+        Homes(AtomicUsize::new(0))
+    }
+
+    /// *Runs on: the M.*
+    pub(crate) fn add(&self) {
+        // Relaxed, here and below: the lock of the idle list stands between a change and another thread's look.
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// *Runs on: the M.*
+    pub(crate) fn remove(&self) {
+        let before = self.0.load(Ordering::Relaxed);
+        debug_assert!(before > 0, "more Gs leave an M than were bound to it");
+        self.0.store(before - 1, Ordering::Relaxed);
+    }
+
+    /// True if a G is bound to the M. *Runs on: the M, or a thread that has found the M in the idle list, under its lock.*
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
 }
 
 const AWAKE: u8 = 0;
@@ -72,7 +104,7 @@ impl Rest {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::{AtomicBool, AtomicUsize};
+    use crate::sync::atomic::AtomicBool;
     use loom::sync::Arc;
     use loom::thread;
 
