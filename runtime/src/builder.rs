@@ -44,7 +44,8 @@ pub struct Builder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Migration {
-    /// On any, and on another one after each call that parks.
+    /// On any: a closure may resume on another one after each [call that parks](crate#calls-that-park), a future only
+    /// between two polls. Unsound for closures that keep something of their OS thread across such a call: see there.
     #[default]
     Anytime,
     /// On any until it starts; then on that one until it ends.
@@ -139,9 +140,16 @@ impl Builder {
     }
 
     /// Strict mode, with [`Migration::BeforeStart`]: a green thread runs on one OS thread from its first line to its last,
-    /// so everything that holds for thread-locals of the operating system, and for values that are not [`Send`] on
-    /// its stack, holds as on a plain thread. The default is [`Migration::Anytime`]; what can go wrong there is said at
-    /// [`spawn`](crate::spawn).
+    /// so values that are not [`Send`] stay on one OS thread while they live on its stack.
+    ///
+    /// The default, [`Migration::Anytime`], is *unsound* for closures that keep a std `MutexGuard`, a `StdoutLock`, an `Rc` of
+    /// a thread-local, or an `EnterGuard` across a park, although safe code can do so: see the [crate's page](crate). The ways
+    /// out there are futures, [`thread::pin`](crate::thread::pin), and this mode.
+    ///
+    /// **Other green threads run on the same OS thread meanwhile**, whenever one parks. So a thread-local keeps its address, but
+    /// not its value: scoped contexts (span stacks, enter guards) that are kept across a park are mixed up with those of other
+    /// green threads, and a std lock that is kept across a park blocks all of them when one of them takes it.
+    /// [`thread::pin`](crate::thread::pin) changes nothing in this mode.
     ///
     /// What it costs:
     ///
@@ -154,7 +162,7 @@ impl Builder {
     ///   on the waker's.
     ///
     /// A future that was spawned may be polled by another OS thread each time (it is `Send`), but what it calls within
-    /// one poll stays on one.
+    /// one poll stays on one, as in either mode.
     ///
     /// ```
     /// use runtime::{Builder, Migration, sleep, spawn};

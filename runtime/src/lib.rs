@@ -25,10 +25,15 @@
 //!
 //! # Before anything else: thread-locals
 //!
-//! **A green thread that parks may go on on another OS thread.** `std::thread_local!` belongs to the OS thread, so
+//! **A closure that parks may resume on another OS thread. Safe code can be unsound by that.** The compiler takes it for
+//! granted that a function stays on its OS thread, and so do types that are not `Send`. [`spawn`] requires `Send` of what a
+//! closure captures, but cannot see what the closure keeps on its stack across a call that parks. With
+//! [`Migration::Anytime`], the default, each of these is unsound although no `unsafe` is written:
 //!
-//! - a value from a thread-local (an `Rc` handle, `rand::rng()`, a borrow inside `LocalKey::with`) must not be
-//!   held across anything that may park: a sleep, a join, a lock, I/O, or a spawn whose thread lost its turn;
+//! - a `std::sync::MutexGuard` or `StdoutLock` kept across a park is unlocked by another OS thread;
+//! - an `Rc` from a thread-local, or a borrow inside `LocalKey::with`, kept across a park is used by two OS threads at once;
+//! - a scoped context of the OS thread (`tokio::runtime::EnterGuard`, an entered tracing span) kept across a park is left on
+//!   another OS thread than it was entered on;
 //! - even a fresh `KEY.with(..)` after a park may see the *old* thread's value in optimised code, when the
 //!   compiler has kept the variable's address from before the park in the same function:
 //!
@@ -50,9 +55,42 @@
 //! }
 //! ```
 //!
-//! Better still: [`thread_local!`](crate::thread_local) of this crate belongs to the green thread, and
-//! [`thread::pin`] keeps one on its OS thread, and a runtime built with [`Migration::BeforeStart`] keeps each where it
-//! has started, at a price. Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are fine.
+//! The ways out:
+//!
+//! - [`thread_local!`](crate::thread_local) of this crate belongs to the green thread.
+//! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of a spawned future
+//!   must be `Send`. So futures are as sound here as in tokio. This holds wherever a green thread polls a future: spawned,
+//!   in [`block_on`], in [`time::timeout_async`].
+//! - [`thread::pin`] keeps a green thread on its OS thread, and keeps other green threads off it.
+//! - [`Migration::BeforeStart`] keeps each green thread on the OS thread where it has started. Other green threads run there
+//!   meanwhile, so scoped contexts are still mixed up: see [`Builder::migration`].
+//!
+//! Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are fine.
+//!
+//! ## Calls that park
+//!
+//! Only these calls may move a closure to another OS thread:
+//!
+//! - [`sleep`], [`sleep_until`], [`yield_now`], [`thread::park`], [`thread::park_timeout`];
+//! - [`JoinHandle::join`], the end of [`scope`], [`block_on`] with a future that is not ready at once, dropping a [`Runtime`]
+//!   or shutting it down;
+//! - [`channel`]: sending to a full channel, receiving from an empty one, [`select!`] without `default`, iterators, and what
+//!   waits with a time-out;
+//! - [`sync`]: taking a lock that is not free, waiting for a [`sync::Condvar`], a [`sync::Barrier`], a [`sync::Notify`], a
+//!   permit, a value that another thread initializes, a [`sync::WaitGroup`];
+//! - [`net`], [`signal`] and [`io`](mod@io): reading, writing, accepting and connecting that has to wait;
+//! - whatever calls one of these: a closure of the user's in [`time::timeout`] or [`blocking`], a destructor.
+//!
+//! No other call moves its caller, even if the caller has lost its P meanwhile: [`spawn`], [`thread::Thread::unpark`],
+//! wakers, `try_*`, sending without waiting, unlocking and notifying, dropping guards and handles, setting, resetting and
+//! stopping timers, cancelling, [`blocking`] itself, [`metrics`], [`dump`]. (`tests/tests/moves.rs` holds each of them to it.)
+//!
+//! ## What a poll that parks costs
+//!
+//! A future that calls something of the list above inside its poll resumes on the same OS thread. Other green threads run
+//! there meanwhile, so it takes no OS thread of its own. If the OS thread is busy when the future is woken, with a green thread
+//! that computes or blocks, that future waits until the green thread parks, yields or ends. Futures that are parked on other OS
+//! threads, futures between two polls, and closures go on. Awaiting instead of parking avoids this.
 //!
 //! # Signals
 //!
@@ -203,8 +241,8 @@ where
 /// be. The new thread runs as soon as a P has time for it; dropping the handle lets it go on by itself. A future is
 /// polled on a stack that is borrowed for each poll, so while it waits it has none and costs a few hundred bytes.
 ///
-/// A green thread may go on on another OS thread after it has parked: see the [crate's page](crate) on
-/// thread-locals, and [`Builder::migration`] for runtimes where it does not.
+/// A closure may resume on another OS thread after it has parked, which is unsound for what it takes from a thread-local or
+/// a lock of std's: see the [crate's page](crate). A future stays on one OS thread during each poll.
 ///
 /// # Panics
 ///

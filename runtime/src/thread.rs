@@ -388,9 +388,15 @@ pub fn cancelled() -> bool {
 /// Keeps the calling green thread on its OS thread while the guard lives (Go's `LockOSThread`): for libraries that bind
 /// something to the thread, such as a graphics context, or for code with thread-locals. Guards nest.
 ///
-/// A pinned thread that parks blocks its OS thread, which hands its P on; when it goes on and finds no P idle, it runs
-/// without one. So pinned threads run whatever the number of Ps, and pinning many costs as many OS threads. On a plain OS
-/// thread the guard does nothing.
+/// A pinned thread that parks blocks its OS thread, so no other green thread runs there meanwhile. The P goes to others.
+/// Pinning many costs as many OS threads. On a plain OS thread the guard does nothing, and so it does with
+/// [`Migration::BeforeStart`](crate::Migration::BeforeStart).
+///
+/// Inside a future's poll, which stays on its OS thread anyway, the guard keeps other green threads off that OS thread: for
+/// code that parks within a scoped context of the thread, such as a tracing span or tokio's `EnterGuard`.
+///
+/// A future that has parked inside its poll on the same OS thread waits until the pinned thread parks no more. So a pinned
+/// thread must not wait for such a future: let that future await instead.
 ///
 /// Guards may be dropped in any order. One that is forgotten pins until its thread ends; one that ends up with another
 /// thread, by way of a thread-local of std's, does nothing when it is dropped there.

@@ -30,7 +30,7 @@
 //!   a G, every call into the runtime takes it back, and sysmon may take a P that stays lent for too long. So a G
 //!   that computes or blocks without telling anyone holds nobody up. A G that calls often is asked for its P, and the way
 //!   out of the next call gives that up. `lend.rs` says what happens to a loser.
-//! - `m/rest.rs`: in strict mode, a G that waits for its M finds it awake or wakes it.
+//! - `m/rest.rs`: a G that waits for its M finds that M awake or wakes it; the M does not end.
 //! - `shortage.rs`: nobody waits for a stack while one lies idle.
 //! - `queue.rs`: the wait queue under all blocking primitives: what is granted to a waiter is lost by nobody.
 //! - `due.rs`: a point in time that is waited for is taken once, or stopped.
@@ -67,15 +67,23 @@
 //! | parks, sleeps, joins, waits for a socket | yes | no | no |
 //! | is in `blocking` | yes | yes | no: taken within tens of microseconds if work waits |
 //! | computes, or blocks unannounced | yes | yes | for 10 ms at most; for 200 us if timers wait |
-//! | parks while it unwinds | yes | yes (panics are counted per thread; a timed wait ends without another M) | no |
+//! | parks inside a future's poll | yes | no, but only this M resumes it | no |
+//! | parks while it is pinned | yes | yes (a timed wait ends without another M) | no |
+//! | parks while it unwinds, a closure | yes | as if it were pinned (panics are counted per thread), unless Gs are bound to this M | no |
 //!
-//! # Strict mode
+//! # Gs that are bound to their M
 //!
-//! A G that has started may be bound to its M (`Config::strict`), so that its thread-locals hold. The queues of the Ps
-//! then have only what may start anywhere, futures between two polls too; what has a stack waits in the queue of its M
-//! (`M::home`), and whoever puts it there wakes that M if it sleeps (`m/rest.rs`). An M with something at home and no
+//! A poll never changes its OS thread. A G that stops inside a poll is bound to its M until it resumes there
+//! (`lend::stop_at_home`), and so is a G that stops while it unwinds on an M to which others are bound. Strict mode
+//! (`Config::strict`) binds each G from its first line on.
+//!
+//! The queues of the Ps have only what may run anywhere, futures between two polls too. A bound G waits in the queue of its
+//! M (`M::home`); the waker that puts the G there wakes that M if it sleeps (`m/rest.rs`). An M with something at home and no
 //! idle P gets in line for one (`Idle::take_or_want`): Ps are given to that line first, and an M passes its P on after a
-//! millisecond. While one G is parked in the middle of an unwind, its panics are set aside (`g/panics.rs`).
+//! millisecond. An M to which Gs are bound does not end (`Homes`). While a G is parked in the middle of an unwind, its panics
+//! are set aside (`g/panics.rs`).
+//!
+//! Rejected: parking the M with the G, as for pinned Gs. Ten thousand polls that park would take as many OS threads.
 //!
 //! # Where user code runs
 //!

@@ -1,5 +1,5 @@
-//! A run queue behind a lock: the global one, for those without a P and for what a P has too much of; and in strict
-//! mode that of each M, for the Gs that have started on it.
+//! A run queue behind a lock: the global one, for those without a P and for what a P has too much of; and
+//! that of each M, for the Gs that are bound to it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

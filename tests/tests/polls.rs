@@ -371,9 +371,10 @@ struct SleepsInside {
 
 impl SleepsInside {
     fn spawn(runtime: &runtime::Runtime, stop: &Arc<AtomicBool>) -> Self {
-        let (at, turns) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let at: Arc<std::sync::Mutex<Option<ThreadId>>> = Arc::default();
+        let turns = Arc::new(AtomicUsize::new(0));
         let future = runtime.spawn({
-            let (at, turns, stop) = (Arc::clone(&at), turns.clone(), stop.clone());
+            let (at, turns, stop) = (at.clone(), turns.clone(), stop.clone());
             async move {
                 *at.lock().unwrap() = Some(os_thread());
                 while !stop.load(SeqCst) {
@@ -392,9 +393,9 @@ fn a_hog_delays_only_what_parked_on_its_os_thread() {
         let (stop, stop_hog) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let futures: Vec<_> = (0..40).map(|_| SleepsInside::spawn(runtime, &stop)).collect();
         tests::wait_until("all go", || futures.iter().all(|future| future.turns.load(SeqCst) > 3));
-        let hogged = Arc::new(std::sync::Mutex::new(None));
+        let hogged: Arc<std::sync::Mutex<Option<ThreadId>>> = Arc::default();
         let hog = runtime.spawn({
-            let (hogged, stop_hog) = (Arc::clone(&hogged), stop_hog.clone());
+            let (hogged, stop_hog) = (hogged.clone(), stop_hog.clone());
             move || {
                 *hogged.lock().unwrap() = Some(os_thread());
                 while !stop_hog.load(SeqCst) {}

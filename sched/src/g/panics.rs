@@ -1,4 +1,4 @@
-//! The panics of a parked G, set aside: in strict mode one may park while it unwinds, and others run on its OS thread.
+//! The panics of a parked G, set aside: a G that is bound to its M may park while it unwinds, and others run on that OS thread.
 //!
 //! std counts the panics of each OS thread, for `panicking()` and for poisoned locks, and has no way to set the count. But
 //! the one that catches a panic counts it down on its own thread, whoever raised it. So a *token*, a coroutine that was
@@ -9,9 +9,9 @@
 //!   settle  go on to where it is caught:           this thread counts one panic less
 //! ```
 //!
-//! Between two Gs an M counts none: what a G had when it stopped is settled, and raised again before it goes on. (By
-//! default a G that unwinds parks together with its M instead, which costs a thread but no trick. In strict mode those
-//! that have started on that M would have to wait, perhaps for ever: a destructor may join one of them.)
+//! Between two Gs an M counts none: the G settles its panics before it stops, and raises them again when it goes on
+//! (`lend::stop_at_home`). A closure that unwinds parks together with its M instead, which costs a thread but no trick,
+//! unless Gs are bound to that M. Those would have to wait, perhaps for ever: a destructor may join one of them.
 
 #![allow(unsafe_code)]
 
@@ -73,7 +73,7 @@ fn new_token() -> Option<Token> {
     thread::Builder::new().spawn(raise).ok()?.join().ok()?
 }
 
-/// Settles all panics of this thread and says how many there were. *Runs on: an M, on its own stack.*
+/// Settles all panics of this thread and returns how many there were. *Runs on: an M, on the stack of the G that stops.*
 #[cold]
 pub(crate) fn set_aside() -> u32 {
     let mut panics = 0;
@@ -89,7 +89,7 @@ pub(crate) fn set_aside() -> u32 {
     panics
 }
 
-/// Raises so many panics on this thread. *Runs on: an M, on its own stack.*
+/// Raises so many panics on this thread. *Runs on: an M, on the stack of the G that goes on.*
 #[cold]
 pub(crate) fn bring_back(panics: u32) {
     for _ in 0..panics {

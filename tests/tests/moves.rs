@@ -1,0 +1,288 @@
+//! Which calls may move a closure to another OS thread: those that park, and no others, even if its P was taken meanwhile.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{Context, Poll, Waker};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use runtime::channel::{self, bounded, unbounded};
+use runtime::context::Context as Ctx;
+use runtime::net::{TcpListener, TcpStream};
+use runtime::sync::{Barrier, Condvar, Mutex, Notify, OnceLock, RwLock, Semaphore, WaitGroup};
+use runtime::thread::{self, park, park_timeout, pin};
+use runtime::time::{Ticker, Timer, after_func, sleep_async, timeout};
+use runtime::{JoinHandle, block_on, blocking, scope, select, sleep, spawn, yield_now};
+use tests::{on, spin};
+
+const MILLI: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+/// Longer than sysmon leaves a P to a green thread that computes.
+const LONG: Duration = Duration::from_millis(15);
+
+fn os_thread() -> ThreadId {
+    std::thread::current().id()
+}
+
+/// Prepares a call, and gives the call.
+type Prepare = fn() -> Box<dyn FnOnce()>;
+
+/// Has the call keep a value until all is over, so that no destructor is part of the call.
+fn keeping<T: 'static, R>(value: T, call: impl FnOnce(&T) -> R + 'static) -> Box<dyn FnOnce()> {
+    let value = Arc::new(std::mem::ManuallyDrop::new(value));
+    Box::new(move || drop(call(&value)))
+}
+
+/// The caller stays on its OS thread.
+const STAY: &[(&str, Prepare)] = &[
+    ("spawn a closure", || Box::new(|| drop(spawn(|| ())))),
+    ("spawn a future", || Box::new(|| drop(spawn(async {})))),
+    ("thread::Builder::spawn", || Box::new(|| drop(thread::Builder::new().stack_size(1 << 16).spawn(|| ())))),
+    ("JoinHandle::is_finished", || keeping(spawn(|| ()), JoinHandle::is_finished)),
+    ("JoinHandle::cancel", || keeping(spawn(|| sleep(HOUR)), JoinHandle::cancel)),
+    ("drop of a JoinHandle", || {
+        let handle = spawn(|| ());
+        Box::new(|| drop(handle))
+    }),
+    ("Thread::unpark", || keeping(spawn(park), |parked| parked.thread().unpark())),
+    ("thread::current", || Box::new(|| drop(thread::current()))),
+    ("pin, and drop of its guard", || Box::new(|| drop(pin()))),
+    ("blocking", || Box::new(|| blocking(|| ()))),
+    ("a computing timeout", || Box::new(|| timeout(HOUR, || ()).unwrap())),
+    ("Waker::wake", || {
+        let kept: Arc<std::sync::Mutex<Option<Waker>>> = Arc::default();
+        drop(spawn({
+            let kept = kept.clone();
+            std::future::poll_fn(move |cx: &mut Context<'_>| {
+                match kept.lock().unwrap().replace(cx.waker().clone()) {
+                    None => Poll::Pending,
+                    Some(_) => Poll::Ready(()),
+                }
+            })
+        }));
+        while kept.lock().unwrap().is_none() {
+            yield_now();
+        }
+        let waker = kept.lock().unwrap().as_ref().unwrap().clone();
+        Box::new(|| waker.wake())
+    }),
+    ("Sender::send with room", || keeping(unbounded(), |(sender, _)| sender.send(1))),
+    ("Sender::send to a waiter", || {
+        let (sender, receiver) = bounded(1);
+        drop(spawn(move || receiver.recv()));
+        yield_now();
+        keeping(sender, |sender| sender.send(1))
+    }),
+    ("Sender::try_send", || keeping(bounded(0), |(sender, _)| sender.try_send(1).is_ok())),
+    ("Receiver::try_recv", || keeping(unbounded::<i32>(), |(_, receiver)| receiver.try_recv())),
+    ("Receiver::recv of a message", || {
+        let (sender, receiver) = unbounded();
+        sender.send(1).unwrap();
+        keeping(receiver, |receiver| receiver.recv())
+    }),
+    ("drop of a Sender", || {
+        let (sender, receiver) = unbounded::<i32>();
+        drop(spawn(move || receiver.recv()));
+        yield_now();
+        Box::new(|| drop(sender))
+    }),
+    ("select! with a default", || {
+        keeping(unbounded::<i32>(), |(_, receiver)| {
+            select! { recv(receiver) -> _ => (), default => () }
+        })
+    }),
+    ("channel::after, channel::tick", || Box::new(|| drop((channel::after(HOUR), channel::tick(HOUR))))),
+    ("Mutex::lock of a free one, and unlock", || keeping(Mutex::new(0), |mutex| *mutex.lock() += 1)),
+    ("Mutex::try_lock", || keeping(Mutex::new(0), |mutex| drop(mutex.try_lock()))),
+    ("unlock of a Mutex that others wait for", || {
+        let mutex = Arc::new(Mutex::new(0));
+        let guard = Mutex::lock_arc(&mutex);
+        drop(spawn(move || drop(mutex.lock())));
+        yield_now();
+        Box::new(|| drop(guard))
+    }),
+    ("RwLock::read and write of a free one", || {
+        keeping(RwLock::new(0), |lock| {
+            drop(lock.read());
+            drop(lock.write());
+            drop(lock.try_read());
+        })
+    }),
+    ("Condvar::notify", || {
+        let pair = Arc::new((Mutex::new(false), Condvar::new()));
+        drop(spawn({
+            let pair = pair.clone();
+            move || {
+                let mut told = pair.0.lock();
+                pair.1.wait(&mut told);
+            }
+        }));
+        yield_now();
+        keeping(pair, |pair| (pair.1.notify_one(), pair.1.notify_all()))
+    }),
+    ("Notify::notify_one, notify_waiters", || {
+        let notify = Arc::new(Notify::new());
+        drop(spawn({
+            let notify = notify.clone();
+            move || notify.notified()
+        }));
+        yield_now();
+        keeping(notify, |notify| {
+            notify.notify_one();
+            notify.notify_waiters();
+        })
+    }),
+    ("Semaphore::add_permits", || {
+        let semaphore = Arc::new(Semaphore::new(0));
+        drop(spawn({
+            let semaphore = semaphore.clone();
+            move || drop(semaphore.acquire())
+        }));
+        yield_now();
+        keeping(semaphore, |semaphore| semaphore.add_permits(1))
+    }),
+    ("Semaphore::try_acquire, acquire with permits, and their drop", || {
+        keeping(Semaphore::new(2), |semaphore| drop((semaphore.try_acquire(), semaphore.acquire())))
+    }),
+    ("Semaphore::close", || keeping(Semaphore::new(1), Semaphore::close)),
+    ("OnceLock::get_or_init", || keeping(OnceLock::new(), |once| *once.get_or_init(|| 1))),
+    ("clone and drop of a WaitGroup", || keeping(WaitGroup::new(), |group| drop(group.clone()))),
+    ("Timer::new, reset, stop, drop", || {
+        Box::new(|| {
+            let timer = Timer::new(HOUR);
+            timer.reset(HOUR);
+            timer.stop();
+        })
+    }),
+    ("after_func", || Box::new(|| drop(after_func(HOUR, || ())))),
+    ("Ticker::new, reset, stop, drop", || {
+        Box::new(|| {
+            let ticker = Ticker::new(HOUR);
+            ticker.reset(HOUR);
+            ticker.stop();
+        })
+    }),
+    ("Context::with_timeout, CancelHandle::cancel", || {
+        Box::new(|| {
+            let (context, cancel) = Ctx::background().with_timeout(HOUR);
+            cancel.cancel();
+            assert!(context.err().is_some());
+        })
+    }),
+    ("metrics::snapshot", || Box::new(|| drop(runtime::metrics::snapshot()))),
+    ("Handle::set_procs", || Box::new(|| runtime::Handle::current().set_procs(1).unwrap())),
+    ("dump", || Box::new(|| runtime::dump(&mut std::io::sink()).unwrap())),
+    ("TcpListener::bind", || Box::new(|| drop(TcpListener::bind("127.0.0.1:0")))),
+    ("a write with room, a read of what is there", || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = listener.accept().unwrap().0;
+        (&server).write_all(b"x").unwrap();
+        sleep(MILLI);
+        keeping((client, server, listener), |(client, server, _)| {
+            let (mut client, mut server) = (client, server);
+            server.write_all(b"y").unwrap();
+            client.read(&mut [0; 1]).unwrap()
+        })
+    }),
+    ("block_on a future that is ready", || Box::new(|| block_on(async {}))),
+    ("scope without threads", || Box::new(|| scope(|_| ()))),
+];
+
+/// The caller may move: the list in the docs of `runtime`.
+const PARK: &[(&str, fn())] = &[
+    ("sleep", || sleep(MILLI / 10)),
+    ("yield_now", yield_now),
+    ("park", || {
+        let me = thread::current();
+        drop(spawn(move || me.unpark()));
+        park();
+    }),
+    ("park_timeout", || park_timeout(MILLI / 10)),
+    ("JoinHandle::join", || spawn(|| sleep(MILLI / 10)).join().unwrap()),
+    ("block_on", || block_on(sleep_async(MILLI / 10))),
+    ("scope", || scope(|s| drop(s.spawn(|| sleep(MILLI / 10))))),
+    ("Sender::send, Receiver::recv", || {
+        let (sender, receiver) = bounded(0);
+        let from = spawn(move || sender.send(1).unwrap());
+        receiver.recv().unwrap();
+        from.join().unwrap();
+    }),
+    ("select!", || {
+        let at = channel::after(MILLI / 10);
+        select! { recv(at) -> _ => () }
+    }),
+    ("Barrier::wait", || {
+        let barrier = Arc::new(Barrier::new(2));
+        let other = barrier.clone();
+        drop(spawn(move || other.wait()));
+        barrier.wait();
+    }),
+];
+
+/// Green threads that compute and yield, so that no P is idle, until they are dropped.
+struct Others(Arc<AtomicBool>, Vec<JoinHandle<()>>);
+
+impl Others {
+    fn new(number: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let other = |_| {
+            let stop = stop.clone();
+            spawn(move || {
+                while !stop.load(SeqCst) {
+                    spin(MILLI / 5);
+                    yield_now();
+                }
+            })
+        };
+        Others(stop.clone(), (0..number).map(other).collect())
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+        self.1.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+#[test]
+fn a_call_that_does_not_park_moves_nobody() {
+    on(1, || {
+        let others = Others::new(2);
+        let before = runtime::metrics::snapshot().rescues_computing;
+        for (name, prepare) in STAY {
+            for _ in 0..2 {
+                let call = prepare();
+                let here = os_thread();
+                spin(LONG);
+                call();
+                assert_eq!(os_thread(), here, "{name} has moved its caller");
+            }
+        }
+        let taken = runtime::metrics::snapshot().rescues_computing - before;
+        // Or all this shows nothing.
+        assert!(taken > STAY.len() as u64 / 2, "the P was taken {taken} times only");
+        drop(others);
+    });
+}
+
+#[test]
+fn calls_that_park_move_their_callers() {
+    on(4, || {
+        let others = Others::new(8);
+        let moves = |&(name, call): &(&'static str, fn())| {
+            let moves = (0..50).filter(|_| {
+                let here = os_thread();
+                call();
+                os_thread() != here
+            });
+            (name, moves.count())
+        };
+        let moves: Vec<_> = PARK.iter().map(moves).collect();
+        println!("{moves:?}");
+        assert!(moves.iter().any(|(_, moves)| *moves > 0), "none has moved: {moves:?}");
+        drop(others);
+    });
+}
