@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// Each test: its name, the programs that it runs beside our example, and its body.
-const TESTS: &[(&str, &[&str], fn())] = &[
+/// The name of a test, the programs that the test runs beside our example, and its body.
+type Test = (&'static str, &'static [&'static str], fn());
+
+const TESTS: &[Test] = &[
     ("http_serves_curl", &["curl"], http_serves_curl),
     ("http_serves_wrk", &["wrk"], http_serves_wrk),
     ("tls_serves_curl", &["curl"], tls_serves_curl),

@@ -363,8 +363,11 @@ fn hand_offs_from_blocking_are_counted() {
     });
 }
 
+/// The name of a hog, and its body, which ends when the flag is set.
+type Hog = (&'static str, fn(&AtomicBool));
+
 /// Hogs that call the runtime all the time and never park, until they are stopped.
-const CALLS: [(&str, fn(&AtomicBool)); 5] = [
+const CALLS: [Hog; 5] = [
     ("spawns", |stop| {
         while !stop.load(SeqCst) {
             drop(spawn(|| ()));
