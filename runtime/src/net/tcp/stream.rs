@@ -19,6 +19,10 @@ use crate::net::socket::{Socket, call, no_time};
 /// Options that have no method here are set through the crate `socket2`, as for std's type:
 /// `socket2::SockRef::from(&stream).set_tcp_keepalive(..)`.
 ///
+/// Bytes behind an urgent one are read as std reads them. On Linux there is one exception: the caller takes the urgent byte out of
+/// the descriptor (`MSG_OOB`) before the runtime has seen its event. A later read may then wait until further bytes come. Such a
+/// caller sets `SO_OOBINLINE`, so that the urgent byte is one of the stream's, or reads in non-blocking mode.
+///
 /// ```no_run
 /// use std::io::{Read, Write};
 /// let mut stream = runtime::net::TcpStream::connect("localhost:80")?;
