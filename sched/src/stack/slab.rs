@@ -430,6 +430,24 @@ mod tests {
         });
     }
 
+    /// The width of addresses is the limit here. Other parts of the process go on to find memory.
+    #[test]
+    #[cfg(all(target_os = "linux", target_pointer_width = "32"))]
+    fn stacks_leave_addresses_to_malloc() {
+        succeeds_alone(module_path!(), "stacks_leave_addresses_to_malloc", || {
+            let slabs = Slabs::new(64 * KIB).unwrap();
+            let mut stacks = Vec::with_capacity(100_000);
+            let error = carve_many(&slabs, &mut stacks, 100_000).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+            assert!(slabs.mapped_bytes() > 2 << 30, "{} MiB", slabs.mapped_bytes() >> 20);
+            for mib in [2, 4] {
+                let malloc = Vec::<u8>::new().try_reserve_exact(mib << 20);
+                assert!(malloc.is_ok(), "{mib} MiB: {}", fs::read_to_string("/proc/self/maps").unwrap());
+            }
+            thread::spawn(|| ()).join().unwrap();
+        });
+    }
+
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn too_many_mappings_are_an_error_that_says_so() {

@@ -58,8 +58,8 @@ fn addressable() -> usize {
     // SAFETY: `getauxval` only reads.
     let near_the_top = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     // The kernel puts these bytes on the first stack, some MiB below the highest address. The kernel's part begins at a
-    // whole GiB.
-    if near_the_top == 0 { 3 * GIB } else { near_the_top | (GIB - 1) }
+    // whole GiB, or with the last page of all. So the result is never `usize::MAX`, which stands for "no limit".
+    if near_the_top == 0 { 3 * GIB } else { (near_the_top | (GIB - 1)) & !(super::page_size() - 1) }
 }
 
 /// Whether the kernel lets this process have about so many mappings more. Found out by trying: to count them takes
