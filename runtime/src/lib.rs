@@ -72,7 +72,7 @@
 //! Only these calls may move a closure to another OS thread:
 //!
 //! - [`sleep`], [`sleep_until`], [`yield_now`], [`thread::park`], [`thread::park_timeout`];
-//! - [`JoinHandle::join`], the end of [`scope`], [`block_on`] with a future that is not ready at once, dropping a [`Runtime`]
+//! - [`JoinHandle::join`], the end of [`scope()`], [`block_on`] with a future that is not ready at once, dropping a [`Runtime`]
 //!   or shutting it down;
 //! - [`channel`]: sending to a full channel, receiving from an empty one, [`select!`] without `default`, iterators, and what
 //!   waits with a time-out;
@@ -83,7 +83,7 @@
 //!
 //! No other call moves its caller, even if the caller has lost its P meanwhile: [`spawn`], [`thread::Thread::unpark`],
 //! wakers, `try_*`, sending without waiting, unlocking and notifying, dropping guards and handles, setting, resetting and
-//! stopping timers, cancelling, [`blocking`] itself, [`metrics`], [`dump`]. (`tests/tests/moves.rs` holds each of them to it.)
+//! stopping timers, cancelling, [`blocking`] itself, [`metrics`], [`dump()`]. (`tests/tests/moves.rs` holds each of them to it.)
 //!
 //! ## What a poll that parks costs
 //!
@@ -142,7 +142,7 @@
 //! This crate needs it: with `panic = "abort"` in the profile it does not compile. These unwind a green thread from the call in
 //! which it waits, so that its destructors run:
 //!
-//! - [`JoinHandle::cancel`], and everything that cancels: a [`scope`] that a panic or a cancellation ends, and
+//! - [`JoinHandle::cancel`], and everything that cancels: a [`scope()`] that a panic or a cancellation ends, and
 //!   [`Handle::block_on`] and [`block_on`] when they report a deadlock;
 //! - [`time::timeout`], when the time is up;
 //! - the end of a [`Runtime`], by `drop` or by `shutdown_timeout`, for green threads that still wait.
