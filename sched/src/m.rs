@@ -148,11 +148,12 @@ impl M {
         self.p.set(ptr::null());
     }
 
-    /// Gives a parked M (or one that is about to start) a P, and with `spinning` the promise to look for work.
-    /// *Runs on: any thread; the caller then wakes it.*
+    /// Gives a P to an M that is parked, that is in line for a P, or that is about to start; with `spinning`, also the promise
+    /// to look for work. *Runs on: any thread; the caller then wakes the M.*
     pub(crate) fn hand(&self, p: usize, spinning: bool) {
-        // Relaxed: the note that wakes it, or the start of its thread, orders this.
-        self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Relaxed);
+        // Release: what the last holder of the P wrote there; pairs with `take_wish`. The note does not order it: an M in line
+        // looks before it sleeps.
+        self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Release);
     }
 
     /// Tells a parked M that its thread is needed no more. *Runs on: who took it out of the list, and then wakes it.*
@@ -166,9 +167,10 @@ impl M {
         self.handed.store(WATCH, Ordering::Relaxed);
     }
 
-    /// What whoever woke it wants of it. *Runs on: this M, woken.*
+    /// Takes what another thread wants of this M. *Runs on: this M.*
     pub(crate) fn take_wish(&self) -> Wish {
-        match self.handed.swap(0, Ordering::Relaxed) {
+        // Acquire: pairs with `hand`.
+        match self.handed.swap(0, Ordering::Acquire) {
             0 => Wish::Nothing,
             END => Wish::End,
             WATCH => Wish::Watch,
@@ -179,15 +181,16 @@ impl M {
     #[inline]
     pub(crate) fn set_running(&self, g: Option<GRef>) {
         let g = g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut());
-        // Relaxed: for those who look, and for this thread itself.
-        self.running.store(g, Ordering::Relaxed);
+        // Release: sysmon and the metrics read words of the G, which this thread may have just made; pairs with `running`.
+        self.running.store(g, Ordering::Release);
     }
 
-    /// The G whose code it runs.
+    /// Returns the G whose code the M runs, as of a moment ago. *Runs on: any thread.*
     #[inline]
     pub(crate) fn running(&self) -> Option<GRef> {
-        // SAFETY: only `set_running` writes it, and Gs are never freed.
-        unsafe { self.running.load(Ordering::Relaxed).as_ref() }
+        // Acquire: the words of the G, as they were made; pairs with `set_running`.
+        // SAFETY: only `set_running` writes the pointer, and Gs are never freed.
+        unsafe { self.running.load(Ordering::Acquire).as_ref() }
     }
 
     /// A G that nobody uses. *Runs on: this M.*
