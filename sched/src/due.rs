@@ -117,9 +117,10 @@ impl<P> Due<P> {
         self.0.lock().take(now)
     }
 
-    /// Puts this one, and with a period others after it, in the place of the last one; `true` if that was pending, and now
-    /// is taken by nobody.
+    /// Replaces the point by `next`, and with a period by others after it. Returns `true` if the old point was pending: no
+    /// caller takes it any more.
     pub fn set(&self, next: Next, period: Option<Duration>) -> bool {
+        debug_assert!(next != Next::Nothing || period.is_none(), "what is stopped has no period");
         let early = broken!("due_set_in_two_steps").then(|| self.next());
         let mut state = self.0.lock();
         let last = std::mem::replace(&mut state.next, next);
@@ -129,6 +130,10 @@ impl<P> Due<P> {
         if next.is_before(last) && !broken!("due_moved_wakes_nobody") {
             wakes.extend(std::iter::from_fn(|| state.waiters.wake_first(|_| ())));
         }
+        debug_assert!(
+            !next.is_before(last) || state.waiters.is_empty() || broken!("due_moved_wakes_nobody"),
+            "a waiter would sleep beyond the point"
+        );
         drop(state);
         drop(wakes);
         last != Next::Nothing
@@ -206,6 +211,10 @@ impl<P> State<P> {
     fn take(&mut self, now: Instant) -> Option<Instant> {
         let due = self.next.due(now)?;
         self.next = self.period.map_or(Next::Nothing, |period| tick_after(due, period, now));
+        debug_assert!(
+            self.period.is_some_and(|period| period.is_zero()) || self.next.due(now).is_none(),
+            "a tick that was missed comes again"
+        );
         Some(due)
     }
 }

@@ -191,6 +191,7 @@ unsafe fn come_to_send<'c, T>(
         return Come::Done(Err(SendTimeoutError::Timeout(message)));
     }
     let watchers = if state.receivers.is_empty() { None } else { state.watching_receivers() };
+    debug_assert!(!state.has_receiver(Who::default()), "a sender and a receiver wait that could meet");
     let how = How { wakes: watchers, ..How::from(deadline) };
     let waiting = Waiting::begin_for(sched::Why::Send, Cancel::Ends);
     // SAFETY: by this contract.
@@ -255,6 +256,7 @@ unsafe fn come_to_receive<'c, T>(
             return Come::Done(Err(RecvTimeoutError::Timeout));
         }
         let watchers = if state.senders.is_empty() { None } else { state.watching_senders() };
+        debug_assert!(!state.has_sender(Who::default()), "a receiver and a sender wait that could meet");
         let how = How { wakes: watchers, ..How::from(deadline) };
         let waiting = Waiting::begin_for(sched::Why::Receive, Cancel::Ends);
         // SAFETY: by this contract.

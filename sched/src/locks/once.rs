@@ -93,9 +93,11 @@ impl Once {
         }
     }
 
-    /// Says what has become of it, to all who wait. *Runs on: the one who began.*
+    /// Sets the stage to `Failed` or `Done`, and wakes all waiters. *Runs on: the caller that `begin` let begin.*
     pub fn end(&self, stage: Stage) {
+        debug_assert!(matches!(stage, Stage::Failed | Stage::Done), "{stage:?} is no end");
         let mut queue = self.queue.lock();
+        debug_assert_eq!(self.stage(), Stage::Running, "only the caller that began may end");
         let order = if broken!("once_ended_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: what was done; pairs with the Acquire of `stage`.
         self.stage.store(stage as u8, order);
