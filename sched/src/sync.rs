@@ -109,6 +109,8 @@ macro_rules! broken {
 pub(crate) use broken;
 
 /// The full fence of a store-then-look handshake. Its partner is named where it is called.
+///
+/// A lock, or an Acquire and a Release, must order the plain data that the handshake leads to. ThreadSanitizer ignores fences.
 #[inline]
 pub(crate) fn full_fence() {
     atomic::fence(atomic::Ordering::SeqCst);
