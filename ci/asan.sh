@@ -1,19 +1,16 @@
 #!/usr/bin/env bash
-# The integration tests and half a minute of soak under AddressSanitizer. Needs a nightly toolchain; says so and does
-# nothing where there is none. Left out: overflow and main_thread (AddressSanitizer has its own handler of faults), memory, trim
+# The integration tests and half a minute of soak under AddressSanitizer. Needs a nightly toolchain.
+# Left out: overflow and main_thread (AddressSanitizer has its own handler of faults), memory, trim
 # and idle (it costs both), and the test of the soak's own checks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if ! cargo +nightly --version >/dev/null 2>&1; then
-    echo "ci/asan.sh: no nightly toolchain: AddressSanitizer was NOT run"
-    exit 0
-fi
+ci/need-nightly.sh ci/asan.sh || exit $(($? == 3 ? 0 : 1))
 target=$(rustc -vV | sed -n 's/^host: //p')
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/asan"
 export RUSTFLAGS="-Zsanitizer=address"
-# corosensei never frees the fake stack of a finished coroutine.
-# It is some times slower.
+# AddressSanitizer is some times slower.
 export TESTS_HANG_SECS="${TESTS_HANG_SECS:-300}"
+# corosensei never frees the fake stack of a finished coroutine.
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=0"
 tests=$(ls tests/tests/*.rs | xargs -n1 basename | sed 's/\.rs$//' | grep -vxE 'soak|overflow|main_thread|memory|trim|idle' | sed 's/^/--test /' | tr '\n' ' ')
 # shellcheck disable=SC2086

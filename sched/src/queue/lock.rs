@@ -285,6 +285,7 @@ mod tests {
     /// The holder is preempted by a waiter of real-time priority on the only CPU that both may use.
     #[test]
     #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "sets priorities and CPUs of OS threads")]
     fn a_real_time_waiter_lets_the_holder_go_on() {
         use std::sync::mpsc;
         use std::time::{Duration, Instant};
