@@ -346,29 +346,30 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
         sleep_in_place(m, g, limit);
     }
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
-    // SAFETY: `g` runs here, on `m`. A waker that decided the wait has woken the note, its last use of the coroutine.
+    // SAFETY: `g` runs here, on `m`. A waker that decided the wait has called `wake_in_place`, its last use of the coroutine.
     unsafe { Coro::set_in_place(g, None) };
     // Leaving finds a P or waits for one.
     drop(entered);
 }
 
-/// Sleeps on the M's note until the committed wait of `g` is over. At the limit the M ends the wait itself, because the
-/// wait's timer may lie in a heap that no M looks at: all OS threads may be asleep here, and no further one to be had.
+/// Sleeps until the committed wait of `g` is over, and its waker has said so. At the limit the M ends the wait itself, because
+/// the wait's timer may lie in a heap that no M looks at: all OS threads may be asleep here, and no further one to be had.
 fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
-    let Some(Limit { number, when }) = limit.filter(|limit| limit.when != clock::NEVER) else {
-        return m.note.sleep();
-    };
-    loop {
+    let mut limit = limit.filter(|limit| limit.when != clock::NEVER);
+    // The note's wake-up alone ends no wait: it may be a late one.
+    while !m.take_woken_in_place() {
+        let Some(Limit { number, when }) = limit else {
+            m.note.sleep();
+            continue;
+        };
         let left = when.saturating_sub(clock::now());
-        if left == 0 {
-            break;
-        }
-        if m.note.sleep_for(Duration::from_nanos(left)) {
+        if left > 0 {
+            m.note.sleep_for(Duration::from_nanos(left));
+        } else if g.wait.decide(number, Outcome::TimedOut) == Decision::Parked {
             return;
+        } else {
+            // A waker has decided the wait, and is about to say so.
+            limit = None;
         }
-    }
-    if g.wait.decide(number, Outcome::TimedOut) != Decision::Parked {
-        // A waker has decided the wait, and wakes the note after that. The note must not stay woken for the next sleep.
-        m.note.sleep();
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod rest;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 use netpoll::Waiter;
 
@@ -52,6 +52,9 @@ pub(crate) struct M {
     pub(crate) number: usize,
     /// What whoever woke it wants: see `Wish`.
     handed: AtomicUsize,
+    /// The wait of the G that is parked here in place is over. The note alone does not say so: its wake-up may be a late one,
+    /// meant for an earlier sleep of the M.
+    woken_in_place: AtomicBool,
     /// The G whose code it runs, for sysmon and the overflow report.
     running: AtomicPtr<G>,
     /// The kernel's name for the thread.
@@ -92,6 +95,7 @@ impl M {
             note: Note::new(),
             number,
             handed: AtomicUsize::new(0),
+            woken_in_place: AtomicBool::new(false),
             running: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             home: LockedQueue::new(),
@@ -151,8 +155,8 @@ impl M {
     /// Gives a P to an M that is parked, that is in line for a P, or that is about to start; with `spinning`, also the promise
     /// to look for work. *Runs on: any thread; the caller then wakes the M.*
     pub(crate) fn hand(&self, p: usize, spinning: bool) {
-        // Release: what the last holder of the P wrote there; pairs with `take_wish`. The note does not order it: an M in line
-        // looks before it sleeps.
+        // Release: pairs with `take_wish`. The note does not order this: an M that is awake takes the wish before the caller
+        // wakes the note.
         self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Release);
     }
 
@@ -169,13 +173,27 @@ impl M {
 
     /// Takes what another thread wants of this M. *Runs on: this M.*
     pub(crate) fn take_wish(&self) -> Wish {
-        // Acquire: pairs with `hand`.
+        // Acquire: what the earlier holder of the P has done; pairs with `hand`.
         match self.handed.swap(0, Ordering::Acquire) {
             0 => Wish::Nothing,
             END => Wish::End,
             WATCH => Wish::Watch,
             handed => Wish::Run { p: (handed >> 1) - 1, spinning: handed & 1 != 0 },
         }
+    }
+
+    /// Wakes the M whose G is parked in place. *Runs on: the thread that has decided that wait. The call is its last use of the
+    /// G's coroutine.*
+    pub(crate) fn wake_in_place(&self) {
+        // Release: pairs with `take_woken_in_place`.
+        self.woken_in_place.store(true, Ordering::Release);
+        self.note.wake();
+    }
+
+    /// Returns `true` once for each `wake_in_place`. *Runs on: this M, whose G is parked in place.*
+    pub(crate) fn take_woken_in_place(&self) -> bool {
+        // Acquire: what the waker did before; pairs with `wake_in_place`.
+        self.woken_in_place.swap(false, Ordering::Acquire)
     }
 
     #[inline]

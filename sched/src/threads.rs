@@ -300,12 +300,12 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
 pub(crate) mod tests {
     use std::panic::Location;
     use std::sync::atomic::{AtomicBool, AtomicUsize};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::sched::Config;
     use crate::spawn::{self, Spec, Where};
-    use crate::{Join, park, time};
+    use crate::{Join, lend, park, time};
 
     pub(crate) fn scheduler(procs: usize) -> Arc<Sched> {
         let config = Config {
@@ -355,6 +355,33 @@ pub(crate) mod tests {
         assert!(after <= before + 1, "{before} threads became {after}");
         stop.store(true, Ordering::Relaxed);
         hog.join().unwrap();
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+    }
+
+    /// A wake-up of an M's note may come late, when the M has found out by itself and sleeps for another reason.
+    #[test]
+    fn a_late_wake_up_ends_no_wait_in_place() {
+        const TIME: Duration = Duration::from_millis(20);
+        let sched = scheduler(2);
+        let late_wake_up = || lend::on_m(|m| m.note.wake()).unwrap();
+        let others = sched.clone();
+        let pinned = spawn_in(&sched, move || {
+            let pinned = park::pin();
+            // With a limit, which the M watches itself.
+            let start = Instant::now();
+            late_wake_up();
+            time::sleep(TIME);
+            assert!(start.elapsed() >= TIME);
+            // Without a limit.
+            let start = Instant::now();
+            let other = spawn_in(&others, || time::sleep(TIME));
+            late_wake_up();
+            other.join().unwrap();
+            assert!(start.elapsed() >= TIME);
+            park::unpin(pinned);
+        });
+        pinned.join().unwrap();
         assert!(sched.begin_closing() && sched.cancel_all(None));
         sched.end_threads();
     }

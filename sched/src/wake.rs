@@ -66,7 +66,7 @@ pub(crate) fn is_elsewhere(g: GRef) -> bool {
         Bound::Free => return false,
         Bound::InPlace(m) => {
             let _sched = keep_sched(g);
-            m.note.wake();
+            m.wake_in_place();
         }
         Bound::Home(m) => ready_at_home(m, g),
     }
