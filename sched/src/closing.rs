@@ -20,10 +20,13 @@
 //!   exiting? then do not sleep                    wake all who said so, break the netpoller's wait
 //! ```
 //!
+//! The order of these steps stands here and in `p/counters.rs`: `look_after`, `exit` and `count_and_queue` run the steps of
+//! their callers.
+//!
 //! One that begins while the runtime closes is born cancelled. One that just missed that is found by the next look at
 //! the table of Gs, for the count says that there must be one.
 
-use crate::p::counters::Counters;
+use crate::p::counters::{Counters, count_and_queue};
 use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
     broken, full_fence,
@@ -82,7 +85,7 @@ impl Closing {
         if broken!("closing_outside_looks_first") && self.sealed.load(Ordering::Relaxed) {
             return None;
         }
-        self.spawned_without_p();
+        self.count_without_p();
         // Counted first, then the look; the partner is the fence in `seal_if_empty`.
         if !broken!("closing_outside_no_fence") {
             full_fence();
@@ -95,8 +98,12 @@ impl Closing {
         (!self.sealed.load(Ordering::Relaxed)).then_some(admitted)
     }
 
-    /// Counts a green thread that is made without a P at hand. The caller then queues it. *Runs on: any thread.*
-    pub(crate) fn spawned_without_p(&self) {
+    /// Counts a green thread that is made without a P at hand, and then queues it by `queue`. *Runs on: any thread.*
+    pub(crate) fn spawn_without_p(&self, queue: impl FnOnce()) {
+        count_and_queue(|| self.count_without_p(), queue);
+    }
+
+    fn count_without_p(&self) {
         // Relaxed: its spawner, if it is one of this runtime, ends later, which is what `live` sees first.
         self.spawned.fetch_add(1, Ordering::Relaxed);
     }
@@ -149,19 +156,33 @@ impl Closing {
         empty
     }
 
-    /// Tells all Ms to end. The caller then wakes them. *Runs on: whoever shuts down.*
-    pub(crate) fn exit(&self) {
-        // Relaxed: the fence does it.
+    /// Tells all Ms to end, and then wakes those that sleep, by `wake`. *Runs on: the thread that shuts down.*
+    pub(crate) fn exit(&self, wake: impl FnOnce()) {
+        if broken!("closing_wakes_before_exit") {
+            wake();
+            return self.exiting.store(true, Ordering::Relaxed);
+        }
+        // Relaxed: the fence orders it.
         self.exiting.store(true, Ordering::Relaxed);
-        // Before the caller's look at who sleeps; the partner is the fence in `Plan::sleep`. (An M that parks is found
-        // in its list, or sees this, by the list's lock; the netpoller keeps a break for the M that is about to block.)
+        // The partners are the fences in `Plan::sleep` and `look_after`. (An M that parks is found in its list, or sees this, by
+        // the list's lock; the netpoller keeps a break for the M that is about to block.)
         if !broken!("closing_exit_no_fence") {
             full_fence();
         }
+        wake();
     }
 
-    /// True when Ms are to end. Who is about to sleep has entered its list and fenced before it looks.
-    /// *Runs on: any thread.*
+    /// Makes the caller known to the thread that shuts down, by `enter`: in a list of sleepers, by a lock. Then looks: the
+    /// `bool` is true when Ms are to end, and the caller does not sleep. *Runs on: any thread.*
+    pub(crate) fn look_after<T>(&self, enter: impl FnOnce() -> T) -> (T, bool) {
+        let early = broken!("closing_looks_first").then(|| self.is_exiting());
+        let entered = enter();
+        // The partner is the fence in `exit`.
+        full_fence();
+        (entered, early.unwrap_or_else(|| self.is_exiting()))
+    }
+
+    /// True when Ms are to end. A caller that is about to sleep calls `look_after` instead. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_exiting(&self) -> bool {
         // Relaxed: the fence does it.

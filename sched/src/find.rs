@@ -197,7 +197,7 @@ impl Sched {
             }
             return Then::Look;
         }
-        match self.netpoll.begin_block() {
+        match self.turn_to_block() {
             Some(turn) => {
                 self.block_in_netpoll(m, turn);
                 Then::Look
@@ -210,6 +210,13 @@ impl Sched {
         }
     }
 
+    /// The right to wait for the network; `None` if another M has that right, or if Ms are to end. *Runs on: an M without a P.*
+    fn turn_to_block(&self) -> Option<Turn<'_>> {
+        // The netpoller keeps a break for the M that has the turn, so the wake-up in `Closing::exit` is not lost.
+        let (turn, exiting) = self.closing.look_after(|| self.netpoll.begin_block());
+        turn.filter(|_| !exiting)
+    }
+
     /// The one M that waits for the network and for the next timer of all Ps, until there is something to do.
     fn block_in_netpoll<'s>(&'s self, m: &M, mut turn: Turn<'s>) {
         loop {
@@ -218,7 +225,7 @@ impl Sched {
                 return self.came_back(m, woken);
             }
             // It was only to hear of an earlier timer.
-            match self.netpoll.begin_block() {
+            match self.turn_to_block() {
                 Some(again) => turn = again,
                 None => return,
             }
@@ -248,7 +255,7 @@ impl Sched {
             }
             (look_at, until) = (look_at.min(look_again), again);
         }
-        if self.is_exiting() || !m.rest.begin(How::Polls, || !m.home.is_empty()) {
+        if !m.rest.begin(How::Polls, || !m.home.is_empty()) {
             return None;
         }
         let woken = self.wait_for_events(m, turn, until);
@@ -262,8 +269,7 @@ impl Sched {
     fn came_back(&self, m: &M, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
             // All Ps are busy: sysmon must see to it that one of them looks.
-            self.global.append(woken);
-            self.work_was_made();
+            self.make_work(|| self.global.append(woken));
             return self.watch.wake();
         };
         // It looks for more than what it was woken for, so it counts as spinning until it has found something.
@@ -292,7 +298,8 @@ impl Sched {
         if !m.home.is_empty() {
             return self.get_in_line(m);
         }
-        let taken = self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held());
+        let enter = || self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held());
+        let (taken, exiting) = self.closing.look_after(enter);
         if m.is_coming_spare.replace(false) {
             // It is in the list of parked Ms, or it was needed at once.
             self.spares_coming.fetch_sub(1, Ordering::Relaxed);
@@ -302,6 +309,7 @@ impl Sched {
                 self.adopt(m, p);
                 Then::Look
             }
+            None if exiting => Then::End,
             None => self.sleep_until_handed(m),
         }
     }
@@ -309,18 +317,19 @@ impl Sched {
     /// Likewise, but with something that only this M may run: it has its turn. *Runs on: `m`, without a P.*
     #[cold]
     fn get_in_line(&self, m: &M) -> Then {
-        if let Some(p) = self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held()) {
+        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held());
+        let (taken, mut exiting) = self.closing.look_after(enter);
+        if let Some(p) = taken {
             self.adopt(m, p);
             return Then::Look;
         }
         self.watch.work_waits();
-        // As in `sleep_until_handed`.
-        crate::sync::full_fence();
-        while !self.is_exiting() {
+        while !exiting {
             match m.take_wish() {
                 Wish::Nothing => m.note.sleep(),
                 wish => return self.fulfil(m, wish),
             }
+            exiting = self.is_exiting();
         }
         Then::Look
     }
@@ -344,18 +353,13 @@ impl Sched {
 
     /// Parks the M until it is handed a P. *Runs on: `m`, without a P, after it has looked for work.*
     fn park_m(&self, m: &M) -> Then {
-        self.idle.park(MRef::new(m));
-        self.sleep_until_handed(m)
+        let ((), exiting) = self.closing.look_after(|| self.idle.park(MRef::new(m)));
+        if exiting { Then::End } else { self.sleep_until_handed(m) }
     }
 
-    /// *Runs on: `m`, in the list of parked Ms.*
+    /// *Runs on: `m`, in the list of parked Ms, where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: &M) -> Then {
         debug_assert!(!m.spinning.get());
-        // Either we see this, or `exit` finds us in the list.
-        crate::sync::full_fence();
-        if self.is_exiting() {
-            return Then::End;
-        }
         let mut sleeps = m.rest.begin(How::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {

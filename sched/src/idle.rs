@@ -3,10 +3,10 @@
 //! Work must never be stranded: it lies in a queue while every M that could run it sleeps. Two mirrored lists:
 //!
 //! ```text
-//!   whoever makes work                       an M that found none
+//!   a maker of work (make_work)              an M that found none
 //!   publish it (a queue, the global queue)   give_up    the P into the idle list
-//!   work_is_published   (a full fence)       withdraw   the promise to look, full fence, and then
-//!   an idle P, and nobody spins?                        look at every queue once more, and at the timers;
+//!   full fence                               withdraw   the promise to look, full fence, and then
+//!   wake_for_work: an idle P, no M spins?               look at every queue once more, and at the timers;
 //!     take_to_look  the P, and a promise                found: take a P back and go on
 //!     start an M                             sleep
 //! ```
@@ -89,7 +89,7 @@ impl<M> Lists<M> {
     }
 }
 
-impl<M: PartialEq> Idle<M> {
+impl<M: PartialEq + Copy> Idle<M> {
     pub(crate) fn new() -> Self {
         Idle {
             lists: Mutex::new(Lists {
@@ -240,7 +240,12 @@ impl<M: PartialEq> Idle<M> {
         let mut lists = self.lists.lock();
         let unneeded = lists.fewest_ms.saturating_sub(keep);
         let may_end = |m: &mut M| may_end(m) || broken!("idle_ends_a_home");
-        let taken: Vec<M> = lists.ms.extract_if(.., may_end).take(unneeded.min(most)).collect();
+        let bound = unneeded.min(most);
+        let taken: Vec<M> = if broken!("idle_end_left_in_list") {
+            lists.ms.iter().copied().take(bound).collect()
+        } else {
+            lists.ms.extract_if(.., may_end).take(bound).collect()
+        };
         let more = unneeded > taken.len() && taken.len() == most;
         // The rest of them go with the next call; if there is none, the count begins anew.
         lists.fewest_ms = if more { lists.fewest_ms - taken.len() } else { lists.ms.len() };
@@ -303,12 +308,27 @@ impl<M: PartialEq> Idle<M> {
         }
     }
 
-    /// Stands between the publication of work and the maker's look at the counts. Its partner is the fence of `look_again`.
-    /// *Runs on: any thread that has published work; it then calls `take_to_look`, if a P is idle.*
+    /// Publishes work by `publish`, and then asks an M to look for it by `wake`, which calls `wake_for_work`. Returns what
+    /// `publish` returns. *Runs on: any thread.*
     #[inline]
-    pub(crate) fn work_is_published(&self) {
+    pub(crate) fn make_work<T>(&self, publish: impl FnOnce() -> T, wake: impl FnOnce()) -> T {
+        let published = publish();
+        // Between the publication and the look at the counts. The partner is the fence of `look_again`.
         if !broken!("idle_maker_no_fence") {
             crate::sync::full_fence();
+        }
+        wake();
+        published
+    }
+
+    /// Calls `wake` if a P is idle and no M has promised to look, and `all_busy` if no P is idle. `wake` calls `take_to_look`.
+    /// *Runs on: a maker of work, after a full fence.*
+    #[inline]
+    pub(crate) fn wake_for_work(&self, all_busy: impl FnOnce(), wake: impl FnOnce()) {
+        if self.idle_ps() == 0 {
+            all_busy();
+        } else if self.nobody_spins() && !broken!("idle_maker_wakes_none") {
+            wake();
         }
     }
 
@@ -380,20 +400,20 @@ mod models {
     }
 
     impl Machine {
-        /// As `Sched::work_was_made`.
+        /// As `Sched::make_work`.
         fn make_work(&self, queue: &AtomicUsize) {
             // Release only, as a queue's push is: the fence does the rest.
-            queue.fetch_add(1, Ordering::Release);
-            self.idle.work_is_published();
-            self.wake_idle_p();
+            self.idle.make_work(|| _ = queue.fetch_add(1, Ordering::Release), || self.wake_idle_p());
         }
 
         /// As `Sched::wake_idle_p`.
         fn wake_idle_p(&self) {
-            if self.idle.idle_ps() > 0 && self.idle.nobody_spins() && self.idle.take_to_look(|_| ()).is_some()
-            {
-                self.started.fetch_add(1, Ordering::SeqCst);
-            }
+            let wake = || {
+                if self.idle.take_to_look(|_| ()).is_some() {
+                    self.started.fetch_add(1, Ordering::SeqCst);
+                }
+            };
+            self.idle.wake_for_work(|| (), wake);
         }
 
         fn take_work(&self) -> bool {
@@ -498,12 +518,7 @@ mod models {
             // It was parked when sysmon looked last.
             assert!(m.idle.take_unneeded(0, 1, |()| true).0.is_empty());
             let sysmon = m.clone();
-            let sysmon = thread::spawn(move || {
-                if broken!("idle_end_left_in_list") {
-                    return sysmon.idle.parked_ms() > 0;
-                }
-                !sysmon.idle.take_unneeded(0, 1, |()| true).0.is_empty()
-            });
+            let sysmon = thread::spawn(move || !sysmon.idle.take_unneeded(0, 1, |()| true).0.is_empty());
             // Whoever has a P for an M takes a parked one, else starts a thread.
             let handed = m.idle.unpark().is_some();
             let ended = sysmon.join().unwrap();

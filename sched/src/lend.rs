@@ -75,11 +75,10 @@ pub(crate) fn enter() -> Option<Entered> {
 #[inline]
 fn take_back(m: &M, loan: Loan) {
     m.loan.set(Loan::InRuntime);
-    if let Loan::Lent(lent) = loan {
-        let kept = m.lent_p().is_some_and(|p| p.lease.take_back(lent, &m.lender));
-        if !kept {
-            m.let_go();
-        }
+    if let Loan::Lent(lent) = loan
+        && let Some(p) = m.lent_p()
+    {
+        p.lease.enter(lent, &m.lender, || m.let_go());
     }
 }
 
@@ -165,10 +164,7 @@ fn come_back(m: &M) {
     if Coro::is_blocking(g) {
         return m.loan.set(Loan::WithoutP);
     }
-    let queue_up = |g| {
-        sched.global.push(g);
-        sched.work_was_made();
-    };
+    let queue_up = |g| sched.make_work(|| sched.global.push(g));
     let held = sched.take_idle_p(m).unwrap_or_else(|| wait_in_place(m, g, queue_up));
     lend(m, held);
 }

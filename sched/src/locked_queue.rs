@@ -20,7 +20,7 @@ impl LockedQueue {
         LockedQueue { list: Mutex::new(GList::new()), len: AtomicUsize::new(0) }
     }
 
-    /// *Runs on: any thread. The caller then fences and looks at who sleeps (`Sched::work_was_made`, `Rest::is_over`).*
+    /// Puts a G at the end. *Runs on: any thread, within `Sched::make_work`, or before `Rest::look`.*
     pub(crate) fn push(&self, g: GRef) {
         let mut list = self.list.lock();
         list.push(g);

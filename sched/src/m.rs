@@ -259,7 +259,7 @@ impl M {
 }
 
 /// An M in the idle lists. Ms live as long as their runtime.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MRef(*const M);
 
 // SAFETY: an M is `Sync` and outlives the list.

@@ -72,8 +72,7 @@ impl Sched {
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
-            self.global.append(woken);
-            self.work_was_made();
+            self.make_work(|| self.global.append(woken));
         }
     }
 

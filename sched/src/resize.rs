@@ -32,9 +32,8 @@ impl Sched {
     /// # Errors
     /// `InvalidInput` for no Ps, or too many; it says how many are allowed.
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
-        self.resize(n)?;
+        self.make_work(|| self.resize(n))?;
         self.serve_waiting(None);
-        self.work_was_made();
         Ok(())
     }
 
@@ -115,17 +114,18 @@ impl Sched {
     /// What the P has goes to others. *Runs on: the holder of `p`, which it no longer is after this.*
     #[cold]
     pub(crate) fn retire(&self, p: usize) {
-        let mut retired = self.retired.lock();
-        // The number may have grown meanwhile.
-        let next = if self.give_p(p) { NEVER } else { self.retire_locked(p, &mut retired) };
-        drop(retired);
-        self.timers_moved(next);
+        self.make_work(|| {
+            let mut retired = self.retired.lock();
+            // The number may have grown meanwhile.
+            let next = if self.give_p(p) { NEVER } else { self.retire_locked(p, &mut retired) };
+            drop(retired);
+            self.timers_moved(next);
+        });
         self.serve_waiting(None);
-        self.work_was_made();
     }
 
-    /// Moves the queue of `p`, which gets no M, to the end of the global queue. *Runs on: the holder of `p`; it then looks for
-    /// sleepers (`work_was_made`) or at the queues (`look_again`).*
+    /// Moves the queue of `p`, which gets no M, to the end of the global queue. *Runs on: the holder of `p`, within
+    /// `make_work`, or before a look at the queues (`Idle::withdraw`, `Idle::look_again`).*
     pub(crate) fn move_queue(&self, p: usize) {
         // SAFETY: the caller holds it.
         let held = unsafe { Held::new(self.p(p)) };

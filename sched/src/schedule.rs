@@ -170,8 +170,7 @@ impl Sched {
         if Coro::is_home(g) {
             m.home.push(g);
         } else {
-            self.global.push(g);
-            self.work_was_made();
+            self.make_work(|| self.global.push(g));
         }
     }
 
@@ -233,9 +232,7 @@ impl Sched {
         {
             return self.coros.give(Some(held), coro);
         }
-        self.coros.give(None, coro);
-        // Looked at once more: who came to wait before this stack was in the common list has not seen it there.
-        self.serve_waiting(m.held());
+        self.give_to_all(m.held(), coro);
     }
 }
 

@@ -71,17 +71,34 @@ impl<L: Line> Shortage<L> {
         self.word.store(word, Ordering::Relaxed);
     }
 
-    /// Joins the line. The caller then brings the stacks of idle Ps into the common list, and serves.
-    pub(crate) fn wait(&self, waiter: L::Waiter) {
+    /// Joins the line, and then brings the stacks of idle Ps into the common list by `share_idle`. The caller serves.
+    /// *Runs on: any thread.*
+    pub(crate) fn wait(&self, waiter: L::Waiter, share_idle: impl FnOnce()) {
         let mut waiting = self.waiting.lock();
         waiting.push(waiter);
         self.store(&waiting, true);
+        drop(waiting);
+        // After the line was joined: a P that goes idle from now on sees that a G waits (`leave_none`).
+        if !broken!("shortage_wait_no_idle_look") {
+            share_idle();
+        }
     }
 
     /// Notes whether the system has more, as it said just now.
     pub(crate) fn note(&self, is_there: bool) {
         if is_there != self.is_there() {
             self.store(&self.waiting.lock(), is_there);
+        }
+    }
+
+    /// Gives a stack back to the common list by `put`, and then serves those that wait, by `serve`. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn give_back(&self, put: impl FnOnce(), serve: impl FnOnce()) {
+        let early = broken!("shortage_give_looks_first").then(|| self.anyone_waits());
+        put();
+        // After the stack was put: a G that came to wait before has not seen this stack in the common list.
+        if early.unwrap_or(true) {
+            serve();
         }
     }
 
@@ -165,10 +182,7 @@ mod models {
 
         /// A G that found no stack.
         fn want(&self) -> usize {
-            self.shortage.wait(());
-            if !broken!("shortage_wait_no_idle_look") {
-                self.idle.for_each_idle(|_| self.share());
-            }
+            self.shortage.wait((), || self.idle.for_each_idle(|_| self.share()));
             self.serve()
         }
 
@@ -185,8 +199,9 @@ mod models {
 
         /// A G ends on an M that has lost its P.
         fn end_without_p(&self) -> usize {
-            *self.common.lock() += 1;
-            if broken!("shortage_give_no_look") { 0 } else { self.serve() }
+            let mut served = 0;
+            self.shortage.give_back(|| *self.common.lock() += 1, || served = self.serve());
+            served
         }
     }
 

@@ -44,9 +44,10 @@ impl Sched {
     /// Ends the Ms and joins them, which blocks for a moment. *Runs on: a thread that is no M of this runtime, after
     /// `cancel_all`.*
     pub fn end_threads(&self) {
-        self.closing.exit();
-        self.close_netpoll();
-        self.wake_all_ms();
+        self.closing.exit(|| {
+            self.close_netpoll();
+            self.wake_all_ms();
+        });
         let joins = self.ms.lock().take_joins();
         for join in joins {
             // A panic on an M's own stack was reported when it happened.
@@ -112,7 +113,7 @@ impl Sched {
         self.ps().map(|p| &p.counters)
     }
 
-    /// *Runs on: whoever shuts down, after `Closing::exit`.*
+    /// *Runs on: the thread that shuts down, in `Closing::exit`.*
     fn wake_all_ms(&self) {
         self.netpoll.break_poll();
         for m in self.idle.unpark_all() {

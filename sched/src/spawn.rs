@@ -129,17 +129,10 @@ fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce
         return Err(error);
     }
     init(g);
-    match entered.held() {
-        Some(held) => {
-            held.counters.spawned.one();
-            held.queue.put_fresh(g);
-        }
-        None => {
-            sched.closing.spawned_without_p();
-            sched.global.push(g);
-        }
-    }
-    sched.work_was_made();
+    sched.make_work(|| match entered.held() {
+        Some(held) => held.counters.spawn(|| held.queue.put_fresh(g)),
+        None => sched.closing.spawn_without_p(|| sched.global.push(g)),
+    });
     Ok(g)
 }
 
@@ -161,8 +154,7 @@ fn spawn_from_outside(
     }
     init(g);
     admitted.come();
-    sched.global.push(g);
-    sched.work_was_made();
+    sched.make_work(|| sched.global.push(g));
     Ok(g)
 }
 

@@ -73,7 +73,7 @@ impl Sched {
     /// thread that has put a P into the idle list for want of an M.*
     fn serve_those_in_place(&self) {
         loop {
-            // The partner is the fence in `work_was_made`, before which a G that waits in place is put into the queue.
+            // The partner is the fence in `make_work`, before which a G that waits in place is put into the queue.
             self.idle.look_again();
             if self.idle.idle_ps() == 0 {
                 return;
@@ -105,8 +105,9 @@ impl Sched {
 
     /// Starts an M, with a P or to be parked as a spare.
     pub(crate) fn new_m(&self, handed: Option<(usize, bool)>) -> io::Result<()> {
-        let mut ms = self.ms.lock();
-        if self.is_exiting() {
+        // The thread that shuts down takes all joins under this lock after `Closing::exit`.
+        let (mut ms, exiting) = self.closing.look_after(|| self.ms.lock());
+        if exiting {
             return Err(io::Error::other("the runtime has been shut down"));
         }
         if self.threads.load(Ordering::Relaxed) >= self.config.max_threads {

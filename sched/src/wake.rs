@@ -113,8 +113,7 @@ pub(crate) fn ready_globally(g: GRef) {
     }
     g.set_status(Status::Runnable);
     let sched = keep_sched(g);
-    sched.global.push(g);
-    sched.work_was_made();
+    sched.make_work(|| sched.global.push(g));
 }
 
 /// Makes many parked Gs runnable, in order. *Runs on: as `ready`.*
@@ -157,29 +156,26 @@ impl Sched {
         if gs.is_empty() {
             return;
         }
-        while let Some(g) = gs.pop() {
-            g.set_status(Status::Runnable);
-            held.queue.put_woken(g);
-        }
-        self.work_was_made();
+        self.make_work(|| {
+            while let Some(g) = gs.pop() {
+                g.set_status(Status::Runnable);
+                held.queue.put_woken(g);
+            }
+        });
     }
 
-    /// Work was published: somebody must look. *Runs on: any thread.*
+    /// Publishes work by `publish`, which puts it into a run queue, and wakes an M for it if a P is idle and no M looks for work.
+    /// Returns what `publish` returns. *Runs on: any thread.*
     #[inline]
-    pub(crate) fn work_was_made(&self) {
-        self.idle.work_is_published();
-        self.wake_idle_p();
+    pub(crate) fn make_work<T>(&self, publish: impl FnOnce() -> T) -> T {
+        self.idle.make_work(publish, || self.wake_idle_p())
     }
 
-    /// Wakes an M for an idle P, if nobody looks for work already (Go: `wakep`). The caller's last store published
-    /// work with SeqCst, or it fenced.
+    /// Wakes an M for an idle P, if no M looks for work already (Go: `wakep`). The caller's last store published work with SeqCst,
+    /// or the caller fenced.
     #[inline]
     pub(crate) fn wake_idle_p(&self) {
-        if self.idle.idle_ps() == 0 {
-            self.watch.work_waits();
-        } else if self.idle.nobody_spins() {
-            self.wake_idle_p_slow();
-        }
+        self.idle.wake_for_work(|| self.watch.work_waits(), || self.wake_idle_p_slow());
     }
 
     #[cold]

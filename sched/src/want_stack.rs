@@ -59,9 +59,10 @@ impl Sched {
     #[cold]
     pub(crate) fn wait_for_a_stack(&self, held: Held<'_>, g: GRef, error: &io::Error) {
         self.report_once(&format!("no stack for another green thread, it waits until others end: {error}"));
-        self.coros.shortage.wait(g);
-        // SAFETY: it is in the idle list, and the list's lock is ours.
-        self.idle.for_each_idle(|p| self.coros.take_all(unsafe { Held::new(self.p(p)) }));
+        self.coros.shortage.wait(g, || {
+            // SAFETY: `for_each_idle` names a P of the idle list while it holds the list's lock, so no M can take that P.
+            self.idle.for_each_idle(|p| self.coros.take_all(unsafe { Held::new(self.p(p)) }));
+        });
         self.serve_waiting(Some(held));
     }
 
@@ -78,29 +79,31 @@ impl Sched {
         match held {
             _ if served.is_empty() => {}
             Some(held) => self.ready_all(held, served),
-            None => {
-                self.global.append(served);
-                self.work_was_made();
-            }
+            None => self.make_work(|| self.global.append(served)),
         }
+    }
+
+    /// Gives a coroutine back to the common list; a G that waits for a stack gets it. *Runs on: any thread; with its P, if it has
+    /// one.*
+    pub(crate) fn give_to_all(&self, held: Option<Held<'_>>, coro: *mut Coro) {
+        self.coros.shortage.give_back(|| self.coros.give(None, coro), || self.serve_waiting(held));
     }
 
     /// A P that never goes idle shares what it has at hand, and asks the system once more. *Runs on: its holder.*
     #[cold]
     pub(crate) fn share_stacks(&self, held: Held<'_>) {
         self.coros.take_all(held);
-        if let Ok(coro) = self.coros.carve() {
-            self.coros.give(None, coro);
+        match self.coros.carve() {
+            Ok(coro) => self.give_to_all(Some(held), coro),
+            Err(_) => self.serve_waiting(Some(held)),
         }
-        self.serve_waiting(Some(held));
     }
 
     /// The system may have memory again. *Runs on: sysmon, now and then while stacks are short.*
     pub(crate) fn ask_again_for_stacks(&self) {
         while self.coros.shortage.anyone_waits() {
             let Ok(coro) = self.coros.carve() else { return };
-            self.coros.give(None, coro);
-            self.serve_waiting(None);
+            self.give_to_all(None, coro);
         }
     }
 }

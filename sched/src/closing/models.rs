@@ -30,6 +30,10 @@ impl World {
         Arc::new(World { closing: Closing::default(), counters, g, queued, turns: Turns::default() })
     }
 
+    fn counts_and_queues(&self) {
+        self.counters[0].spawn(|| _ = self.queued.fetch_add(1, Ordering::Release));
+    }
+
     /// As `spawn::begin` does it.
     fn begin(&self) {
         self.g.wait.reset();
@@ -138,7 +142,7 @@ fn one_that_loses_its_p_is_counted_too() {
         let maker = thread::spawn(move || {
             maker.turns.take();
             // It spawns without a P, gets one and spawns again, and ends without one.
-            maker.closing.spawned_without_p();
+            maker.closing.spawn_without_p(|| ());
             maker.counters[1].spawned.one();
             maker.closing.ended_without_p();
         });
@@ -157,12 +161,7 @@ fn a_short_life_is_not_counted_before_it_began() {
         let (maker, other) = (world.clone(), world.clone());
         let maker = thread::spawn(move || {
             maker.turns.take();
-            if broken!("closing_queued_before_counted") {
-                maker.queued.fetch_add(1, Ordering::Release);
-                return maker.counters[0].spawned.one();
-            }
-            maker.counters[0].spawned.one();
-            maker.queued.fetch_add(1, Ordering::Release);
+            maker.counts_and_queues();
         });
         // Another M steals it, runs it to its end.
         let other = thread::spawn(move || {
@@ -219,15 +218,8 @@ impl Beds {
     /// As `Sched::park_m`; true if the M sleeps.
     fn park(&self, m: usize) -> bool {
         self.turns.take();
-        if broken!("closing_sleeper_looks_first") && self.closing.is_exiting() {
-            return false;
-        }
-        self.idle.park(m);
-        if broken!("closing_sleeper_looks_first") {
-            return true;
-        }
-        full_fence();
-        !self.closing.is_exiting()
+        let ((), exiting) = self.closing.look_after(|| self.idle.park(m));
+        !exiting
     }
 
     /// As `Note::wake`.
@@ -235,15 +227,10 @@ impl Beds {
         self.woken[m].swap(true, Ordering::AcqRel);
     }
 
-    /// As `cancel_all` does it.
+    /// As `Sched::end_threads`.
     fn exit(&self) {
         self.turns.take();
-        if broken!("closing_wakes_before_exit") {
-            self.idle.unpark_all().into_iter().for_each(|m| self.wake(m));
-            return self.closing.exit();
-        }
-        self.closing.exit();
-        self.idle.unpark_all().into_iter().for_each(|m| self.wake(m));
+        self.closing.exit(|| self.idle.unpark_all().into_iter().for_each(|m| self.wake(m)));
     }
 }
 
@@ -297,16 +284,16 @@ fn a_sysmon_that_just_begins_does_not_sleep_through_the_end() {
         // As `Monitor::new` and `Monitor::sleep`.
         let sysmon = thread::spawn(move || {
             sysmon.turns.take();
-            begins.store(true, Ordering::Relaxed);
-            full_fence();
-            !sysmon.closing.is_exiting()
+            let ((), exiting) = sysmon.closing.look_after(|| begins.store(true, Ordering::Relaxed));
+            !exiting
         });
         beds.turns.take();
-        beds.closing.exit();
-        // As `Watch::wake`.
-        if enabled.load(Ordering::Relaxed) {
-            beds.wake(0);
-        }
+        beds.closing.exit(|| {
+            // As `Watch::wake`.
+            if enabled.load(Ordering::Relaxed) {
+                beds.wake(0);
+            }
+        });
         let sleeps = sysmon.join().unwrap();
         assert!(!sleeps || beds.woken[0].load(Ordering::Relaxed), "it sleeps for ever");
     });
@@ -320,16 +307,13 @@ fn an_m_that_is_started_meanwhile_is_joined() {
         // As `Sched::new_m`.
         let starter = thread::spawn(move || {
             let (closing, joins) = &*starter;
-            let early = closing.is_exiting();
-            let mut joins = joins.lock();
-            let exiting = if broken!("closing_start_looks_unlocked") { early } else { closing.is_exiting() };
+            let (mut joins, exiting) = closing.look_after(|| joins.lock());
             if !exiting {
                 *joins += 1;
             }
         });
         let (closing, joins) = &*ms;
-        closing.exit();
-        std::mem::take(&mut *joins.lock());
+        closing.exit(|| _ = std::mem::take(&mut *joins.lock()));
         starter.join().unwrap();
         assert_eq!(*joins.lock(), 0, "nobody joins this thread");
     });
@@ -341,12 +325,10 @@ fn the_m_in_the_netpoller_comes_back() {
         // The poller, whose lock is held by whoever polls: true while somebody blocks in it. A break that is kept.
         let world = Arc::new((Closing::default(), Mutex::new(false), AtomicBool::new(false)));
         let (blocks, looks) = (world.clone(), world.clone());
-        // As `block_in_netpoll`: first the turn, then the look.
+        // As `Sched::turn_to_block`: first the turn, then the look.
         let blocks = thread::spawn(move || {
             let (closing, poller, _) = &*blocks;
-            let early = closing.is_exiting();
-            let mut blocked = poller.lock();
-            let exiting = if broken!("closing_blocker_looks_first") { early } else { closing.is_exiting() };
+            let (mut blocked, exiting) = closing.look_after(|| poller.lock());
             *blocked = !exiting;
         });
         // Somebody polls without blocking, and takes a break that was meant for the other.
@@ -358,8 +340,7 @@ fn the_m_in_the_netpoller_comes_back() {
             }
         });
         let (closing, poller, broken) = &*world;
-        closing.exit();
-        broken.swap(true, Ordering::Release);
+        closing.exit(|| _ = broken.swap(true, Ordering::Release));
         blocks.join().unwrap();
         looks.join().unwrap();
         assert!(!*poller.lock() || broken.load(Ordering::Relaxed), "it blocks for ever");

@@ -39,6 +39,18 @@ impl Count {
     }
 }
 
+/// Counts a green thread by `count`, and then queues it by `queue`: no green thread ends that is not counted. The partner is
+/// `Closing::live`. *Runs on: the maker of the green thread.*
+#[inline]
+pub(crate) fn count_and_queue(count: impl FnOnce(), queue: impl FnOnce()) {
+    if broken!("closing_queued_before_counted") {
+        queue();
+        return count();
+    }
+    count();
+    queue();
+}
+
 /// The counts of one P; `metrics` adds them up.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -50,4 +62,12 @@ pub(crate) struct Counters {
     pub(crate) timers_stolen: Count,
     pub(crate) timers_fired: Count,
     pub(crate) net_wakes: Count,
+}
+
+impl Counters {
+    /// Counts a green thread that the holder makes, and then queues it by `queue`. *Runs on: the holder.*
+    #[inline]
+    pub(crate) fn spawn(&self, queue: impl FnOnce()) {
+        count_and_queue(|| self.spawned.one(), queue);
+    }
 }

@@ -167,6 +167,15 @@ impl Lease {
         Lent(word)
     }
 
+    /// Takes the P back on entry, or calls `lost` if sysmon has taken it meanwhile: the M then has no P. *Runs on: the M that
+    /// lent it, which is `m`.*
+    #[inline]
+    pub(crate) fn enter(&self, lent: Lent, m: &Lender, lost: impl FnOnce()) {
+        if !self.take_back(lent, m) && !broken!("lease_lost_is_used") {
+            lost();
+        }
+    }
+
     /// Takes the P back on entry; `false` if sysmon has taken it meanwhile. *Runs on: the M that lent it, which is `m`.*
     #[inline]
     pub(crate) fn take_back(&self, lent: Lent, m: &Lender) -> bool {

@@ -383,32 +383,25 @@ impl Machine {
         self.log().started.push(started);
     }
 
-    /// As `Sched::work_was_made`.
-    fn work_was_made(self: &Arc<Self>) {
-        if broken!("lend_lost_no_wake") {
-            return;
-        }
-        self.idle.work_is_published();
-        self.wake_idle_p();
+    /// As `Sched::make_work`, through the global queue.
+    fn make_work(self: &Arc<Self>, g: G) {
+        self.idle.make_work(|| self.push_global(g), || self.wake_idle_p());
     }
 
     /// As `Sched::wake_idle_p`.
     fn wake_idle_p(self: &Arc<Self>) {
-        if self.idle.idle_ps() > 0
-            && self.idle.nobody_spins()
-            && self.idle.take_to_look(|_| self.p.lease.set_held()).is_some()
-        {
-            self.start_m(true);
-        }
+        let wake = || {
+            if self.idle.take_to_look(|_| self.p.lease.set_held()).is_some() {
+                self.start_m(true);
+            }
+        };
+        self.idle.wake_for_work(|| (), wake);
     }
 
     /// As `Sched::put_idle` and what must follow it; `true`: there is work, so it must be taken out again.
     fn put_idle(&self) -> bool {
         assert!(self.own(|queue| queue.is_empty()));
         let _ = self.idle.give_up(0, || true, || self.p.lease.set_idle());
-        if broken!("lend_hand_off_no_look") {
-            return false;
-        }
         self.idle.withdraw(false, || self.any_work())
     }
 
@@ -493,10 +486,7 @@ impl Machine {
             return;
         }
         self.log().queued_up = true;
-        self.push_global(G::InPlace(g.id(), m));
-        if !broken!("lend_in_place_no_wake") {
-            self.work_was_made();
-        }
+        self.make_work(G::InPlace(g.id(), m));
         self.wait_for_p(m);
     }
 
@@ -512,7 +502,8 @@ impl Machine {
     /// As `enter`; `true`: the P is still there.
     fn enter(&self, lent: Lent, m: usize) -> bool {
         self.turns.take();
-        let kept = self.p.take_back(lent, m);
+        let mut kept = true;
+        self.p.lease.enter(lent, &self.p.ms[m], || kept = false);
         if !kept {
             self.log().lost.push(lent.0);
         }
@@ -521,11 +512,10 @@ impl Machine {
 
     /// As `spawn_here`.
     fn spawn(self: &Arc<Self>, holds: bool, g: G) {
-        if holds || broken!("lend_lost_uses_p") {
+        if holds {
             self.own(|queue| queue.push(g));
         } else {
-            self.push_global(g);
-            self.work_was_made();
+            self.make_work(g);
         }
     }
 
