@@ -27,8 +27,6 @@ pub(crate) struct Watch {
     enabled: AtomicBool,
     /// The kernel's name for its thread.
     tid: AtomicI32,
-    /// Some P may be lent to a blocking call.
-    lent_blocking: AtomicBool,
     pub(crate) wakes: AtomicU64,
     /// The timer slack that its thread had before it set its own, which no other thread is to inherit; 0 if that is not known.
     usual_slack: AtomicU64,
@@ -43,7 +41,6 @@ impl Watch {
             plan: Plan::new(),
             enabled: AtomicBool::new(false),
             tid: AtomicI32::new(0),
-            lent_blocking: AtomicBool::new(false),
             wakes: AtomicU64::new(0),
             usual_slack: AtomicU64::new(0),
             about_now: AtomicU64::new(0),
@@ -95,31 +92,26 @@ impl Watch {
         }
     }
 
-    /// A P has just been lent to a blocking call. *Runs on: the M that lent it.*
-    pub(crate) fn blocking_begins(&self) {
-        // Release: whoever clears this sees the P lent; pairs with `forget_blocking`.
-        self.lent_blocking.store(true, Ordering::Release);
+    /// A P is about to be lent to a blocking call. Has sysmon look soon if work waits, as `work_waits` says; a maker of work asks
+    /// for that look from now on. *Runs on: the M that lends the P.*
+    pub(crate) fn blocking_begins(&self, work_waits: impl Fn() -> bool) {
+        if self.plan.lend_to_block(work_waits) {
+            self.blocking_with_work();
+        }
     }
 
-    /// A round of looks at all Ps begins: each that is lent to a blocking call is to say so again.
-    fn forget_blocking(&self) {
-        // A swap, and Acquire: whoever said so before is seen as lent by the looks that follow; pairs with
-        // `blocking_begins`.
-        self.lent_blocking.swap(false, Ordering::Acquire);
-    }
-
-    /// Work waits and no P is idle: if somebody blocks by its own word, its P is there to be had.
+    /// Work waits and no P is idle: if a P is lent to a blocking call, sysmon takes that P soon. *Runs on: a maker of work, after a
+    /// full fence.*
     #[inline]
     pub(crate) fn work_waits(&self) {
-        // Relaxed: whoever begins to block looks for waiting work itself.
-        if self.lent_blocking.load(Ordering::Relaxed) {
+        if self.plan.is_lent_to_block() {
             self.blocking_with_work();
         }
     }
 
     /// Has sysmon look soon: a P is lent to a blocking call, and work waits. *Runs on: any thread.*
     #[cold]
-    pub(crate) fn blocking_with_work(&self) {
+    fn blocking_with_work(&self) {
         self.wake_by(clock::now() + BLOCKING_LOOK_NS);
     }
 
@@ -206,26 +198,30 @@ impl Monitor {
 
     /// Before a round of looks at all Ps.
     pub fn begin_looks(&self) {
-        self.sched.watch.forget_blocking();
+        self.sched.watch.plan.forget_lent();
     }
 
     /// A look at P `p`, in a round of all of them.
     pub fn look(&self, p: usize, now: u64) -> Look {
         let p_ref = self.sched.p(p);
-        let any_idle = self.any_idle();
+        let seen = p_ref.look();
+        let blocking = seen.state() != State::Idle && self.runs_blocking(p);
+        let work_waits = || self.work_waits(p);
+        // Published before the look, as work that is made between the two would ask for none.
+        let work_waits =
+            if blocking { self.sched.watch.plan.lend_to_block(work_waits) } else { work_waits() };
+        let overdue_ns = if self.any_idle() { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
+        Look { seen, rounds: p_ref.rounds(), blocking, work_waits, overdue_ns }
+    }
+
+    /// True if work waits for P `p`, as `Look::work_waits` says.
+    fn work_waits(&self, p: usize) -> bool {
+        let p_ref = self.sched.p(p);
         // What a P that is one too many has, waits.
         let surplus = p >= self.sched.procs();
         let has_stacks = self.sched.coros.shortage.anyone_waits() && p_ref.stacks_at_hand() > 0;
-        let globally = !any_idle && !self.sched.global.is_empty();
-        let in_line = self.sched.idle.any_wanting();
-        let work_waits = surplus || has_stacks || globally || in_line || !p_ref.queue.is_empty();
-        let overdue_ns = if any_idle { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
-        let seen = p_ref.look();
-        let blocking = seen.state() != State::Idle && self.runs_blocking(p);
-        if blocking {
-            self.sched.watch.blocking_begins();
-        }
-        Look { seen, rounds: p_ref.rounds(), blocking, work_waits, overdue_ns }
+        let globally = !self.any_idle() && !self.sched.global.is_empty();
+        surplus || has_stacks || globally || self.sched.idle.any_wanting() || !p_ref.queue.is_empty()
     }
 
     /// Whether whoever has lent P `p` computes or is blocked.

@@ -322,13 +322,12 @@ impl Drop for Blocking {
 }
 
 impl Sched {
-    /// A G in `blocking` is about to run. Sysmon looks soon if work waits for its P, and hears of work that comes later.
+    /// A G in `blocking` is about to run. sysmon looks soon if work waits for its P, and hears of work that comes later.
     /// *Runs on: the holder of the P.*
     pub(crate) fn blocking_begins(&self, held: Held<'_>) {
-        self.watch.blocking_begins();
-        let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
-        if work_waits && self.idle.idle_ps() == 0 {
-            self.watch.blocking_with_work();
-        }
+        self.watch.blocking_begins(|| {
+            let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
+            work_waits && self.idle.idle_ps() == 0
+        });
     }
 }

@@ -13,13 +13,22 @@
 //! A request that comes while sysmon is awake waits in `wanted_by` for the next sleep. sysmon does not count on the looks of its
 //! present round for it: the request may have come after them. So a request may cost a look for nothing.
 //!
+//! A maker of work asks for an early look only while a P is lent to a blocking call, and the M that lends it looks for work:
+//!
+//! ```text
+//!   a maker of work, no P idle                    an M that lends its P to a blocking call; sysmon, as it looks at that P
+//!   publish the work                              publish that a P is lent to block   (`lent_blocking`)
+//!   full fence                                    full fence
+//!   a P is lent to block? ask                     work waits? ask
+//! ```
+//!
 //! While nothing runs, sysmon sleeps with the bit `IDLE`, and each M that takes a P wakes it. Here the idle list is what is
 //! published: the M has taken the P out of it, and sysmon looks whether all Ps are in it.
 //!
 //! Rejected: requests that only wake. A request that finds sysmon awake was lost then, for up to 10 ms.
 
 use crate::sync::{
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
     broken, full_fence,
 };
 
@@ -37,11 +46,17 @@ pub(crate) struct Plan {
     until: AtomicU64,
     /// The earliest look that was asked for since sysmon last went to sleep.
     wanted_by: AtomicU64,
+    /// A P may be lent to a blocking call.
+    lent_blocking: AtomicBool,
 }
 
 impl Plan {
     pub(crate) fn new() -> Self {
-        Plan { until: AtomicU64::new(AWAKE), wanted_by: AtomicU64::new(NO_TIME) }
+        Plan {
+            until: AtomicU64::new(AWAKE),
+            wanted_by: AtomicU64::new(NO_TIME),
+            lent_blocking: AtomicBool::new(false),
+        }
     }
 
     /// Asks for a look by `time`, at what the caller has published. `true`: sysmon sleeps for longer, and the caller wakes it.
@@ -57,6 +72,35 @@ impl Plan {
             full_fence();
         }
         self.until.load(Ordering::Relaxed) > time
+    }
+
+    /// Publishes that a P is lent to a blocking call, and then looks by `work_waits` whether work waits. Returns what that returns.
+    /// *Runs on: the M that is about to lend the P; sysmon, as it looks at the P.*
+    pub(crate) fn lend_to_block(&self, work_waits: impl Fn() -> bool) -> bool {
+        let early = broken!("watch_blocker_looks_first").then(&work_waits);
+        // Release: sysmon, which clears this, then sees that the P is lent; the partner is the swap in `forget_lent`.
+        self.lent_blocking.store(true, Ordering::Release);
+        // The partner is the fence in `Idle::make_work`.
+        if !broken!("watch_blocker_no_fence") {
+            full_fence();
+        }
+        early.unwrap_or_else(work_waits)
+    }
+
+    /// True if a P may be lent to a blocking call: the caller, which has made work while no P is idle, asks for a look.
+    /// *Runs on: any thread, after a full fence.*
+    #[inline]
+    pub(crate) fn is_lent_to_block(&self) -> bool {
+        // Relaxed: the fence orders it.
+        self.lent_blocking.load(Ordering::Relaxed)
+    }
+
+    /// Clears what `lend_to_block` has published. sysmon then looks at all Ps, and publishes it again for each that is lent to
+    /// block. *Runs on: sysmon.*
+    pub(crate) fn forget_lent(&self) {
+        // A swap, and Acquire: the looks that follow see each P lent that was published before. The partner is the Release in
+        // `lend_to_block`.
+        self.lent_blocking.swap(false, Ordering::Acquire);
     }
 
     /// True if sysmon sleeps because nothing runs: the caller, which has taken a P out of the idle list, wakes it.
@@ -110,6 +154,7 @@ impl Plan {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::idle::Idle;
     use crate::models::{Reached, Turns, explore};
     use crate::sync::atomic::AtomicUsize;
     use crate::sync::{Condvar, Mutex, wait_on};
@@ -130,6 +175,8 @@ mod models {
         note: (Mutex<u8>, Condvar),
         timer: AtomicUsize,
         idle_ps: AtomicUsize,
+        /// No P is idle.
+        idle: Idle<()>,
         turns: Turns,
     }
 
@@ -140,6 +187,7 @@ mod models {
                 note: (Mutex::new(note), Condvar::new()),
                 timer: AtomicUsize::new(0),
                 idle_ps: AtomicUsize::new(1),
+                idle: Idle::new(),
                 turns: Turns::default(),
             })
         }
@@ -165,6 +213,21 @@ mod models {
             if self.plan.ask(WANTED) {
                 self.wake(ASKER);
             }
+        }
+
+        /// As `Sched::make_work`; true if the maker asks for a look.
+        fn make_work(&self) -> bool {
+            self.turns.take();
+            let (mut asks, publish) = (false, || self.timer.store(1, Ordering::Relaxed));
+            let all_busy = || asks = self.plan.is_lent_to_block();
+            self.idle.make_work(publish, || self.idle.wake_for_work(all_busy, || ()));
+            asks
+        }
+
+        /// As `Watch::blocking_begins` and `Monitor::look`; true if the caller knows that work waits.
+        fn lend_to_block(&self) -> bool {
+            self.turns.take();
+            self.plan.lend_to_block(|| self.timer.load(Ordering::Relaxed) == 1)
         }
 
         /// As `Monitor::sleep`; true if this sleep answers the request.
@@ -195,6 +258,43 @@ mod models {
         });
         FIRST.assert();
         SECOND.assert();
+    }
+
+    /// An M lends the only P to a blocking call while work comes: the M or the maker of work asks for an early look.
+    #[test]
+    fn a_look_is_asked_for_at_a_p_that_blocks_while_work_waits() {
+        static BY_MAKER: Reached = Reached::new();
+        static BY_BLOCKER: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(0);
+            let maker = world.clone();
+            let maker = thread::spawn(move || maker.make_work());
+            let by_blocker = world.lend_to_block();
+            let by_maker = maker.join().unwrap();
+            assert!(by_blocker || by_maker, "work waits, and a P is lent to block: no look is asked for");
+            BY_MAKER.note(by_maker);
+            BY_BLOCKER.note(by_blocker);
+        });
+        BY_MAKER.assert();
+        BY_BLOCKER.assert();
+    }
+
+    /// The same while sysmon, in a round of looks, asks itself anew which Ps are lent to block.
+    #[test]
+    fn work_that_comes_in_a_round_of_looks_is_seen_or_asked_for() {
+        loom::model(|| {
+            let world = World::new(0);
+            assert!(!world.lend_to_block());
+            let maker = world.clone();
+            let maker = thread::spawn(move || maker.make_work());
+            world.turns.take();
+            world.plan.forget_lent();
+            let seen = world.lend_to_block();
+            assert!(
+                maker.join().unwrap() || seen,
+                "work waits, sysmon has not seen it, and no look is asked for"
+            );
+        });
     }
 
     /// An M takes the only P while sysmon goes to sleep because all are idle. If sysmon is neither kept awake nor woken, it
