@@ -106,6 +106,18 @@ impl Builder {
     /// thread to give, green threads that block their OS thread hold others up; nothing fails, and one line on stderr
     /// says so. Threads that nobody has needed for ten seconds end, but for one for each P and a few more.
     ///
+    /// A new OS thread is started only when none is parked. So the number stays below the sum of these, at its highest:
+    /// - one OS thread for each P;
+    /// - one for each green thread that keeps its OS thread without a P: it computes or blocks although its P was taken, waits for
+    ///   another P on its way out of the runtime, is parked while it is pinned or unwinds, or is in [`blocking`](crate::blocking);
+    /// - one for each OS thread to which polls that have parked are bound, or, with [`Migration::BeforeStart`], green threads that
+    ///   have started;
+    /// - one that waits for the network and for timers, one spare, and those that are just about to park (usually none or one).
+    ///
+    /// So a thousand green threads that compute for long take up to a thousand OS threads, and each of these competes with the
+    /// others for the processors. Such an OS thread serves others as soon as its green thread parks or ends. A program that
+    /// has many of them limits how many compute at once, for example by a [`Semaphore`](crate::sync::Semaphore), or sets this limit.
+    ///
     /// ```
     /// let runtime = runtime::Builder::new().max_threads(64).build()?;
     /// # std::io::Result::Ok(())

@@ -71,6 +71,17 @@
 //! | parks while it is pinned | yes | yes (a timed wait ends without another M) | no |
 //! | parks while it unwinds, a closure | yes | as if it were pinned (panics are counted per thread), unless Gs are bound to this M | no |
 //!
+//! # How many Ms there are
+//!
+//! | an M is added | and ends |
+//! | --- | --- |
+//! | when a P is to run and no M is parked (`start_m`): sysmon has taken the P of a G that computes or blocks, or the last M parked with its G | when it was parked for 10 s without being needed (`end_idle_ms`), but for one a P and `SPARE_MS` |
+//! | by sysmon as a spare, while no P is idle and no M is parked or on its way there (`keep_spare_m`) | the same |
+//!
+//! So the Ms at work are at most the Ps, plus the Gs that keep their M without a P, plus the Ms to which Gs are bound, plus the M
+//! in the netpoller, the spare, and Ms about to park; and at most `Config::max_threads`. A crowd of computing Gs takes an M for
+//! each G that has begun: one new M a P each 10 ms, and one for each timer that was overdue behind a computing G.
+//!
 //! # Gs that are bound to their M
 //!
 //! A poll never changes its OS thread. A G that stops inside a poll is bound to its M until it resumes there

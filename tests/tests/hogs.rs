@@ -1,5 +1,6 @@
 //! Hogs: green threads that compute or block without a word, and those that say so, do not stop the others.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
@@ -453,6 +454,46 @@ fn a_hog_that_calls_the_runtime_all_the_time_is_preempted_like_one_that_computes
             });
             assert!(close, "a hog that {name} on {procs} Ps, computing and calling: {seen:?}");
         }
+    }
+}
+
+/// The documented bound (`Builder::max_threads`): one OS thread for each P and for each hog, a watcher and a spare. `ON_THEIR_WAY`
+/// allows for OS threads that are about to park.
+#[test]
+fn hogs_take_one_os_thread_each_and_a_few() {
+    const HOGS: usize = 24;
+    const ON_THEIR_WAY: usize = 8;
+    for procs in [1, 2] {
+        with(procs, |runtime| {
+            let (begun, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+            let ticker = runtime.spawn({
+                let stop = stop.clone();
+                move || {
+                    while !stop.load(SeqCst) {
+                        runtime::sleep(Duration::from_millis(1));
+                    }
+                }
+            });
+            let hogs: Vec<_> = (0..HOGS)
+                .map(|_| {
+                    let (begun, stop) = (begun.clone(), stop.clone());
+                    runtime.spawn(move || {
+                        begun.fetch_add(1, SeqCst);
+                        while !stop.load(SeqCst) {}
+                    })
+                })
+                .collect();
+            let most = Cell::new(0);
+            wait_until("all hogs have begun", || {
+                most.set(most.get().max(runtime.handle().metrics().threads));
+                begun.load(SeqCst) == HOGS
+            });
+            stop.store(true, SeqCst);
+            hogs.into_iter().for_each(|hog| hog.join().unwrap());
+            ticker.join().unwrap();
+            let bound = procs + HOGS + 2 + ON_THEIR_WAY;
+            assert!(most.get() <= bound, "{procs} Ps: {} OS threads, more than {bound}", most.get());
+        });
     }
 }
 
