@@ -53,7 +53,22 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Has ThreadSanitizer start its symbolizer now. At the first suppressed report, its two pipes would look like a leak.
+#[cfg(tsan)]
+fn start_symbolizer() {
+    use std::ffi::{c_char, c_void};
+    unsafe extern "C" {
+        fn __sanitizer_symbolize_pc(pc: *const c_void, format: *const c_char, out: *mut c_char, size: usize);
+    }
+    let mut name = [0; 256];
+    let pc = start_symbolizer as fn() as *const c_void;
+    // SAFETY: the format ends with a zero, and the call writes at most as many bytes as `name` has.
+    unsafe { __sanitizer_symbolize_pc(pc, c"%f".as_ptr(), name.as_mut_ptr(), name.len()) };
+}
+
 fn soak(settings: &Settings) {
+    #[cfg(tsan)]
+    start_symbolizer();
     println!("soak {}", settings.again());
     ops::set_menu(settings);
     mode::set_sysmon(settings.sysmon);
