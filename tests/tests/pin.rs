@@ -405,3 +405,57 @@ fn a_guard_anywhere_does_no_harm() {
         assert_eq!(future.join().unwrap(), 5);
     });
 }
+
+/// An OS thread is woken for the polls that are parked on it, too. Such a wake-up may come late, when a pinned green thread
+/// already waits in place there. It does not end that wait.
+#[test]
+fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
+    const SLEEP: Duration = Duration::from_micros(50);
+    with(2, |runtime| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (threads, polls): (Vec<_>, Vec<_>) = (0..8)
+            .map(|_| {
+                let (told, thread) = std::sync::mpsc::channel();
+                let poll = runtime.spawn({
+                    let stop = stop.clone();
+                    async move {
+                        told.send(runtime::thread::current()).unwrap();
+                        while !stop.load(SeqCst) {
+                            park();
+                        }
+                    }
+                });
+                (thread.recv().unwrap(), poll)
+            })
+            .unzip();
+        // More plain threads than the machine has processors: they lose theirs between any two steps of a wake-up.
+        let wakers: Vec<_> = threads
+            .into_iter()
+            .map(|thread| {
+                let stop = stop.clone();
+                std::thread::spawn(move || {
+                    while !stop.load(SeqCst) {
+                        thread.unpark();
+                        spin(Duration::from_micros(5));
+                    }
+                    thread.unpark();
+                })
+            })
+            .collect();
+        let waits = || {
+            for _ in 0..2_000 {
+                let _pinned = pin();
+                let start = Instant::now();
+                runtime::sleep(SLEEP);
+                assert!(start.elapsed() >= SLEEP, "woken too early");
+                runtime::yield_now();
+            }
+        };
+        let pinned: Vec<_> = (0..4).map(|_| runtime.spawn(waits)).collect();
+        let ended: Vec<_> = pinned.into_iter().map(|pinned| pinned.join()).collect();
+        stop.store(true, SeqCst);
+        wakers.into_iter().for_each(|waker| waker.join().unwrap());
+        polls.into_iter().for_each(|poll| poll.join().unwrap());
+        ended.into_iter().for_each(|ended| ended.unwrap());
+    });
+}
