@@ -287,17 +287,28 @@ fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
     }
 }
 
-/// `yield_now` of a G that must not leave its OS thread, or of code that runs on an M's own stack.
+/// `yield_now` of a G that must not leave its OS thread, or of code that runs on an M's own stack. A G that keeps its M to
+/// itself passes its P on, as in a park, and waits for a P on its way out.
 #[cold]
 pub(crate) fn yield_kept(entered: Entered) {
     if !entered.nested()
         && let Some(g) = entered.m().running()
-        && let Keeps::AtHome = Keeps::of(g, entered.m())
     {
-        return stop_at_home(g, entered, Stop::Yield);
+        match Keeps::of(g, entered.m()) {
+            Keeps::AtHome => return stop_at_home(g, entered, Stop::Yield),
+            Keeps::InPlace => pass_p_on(entered.m()),
+        }
     }
     drop(entered);
     std::thread::yield_now();
+}
+
+/// Gives the M's P, if it has one, to the work that waits for a P. *Runs on: `m`, in the runtime, without a lock.*
+fn pass_p_on(m: &M) {
+    if let Some(held) = m.held() {
+        m.let_go();
+        m.sched().hand_off(held.p());
+    }
 }
 
 /// Stops the G; only this M resumes it. Its panics in flight are set aside, for other Gs run on this M meanwhile.
@@ -332,10 +343,7 @@ struct Limit {
 #[cold]
 fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
-    if let Some(held) = m.held() {
-        m.let_go();
-        m.sched().hand_off(held.p());
-    }
+    pass_p_on(m);
     // SAFETY: `g` runs here, on `m`.
     unsafe { Coro::set_in_place(g, Some(m)) };
     if g.wait.commit() {

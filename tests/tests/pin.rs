@@ -459,3 +459,34 @@ fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
         ended.into_iter().for_each(|ended| ended.unwrap());
     });
 }
+
+/// Without sysmon, which would ask a green thread that keeps its P for it.
+#[test]
+fn a_yield_on_a_kept_os_thread_lets_others_run() {
+    for procs in [1, 2] {
+        with_built(Builder::new().procs(procs).sysmon(false), |runtime| {
+            let yields_until_one_has_run = || {
+                let other = spawn(|| ());
+                let start = Instant::now();
+                while !other.is_finished() {
+                    assert!(start.elapsed() < Duration::from_secs(20), "the other has no turn");
+                    runtime::yield_now();
+                }
+            };
+            runtime.block_on(|| {
+                let os = here();
+                let pinned = pin();
+                (0..100).for_each(|_| yields_until_one_has_run());
+                assert_eq!(here(), os);
+                drop(pinned);
+            });
+            // While it unwinds.
+            let unwinds: JoinHandle<()> = runtime.spawn(move || {
+                let _yields = tests::OnDrop(yields_until_one_has_run);
+                std::panic::resume_unwind(Box::new(tests::ON_PURPOSE));
+            });
+            assert!(unwinds.join().is_err());
+            assert_eq!(runtime.handle().metrics().rescues_computing, 0);
+        });
+    }
+}
