@@ -72,16 +72,14 @@ fn soak(settings: &Settings) {
     println!("soak {}", settings.again());
     ops::set_menu(settings);
     mode::set_sysmon(settings.sysmon);
-    late::start();
+    late::start(settings.sysmon);
     watch::start(settings);
     // The default runtime belongs to what is there before the first round.
     runtime::block_on(|| ());
     let (start, totals) = (Instant::now(), rounds(settings));
     print_operations(start.elapsed());
-    if let Err(late) = late::judge() {
-        // Where some hog, others are late: that is no fault.
-        assert!(settings.sysmon, "{late}");
-        println!("{late}");
+    if let Err(late) = late::judge(settings.sysmon) {
+        panic!("{late}");
     }
     let Totals { operations, threads, refused } = totals;
     let secs = start.elapsed().as_secs_f64();

@@ -26,7 +26,12 @@ pub(crate) fn set_sysmon(on: bool) {
     SYSMON.store(on, Relaxed);
 }
 
+/// True if the runtimes that are soaked have a sysmon.
+pub(crate) fn has_sysmon() -> bool {
+    SYSMON.load(Relaxed)
+}
+
 /// A builder of such a runtime.
 pub(crate) fn builder(procs: usize, mode: &Mode) -> Builder {
-    (mode.set)(Builder::new().procs(procs).thread_name("soaked")).sysmon(SYSMON.load(Relaxed))
+    (mode.set)(Builder::new().procs(procs).thread_name("soaked")).sysmon(has_sysmon())
 }

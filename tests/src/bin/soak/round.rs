@@ -10,6 +10,7 @@ use tests::{Random, system, wait_until};
 
 use crate::actor::{Actor, Unborn, by_itself};
 use crate::board::{self, Other, Place};
+use crate::late;
 use crate::mode::Mode;
 use crate::ops;
 use crate::settings::Settings;
@@ -127,7 +128,7 @@ fn end_runtime(runtime: Runtime, seed: u64) {
     }
 }
 
-/// What the process has of the system, without the OS threads of the default runtime, which stays.
+/// What the process has of the system, without the OS threads of the runtimes that stay.
 #[derive(Debug, PartialEq)]
 struct Base {
     descriptors: usize,
@@ -139,8 +140,8 @@ impl Base {
         if !cfg!(target_os = "linux") {
             return Base { descriptors: 0, threads: 0 };
         }
-        let of_default = Handle::current().metrics().threads;
-        Base { descriptors: system::descriptors(), threads: system::threads().saturating_sub(of_default) }
+        let staying = Handle::current().metrics().threads + late::threads();
+        Base { descriptors: system::descriptors(), threads: system::threads().saturating_sub(staying) }
     }
 
     fn is_back(&self, patience: Duration) {

@@ -23,7 +23,7 @@ pub(super) fn sleep_until(a: &mut Actor) {
 
 fn count_lateness(a: &Actor, due: Instant) {
     if a.green {
-        late::green(due);
+        late::soaked(due);
     }
 }
 
