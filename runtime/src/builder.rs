@@ -102,9 +102,11 @@ impl Builder {
         self
     }
 
-    /// The most OS threads that run green threads; 10,000 by default. At the limit, and while the system has no further
-    /// thread to give, green threads that block their OS thread hold others up; nothing fails, and one line on stderr
-    /// says so. Threads that nobody has needed for ten seconds end, but for one for each P and a few more.
+    /// The most OS threads that run green threads; 10,000 by default. OS threads that were not needed for ten seconds end,
+    /// except one for each P and a few more.
+    ///
+    /// At the limit, and while the system refuses a further OS thread, nothing fails, and one line on stderr says so. Green threads
+    /// that compute or block then delay the others until they park or end: there is no OS thread to go on with their P.
     ///
     /// A new OS thread is started only when none is parked. So the number stays below the sum of these, at its highest:
     /// - one OS thread for each P;
