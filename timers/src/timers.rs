@@ -4,6 +4,8 @@
 //! Only the lock's holder, the owner of the P or a thief, moves entries; so where an entry stands, a timer's `when`, its
 //! owner, and Running, Removing, Removed, Moving, NoStatus of a timer in the heap are the lock holder's knowledge.
 
+use std::mem;
+
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
@@ -116,7 +118,7 @@ impl<H: Handle> Timers<H> {
             if removed >= PORTION {
                 return Checked { next, ran, more: true };
             }
-            let mut due = self.take_due(now, sweep);
+            let due = self.take_due(now, sweep);
             // Once a call: deleted timers may be in a brief state, and stay.
             sweep = false;
             removed += due.removed;
@@ -510,8 +512,12 @@ impl<H> Batch<H> {
         self.taken += 1;
     }
 
-    fn fire(&mut self, now: u64, fire: &mut impl FnMut(H, u64, u64)) {
+    /// Fires all of the batch.
+    fn fire(mut self, now: u64, fire: &mut impl FnMut(H, u64, u64)) {
         Firing { due: self.due[..self.taken].iter_mut(), now, fire }.fire();
+        debug_assert!(self.due.iter().all(Option::is_none));
+        // An empty batch has nothing to drop. Without the `forget`, each of its places is asked.
+        mem::forget(self);
     }
 }
 
