@@ -625,6 +625,7 @@ mod tests {
 
     /// A hundred thousand deleted timers: no call does more than its portion, and the calls that ask for more end.
     #[test]
+    #[cfg_attr(miri, ignore = "a hundred thousand timers take minutes")]
     fn many_deleted_timers_go_in_portions() {
         const MANY: u64 = 100_000;
         for (now, own) in [(0, true), (2 * MANY, true), (2 * MANY, false)] {
