@@ -348,19 +348,21 @@ impl Drop for Worker {
 #[test]
 fn a_destructor_may_join_one_of_the_same_os_thread() {
     for procs in PROCS {
-        let ended = Arc::new(AtomicUsize::new(0));
+        let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         with_built(strict(procs), |runtime| {
             for _ in 0..50 {
-                let ended = ended.clone();
+                let (begun, ended) = (begun.clone(), ended.clone());
                 drop(runtime.spawn(move || {
                     let _worker = Worker(Some(spawn(move || {
                         let _sleeps = SleepsInDrop(ended);
+                        begun.fetch_add(1, SeqCst);
                         sleep(HOUR);
                     })));
                     sleep(HOUR);
                 }));
             }
-            wait_until("all sleep", || runtime.handle().metrics().waiting >= 100);
+            // A snapshot's counts are not of one moment, so `waiting` alone does not say that all have begun.
+            wait_until("all sleep", || begun.load(SeqCst) == 50 && runtime.handle().metrics().waiting >= 100);
         });
         assert_eq!(ended.load(SeqCst), 50);
     }
