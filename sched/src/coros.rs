@@ -94,7 +94,7 @@ struct Bundle {
 }
 
 impl Bundle {
-    /// An empty bundle on that stack, whose content nobody needs.
+    /// An empty bundle on that stack, whose content is not needed.
     fn on(stack: Stack) -> *mut Bundle {
         const { assert!(size_of::<Bundle>() <= 4096) };
         let (place, own) = stack.reserve_top(size_of::<Bundle>());
@@ -149,7 +149,7 @@ struct Spare {
     cold: usize,
 }
 
-// SAFETY: a bundle is reached only through the list that it is in, and that list only under the lock of its pool; nobody
+// SAFETY: a bundle is reached only through the list that it is in, and that list only under the lock of its pool; no thread
 // runs on the stacks in it.
 unsafe impl Send for Spare {}
 
@@ -237,7 +237,7 @@ impl Pool {
         Some(Coro::new(self.stacks.whole(stack), self.class))
     }
 
-    /// A coroutine on a stack that nobody has used yet.
+    /// A coroutine on a stack that was not used yet.
     fn carve(&self) -> io::Result<*mut Coro> {
         Ok(Coro::new(self.stacks.carve()?, self.class))
     }
@@ -254,7 +254,7 @@ impl Pool {
         // SAFETY: the coroutine has just come out of a list, and runs no G there.
         let next = || surplus.pop().map(|coro| self.stacks.whole(unsafe { Coro::dissolve(coro) }));
         let bundle = Bundle::on(next()?);
-        // SAFETY: nobody else knows the bundle yet.
+        // SAFETY: no other thread knows the bundle yet.
         let cooled = unsafe { &mut *bundle };
         while let Some(stack) = next() {
             cooled.push(stack);
@@ -293,7 +293,7 @@ pub(crate) struct Coros {
 type Odd = HashMap<u32, Arc<Pool>>;
 
 /// The class of such stacks: their size in KiB, rounded up to a multiple of a quarter of a power of two, so that sizes are few
-/// and a stack serves whoever asks for nearly as much. The rest of the last quarter is address space alone.
+/// and a stack serves a caller that asks for nearly as much. The rest of the last quarter is address space alone.
 fn class_of(stack_bytes: u32) -> u32 {
     let kib = stack_bytes.div_ceil(1024).max(LEAST_CLASS);
     kib.next_multiple_of(1 << ((kib - 1).ilog2() - 2))
@@ -437,7 +437,7 @@ impl Coros {
         has_surplus(&self.own) || self.odd.lock().values().any(|pool| has_surplus(pool))
     }
 
-    /// Decides how many idle coroutines `cool_some` is to take: those that nobody has needed since the last call, but for some
+    /// Decides how many idle coroutines `cool_some` is to take: those that were not needed since the last call, but for some
     /// that stay warm. A call of this returns `true` if there are any. *Runs on: sysmon, about once a second.*
     pub(crate) fn find_surplus(&self) -> bool {
         let mut any = self.own.spare.lock().find_surplus(WARM);

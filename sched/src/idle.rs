@@ -346,7 +346,7 @@ impl<M: PartialEq + Copy> Idle<M> {
     }
 
     /// Withdraws the caller's promise to look, if it has promised, and looks once more: `true` if there is work, as `any_work`
-    /// says. *Runs on: an M that rests, or that has found work; whoever has put a P into the list.*
+    /// says. *Runs on: an M that rests, or that has found work; a thread that has put a P into the list.*
     #[inline]
     pub(crate) fn withdraw(&self, promised: bool, any_work: impl FnOnce() -> bool) -> bool {
         if promised {

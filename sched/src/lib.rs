@@ -28,7 +28,7 @@
 //! - `g/life.rs`: who still needs the G; its end meets its join handle.
 //! - `p/lease.rs`: the lent P. Running user code is what Go calls a system call: the M lends its P when it resumes
 //!   a G, every call into the runtime takes it back, and sysmon may take a P that stays lent for too long. So a G
-//!   that computes or blocks without telling anyone holds nobody up. A G that calls often is asked for its P, and the way
+//!   that computes or blocks without telling anyone delays no other G. A G that calls often is asked for its P, and the way
 //!   out of the next call gives that up. `lend.rs` says what happens to a loser.
 //! - `m/rest.rs`: a G that waits for its M finds that M awake or wakes it; the M does not end.
 //! - `shortage.rs`: nobody waits for a stack while one lies idle.

@@ -63,7 +63,7 @@ impl Plan {
     /// *Runs on: any thread.*
     #[must_use]
     pub(crate) fn ask(&self, time: u64) -> bool {
-        // Release: whoever takes the request sees what it is for; the partner is the swap in `take_request`.
+        // Release: the taker of the request sees what it is for; the partner is the swap in `take_request`.
         if !broken!("watch_request_only_wakes") {
             self.wanted_by.fetch_min(time, Ordering::Release);
         }

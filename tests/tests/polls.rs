@@ -512,7 +512,7 @@ fn a_runtime_ends_while_polls_are_parked() {
     }
 }
 
-/// OS threads that nobody needs end, but not those to which a parked poll must return.
+/// OS threads that are not needed end, but not those to which a parked poll must return.
 #[test]
 fn an_os_thread_that_a_poll_must_return_to_does_not_end() {
     with(2, |runtime| {

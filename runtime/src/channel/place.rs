@@ -41,7 +41,7 @@ impl<const WORDS: usize> Place<WORDS> {
     pub(super) unsafe fn put<V>(&self, value: V) {
         debug_assert!(self.boxed.get().is_none(), "a place is filled twice");
         if fits::<V>(WORDS) {
-            // SAFETY: the value fits and is aligned. By the contract above nobody else uses the words.
+            // SAFETY: the value fits and is aligned. By the contract above no other code uses the words.
             unsafe { self.words.get().cast::<V>().write(value) };
         } else {
             self.boxed.set(Some(NonNull::from(Box::leak(Box::new(value))).cast()));

@@ -240,7 +240,7 @@ impl Coro {
         }
     }
 
-    /// True if `g` is bound to one M. *Runs on: whoever runs `g` or may make it runnable.*
+    /// True if `g` is bound to one M. *Runs on: the M that runs `g`, or a thread that may make `g` runnable.*
     #[inline]
     pub(crate) fn is_home(g: GRef) -> bool {
         // Relaxed: the caller has taken the G over from whoever wrote this.

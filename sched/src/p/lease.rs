@@ -202,7 +202,7 @@ impl Lease {
         let claimed = lent.0 | CLAIMED;
         match self.word.compare_exchange(claimed, lent.0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => true,
-            // A request does not take the P: the word has kept its tick, and whoever leaves sees the bit.
+            // A request does not take the P: the word has kept its tick, and the M that leaves sees the bit.
             Err(now) if broken!("lease_asked_is_lost") => now == lent.0,
             Err(now) => now & !ASKED == lent.0,
         }

@@ -2,7 +2,7 @@
 //!
 //! It guards a few words for a few instructions: a queue of waiters and what they wait for. Nobody parks, enters the
 //! runtime or runs user code while holding it, so its holder can be delayed only by the kernel. That is why a waiter
-//! spins a little, then yields its CPU, and only then sleeps: a waiter of real-time priority yields to nobody else, and
+//! spins a little, then yields its CPU, and only then sleeps: a waiter of real-time priority yields to no lower one, and
 //! the holder may need that CPU.
 
 #![allow(unsafe_code)]
