@@ -1,4 +1,4 @@
-//! `runtime::blocking` around nothing: what lending the P costs, and what it costs when others wait for it.
+//! `runtime::blocking` around an empty closure: its cost while no other green thread waits for the P, and while another waits.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn empty(c: &mut Criterion) {
     for procs in [1, 2] {
         support::bench(&mut group, &support::ps(procs), procs, block_on_nothing);
     }
-    // It always has the other one in its queue: the monitor is told each time, and takes the P if it comes in time.
+    // The P always has the other green thread in its queue. Each call notifies the monitor, which takes the P if it is early enough.
     support::bench(&mut group, "1 P, another waits", 1, |b| {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
@@ -25,7 +25,7 @@ fn empty(c: &mut Criterion) {
         });
         block_on_nothing(b);
         stop.store(true, Ordering::Release);
-        other.join().expect("the other one only yields");
+        other.join().expect("the other green thread only yields");
     });
 }
 

@@ -1,10 +1,10 @@
-//! What a burst of green threads leaves behind: `burst [NUMBER] [STACK_BYTES]`.
+//! The memory and the lateness after a burst of green threads: `burst [NUMBER] [STACK_BYTES]`.
 //!
-//! The program spawns NUMBER green threads (a million by default), which all wait for one lock and then end. It prints:
+//! The program spawns NUMBER green threads (a million by default), which all wait for one lock and then end. The program prints:
 //!
 //! - the cost of `metrics::snapshot` while the green threads wait and after they have ended;
 //! - how late a 1 ms ticker is beside two green threads that compute, while sysmon gives the stacks back;
-//! - how much memory is left afterwards.
+//! - how much more memory the process holds afterwards than before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -16,7 +16,8 @@ use runtime::{Runtime, metrics, spawn};
 
 const TICK: Duration = Duration::from_millis(1);
 const OBSERVED: Duration = Duration::from_secs(6);
-/// A hog that yields needs a P again, and keeps that P until sysmon takes it.
+/// The time that a hog computes between two yields. After a yield the hog needs a P again, and keeps that P until sysmon takes
+/// the P.
 const COMPUTED: Duration = Duration::from_millis(300);
 
 fn main() {
@@ -26,7 +27,11 @@ fn main() {
     let runtime = runtime::Builder::new().procs(2).build().expect("a runtime");
     let before = resident_mib();
     burst(&runtime, number, stack_bytes);
-    println!("ended: {:.3} ms, {} MiB more than before", time_snapshots(&runtime), resident_mib() - before);
+    println!(
+        "all have ended: a snapshot takes {:.3} ms, {} MiB more than before",
+        time_snapshots(&runtime),
+        resident_mib() - before
+    );
     runtime.block_on(|| tick_beside_hogs(before));
     let start = Instant::now();
     while resident_mib() > before + 20 + (number / 3000) as i64 && start.elapsed() < Duration::from_secs(10) {
@@ -55,7 +60,7 @@ fn burst(runtime: &Runtime, number: usize, stack_bytes: Option<usize>) {
         }
     });
     wait_until(|| gate.1.load(SeqCst) == number);
-    println!("{number} wait: a snapshot takes {:.3} ms", time_snapshots(runtime));
+    println!("{number} green threads wait: a snapshot takes {:.3} ms", time_snapshots(runtime));
     drop(closed);
     wait_until(|| gate.2.load(SeqCst) == number);
 }
@@ -66,14 +71,14 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// The shortest of some calls, in ms.
+/// Returns the time of the shortest of five snapshots, in ms.
 fn time_snapshots(runtime: &Runtime) -> f64 {
     let one = || {
         let start = Instant::now();
         std::hint::black_box(runtime.handle().metrics());
         start.elapsed()
     };
-    (0..5).map(|_| one()).min().expect("some").as_secs_f64() * 1000.0
+    (0..5).map(|_| one()).min().expect("there are five calls").as_secs_f64() * 1000.0
 }
 
 fn tick_beside_hogs(before: i64) {
@@ -97,7 +102,7 @@ fn tick_beside_hogs(before: i64) {
         late.push(tick.elapsed().saturating_sub(TICK));
     }
     stop.store(true, SeqCst);
-    hogs.into_iter().for_each(|hog| hog.join().expect("it does not panic"));
+    hogs.into_iter().for_each(|hog| hog.join().expect("a hog does not panic"));
     late.sort_unstable();
     let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize].as_secs_f64() * 1000.0;
     println!(
@@ -112,7 +117,7 @@ fn tick_beside_hogs(before: i64) {
     println!("rescues {}, sysmon woke {} times", rescues.rescues_computing, rescues.sysmon_wakeups);
 }
 
-/// `VmRSS`; 0 where the system does not tell.
+/// Returns `VmRSS` in MiB. Returns 0 if the system has no `/proc`.
 fn resident_mib() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));

@@ -1,4 +1,5 @@
-//! Channels: one sender and one receiver, four of each, a round trip over two channels without room, a select of two.
+//! Channels: one sender and one receiver, four senders and four receivers, a round trip over two channels without a buffer, and a
+//! select over two channels.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,10 +12,10 @@ mod support;
 
 const ROOM: usize = 1024;
 
-/// The time of so many.
+/// A function that runs a number of iterations and returns their time.
 type Bench = fn(u64) -> Duration;
 
-/// So many messages through one channel with room.
+/// Sends `iters` messages through one channel with a buffer.
 fn through(senders: u64, receivers: u64, iters: u64) -> Duration {
     let share = iters.div_ceil(senders);
     let start = Instant::now();
@@ -31,17 +32,19 @@ fn through(senders: u64, receivers: u64, iters: u64) -> Duration {
         })
         .collect();
     let sum: u64 =
-        receivers.into_iter().map(|receiver| receiver.join().expect("it receives to the end")).sum();
+        receivers.into_iter().map(|receiver| receiver.join().expect("a receiver does not panic")).sum();
     let wall = start.elapsed();
     assert_eq!(sum, senders * (share * share.saturating_sub(1) / 2));
     wall.mul_f64(iters as f64 / (share * senders) as f64)
 }
 
-/// There and back.
+/// Sends a value there and back, `iters` times.
 fn round_trips(iters: u64) -> Duration {
     let ((there, r), (s, back)) = (bounded(0), bounded(0));
     let start = Instant::now();
-    let partner = runtime::spawn(move || r.iter().for_each(|n: u64| s.send(n + 1).expect("it comes back")));
+    let partner = runtime::spawn(move || {
+        r.iter().for_each(|n: u64| s.send(n + 1).expect("the channel has a receiver"))
+    });
     let mut n = 0;
     for _ in 0..iters {
         there.send(n).expect("the partner receives");
@@ -54,14 +57,14 @@ fn round_trips(iters: u64) -> Duration {
     wall
 }
 
-/// From two senders, by a select that has to wait for most of the messages.
+/// Receives `iters` messages from two senders, by a select that must wait for most messages.
 fn select_of_two(iters: u64) -> Duration {
     let start = Instant::now();
     let channels = [0, 1].map(|i| {
         let (s, r) = bounded(0);
         let (sends, share) = (s.clone(), (iters + i) / 2);
         runtime::spawn(move || (0..share).for_each(|n| sends.send(n).expect("the channel has a receiver")));
-        // The one that has sent its share is not disconnected.
+        // This sender is kept, so that a channel is not disconnected when its share has been sent.
         (s, r)
     });
     for _ in 0..iters {
@@ -79,7 +82,7 @@ fn channels(c: &mut Criterion) {
     group.bench_function("there is room, there is a message", |b| {
         let (s, r) = unbounded();
         b.iter(|| {
-            black_box(&s).send(1u64).expect("it has a receiver");
+            black_box(&s).send(1u64).expect("the channel has a receiver");
             black_box(&r).recv()
         });
     });

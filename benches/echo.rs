@@ -23,7 +23,7 @@ fn requests(c: &mut Criterion) {
     }
 }
 
-/// Connects them all, and then times `requests` on each of them.
+/// Opens all connections, and then times `requests` requests on each connection.
 fn round(requests: u64) -> io::Result<Duration> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let addr = listener.local_addr()?;
@@ -50,19 +50,19 @@ fn round(requests: u64) -> io::Result<Duration> {
     Ok(wall)
 }
 
-/// Gives how many answers came; the end of the connection tells the server.
+/// Returns the number of answers. Closes the connection, which ends the server's green thread.
 fn ask(mut stream: TcpStream, requests: u64) -> io::Result<u64> {
     let mut answer = [0; MESSAGE];
     for i in 0..requests {
         let message = [i as u8; MESSAGE];
         stream.write_all(&message)?;
         stream.read_exact(&mut answer)?;
-        assert_eq!(answer, message, "what came back is not what was sent");
+        assert_eq!(answer, message, "the echoed bytes differ from the sent bytes");
     }
     Ok(requests)
 }
 
-/// Gives how many bytes it has echoed.
+/// Returns the number of echoed bytes.
 fn echo(mut stream: TcpStream) -> io::Result<u64> {
     let mut buffer = [0; 1024];
     let mut echoed = 0;
@@ -77,7 +77,10 @@ fn echo(mut stream: TcpStream) -> io::Result<u64> {
 }
 
 fn sum(threads: Vec<JoinHandle<io::Result<u64>>>) -> io::Result<u64> {
-    threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum()
+    threads
+        .into_iter()
+        .map(|thread| thread.join().expect("a green thread of the benchmark does not panic"))
+        .sum()
 }
 
 criterion_group!(name = echo_server; config = support::settings(); targets = requests);

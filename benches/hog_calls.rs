@@ -1,4 +1,5 @@
-//! A 1 ms ticker beside hogs that call the runtime all the time and never park: how late it is, and whether what they spawn runs.
+//! A 1 ms ticker beside hogs that call the runtime all the time and never park. Measures how late the ticker is, and whether the
+//! green threads run that the hogs spawn.
 //!
 //! `hog-calls [--secs S] [KIND ..]` measures each kind on one P and on two, with as many hogs as Ps.
 
@@ -12,12 +13,13 @@ use runtime::{Builder, Runtime, sync::Mutex, thread, time};
 
 const TICK: Duration = Duration::from_millis(1);
 
-/// What all hogs of a run share.
+/// The state that all hogs of a run share.
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,
-    /// What the hogs have spawned, or sent, and how much of it has run, or arrived.
+    /// The number of green threads that the hogs have spawned, or of messages that they have sent.
     made: AtomicU64,
+    /// The number of these green threads that have run, or of messages that have arrived.
     done: AtomicU64,
 }
 
@@ -111,7 +113,7 @@ const KINDS: [(&str, Hog); 13] = [
             other.thread().unpark();
         }
         other.thread().unpark();
-        other.join().expect("it ends");
+        other.join().expect("the other green thread ends");
     }),
     ("yields", |shared| {
         while shared.goes_on() {
@@ -156,7 +158,7 @@ fn main() {
     }
 }
 
-/// Prints a line: how late the ticker was, and how much of what was made waited at most at the end of a tick.
+/// Prints a line with the lateness of the ticker, the counts `made` and `done`, and their greatest difference at the end of a tick.
 fn measure(name: &str, hog: Hog, procs: usize, time: Duration) {
     let runtime = Builder::new().procs(procs).build().expect("a runtime");
     let shared = Arc::new(Shared::default());
@@ -184,7 +186,7 @@ fn measure(name: &str, hog: Hog, procs: usize, time: Duration) {
     );
 }
 
-/// The lateness of each tick of a green thread that only sleeps, and the most that was made and not done.
+/// Runs a green thread that sleeps 1 ms in a loop. Returns the lateness of each tick, and the greatest `made` minus `done`.
 fn tick(runtime: &Runtime, shared: &Arc<Shared>, time: Duration) -> (Vec<Duration>, u64) {
     let shared = Arc::clone(shared);
     let ticker = runtime.spawn(move || {

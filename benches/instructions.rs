@@ -1,4 +1,4 @@
-//! One operation again and again on one P, for counting its instructions: see `ci/instructions.sh`.
+//! Repeats one operation on one P. `ci/instructions.sh` counts the instructions.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use runtime::channel::bounded;
 use runtime::thread::{current, park};
 use runtime::{Builder, select, sleep, spawn, yield_now};
 
-/// Two of them an operation.
+/// Two yields an operation: each of two green threads yields once.
 fn yields(n: u64) {
     let other = spawn(move || (0..n).for_each(|_| yield_now()));
     (0..n).for_each(|_| yield_now());
-    other.join().expect("it does not panic");
+    other.join().expect("the green thread does not panic");
 }
 
 fn spawns_and_joins(n: u64) {
-    (0..n).for_each(|_| spawn(|| ()).join().expect("it does not panic"));
+    (0..n).for_each(|_| spawn(|| ()).join().expect("the green thread does not panic"));
 }
 
-/// A wake-up and a park each: two of each an operation.
+/// Two parks and two wake-ups an operation: two green threads wake each other in turn.
 fn parks_and_unparks(n: u64) {
     let first = current();
     let other = spawn(move || {
@@ -30,35 +30,35 @@ fn parks_and_unparks(n: u64) {
         other.thread().unpark();
         park();
     }
-    other.join().expect("it does not panic");
+    other.join().expect("the green thread does not panic");
 }
 
-/// So short that they are over when the scheduler looks: it is the sleeping that is counted and not the waiting.
+/// The sleeps are so short that the time has passed when the scheduler looks. So the count covers the sleep's own work, and no wait.
 fn sleeps(n: u64) {
     (0..n).for_each(|_| sleep(Duration::from_nanos(1)));
 }
 
-/// A value there and back over two channels without room: two waits an operation.
+/// A value goes there and back over two channels without a buffer: two waits an operation.
 fn rendezvous(n: u64) {
     let ((there, r), (s, back)) = (bounded(0), bounded(0));
-    let other = spawn(move || r.iter().for_each(|i: u64| s.send(i + 1).expect("it comes back")));
+    let other = spawn(move || r.iter().for_each(|i: u64| s.send(i + 1).expect("the channel has a receiver")));
     for i in 0..n {
-        there.send(i).expect("the other one receives");
+        there.send(i).expect("the other green thread receives");
         assert_eq!(back.recv(), Ok(i + 1));
     }
     drop(there);
-    other.join().expect("it does not panic");
+    other.join().expect("the green thread does not panic");
 }
 
-/// A message without waiting, except one in a thousand.
+/// A message through a channel with a buffer. About one send in a thousand waits.
 fn channels(n: u64) {
     let (s, r) = bounded(1024);
     let other = spawn(move || (0..n).for_each(|i| s.send(i).expect("the channel has a receiver")));
     assert_eq!(r.iter().sum::<u64>(), n * n.saturating_sub(1) / 2);
-    other.join().expect("it does not panic");
+    other.join().expect("the green thread does not panic");
 }
 
-/// A select of two, both of which have a message.
+/// A select over two channels, both of which have a message.
 fn selects(n: u64) {
     let ((s1, r1), (s2, r2)) = (bounded(2), bounded(2));
     (0..2).for_each(|i| [&s1, &s2].into_iter().for_each(|s| s.send(i).expect("there is room")));
@@ -86,7 +86,7 @@ fn main() {
         "select" => selects,
         _ => panic!("no such operation: {what}"),
     };
-    // Without sysmon, whose looks depend on the time.
+    // sysmon is off, because its work depends on the time.
     let runtime = Builder::new().procs(1).sysmon(false).build().expect("a runtime starts");
     runtime.block_on(|| operation(n));
 }

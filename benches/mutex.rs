@@ -1,5 +1,5 @@
-//! A mutex: taken and given back alone; by eight green threads at once (the time is that of one use); handed to and fro with
-//! a condition.
+//! A mutex: locked and unlocked by one green thread; by eight green threads (the time is that of one lock and unlock); by two
+//! green threads that wait for each other with a condition variable.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ mod support;
 
 const TASKS: u64 = 8;
 
-/// So many uses, by eight green threads.
+/// Eight green threads lock and unlock the mutex, `iters` times in all.
 fn contended(iters: u64) -> Duration {
     let count = Arc::new(Mutex::new(0));
     let share = iters.div_ceil(TASKS);
@@ -23,13 +23,13 @@ fn contended(iters: u64) -> Duration {
             runtime::spawn(move || (0..share).for_each(|_| *count.lock() += 1))
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("it counts to the end"));
+    threads.into_iter().for_each(|thread| thread.join().expect("the green thread does not panic"));
     let wall = start.elapsed();
     assert_eq!(*count.lock(), share * TASKS);
     wall.mul_f64(iters as f64 / (share * TASKS) as f64)
 }
 
-/// So many round trips of two green threads that wait for each other's turn.
+/// Two green threads wait for each other's turn, for `iters` round trips.
 fn to_and_fro(iters: u64) -> Duration {
     let turn = Arc::new((Mutex::new(0), Condvar::new()));
     let plays = move |turn: &(Mutex<u64>, Condvar), who: u64| {

@@ -1,4 +1,4 @@
-//! A green thread and a plain OS thread that wake each other in turn: there and back through the system's scheduler.
+//! A green thread and a plain OS thread that wake each other in turn. Each round trip goes through the system's scheduler.
 
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -24,7 +24,7 @@ fn with_an_os_thread(c: &mut Criterion) {
                     tell.send(thread::current()).expect("the green thread waits for it");
                     theirs.answer(iters, &me, thread::park);
                 });
-                let other = runtime::blocking(|| told.recv()).expect("the OS thread says who it is");
+                let other = runtime::blocking(|| told.recv()).expect("the OS thread sends its handle");
                 let start = Instant::now();
                 ours.serve(iters, &other, thread::park);
                 let wall = start.elapsed();

@@ -18,7 +18,8 @@ fn one(c: &mut Criterion) {
             b.iter(|| {
                 i += 1;
                 let sent = i;
-                let joined = runtime::spawn(move || black_box(sent)).join().expect("it does not panic");
+                let joined =
+                    runtime::spawn(move || black_box(sent)).join().expect("the green thread does not panic");
                 assert_eq!(joined, i);
             });
         });
@@ -37,7 +38,8 @@ fn batch(c: &mut Criterion) {
 
 fn spawn_and_join(n: u64) {
     let threads: Vec<JoinHandle<u64>> = (0..n).map(|i| runtime::spawn(move || i)).collect();
-    let sum: u64 = threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum();
+    let sum: u64 =
+        threads.into_iter().map(|thread| thread.join().expect("the green thread does not panic")).sum();
     assert_eq!(sum, n * (n - 1) / 2);
 }
 

@@ -1,4 +1,5 @@
-//! One green thread spawns thousands that each compute for about a microsecond: the other P has to steal its share.
+//! One green thread spawns thousands of green threads that each compute for about a microsecond. The other P must steal its
+//! share.
 
 use std::hint::black_box;
 
@@ -8,20 +9,21 @@ use runtime::JoinHandle;
 mod support;
 
 const THREADS: u64 = 10_000;
-/// About a microsecond's worth. Each step needs the one before, and no compiler knows a shorter way.
+/// Computes for about a microsecond. Each step depends on the step before, so that a compiler cannot shorten the computation.
 const STEPS: u64 = 800;
 
 fn spread(c: &mut Criterion) {
     let expected = (0..THREADS).map(compute).fold(0, u64::wrapping_add);
     let mut group = c.benchmark_group("steal/10,000 that compute 1 us");
     group.throughput(Throughput::Elements(THREADS));
-    // Alone on its P, it is what the stealing is measured against.
+    // The run with one P is the baseline, without stealing.
     for procs in [1, 2] {
         support::bench(&mut group, &support::ps(procs), procs, |b| {
             b.iter(|| {
                 let threads: Vec<JoinHandle<u64>> =
                     (0..THREADS).map(|i| runtime::spawn(move || compute(i))).collect();
-                let results = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+                let results =
+                    threads.into_iter().map(|thread| thread.join().expect("the green thread does not panic"));
                 assert_eq!(results.fold(0, u64::wrapping_add), expected);
             });
         });

@@ -1,4 +1,4 @@
-//! Timers that never fire: created for a wait that ends otherwise, and deleted.
+//! Timers that never fire. Each is the time-out of a wait that ends before, and is deleted.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,13 +14,13 @@ use runtime::{thread, time};
 mod rally;
 mod support;
 
-/// Longer than any of these waits.
+/// The time-out. No wait of this benchmark lasts so long.
 const TIME: Duration = Duration::from_secs(1);
 
 fn park_timeout(c: &mut Criterion) {
     let mut group = c.benchmark_group("timer_churn/park_timeout");
     group.throughput(Throughput::Elements(1));
-    // The token is there before the park, which then needs no timer: the least that a call costs.
+    // The token is set before the park, so the park needs no timer. This is the smallest cost of a call.
     support::bench(&mut group, "token there", 1, |b| {
         let me = thread::current();
         let start = Instant::now();
@@ -30,7 +30,7 @@ fn park_timeout(c: &mut Criterion) {
         });
         none_fired_and_none_left(start.elapsed());
     });
-    // Two green threads in turn: each round trip creates two timers and deletes them.
+    // Two green threads wake each other in turn. Each round trip creates and deletes two timers.
     for procs in [1, 2] {
         let name = format!("woken by another, a pair, {}", support::ps(procs));
         support::bench(&mut group, &name, procs, |b| {
@@ -62,7 +62,7 @@ fn sleep_async(c: &mut Criterion) {
             Poll::Ready(())
         }));
     });
-    // Polled inside another future, it needs a timer of its own.
+    // The sleep is polled inside another future, and then needs its own timer.
     support::bench(&mut group, "with another waker", 1, |b| {
         poll_and_drop(b, &mut Context::from_waker(Waker::noop()));
     });
@@ -72,16 +72,17 @@ fn poll_and_drop(b: &mut Bencher<'_>, cx: &mut Context<'_>) {
     let start = Instant::now();
     b.iter(|| {
         let sleep = pin!(time::sleep_async(TIME));
-        assert!(sleep.poll(cx).is_pending(), "a sleep of {TIME:?} was over at once");
+        assert!(sleep.poll(cx).is_pending(), "a sleep of {TIME:?} ended at once");
     });
     none_fired_and_none_left(start.elapsed());
 }
 
-/// A timer that has fired tells of a wake that was lost, or of a machine that stood still; which, `wall` may tell.
+/// Checks that no timer has fired and none is left. A timer fires if a wake-up was lost, or if the machine stood still. `wall`, the
+/// time of the run, helps to tell these apart.
 fn none_fired_and_none_left(wall: Duration) {
     let now = runtime::metrics::snapshot();
-    assert_eq!(now.timers_fired, 0, "waits of {TIME:?} that were over by themselves, all within {wall:?}");
-    assert_eq!(now.timers_pending, 0, "waits that had ended left their timers");
+    assert_eq!(now.timers_fired, 0, "waits of {TIME:?} timed out, within {wall:?} in all");
+    assert_eq!(now.timers_pending, 0, "waits that have ended left timers behind");
 }
 
 criterion_group!(name = timer_churn; config = support::settings(); targets = park_timeout, sleep_async);

@@ -1,5 +1,4 @@
-//! Sleeping: how long many sleepers at once take from the first spawn to the last wake, and by how much a lone one
-//! oversleeps.
+//! Sleeping: the time of many simultaneous sleepers, from the first spawn to the last wake; and how late a lone sleeper wakes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +17,7 @@ const LONE_SLEEPS: [(&str, Duration); 3] = [
     ("1 ms", Duration::from_millis(1)),
 ];
 
-/// The time is the wall time of a whole round: 10 ms would be perfect.
+/// Measures the wall time of a whole round. The ideal is 10 ms.
 fn many(c: &mut Criterion) {
     let mut group = c.benchmark_group("timers/sleep 10 ms at once");
     group.sampling_mode(SamplingMode::Flat).sample_size(15);
@@ -45,7 +44,7 @@ fn sleep_all(n: usize) {
             if start.elapsed() < SLEEP {
                 round.early.store(true, Ordering::Relaxed);
             }
-            // Release: a thread that sees the count at 0 (Acquire, below) sees what came before.
+            // Release: pairs with the Acquire load below. The body, when it sees 0, sees every store to `early`.
             if round.left.fetch_sub(1, Ordering::Release) == 1 {
                 round.body.unpark();
             }
@@ -54,10 +53,10 @@ fn sleep_all(n: usize) {
     while round.left.load(Ordering::Acquire) > 0 {
         thread::park();
     }
-    assert!(!round.early.load(Ordering::Relaxed), "a sleep was too short");
+    assert!(!round.early.load(Ordering::Relaxed), "a sleep ended early");
 }
 
-/// The time is what is over: that from a sleep's begin to its end, less the time asked for.
+/// Measures the overshoot of a sleep: its duration minus the requested time.
 fn overshoot(c: &mut Criterion) {
     let mut group = c.benchmark_group("timers/overshoot of a lone sleep");
     for (name, time) in LONE_SLEEPS {

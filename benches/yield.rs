@@ -1,4 +1,4 @@
-//! Yielding: two green threads a P, each of which yields again and again; the time is that of one yield on one P.
+//! Yielding: two green threads a P, each of which yields repeatedly. The time is that of one yield on one P.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use runtime::JoinHandle;
 
 mod support;
 
-/// How many green threads share a P. A yield of a lone green thread would find no other to run.
+/// The number of green threads a P. A yield of a lone green thread would find no other green thread to run.
 const A_P: u32 = 2;
 
 fn yields(c: &mut Criterion) {
@@ -19,8 +19,10 @@ fn yields(c: &mut Criterion) {
                 let start = Instant::now();
                 let threads: Vec<JoinHandle<u64>> =
                     (0..A_P as usize * procs).map(|_| runtime::spawn(move || yield_often(iters))).collect();
-                let sum: u64 =
-                    threads.into_iter().map(|thread| thread.join().expect("it does not panic")).sum();
+                let sum: u64 = threads
+                    .into_iter()
+                    .map(|thread| thread.join().expect("the green thread does not panic"))
+                    .sum();
                 let wall = start.elapsed();
                 assert_eq!(sum, iters * u64::from(A_P) * procs as u64);
                 wall / A_P

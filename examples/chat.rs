@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 impl Room {
-    /// Sends `line` to every member except `but`.
+    /// Sends `line` to every member except the member `but`.
     fn say(&self, but: u64, line: String) {
         let line: Arc<str> = line.into();
         for (_, member) in self.members.lock().iter().filter(|(id, _)| **id != but) {
@@ -54,7 +54,7 @@ impl Room {
     }
 }
 
-/// Serves one member from its first line to its last line.
+/// Serves a member from its first line to its last line.
 fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writes = stream.try_clone()?;
@@ -87,7 +87,7 @@ fn write_lines(lines: &Receiver<Arc<str>>, stream: &mut TcpStream) -> io::Result
     lines.iter().try_for_each(|line| stream.write_all(line.as_bytes()))
 }
 
-/// Clients for a try: one member talks, ten members listen.
+/// Clients for a demonstration: a member talks, ten members listen.
 fn members(addr: SocketAddr) -> io::Result<()> {
     let enter = |name: &str| {
         let mut stream = TcpStream::connect(addr)?;

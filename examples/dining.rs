@@ -1,4 +1,4 @@
-//! Dining philosophers: each philosopher eats with the two forks beside its place. A fork is a mutex.
+//! Dining philosophers: each philosopher eats with the two forks beside its place. Each fork is a mutex.
 //!
 //! A semaphore has one chair less than there are philosophers, so at least one seated philosopher can get both forks: no
 //! deadlock. The main body waits on a condition variable until all meals are over, and checks how often each fork was used.
@@ -27,7 +27,7 @@ impl Table {
         }
     }
 
-    /// Eats one meal with the forks on both sides of `place`.
+    /// Eats a meal with the forks on both sides of `place`.
     fn eat(&self, place: usize) {
         let _chair = self.chairs.acquire().expect("the restaurant is open");
         let mut left = self.forks[place].lock();

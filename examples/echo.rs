@@ -1,4 +1,5 @@
-//! An echo server and its clients in one process, over real sockets: a green thread per connection on either side.
+//! An echo server and its clients in a single process, over real sockets: a green thread per connection on either
+//! side.
 //!
 //! Each client writes a message, reads it back, checks every byte, and goes on until the time is over.
 //!
@@ -22,8 +23,8 @@ const USAGE: &str = "\
 usage: echo [--clients N] [--secs S] [--size BYTES]
        echo --serve ADDR
 
-  --clients N    how many connections at once (default 64)
-  --secs S       how long (default 3)
+  --clients N    number of connections (default 64)
+  --secs S       length of the run in seconds (default 3)
   --size BYTES   the length of a message (default 64)
   --serve ADDR   only serve, on that address (like 127.0.0.1:7777), until killed";
 
@@ -100,12 +101,12 @@ fn run(load: Load) -> io::Result<()> {
     let addr = listener.local_addr()?;
     let server = runtime::spawn(move || serve(&listener));
     let (latencies, took) = match drive(load, addr) {
-        // The server would wait for more connections for ever.
+        // The server would accept connections without end.
         Ok(measured) => {
             server.cancel();
             measured
         }
-        // A server that has ended says why.
+        // The result of a server that has ended says why.
         Err(_) if server.is_finished() => return server.join().expect("the server does not panic"),
         Err(error) => return Err(error),
     };

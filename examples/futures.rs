@@ -1,4 +1,4 @@
-//! Futures and green threads in one program.
+//! Futures and green threads in the same program.
 //!
 //! `spawn` and `block_on` take futures as well as closures. A handle can be joined or awaited. A future may call blocking
 //! functions. The combinators `both` and `first` are written out with std alone; those of other crates work as well.
@@ -23,7 +23,7 @@ mod support;
 const USAGE: &str = "\
 usage: futures [--count N]
 
-  --count N   how many futures sleep at once in the last part (default 100000)";
+  --count N   number of futures that sleep at the same time in the last part (default 100000)";
 
 fn main() {
     let mut args = Args::new(USAGE);
@@ -52,13 +52,13 @@ async fn spawned() {
         .collect();
     let mut sum = 0;
     for square in squares {
-        sum += square.await.expect("it does not panic");
+        sum += square.await.expect("the future does not panic");
     }
     assert_eq!(sum, 385);
     println!("spawn:     ten futures of 20 ms each gave {sum} after {:.1?}", start.elapsed());
 }
 
-/// Two futures within one: the results of both, or the first result.
+/// Two futures combined into a single future: with the results of both, or with the first result.
 async fn combined() {
     let start = Instant::now();
     let ((), name) = both(sleep_async(Duration::from_millis(10)), async {
@@ -66,7 +66,7 @@ async fn combined() {
         "slow"
     })
     .await;
-    println!("both:      10 ms and 20 ms, the {name} one included, took {:.1?}", start.elapsed());
+    println!("both:      10 ms and 20 ms, the {name} future included, took {:.1?}", start.elapsed());
 
     // An answer computed by a green thread races a time limit. The loser is dropped: a dropped timer is removed, and a
     // dropped handle lets its green thread run on.
@@ -79,7 +79,7 @@ async fn combined() {
             Either::Left(answer) => {
                 println!(
                     "first:     within {patience:?} the answer was {}",
-                    answer.expect("it does not panic")
+                    answer.expect("the green thread does not panic")
                 );
             }
             Either::Right(()) => println!("first:     within {patience:?} there was no answer"),
@@ -89,7 +89,7 @@ async fn combined() {
 
 /// Futures in green threads, and blocking calls in futures.
 fn mixed() {
-    // On a green thread, `block_on` drives a future right there; between polls the thread is parked.
+    // On a green thread, `block_on` drives a future on the same thread, which parks between polls.
     let length = runtime::block_on(async {
         sleep_async(Duration::from_millis(5)).await;
         "driven on a green thread".len()
@@ -102,10 +102,13 @@ fn mixed() {
         length
     });
     let quick = runtime::spawn(async { sleep_async(Duration::from_millis(10)).await });
-    quick.join().expect("it does not panic");
+    quick.join().expect("the future does not panic");
     let quick = start.elapsed();
-    assert_eq!(blocked.join().expect("it does not panic"), 24);
-    println!("mixed:     one blocked for {:.1?}; another was done after {quick:.1?} of it", start.elapsed());
+    assert_eq!(blocked.join().expect("the future does not panic"), 24);
+    println!(
+        "mixed:     a future blocked for {:.1?}; another was done after {quick:.1?} of that time",
+        start.elapsed()
+    );
 }
 
 /// A waiting future has no stack. It costs its own state and its timer.
@@ -137,7 +140,8 @@ fn many(count: usize) {
         let all_bytes = bytes_each(before, resident_bytes(), count);
         println!("           {all_bytes}; the future itself has {own_bytes} of them");
     }
-    let late = sleepers.into_iter().map(|sleeper| sleeper.join().expect("it does not panic")).collect();
+    let late =
+        sleepers.into_iter().map(|sleeper| sleeper.join().expect("the future does not panic")).collect();
     let late = Summary::of(late);
     println!(
         "           they slept {sleep:?} and woke late by {:.2?} (mean), {:.2?} (p99)",

@@ -28,10 +28,10 @@ mod support;
 const USAGE: &str = "\
 usage: hog [--procs P] [--hogs H] [--ms MS] [--bursts B]
 
-  --procs P    how many green threads run at the same moment (default 2)
-  --hogs H     how many misbehave at once (default 2)
-  --ms MS      for how long each time (default 200)
-  --bursts B   how often they do (default 5)";
+  --procs P    number of green threads that run at the same time (default 2)
+  --hogs H     number of hogs at the same time (default 2)
+  --ms MS      length of a burst in milliseconds (default 200)
+  --bursts B   number of bursts (default 5)";
 
 const TICK: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -117,7 +117,7 @@ fn measure(load: Load, sysmon: bool, kind: &str, hog: fn(Duration)) -> io::Resul
     Ok(Report { late: Summary::of(late), ticks: during.len(), rescues: runtime.handle().metrics().rescues })
 }
 
-/// One sleep of the ticker.
+/// A sleep of the ticker.
 struct Tick {
     from: Instant,
     to: Instant,
@@ -133,14 +133,15 @@ fn tick_until(stop: &AtomicBool) -> Vec<Tick> {
     ticks
 }
 
-/// How late the tick was. A tick that is late by several ms stands for the ticks it skipped: late by 1 ms less, 2 ms less, ...
+/// Returns how late the tick was. A tick that is late by several ms stands for the ticks that it skipped: late by 1
+/// ms less, 2 ms less, ...
 fn lateness(tick: &Tick) -> impl Iterator<Item = Duration> {
     let late = tick.to.duration_since(tick.from).saturating_sub(TICK);
     let swallowed = std::iter::successors(late.checked_sub(TICK), |late| late.checked_sub(TICK));
     std::iter::once(late).chain(swallowed.filter(|late| !late.is_zero()))
 }
 
-/// Computes for `time`. It makes no call except an occasional look at the clock.
+/// Computes for `time`, without any call except an occasional look at the clock.
 fn compute(time: Duration) {
     let (start, mut x) = (Instant::now(), 1_u64);
     while start.elapsed() < time {

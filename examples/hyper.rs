@@ -1,4 +1,5 @@
-//! `hyper` 1.x, server and client, on this runtime: its streams, executor and timer. HTTP/1 and HTTP/2 on one port.
+//! `hyper` 1.x, server and client, on this runtime: its streams, executor and timer. HTTP/1 and HTTP/2 on the same
+//! port.
 //!
 //! ```sh
 //! cargo run --release --features hyper --example hyper                       # with clients of its own, for a moment
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     support::server::run(addr.as_deref(), serve, clients)
 }
 
-/// Peeks at the first bytes by a blocking call, then drives hyper's future on the same green thread.
+/// Peeks at the first bytes with a blocking call, then drives hyper's future on the same green thread.
 fn serve(stream: TcpStream) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
     let speaks_2 = timeout(Duration::from_secs(10), || begins_with(&stream, PREFACE))??;
@@ -147,7 +148,7 @@ fn clients(addr: SocketAddr) -> io::Result<()> {
             check(&sent, &response.into_body().collect().await?.to_bytes())?;
         }
         drop(sender);
-        connection.await.expect("it does not panic")?;
+        connection.await.expect("the connection does not panic")?;
 
         let stream = TcpStream::connect(addr)?;
         let (sender, connection) =
@@ -165,10 +166,10 @@ fn clients(addr: SocketAddr) -> io::Result<()> {
             })
             .collect();
         for request in requests {
-            request.await.expect("it does not panic")?;
+            request.await.expect("the request does not panic")?;
         }
         drop(sender);
-        connection.await.expect("it does not panic")?;
+        connection.await.expect("the connection does not panic")?;
         Ok::<_, Failure>(())
     });
     asked.map_err(wrong)?;

@@ -1,7 +1,8 @@
-//! A pipeline: producers, workers and a collector, joined by bounded channels, all under one context.
+//! A pipeline: producers, workers and a collector, connected by bounded channels, under the same context.
 //!
-//! It runs twice. With enough time every result must arrive. With too little time every stage must stop at the deadline.
-//! Look at `select!` with `context.done()`: that is how a stage learns of the deadline while it waits for a channel.
+//! The pipeline runs twice. With enough time every result must arrive. With too little time every stage must stop at
+//! the deadline. Look at `select!` with `context.done()`: with it a stage notices the deadline while it waits for a
+//! channel.
 //!
 //! `cargo run --release --example pipeline -- [PRODUCERS [WORKERS [ITEMS]]]`
 
@@ -12,18 +13,18 @@ use runtime::channel::{Receiver, Sender, bounded};
 use runtime::context::{Context, ContextError};
 use runtime::select;
 
-/// What a producer sends.
+/// An item that a producer sends.
 struct Item {
     number: u64,
 }
 
-/// What a worker makes of an item.
+/// The result that a worker computes from an item.
 struct Outcome {
     number: u64,
     steps: u32,
 }
 
-/// A producer: sends every `stride`th item, beginning with `first`.
+/// A producer: sends every `stride`th item from `first` on.
 fn produce(
     context: &Context,
     first: u64,
@@ -40,7 +41,7 @@ fn produce(
     Ok(())
 }
 
-/// A worker: works until there are no more jobs.
+/// A worker: processes items until all producers have ended.
 fn work(
     context: &Context,
     pace: Duration,
@@ -56,7 +57,7 @@ fn work(
             },
             recv(context.done()) -> _ => return Err(context.err().expect("the context has ended")),
         };
-        // Stands for a request to another server.
+        // The sleep stands for a request to another server.
         runtime::sleep(pace);
         let outcome = Outcome { number: item.number, steps: collatz(item.number + 1) };
         select! {
@@ -66,7 +67,7 @@ fn work(
     }
 }
 
-/// The steps from `n` down to 1 by Collatz' rule.
+/// Returns the number of steps from `n` down to 1 by Collatz' rule.
 fn collatz(mut n: u64) -> u32 {
     let mut steps = 0;
     while n != 1 {
@@ -79,7 +80,7 @@ fn collatz(mut n: u64) -> u32 {
 struct Run {
     /// Steps by item number.
     outcomes: BTreeMap<u64, u32>,
-    /// How many producers and workers stopped before their work was done.
+    /// The number of producers and workers that stopped before their work was done.
     stopped: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A TCP proxy: two green threads for each connection, each of which copies one direction and passes on the end of stream.
+//! A TCP proxy: two green threads for each connection. Each copies a direction and passes on the end of the stream.
 //!
 //! ```sh
 //! cargo run --release --example proxy                                       # with both sides of its own, for a moment
@@ -46,7 +46,7 @@ fn proxy(near: TcpStream, target: &str) -> io::Result<()> {
     let (near_again, far_again) = (near.try_clone()?, far.try_clone()?);
     let there = runtime::spawn(move || pass(&near_again, &far_again));
     let back = pass(&far, &near);
-    there.join().expect("it does not panic").and(back)
+    there.join().expect("the green thread does not panic").and(back)
 }
 
 fn pass(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {

@@ -1,10 +1,10 @@
 //! Publish and subscribe: a broker on one green thread owns all topics, so it needs no lock.
 //!
-//! Publishers and subscribers talk to the broker by one channel of requests. Each subscriber has a bounded mailbox. The
-//! broker never waits for a full mailbox: it drops the message for that subscriber, so a slow subscriber cannot delay
-//! the others. A subscriber leaves by dropping its receiver.
+//! Publishers and subscribers send requests to the broker through a single channel. Each subscriber has a bounded
+//! mailbox. The broker never waits for a full mailbox: it drops the message for that subscriber, so a slow subscriber
+//! cannot delay the others. A subscriber leaves by dropping its receiver.
 //!
-//! Look at the last lines it prints: fast subscribers received everything, the slow one missed some messages.
+//! Look at the last printed lines: fast subscribers received everything, the slow subscriber missed some messages.
 //!
 //! ```sh
 //! cargo run --release --example pubsub             # 20,000 messages on each of two topics
@@ -21,13 +21,13 @@ enum Request {
     Publish { topic: &'static str, message: u64 },
 }
 
-/// What the broker counts.
+/// The broker's counts.
 #[derive(Debug, Default)]
 struct Counts {
     delivered: u64,
-    /// Messages that a full mailbox had no room for.
+    /// Messages for which a full mailbox had no room.
     dropped: u64,
-    /// Subscribers that had left when the next message came.
+    /// Subscribers that had left before the next message came.
     left: u64,
 }
 
@@ -63,11 +63,11 @@ fn deliver(message: u64, mailbox: &Sender<u64>, counts: &mut Counts) -> bool {
 /// How a subscriber behaves.
 struct Subscriber {
     topic: &'static str,
-    /// The capacity of its mailbox.
+    /// The capacity of the subscriber's mailbox.
     capacity: usize,
-    /// It leaves after this many messages.
+    /// The subscriber leaves after this many messages.
     limit: usize,
-    /// How often it yields after each message.
+    /// The number of yields after each message.
     yields: u32,
 }
 

@@ -145,7 +145,7 @@ fn string(output: &mut impl Write, word: Option<&[u8]>) -> io::Result<()> {
     output.write_all(b"\r\n")
 }
 
-/// Sends several commands at once and checks the answers; then a hundred clients increment one counter.
+/// Sends several commands at once and checks the answers. Then a hundred clients increment the same counter.
 fn client(addr: SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect(addr)?;
     stream.write_all(b"PING\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\nget a\r\nget b\r\nquit\r\n")?;

@@ -1,7 +1,8 @@
-//! `select!`: one green thread waits for several channels at once and acts on the first that is ready.
+//! `select!`: a green thread waits for several channels at once and acts on the first that is ready.
 //!
-//! A dispatcher takes jobs from two sources, gives them to a pool of workers and adds up their results. It also prints a
-//! report at regular intervals and stops at a deadline. After the deadline it drains the pool and checks the sum.
+//! A dispatcher takes jobs from two sources, gives them to a pool of workers and adds up their results. The
+//! dispatcher also prints a report at regular intervals and stops at a deadline. After the deadline it drains the
+//! pool and checks the sum.
 //!
 //! Look at `dispatch`: the dispatcher goes on receiving results while it waits for a free worker, so the pool cannot
 //! deadlock.
@@ -46,7 +47,7 @@ fn start_workers(count: usize) -> (Sender<u64>, Receiver<u64>) {
     (to_workers, results)
 }
 
-/// What the dispatcher has counted.
+/// The dispatcher's counts.
 #[derive(Debug, Default)]
 struct Counts {
     dispatched: u64,
@@ -105,7 +106,7 @@ fn main() {
             expected_sum += job * job;
         }
 
-        // The workers finish the jobs they have and end. The last worker's end disconnects `results`.
+        // The workers finish their jobs and end. The end of the last worker disconnects `results`.
         drop(to_workers);
         results.iter().for_each(|square| counts.add_result(square));
 

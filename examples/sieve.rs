@@ -1,6 +1,7 @@
-//! The sieve of primes as a chain of green threads: each filters out the multiples of one prime.
+//! The sieve of primes as a chain of green threads: each filters out the multiples of a prime.
 //!
-//! Look at the time: every number passes through all filters, each a channel operation between two green threads.
+//! Look at the time: every number passes through all filters, with a channel operation between each two green
+//! threads.
 //!
 //! `cargo run --release --example sieve -- [PRIMES]`
 

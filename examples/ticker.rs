@@ -1,7 +1,8 @@
-//! A ticker: a green thread that wakes every millisecond. Prints how late its ticks are and what each tick costs.
+//! A ticker: a green thread that wakes every millisecond. The program prints how late the ticks are and what each
+//! tick costs.
 //!
-//! It sleeps until points of a grid (`start + k ms`), so lateness does not add up. The process does nothing else, so its
-//! processor time is the cost of sleeping and waking.
+//! The ticker sleeps until points of a grid (`start + k ms`), so lateness does not add up. The process does nothing
+//! else, so its processor time is the cost of sleeping and waking.
 //!
 //! ```sh
 //! cargo run --release --example ticker            # 3 seconds
@@ -17,7 +18,7 @@ mod support;
 const USAGE: &str = "\
 usage: ticker [SECONDS] [--us PERIOD]
 
-  SECONDS       how long it ticks (default 3)
+  SECONDS       length of the run (default 3)
   --us PERIOD   the time between ticks in microseconds (default 1000)";
 
 fn main() {
@@ -49,7 +50,7 @@ fn main() {
     }
 }
 
-/// Ticks for `time`. Returns how late each tick was, and how many points of the grid a late tick skipped.
+/// Ticks for `time`. Returns how late each tick was, and how many points of the grid late ticks skipped.
 fn run(period: Duration, time: Duration) -> (Vec<Duration>, u32) {
     let (start, mut late, mut missed) = (Instant::now(), Vec::new(), 0);
     let mut next = start + period;

@@ -1,7 +1,7 @@
-//! The classic test of timers: N green threads each sleep 10 ms, or 100 ms, and note how long it really took.
+//! The classic test of timers: N green threads each sleep 10 ms, or 100 ms, and measure how long the sleep took.
 //!
-//! The figures are those of the sleeps themselves (the mean of a perfect runtime is 10.0 or 100.0 ms) and the time
-//! from the first spawn until the last one has woken. No sleep may ever be too short: that is asserted.
+//! The program prints the lengths of the sleeps (the mean of a perfect runtime is 10.0 or 100.0 ms), and the time
+//! from the first spawn to the last wake-up. It asserts that no sleep was too short.
 //!
 //! ```sh
 //! cargo run --release --example timers                    # from 1,000 to 500,000 at once
@@ -21,11 +21,11 @@ const USAGE: &str = "\
 usage: timers [--rounds R] [N ...]
 
   --rounds R   run each size R times and show the round with the median mean (default 3)
-  N ...        how many sleep at once (default 1000 10000 50000 100000 200000 500000,
+  N ...        numbers of green threads that sleep at the same time (default 1000 10000 50000 100000 200000 500000,
                in a debug build no more than 50000)";
 
 const SIZES: [usize; 6] = [1_000, 10_000, 50_000, 100_000, 200_000, 500_000];
-/// A debug build takes a minute for the larger sizes and shows little, so it runs only this many.
+/// A debug build takes a minute for the larger sizes, so by default it runs only this many sizes.
 const DEBUG_SIZES: usize = 3;
 
 fn main() {
@@ -63,20 +63,21 @@ fn main() {
     }
     let total = sizes.iter().sum::<usize>() as u64 * 2 * rounds;
     println!();
-    println!("{} sleeps, and none of them was too short", commas(total));
+    println!("{} sleeps, and no sleep was too short", commas(total));
 }
 
-/// What the sleepers of one round share.
+/// The shared state of a round.
 struct Round {
-    /// How long each one slept, in ns.
+    /// The length of each sleep, in ns.
     slept: Vec<AtomicU64>,
-    /// How many sleepers have not woken yet.
+    /// The number of sleepers that have not woken yet.
     left: AtomicUsize,
-    /// The green thread that waits until all have woken.
+    /// The green thread that waits until all sleepers have woken.
     body: Thread,
 }
 
-/// Runs `n` sleepers at once. Returns their lateness figures, and the time from the first spawn to the last wake-up.
+/// Runs `n` sleepers at once. Returns the summary of their sleeps, and the time from the first spawn to the last
+/// wake-up.
 fn round(n: usize, sleep: Duration) -> (Summary, Duration) {
     let round = Arc::new(Round {
         slept: (0..n).map(|_| AtomicU64::new(0)).collect(),
@@ -104,7 +105,7 @@ fn round(n: usize, sleep: Duration) -> (Summary, Duration) {
     let slept: Vec<_> =
         round.slept.iter().map(|ns| Duration::from_nanos(ns.load(Ordering::Relaxed))).collect();
     if let Some(early) = slept.iter().find(|&&slept| slept < sleep) {
-        panic!("a sleep of {sleep:?} was over after {early:?}");
+        panic!("a sleep of {sleep:?} ended after {early:?}");
     }
     (Summary::of(slept), wall)
 }

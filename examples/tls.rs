@@ -1,4 +1,5 @@
-//! A TLS server: `rustls`, a crate for blocking sockets, over the runtime's sockets. The program makes its own certificate.
+//! A TLS server: `rustls`, a crate for blocking sockets, over the runtime's sockets. The program makes its own
+//! certificate.
 //!
 //! ```sh
 //! cargo run --release --example tls                        # with a client of its own, for a moment

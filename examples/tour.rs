@@ -23,9 +23,9 @@ const USAGE: &str = "\
 usage: tour [DIR] [--sleepers N]
 
   DIR            count the words of the files under it (default: this project's own tree)
-  --sleepers N   how many green threads sleep at once (default 100000, with 32-bit addresses 5000)";
+  --sleepers N   number of green threads that sleep at the same time (default 100000, with 32-bit addresses 5000)";
 
-/// As many stacks as the addresses have room for.
+/// The default number of sleepers: 32-bit addresses have room for fewer stacks.
 const SLEEPERS: u64 = if cfg!(target_pointer_width = "64") { 100_000 } else { 5_000 };
 
 fn main() -> ExitCode {
@@ -94,9 +94,9 @@ fn sleep_together(count: usize) {
 
 // 2. Files.
 
-/// Larger files are left out, because each file is read in one piece.
+/// Larger files are left out, because each file is read into memory at once.
 const TOO_BIG: u64 = 256 << 20;
-/// How many items of a long list are printed.
+/// The number of printed items of a long list.
 const SHOWN: usize = 5;
 
 /// The files in a directory and below it.
@@ -135,7 +135,7 @@ impl Sum {
     }
 }
 
-/// Counts twice, the second time without the runtime. Returns `false` if the counts differ.
+/// Counts the words twice, the second time without the runtime. Returns `false` if the counts differ.
 fn count_words(dir: &Path) -> bool {
     let Tree { files, mut unreadable } = runtime::block_on(|| runtime::blocking(|| find_files(dir)));
 
@@ -150,7 +150,7 @@ fn count_words(dir: &Path) -> bool {
     });
     let concurrent = start.elapsed();
 
-    // The same on this plain OS thread, file after file. The files are in the page cache by now.
+    // Counts on this plain OS thread, file after file. The files are in the page cache by now.
     let start = Instant::now();
     let plain: Vec<_> = files.iter().map(|file| count(file)).collect();
     let sequential = start.elapsed();
@@ -282,7 +282,7 @@ fn hog(name: &str, stop: &Arc<AtomicBool>, work: fn()) -> JoinHandle<()> {
     thread::Builder::new().name(name.into()).spawn(hog).expect("the usual stack size is always allowed")
 }
 
-/// Returns how late each tick was. A tick whose time has already passed counts as well and ends at once.
+/// Returns how late each tick was. A tick whose time has passed already ends at once and counts too.
 fn tick_for(time: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let ticks = (time.as_nanos() / TICK.as_nanos()) as u32;
@@ -303,7 +303,7 @@ fn print_counters() {
     row("green threads", done.spawned, format!("spawned; {} have ended", commas(done.ended)));
     row("Ps", done.procs as u64, "the number of green threads that ran at the same moment".into());
     row("OS threads", done.threads as u64, format!("{} of them are idle now", done.idle_threads));
-    row("parks", done.parks, "a green thread waited while its OS thread ran others".into());
+    row("parks", done.parks, "waits of green threads, while their OS threads ran others".into());
     row("timers fired", done.timers_fired, format!("{} of them by another P", commas(done.timers_stolen)));
     row("steals", done.steals, "an idle P took work from a busy one".into());
     row("hand-offs", done.hand_offs, "the P of a `blocking` call was taken for others".into());

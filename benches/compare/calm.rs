@@ -1,15 +1,15 @@
-//! Runs on a quiet machine: waits for one, and leaves out what was disturbed.
+//! Runs on a quiet machine: waits until the machine is quiet, and leaves out disturbed runs.
 
 use std::time::Duration;
 
 use driver::quiet::{Stretch, wait_until_quiet};
 
-/// A run that is disturbed so often is given up.
+/// The most tries of one run. After so many disturbed tries the run is given up.
 const TRIES: usize = 5;
 
-/// How long to wait still, and what became of the runs so far.
+/// The remaining patience for a quiet machine, and the number of runs by result.
 pub(crate) struct Calm {
-    /// All runs count, disturbed or not.
+    /// True if disturbed runs count, too.
     takes_all: bool,
     patience: Duration,
     runs: usize,
@@ -18,12 +18,12 @@ pub(crate) struct Calm {
 }
 
 impl Calm {
-    /// Waits no longer than `patience`, in all. With none, all runs count.
+    /// All waits together last `patience` at most. If `patience` is zero, all runs count.
     pub(crate) fn new(patience: Duration) -> Calm {
         Calm { takes_all: patience.is_zero(), patience, runs: 0, left_out: 0, disturbed: 0 }
     }
 
-    /// Does `run` until no other program has disturbed it. `None`: each try was disturbed.
+    /// Calls `run` until a call was not disturbed. Returns `None` if each try was disturbed.
     pub(crate) fn run<T>(&mut self, mut run: impl FnMut() -> T) -> Option<T> {
         for _ in 0..TRIES {
             self.wait();
@@ -37,7 +37,7 @@ impl Calm {
                 self.disturbed += 1;
                 return Some(result);
             }
-            println!("  disturbed by other programs: left out");
+            println!("  the run was disturbed by other programs, and is left out");
             self.left_out += 1;
             if self.patience.is_zero() {
                 break;
@@ -59,7 +59,7 @@ impl Calm {
         self.disturbed > 0
     }
 
-    /// What became of the runs, for the page.
+    /// Returns the number of runs by result, as a sentence for the page.
     pub(crate) fn report(&self) -> String {
         let Calm { runs, left_out, disturbed, .. } = self;
         format!("{runs} runs; {left_out} disturbed and left out, {disturbed} disturbed and counted")

@@ -1,29 +1,29 @@
-//! What is compared: the cases, who takes part in each, and the goals.
+//! The cases of the comparison, the entrants of each case, and the goals.
 //!
-//! A goal is a ratio to the best peer in the same run, because absolute figures change with the machine; only what does
-//! not (bytes, mostly) has an absolute one. Where a goal's ratio cannot hold for every figure of a row (a mean holds
-//! the time that was asked for), that figure's ratio is the goal's figure to the best peer's when the goals were set.
+//! A goal is a ratio to the best peer in the same run, because absolute figures change with the machine. Figures that do not
+//! change with the machine (mostly bytes) have absolute goals. Some figures include the requested time, such as a mean. For
+//! such a figure the ratio was computed when the goals were set: the figure to reach, divided by the best peer's figure.
 
-/// Who takes part in a case, and how.
+/// A program that takes part in a case, with its label, arguments and role.
 #[derive(Clone, Copy)]
 pub(crate) struct Entrant {
-    /// What the tables call it.
+    /// The entrant's name in the tables.
     pub(crate) label: &'static str,
-    /// Which program it is; `programs.rs` knows them.
+    /// The name of the entrant's program in `programs.rs`.
     pub(crate) program: &'static str,
     args: &'static str,
-    /// Instead of `args` with `--quick`.
+    /// Replaces `args` with `--quick`.
     quick: Option<&'static str>,
     pub(crate) role: Role,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// It has to reach the goals.
+    /// This entrant must reach the goals.
     Ours,
-    /// Goals are set by the best of these.
+    /// The best entrant with this role sets the relative goals.
     Peer,
-    /// Shown beside the others, and no goal's measure.
+    /// This entrant is shown beside the others. No `Best` goal refers to it; an `Of` goal may.
     Shown,
 }
 
@@ -57,19 +57,19 @@ const OURS: Entrant = Entrant { role: Role::Ours, ..Entrant::peer("ours") };
 const GO: Entrant = Entrant::peer("go");
 const TOKIO: Entrant = Entrant::peer("tokio");
 const MAY: Entrant = Entrant::peer("may");
-/// tokio built with `--cfg tokio_unstable`, its timers in the workers.
+/// tokio built with `--cfg tokio_unstable`, with its timers in the workers.
 const ALT: Entrant = Entrant::peer("tokio-alt").with("--alt").shown();
 
 const ALL: &[Entrant] = &[OURS, GO, TOKIO, MAY];
 const TIMED: &[Entrant] = &[OURS, GO, TOKIO, ALT, MAY];
-/// Go's timers both ways: a function that the timer calls, and a goroutine that sleeps, as the others do.
+/// The entrants of timer cases. Go takes part twice: with a function that the timer calls, and with a goroutine that sleeps.
 const TIMERS: &[Entrant] = &[OURS, GO, GO.called("go sleep").with("--kind sleep"), TOKIO, ALT, MAY];
 
 /// A workload with its sizes.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) workload: &'static str,
-    /// For people.
+    /// A description for readers.
     pub(crate) title: &'static str,
     args: &'static str,
     quick: &'static str,
@@ -81,12 +81,12 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// What all entrants are called with.
+    /// Returns the arguments that are common to all entrants.
     pub(crate) fn args(&self, quick: bool) -> &'static str {
         if quick { self.quick } else { self.args }
     }
 
-    /// Whether the user means it by `word`.
+    /// True if `word` selects this case: by its workload, its name, or the words that begin its name.
     pub(crate) fn is_called(&self, word: &str) -> bool {
         let begins =
             |name: &str| name.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
@@ -94,9 +94,9 @@ impl Case {
     }
 }
 
-/// A figure of a result.
+/// A figure of a result, with its goals.
 pub(crate) struct Metric {
-    /// Its key in the line of JSON, or one of those that `run.rs` derives.
+    /// The figure's key in the line of JSON, or the key of a figure that `run.rs` derives.
     pub(crate) key: &'static str,
     pub(crate) better: Better,
     pub(crate) goals: &'static [Goal],
@@ -108,21 +108,21 @@ pub(crate) enum Better {
     Larger,
 }
 
-/// What is to be reached with some number of Ps.
+/// A bound to reach, with one number of Ps or with any.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal {
-    /// `None`: with any.
+    /// `None` means any number of Ps.
     pub(crate) procs: Option<usize>,
     pub(crate) bound: Bound,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
-    /// Times the best peer's.
+    /// This factor times the best peer's figure.
     Best(f64),
-    /// Times that entrant's.
+    /// This factor times the named entrant's figure.
     Of(&'static str, f64),
-    /// At most that.
+    /// An absolute bound.
     AtMost(f64),
 }
 
@@ -240,7 +240,7 @@ pub(crate) const CASES: &[Case] = &[
         args: "--n 1000000",
         quick: "--n 20000",
         procs: &[2],
-        // may takes 25 us each.
+        // An operation takes may 25 us.
         entrants: &[OURS, GO, TOKIO, MAY.with("--n 100000").with_quick("--n 2000")],
         metrics: &[less("ns_per_op", &[Goal::any(Best(0.27))])],
         limit_secs: 60,

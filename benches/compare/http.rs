@@ -18,16 +18,16 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!";
 
-/// Clock ticks a second in /proc/PID/stat: what Linux tells user space on every machine.
+/// Clock ticks a second in /proc/PID/stat. Linux uses this value in user space on every machine.
 const TICKS_PER_S: f64 = 100.0;
 
-/// The load: one thread, as many connections, after a second of warming up.
+/// wrk's option for the number of connections. wrk uses one thread, after a second of warm-up.
 const CONNECTIONS: &str = "-c64";
 
-/// A server that does not listen by then fails.
+/// A server that does not listen within this time has failed.
 const START: Duration = Duration::from_secs(10);
 
-/// Ended, whatever happens.
+/// The server process. Dropping the value kills the process.
 struct Server(Child);
 
 impl Drop for Server {
@@ -36,7 +36,7 @@ impl Drop for Server {
     }
 }
 
-/// The version of the load generator, if there is one.
+/// Returns the version of the load generator, if wrk is installed.
 pub(crate) fn wrk_version() -> Option<String> {
     first_line(Command::new("wrk").arg("-v")).map(|line| line.split(" Copyright").next().unwrap_or("").into())
 }
@@ -61,22 +61,23 @@ fn start(program: &Path, procs: usize) -> Result<Server, Failure> {
         .map_err(|error| Failure::Fails(format!("{} cannot be run: {error}", program.display())))
 }
 
-/// It prints one line when it listens: on which port.
+/// Reads the port from the line that a server prints when it listens. Fails if no line comes within [`START`].
 fn port(server: &mut Child) -> Result<u16, String> {
-    let out = server.stdout.take().ok_or("its output is not piped")?;
+    let out = server.stdout.take().ok_or("the output of the server is not piped")?;
     let (sender, line) = mpsc::channel();
-    // Left behind if the server says nothing; it ends with the server.
+    // If the server prints nothing, this thread is left running. The thread ends with the server.
     thread::spawn(move || {
         let mut line = String::new();
         let read = BufReader::new(out).read_line(&mut line);
         let _ = sender.send(read.map(|_| line));
     });
-    let line =
-        line.recv_timeout(START).map_err(|_| format!("it did not listen within {} s", START.as_secs()))?;
+    let line = line
+        .recv_timeout(START)
+        .map_err(|_| format!("the server did not listen within {} s", START.as_secs()))?;
     let line = line.map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_str(&line).map_err(|error| format!("no JSON ({error}): {line}"))?;
     let port = value["listens"].as_u64().and_then(|port| u16::try_from(port).ok());
-    port.ok_or(format!("it does not say on which port it listens: {line}"))
+    port.ok_or(format!("the server prints no port: {line}"))
 }
 
 fn measure(server: &mut Child, port: u16, procs: usize, quick: bool) -> Result<Record, String> {
@@ -93,7 +94,7 @@ fn measure(server: &mut Child, port: u16, procs: usize, quick: bool) -> Result<R
     check(&line, &["http".into()], ["server_cpu_us_per_req", "req_per_s", "p50_us", "p99_us"])
 }
 
-/// The answer must be what the workload says, byte by byte, and to a request in two parts as well.
+/// Checks that the server's answers equal the workload's answer, byte by byte. The second request is sent in two parts.
 fn ask_once(port: u16) -> Result<(), String> {
     let ask = || -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -112,11 +113,11 @@ fn ask_once(port: u16) -> Result<(), String> {
     if answers.chunks(ANSWER.len()).all(|answer| answer == ANSWER) {
         Ok(())
     } else {
-        Err(format!("a wrong answer: {:?}", String::from_utf8_lossy(&answers)))
+        Err(format!("the server sent a wrong answer: {:?}", String::from_utf8_lossy(&answers)))
     }
 }
 
-/// What wrk reports.
+/// The figures that wrk prints.
 #[derive(Debug, PartialEq)]
 struct Load {
     requests: f64,
@@ -151,10 +152,10 @@ fn parse(text: &str) -> Result<Load, String> {
             p99_us: time_us(after("99%")?)?,
         })
     })();
-    load.ok_or(format!("what wrk says is not understood: {text}"))
+    load.ok_or(format!("the output of wrk cannot be parsed: {text}"))
 }
 
-/// 1.25ms in microseconds.
+/// Converts a duration that wrk prints, such as `1.25ms`, to microseconds.
 fn time_us(text: &str) -> Option<f64> {
     let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
     let factor = match &text[unit..] {
@@ -167,18 +168,18 @@ fn time_us(text: &str) -> Option<f64> {
     Some(text[..unit].parse::<f64>().ok()? * factor)
 }
 
-/// The processor time that the server has used, all its threads together.
+/// Returns the processor time that all threads of the server have used.
 fn cpu_us(server: &mut Child) -> Result<f64, String> {
     if let Ok(Some(status)) = server.try_wait() {
         return Err(format!("the server ended: {status}"));
     }
     let stat =
         fs::read_to_string(format!("/proc/{}/stat", server.id())).map_err(|error| error.to_string())?;
-    // The name, in brackets, may have spaces; after it come the state and the fields from the third on.
+    // The name is in brackets and may contain spaces. The state and the other fields follow the name.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     let ticks: Vec<f64> = fields.skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
     if ticks.len() < 2 {
-        return Err(format!("/proc/PID/stat is not understood: {stat}"));
+        return Err(format!("/proc/PID/stat cannot be parsed: {stat}"));
     }
     Ok(ticks.iter().sum::<f64>() * 1e6 / TICKS_PER_S)
 }

@@ -5,8 +5,8 @@
 //! cargo run --release -p benches --bin compare -- yield spawn --only ours,go
 //! ```
 //!
-//! What is run stands in `cases.rs`, how the programs are found and built in `programs.rs`, one run in `run.rs` (and
-//! `http.rs`, which needs a load generator), what is made of the figures in `outcome.rs`. benches/README.md says how to read it.
+//! `cases.rs` has the cases. `programs.rs` finds and builds the programs. `run.rs` does one run; `http.rs` does so with a load
+//! generator. `outcome.rs` computes the figures and verdicts. benches/README.md says how to read the results.
 
 mod calm;
 mod cases;
@@ -47,12 +47,12 @@ fn main() {
     }
     println!("\nwritten: {0}.md, {0}.svg, {0}.jsonl", session.options.common.out.display());
     if session.outcomes.iter().any(Outcome::ours_fails) {
-        eprintln!("error: ours fails in a case: see the tables");
+        eprintln!("error: this runtime's program fails in a case: see the tables");
         std::process::exit(1);
     }
 }
 
-/// The programs that the chosen cases need, in the order of the table.
+/// Returns the programs that the chosen cases need, in the order of the table.
 fn programs_of(chosen: &[(&'static Case, usize)], options: &Options) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in chosen.iter().flat_map(|(case, _)| case.entrants).map(|entrant| entrant.program) {
@@ -63,18 +63,18 @@ fn programs_of(chosen: &[(&'static Case, usize)], options: &Options) -> Vec<Stri
     names
 }
 
-/// A run of the driver: what it was asked for, and what there is so far.
+/// A run of the driver: its options, and the results so far.
 struct Session {
     options: Options,
     machine: Machine,
     programs: Programs,
     calm: Calm,
     outcomes: Vec<Outcome>,
-    /// Every result as it was printed.
+    /// Every result line, as printed.
     lines: String,
 }
 
-/// Who takes part in a case: how the table calls it, its program, its arguments.
+/// A program that takes part in a case, with its label and arguments.
 struct Runner {
     label: String,
     role: Role,
@@ -126,7 +126,7 @@ impl Session {
         state.add(round, result);
     }
 
-    /// The entrants of the case that were asked for, and the programs that the user brought.
+    /// Returns the requested entrants of the case, and the programs that the user added.
     fn runners(&self, case: &Case, procs: usize) -> Vec<Runner> {
         let args = |own: &str| -> Vec<String> {
             let common = case.args(self.options.common.quick);
@@ -142,7 +142,7 @@ impl Session {
                 args: args(entrant.args(self.options.common.quick)),
             });
         }
-        // Called as ours is.
+        // A program that the user added gets the arguments of this runtime's program.
         let own = case.entrants.iter().find(|entrant| entrant.role == Role::Ours);
         for name in self.programs.brought().filter(|name| self.options.wants(name)) {
             runners.push(Runner {

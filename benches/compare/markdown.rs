@@ -9,7 +9,7 @@ use crate::{Session, http};
 
 const NOTHING: &str = "—";
 
-/// The page, with a link to the plot.
+/// Returns the page, with a link to the plot.
 pub(crate) fn page(session: &Session, plot: &str) -> String {
     let mut page = Page::new(
         "Comparison with other runtimes",
@@ -27,7 +27,7 @@ pub(crate) fn page(session: &Session, plot: &str) -> String {
     page.finish()
 }
 
-/// The machine, and what is compared.
+/// Adds the facts of the machine and the compared programs.
 fn about(page: &mut Page, session: &Session) {
     let facts = session.machine.facts().map(|(name, value)| [name.to_string(), value]);
     let wrk = ["wrk".into(), http::wrk_version().unwrap_or("not installed".into())];
@@ -62,7 +62,7 @@ fn goals(page: &mut Page, outcomes: &[Outcome]) {
     }
 }
 
-/// A case: a row for each entrant, a column for each figure.
+/// Adds a case: a row for each entrant, a column for each figure.
 fn details(page: &mut Page, session: &Session, outcome: &Outcome) {
     let case = outcome.case;
     page.paragraph(format_args!("## {}, {} P: {}", case.name, outcome.procs, case.title));
@@ -83,7 +83,7 @@ fn details(page: &mut Page, session: &Session, outcome: &Outcome) {
     page.table(names, outcome.entrants.iter().map(|(label, _, state)| row((label, state))));
 }
 
-/// A figure, and how many times the best peer's it is.
+/// Returns a figure as text, with its ratio to the best peer's figure.
 fn figure(outcome: &Outcome, metric: &Metric, state: &State) -> String {
     let Some(figure) = state.figure(metric.key) else { return NOTHING.into() };
     match outcome.best(metric) {

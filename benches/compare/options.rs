@@ -11,16 +11,16 @@ use crate::cases::{CASES, Case};
 const USAGE: &str = "\
 usage: compare [WORKLOAD ..] [options]
 
-  WORKLOAD            a workload or a case (see --list), or the beginning of its name; all without one
-  --rounds N          how often each is run, interleaved (default 3)
-  --procs N           with N Ps, or worker threads, instead of what each case has
-  --only A,B          these programs only, of: ours go tokio tokio-alt may, and those of --impl
-  --impl NAME=PATH    the program of that name is at PATH; another name is run as well, called as ours is
-  --quick             small sizes, to see that everything works; the figures mean nothing
-  --wait SECS         waits so long, in all, for a quiet machine (default 900; with --quick 0). A run that other programs
+  WORKLOAD            a workload or a case (see --list), or the words that begin a case's name (default: all cases)
+  --rounds N          the number of interleaved rounds (default 3)
+  --procs N           N Ps, or worker threads, instead of the numbers in each case
+  --only A,B          runs these programs only, of: ours go tokio tokio-alt may, and those of --impl
+  --impl NAME=PATH    takes the program NAME from PATH. A new NAME is an added program, with the arguments of ours
+  --quick             small sizes, to test that everything works; the figures mean nothing
+  --wait SECS         waits for a quiet machine, for SECS in all (default 900; with --quick 0). A run that other programs
                       disturb is left out and run again. 0: all runs count, and the page says if they were disturbed
-  --out PATH          where the results go, without ending (default benches/results/latest)
-  --list              what there is";
+  --out PATH          path of the results, without an extension (default benches/results/latest)
+  --list              lists the cases";
 
 pub(crate) struct Options {
     pub(crate) common: Common,
@@ -28,7 +28,7 @@ pub(crate) struct Options {
     procs: Option<usize>,
     only: Option<Vec<String>>,
     wait: Option<Duration>,
-    /// Name and path of each program that was brought along.
+    /// Name and path of each program that the user added (`--impl`).
     pub(crate) brought: Vec<(String, PathBuf)>,
 }
 
@@ -53,7 +53,7 @@ impl Options {
                 "--wait" => options.wait = Some(seconds(&value()?)?),
                 "--impl" => options.brought.push(name_and_path(&value()?)?),
                 "--list" => show_cases(),
-                _ if word.starts_with('-') => return Err(format!("what is {word}?")),
+                _ if word.starts_with('-') => return Err(format!("unknown option {word}")),
                 _ if !CASES.iter().any(|case| case.is_called(word)) => {
                     return Err(format!("there is no workload \"{word}\"; --list shows them"));
                 }
@@ -64,7 +64,7 @@ impl Options {
         Ok(options)
     }
 
-    /// What is to be run, in order: each case with a number of Ps.
+    /// Returns the chosen cases in order, each with a number of Ps.
     pub(crate) fn cases(&self) -> Vec<(&'static Case, usize)> {
         let chosen = CASES.iter().filter(|case| {
             self.workloads.is_empty() || self.workloads.iter().any(|workload| case.is_called(workload))
@@ -75,13 +75,13 @@ impl Options {
         }
     }
 
-    /// How long to wait for a quiet machine, in all.
+    /// Returns how long the driver waits for a quiet machine, in all.
     pub(crate) fn wait(&self) -> Duration {
         const USUAL: Duration = Duration::from_secs(900);
         self.wait.unwrap_or(if self.common.quick { Duration::ZERO } else { USUAL })
     }
 
-    /// Whether the program is to be run.
+    /// True if the program is to be run.
     pub(crate) fn wants(&self, program: &str) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == program))
     }
@@ -98,7 +98,7 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_. ".contains(c)) {
         return Err(format!("a NAME of letters, digits, - and _ is expected, not \"{name}\""));
     }
-    if path.is_file() { Ok((name.into(), path)) } else { Err(format!("{} is no file", path.display())) }
+    if path.is_file() { Ok((name.into(), path)) } else { Err(format!("{} is not a file", path.display())) }
 }
 
 fn show_cases() -> ! {

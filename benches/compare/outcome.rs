@@ -1,4 +1,4 @@
-//! What a case has come to: a median, a least and a greatest figure for each entrant, and whether the goals are reached.
+//! The outcome of a case: the median, least and greatest figure of each entrant, and the verdict on each goal.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use driver::spread::{Spread, number};
 use crate::cases::{Better, Bound, Case, Metric, Role};
 use crate::run::{Failure, Record};
 
-/// A case with a number of Ps, and how each entrant fared.
+/// A case with a number of Ps, and the state of each entrant.
 pub(crate) struct Outcome {
     pub(crate) case: &'static Case,
     pub(crate) procs: usize,
     pub(crate) entrants: Vec<(String, Role, State)>,
 }
 
-/// How an entrant fared in all rounds of a case.
+/// The results of an entrant in all rounds of a case.
 pub(crate) enum State {
-    /// Its program is not there.
+    /// The entrant has no program.
     Skipped,
     NotOffered(String),
-    /// In that round; it is not asked again in this case.
+    /// The entrant failed in this round, and takes no part in later rounds of the case.
     Fails(usize, String),
     Runs(Vec<Record>),
 }
@@ -32,7 +32,7 @@ impl State {
         }
     }
 
-    /// Whether it takes part in another round.
+    /// True if the entrant takes part in the next round.
     pub(crate) fn goes_on(&self) -> bool {
         matches!(self, State::Runs(_))
     }
@@ -42,7 +42,7 @@ impl State {
             (Ok(record), State::Runs(records)) => records.push(record),
             (Err(Failure::NotOffered(why)), state) => *state = State::NotOffered(why),
             (Err(Failure::Fails(why)), state) => *state = State::Fails(round, why),
-            (Ok(_), _) => unreachable!("it was not to be asked again"),
+            (Ok(_), _) => unreachable!("an entrant that has failed does not run again"),
         }
     }
 
@@ -52,22 +52,22 @@ impl State {
     }
 }
 
-/// A goal, and how far we are.
+/// A goal, and this runtime's figure.
 pub(crate) struct Verdict {
     pub(crate) key: &'static str,
     pub(crate) ours: Option<f64>,
-    /// Whose figure is the measure.
+    /// The entrant to which the goal refers, and that entrant's median.
     pub(crate) against: Option<(String, f64)>,
     pub(crate) ratio: Option<f64>,
-    /// What the ratio, or the figure, has to be.
+    /// The bound of the ratio or of the figure, as text.
     pub(crate) goal: String,
-    /// The figure that would reach it.
+    /// The figure that just reaches the goal.
     pub(crate) wanted: Option<f64>,
     pub(crate) word: &'static str,
 }
 
 impl Outcome {
-    /// The best peer's median.
+    /// Returns the best peer's label and median.
     pub(crate) fn best(&self, metric: &Metric) -> Option<(String, f64)> {
         let peers = self.entrants.iter().filter(|(_, role, _)| *role == Role::Peer);
         let medians =
@@ -78,12 +78,12 @@ impl Outcome {
         }
     }
 
-    /// Whether our own program crashed, took too long, or gave a wrong result.
+    /// True if this runtime's program crashed, took too long, or printed a wrong result.
     pub(crate) fn ours_fails(&self) -> bool {
         self.entrants.iter().any(|(_, role, state)| *role == Role::Ours && matches!(state, State::Fails(..)))
     }
 
-    /// One for each goal that there is with this number of Ps; none if ours did not take part.
+    /// Returns a verdict for each goal with this number of Ps. Returns none if this runtime did not take part.
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         let Some((_, _, ours)) = self.entrants.iter().find(|(_, role, _)| *role == Role::Ours) else {
             return Vec::new();

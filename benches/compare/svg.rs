@@ -1,4 +1,4 @@
-//! The results as a plot: one line a figure, each entrant's as a multiple of the best peer's, better to the left.
+//! The results as a plot. Each figure has a line, with each entrant's figure as a multiple of the best peer's. Better is to the left.
 
 use driver::spread::Spread;
 use driver::svg::Svg;
@@ -11,7 +11,7 @@ const AXIS: f64 = 600.0;
 const MARGIN: f64 = 20.0;
 const TOP: f64 = 70.0;
 const LINE: f64 = 20.0;
-/// The axis goes from a hundredth to a hundred times, by its logarithm; what is beyond stands at its end.
+/// The axis is logarithmic, from a hundredth to a hundred. Values beyond the axis are drawn at its ends.
 const DECADES: f64 = 2.0;
 
 const GOAL: &str = "#d62728";
@@ -21,15 +21,15 @@ const COLOURS: [(&str, &str); 6] = [
     ("tokio", "#8a5a44"),
     ("tokio-alt", "#c49c85"),
     ("may", "#5b8c2a"),
-    // All the others.
+    // Every other entrant.
     ("", "#999999"),
 ];
 
-/// How text stands to its place.
+/// Attributes that align a text with its position.
 const MIDDLE: &str = r#" text-anchor="middle""#;
 const END: &str = r#" text-anchor="end""#;
 
-/// The whole document.
+/// Returns the whole document.
 pub(crate) fn plot(outcomes: &[Outcome]) -> String {
     let lines: Vec<(&Outcome, &Metric, f64)> = outcomes
         .iter()
@@ -47,7 +47,7 @@ pub(crate) fn plot(outcomes: &[Outcome]) -> String {
     svg.finish()
 }
 
-/// What counts as 1: the best peer's figure, or ours where there is none.
+/// Returns the figure that counts as 1: the best peer's, or this runtime's if there is no peer.
 fn unit(outcome: &Outcome, metric: &Metric) -> Option<f64> {
     let ours = || {
         let (_, _, state) = outcome.entrants.iter().find(|(_, role, _)| *role == Role::Ours)?;
@@ -87,7 +87,7 @@ fn line(svg: &mut Svg, y: f64, outcome: &Outcome, metric: &Metric, unit: f64) {
     for bound in goals(outcome, metric) {
         svg.down(place(cost(bound)), (y - 7.0, y + 7.0), GOAL, 2.0);
     }
-    // Ours last, on top.
+    // This runtime is drawn last, on top.
     let ours_last = [false, true];
     for ours in ours_last {
         for (label, role, state) in &outcome.entrants {
@@ -99,7 +99,7 @@ fn line(svg: &mut Svg, y: f64, outcome: &Outcome, metric: &Metric, unit: f64) {
     }
 }
 
-/// The figures that we should have.
+/// Returns the figures that just reach the goals.
 fn goals(outcome: &Outcome, metric: &Metric) -> Vec<f64> {
     let verdicts = outcome.verdicts().into_iter().filter(|verdict| verdict.key == metric.key);
     verdicts.filter_map(|verdict| verdict.wanted).collect()
@@ -111,7 +111,7 @@ fn dot(svg: &mut Svg, y: f64, label: &str, cost: Spread) {
     svg.dot(place(cost.median), y, colour, &format!("{label}: {:.3}×", cost.median));
 }
 
-/// Where a multiple stands.
+/// Returns the horizontal position of a multiple.
 fn place(times: f64) -> f64 {
     let decades = if times > 0.0 { times.log10() } else { -DECADES };
     MARGIN + LABELS + AXIS * (decades.clamp(-DECADES, DECADES) + DECADES) / (2.0 * DECADES)

@@ -1,4 +1,4 @@
-//! What a design of timers is to the workloads, and the four there are.
+//! The trait of a design of timers, which the workloads use, and the list of the four designs.
 
 mod bucket;
 mod heap;
@@ -20,28 +20,28 @@ pub(crate) use one_heap::OneHeap;
 pub(crate) use per_p::PerP;
 pub(crate) use wheel::Wheel;
 
-/// Timers: each calls its callback once, after its time and never before, unless it is cancelled.
+/// A design of timers. A timer calls its callback once, never before its time, unless the timer is cancelled.
 ///
-/// A callback runs wherever the design fires its timers, and does not block. One that has been taken to run does run, if
-/// the timer is cancelled or reset at that very moment.
+/// A callback runs on the thread on which the design fires its timers, and does not block. A cancel or reset may come after
+/// the design has removed the timer to fire. Then the callback still runs.
 pub(crate) trait Timers: Send + Sync + 'static {
-    /// What is needed to cancel or reset a timer, and kept for as long as it is to fire.
+    /// The handle that cancels or resets a timer. The handle must be kept until the timer has fired.
     type Timer: Send;
 
-    /// Arms a timer. *Runs on: a green thread, as all of these.*
+    /// Arms a timer. *Runs on: a green thread, as all methods of this trait.*
     fn add(&self, after: Duration, callback: &Waker) -> Self::Timer;
 
-    /// Takes a timer away. Nothing happens if it has fired.
+    /// Cancels a timer. Has no effect if the timer has fired.
     fn cancel(&self, timer: Self::Timer);
 
-    /// Gives a timer another time, counted from now; one that has fired is armed again, with that callback.
+    /// Sets a timer to fire `after` from now. If the timer has fired, arms the timer again, with `callback`.
     fn reset(&self, timer: &mut Self::Timer, after: Duration, callback: &Waker);
 
     /// Parks the calling green thread for `time` at least.
     fn sleep(&self, time: Duration) {
         let sleeper = Arc::new(Sleeper { thread: thread::current(), woken: AtomicBool::new(false) });
         let _timer = self.add(time, &Waker::from(Arc::clone(&sleeper)));
-        // Acquire: pairs with the Release of the thread that fires the timer.
+        // Acquire: pairs with the Release in `Sleeper::wake`.
         while !sleeper.woken.load(Ordering::Acquire) {
             thread::park();
         }
@@ -51,7 +51,7 @@ pub(crate) trait Timers: Send + Sync + 'static {
     fn end(&self) {}
 }
 
-/// A green thread that sleeps: its timer's callback.
+/// The callback of a sleep's timer: wakes the sleeping green thread.
 struct Sleeper {
     thread: Thread,
     woken: AtomicBool,
@@ -64,7 +64,7 @@ impl Wake for Sleeper {
     }
 }
 
-/// Time in ns since a design was made.
+/// A clock that counts ns since the design was created.
 #[derive(Clone, Copy)]
 struct Clock(Instant);
 
@@ -77,7 +77,7 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// The time `after` from now; one beyond the clock's range never comes.
+    /// Returns the time `after` from now. A time beyond the clock's range becomes `u64::MAX`, which never comes.
     fn after(self, after: Duration) -> u64 {
         self.now().saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -95,7 +95,7 @@ pub(crate) enum Design {
 impl Design {
     pub(crate) const ALL: [Design; 4] = [Design::OneHeap, Design::ManyHeaps, Design::Wheel, Design::PerP];
 
-    /// As on the command line.
+    /// Returns the design's name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Design::OneHeap => "one-heap",
@@ -105,7 +105,7 @@ impl Design {
         }
     }
 
-    /// As in the tables.
+    /// Returns the design's name in the tables.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Design::OneHeap => "one heap, a timerproc (Go ≤ 1.9)",

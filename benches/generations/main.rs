@@ -1,13 +1,13 @@
-//! Generations of timers: what one heap with a timerproc, 64 of them, a timing wheel, and a heap in each P cost under the
-//! same workloads, all on this runtime's scheduler and by its public API.
+//! Generations of timers: measures four designs under the same workloads. The designs are one heap with a timerproc, 64 such
+//! heaps, a timing wheel, and a heap in each P. All run on this runtime's scheduler, through its public API.
 //!
 //! ```sh
 //! cargo run --release -p benches --bin generations -- --rounds 5
 //! cargo run --release -p benches --bin generations -- --workload ticker --design one-heap,per-p
 //! ```
 //!
-//! The designs stand in `designs/`, behind the trait of `designs.rs`; the workloads in `workloads/`, each written once. All
-//! results are checked, and a wrong one ends the process. README.md beside this file says what the figures show.
+//! The designs are in `designs/`, behind the trait in `designs.rs`. The workloads are in `workloads/`, each written once. All
+//! results are checked, and a wrong result ends the process. README.md in this folder explains the figures.
 
 #![deny(unsafe_code)]
 
@@ -32,7 +32,7 @@ use measure::Figures;
 use options::Options;
 use report::Outcome;
 
-/// A run that takes so long has lost a timer.
+/// The time limit of a run. A run that takes longer has lost a timer.
 const LIMIT: Duration = Duration::from_secs(300);
 
 fn main() {
@@ -65,7 +65,7 @@ fn main() {
     println!("\nwritten: {0}.md, {0}.svg", options.common.out.display());
 }
 
-/// No wrong result is reported, and no thread waits for a green thread that has ended.
+/// Ends the process at the first panic. So no wrong result is reported, and no thread waits for a green thread that has ended.
 fn end_at_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -76,7 +76,7 @@ fn end_at_panic() {
 
 fn within<T>(limit: Duration, name: &str, run: impl FnOnce() -> T) -> T {
     let (done, over) = mpsc::channel::<()>();
-    let late = format!("error: not over after {} s: {name}", limit.as_secs());
+    let late = format!("error: the run did not end within {} s: {name}", limit.as_secs());
     thread::spawn(move || {
         if over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             eprintln!("{late}");

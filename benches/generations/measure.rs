@@ -1,18 +1,18 @@
-//! What a stretch of a workload has cost: time, processor, context switches, and what the runtime counted.
+//! The cost of a stretch of a workload: time, processor time, context switches, and counters of the runtime.
 
 use std::time::{Duration, Instant};
 
 use peer_common::process::Usage;
 use runtime::metrics::{self, Snapshot};
 
-/// A stretch that has begun.
+/// A stretch that has begun, with the values at its begin.
 pub(crate) struct Span {
     start: Instant,
     usage: Usage,
     counters: Snapshot,
 }
 
-/// What it has cost.
+/// The cost of a stretch.
 pub(crate) struct Spent {
     pub(crate) wall: Duration,
     usage: Usage,
@@ -22,20 +22,20 @@ pub(crate) struct Spent {
 }
 
 impl Span {
-    /// *Runs on: a green thread.*
+    /// Begins a stretch. *Runs on: a green thread.*
     pub(crate) fn begin() -> Span {
-        // The snapshot takes longest, and is not to be in its own measure.
+        // The snapshot takes longest, so it comes first, outside the measured stretch.
         let counters = metrics::snapshot();
         let usage = Usage::now();
         Span { start: Instant::now(), usage, counters }
     }
 
-    /// *Runs on: a green thread of the same runtime.*
+    /// Ends the stretch, and returns its cost. *Runs on: a green thread of the same runtime.*
     pub(crate) fn end(self) -> Spent {
         let wall = self.start.elapsed();
         let usage = Usage::now() - self.usage;
         let counters = metrics::snapshot();
-        // By its own word, or because it blocked or computed: the P went to another OS thread.
+        // A P went to another OS thread: its holder handed the P off, or sysmon took the P because the holder blocked or computed.
         let hand_offs = |all: &Snapshot| all.hand_offs + all.rescues_blocked + all.rescues_computing;
         Spent {
             wall,
@@ -48,7 +48,7 @@ impl Span {
 }
 
 impl Spent {
-    /// The costs of each of `n` timers.
+    /// Returns the costs divided by `n` timers.
     pub(crate) fn per(&self, n: u64) -> Figures {
         let per = |count: u64| count as f64 / n as f64;
         Figures(vec![
@@ -61,7 +61,7 @@ impl Spent {
         ])
     }
 
-    /// The costs as they are.
+    /// Returns the total costs.
     pub(crate) fn totals(&self) -> Figures {
         Figures(vec![
             ("CPU, ms", self.usage.cpu.as_secs_f64() * 1e3),
@@ -73,11 +73,11 @@ impl Spent {
     }
 }
 
-/// The results of one run: names, which tell the unit, and values.
+/// The results of one run: values, with names that include the unit.
 pub(crate) struct Figures(pub(crate) Vec<(&'static str, f64)>);
 
 impl Figures {
-    /// These, and then those.
+    /// Appends the figures in `more`.
     pub(crate) fn and(mut self, more: Figures) -> Figures {
         self.0.extend(more.0);
         self

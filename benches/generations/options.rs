@@ -1,4 +1,4 @@
-//! The command line, and the workloads that it asks for.
+//! The command line, and the workloads that it selects.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::workloads::Workload;
 const USAGE: &str = "\
 usage: generations [options]
 
-  --rounds N          how often each is run, the designs in turn (default 5)
-  --n A,B             how many sleepers (default 1000,100000,500000)
-  --ms A              how long they sleep (default 10)
+  --rounds N          the number of rounds; the designs run in turn (default 5)
+  --n A,B             the number of sleepers (default 1000,100000,500000)
+  --ms A              how long the sleepers sleep (default 10)
   --design A,B        these designs only, of: one-heap 64-heaps wheel per-p
   --workload A,B      these workloads only, of: sleepers churn reset ticker idle
-  --procs N           Ps (default: as many as processors)
-  --secs N            for how long to tick, and to be idle (default 3)
-  --ops N             how many timers each task creates and cancels, or resets (default 1000000)
-  --quick             small sizes, to see that everything works; the figures mean nothing
-  --out PATH          where the results go, without ending (default benches/results/generations)";
+  --procs N           the number of Ps (default: the number of processors)
+  --secs N            the duration of ticker and idle (default 3)
+  --ops N             the number of timers that each task creates and cancels, or resets (default 1000000)
+  --quick             small sizes, to test that everything works; the figures mean nothing
+  --out PATH          path of the results, without an extension (default benches/results/generations)";
 
 pub(crate) struct Options {
     pub(crate) common: Common,
@@ -57,7 +57,7 @@ impl Options {
                 "--procs" => options.procs = number(&value()?)?,
                 "--secs" => options.time = Duration::from_secs(number(&value()?)? as u64),
                 "--ops" => options.ops = number(&value()?)?,
-                _ => return Err(format!("what is {word}?")),
+                _ => return Err(format!("unknown option {word}")),
             }
             Ok(())
         })?;
@@ -68,13 +68,13 @@ impl Options {
         Ok(options)
     }
 
-    /// What is to be run, in order.
+    /// Returns the selected workloads, in order.
     pub(crate) fn workloads(&self) -> Vec<Workload> {
         let (procs, time) = (self.procs, self.time);
         let live = if self.common.quick { 1_000 } else { 100_000 };
         let mut all: Vec<Workload> =
             self.sleepers.iter().map(|&n| Workload::Sleepers { n, time: self.sleep }).collect();
-        // Alone, and then as many as can disturb each other.
+        // One task alone, and then as many tasks as can disturb each other.
         let tasks = || [1, procs].into_iter().take(if procs == 1 { 1 } else { 2 });
         all.extend(tasks().map(|tasks| Workload::Churn { tasks, n: self.ops }));
         all.extend(tasks().map(|tasks| Workload::Reset { tasks, live, n: self.ops }));

@@ -1,16 +1,17 @@
-//! On which processor a thread is.
+//! The number of the processor on which a thread runs.
 
 #![allow(unsafe_code)]
 
-/// The number of the processor that the caller runs on, at this moment. `inline(never)`: it is asked again after each park.
+/// Returns the number of the processor on which the caller runs at this moment. `inline(never)`: the compiler must not reuse the
+/// number after a park.
 #[cfg(target_os = "linux")]
 #[inline(never)]
 pub(crate) fn current() -> usize {
-    // SAFETY: it takes nothing and touches nothing of ours.
+    // SAFETY: `sched_getcpu` takes no argument and writes no memory of this process that Rust code can access.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 
-/// Elsewhere, the number of the OS thread.
+/// Returns the number of the OS thread, on systems other than Linux.
 #[cfg(not(target_os = "linux"))]
 #[inline(never)]
 pub(crate) fn current() -> usize {

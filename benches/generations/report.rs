@@ -15,16 +15,16 @@ pub(crate) struct Outcome {
     pub(crate) runs: Vec<(Design, Vec<Figures>)>,
 }
 
-/// A figure over all rounds.
+/// Returns the spread of a figure over all rounds.
 pub(crate) fn spread(runs: &[Figures], name: &str) -> Option<Spread> {
     Spread::of(runs.iter().filter_map(|run| run.get(name)))
 }
 
-/// The page, with a link to the plot.
+/// Returns the page, with a link to the plot.
 pub(crate) fn page(options: &Options, machine: &Machine, outcomes: &[Outcome], plot: &str) -> String {
     let about = format!(
         "The same workloads over four designs of timers, all on this runtime's scheduler with {} P, by `cargo run \
-         --release -p benches --bin generations`. benches/generations/README.md says what it shows.",
+         --release -p benches --bin generations`. benches/generations/README.md explains the figures.",
         options.procs
     );
     let mut page =
@@ -37,7 +37,7 @@ pub(crate) fn page(options: &Options, machine: &Machine, outcomes: &[Outcome], p
     page.finish()
 }
 
-/// A workload: a row for each figure, a column for each design.
+/// Adds the table of a workload: a row for each figure, a column for each design.
 fn table(page: &mut Page, outcome: &Outcome) {
     page.paragraph(format_args!("## {}", outcome.workload.title()));
     let first = outcome.runs.first().and_then(|(_, runs)| runs.first());

@@ -1,4 +1,4 @@
-//! The results as a plot: a panel of bars for each figure, a bar for each design.
+//! The results as a plot, with a panel for each figure and a bar for each design.
 
 use driver::spread::{Spread, number};
 use driver::svg::Svg;
@@ -11,7 +11,7 @@ const BAR: f64 = 22.0;
 const TITLE: f64 = 44.0;
 const MARGIN: f64 = 16.0;
 const COLUMNS: usize = 4;
-/// The longest bar; its figure stands behind it.
+/// The length of the longest bar. The figure is printed after the bar.
 const LONGEST: f64 = PANEL - 80.0;
 
 fn colour(design: Design) -> &'static str {
@@ -30,7 +30,7 @@ struct Panel {
     bars: Vec<(Design, Spread)>,
 }
 
-/// The whole document.
+/// Returns the whole document.
 pub(crate) fn plot(outcomes: &[Outcome]) -> String {
     let panels: Vec<Panel> = outcomes.iter().flat_map(panels).collect();
     let designs: Vec<Design> =
@@ -73,7 +73,7 @@ fn legend(svg: &mut Svg, designs: &[Design]) {
 fn draw(svg: &mut Svg, x: f64, y: f64, panel: &Panel) {
     svg.text(x, y + 18.0, &panel.workload);
     svg.text_with(r#" font-weight="bold""#, x, y + 35.0, panel.figure);
-    // By the medians: one bad round of one design is not to hide the others.
+    // The scale follows the medians, so that one bad round of one design does not shrink all other bars.
     let greatest = panel.bars.iter().map(|(_, spread)| spread.median).fold(0.0, f64::max);
     let place = |value: f64| if greatest > 0.0 { LONGEST * (value / greatest).min(1.1) } else { 0.0 };
     for (i, (design, spread)) in panel.bars.iter().enumerate() {

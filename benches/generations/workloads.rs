@@ -1,4 +1,4 @@
-//! The workloads, written once over any design.
+//! The workloads. Each is written once, generic over the design.
 
 mod churn;
 mod idle;
@@ -19,20 +19,20 @@ use crate::measure::Figures;
 /// One workload with its size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Workload {
-    /// `n` green threads sleep for so long, once.
+    /// `n` green threads sleep once, for `time`.
     Sleepers { n: usize, time: Duration },
-    /// Each of the tasks creates a timer of a second and cancels it, `n` times.
+    /// Each task creates a timer of a second and cancels that timer, `n` times.
     Churn { tasks: usize, n: usize },
-    /// Each of the tasks resets its own of `live` timers to random times, `n` times.
+    /// The tasks share out `live` timers. Each task resets its own timers to random times, `n` times.
     Reset { tasks: usize, live: usize, n: usize },
-    /// One green thread sleeps 1 ms in a loop, beside so many that compute and yield.
+    /// One green thread sleeps 1 ms in a loop, beside `busy` green threads that compute and yield.
     Ticker { busy: usize, time: Duration },
-    /// `sleepers` sleep for an hour, and nothing else happens.
+    /// `sleepers` green threads sleep for an hour. Nothing else runs.
     Idle { sleepers: usize, time: Duration },
 }
 
 impl Workload {
-    /// As on the command line.
+    /// Returns the workload's name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Workload::Sleepers { .. } => "sleepers",
@@ -43,7 +43,7 @@ impl Workload {
         }
     }
 
-    /// What it is.
+    /// Returns a description for the page and the plot.
     pub(crate) fn title(self) -> String {
         match self {
             Workload::Sleepers { n, time } => format!("{} sleep {} ms", grouped(n), time.as_millis()),
@@ -59,7 +59,7 @@ impl Workload {
         }
     }
 
-    /// The figures that the plot shows.
+    /// Returns the names of the figures that the plot shows.
     pub(crate) fn plotted(self) -> &'static [&'static str] {
         match self {
             Workload::Sleepers { .. } => &["mean, ms", "p99, ms", "wall, ms", "voluntary switches a timer"],
@@ -74,7 +74,7 @@ impl Workload {
         }
     }
 
-    /// Runs it over a design, in a runtime of its own. A wrong result is a panic.
+    /// Runs the workload over a design, in a new runtime. Panics if a result is wrong.
     pub(crate) fn run(self, design: Design, procs: usize) -> Figures {
         match design {
             Design::OneHeap => self.run_over(OneHeap::new(), procs),
@@ -99,7 +99,7 @@ impl Workload {
     }
 }
 
-/// Tasks that begin at the same moment, on Ps of their own.
+/// Lets tasks begin at the same moment, on different Ps.
 struct Start {
     tasks: usize,
     here: AtomicUsize,
@@ -110,7 +110,8 @@ impl Start {
         Arc::new(Start { tasks, here: AtomicUsize::new(0) })
     }
 
-    /// Waits for the others. It does not yield: only on different Ps can all be here.
+    /// Waits until all tasks have called this method. The wait does not yield, so that all tasks can arrive only if they run on
+    /// different Ps.
     fn wait(&self) {
         let start = Instant::now();
         self.here.fetch_add(1, Ordering::AcqRel);
@@ -121,7 +122,7 @@ impl Start {
     }
 }
 
-/// What a task sees when it begins with the operations that count, or has ended with them.
+/// The time and the resource usage at the begin or end of a task's measured operations.
 struct Moment {
     at: Instant,
     usage: Usage,
@@ -133,20 +134,20 @@ impl Moment {
     }
 }
 
-/// Runs `task` in so many green threads, each with `n` operations; what they cost from the first one's first to the last
-/// one's last.
+/// Runs `task` in `tasks` green threads, each with `n` operations. Returns the cost from the begin of the first task to the end
+/// of the last task.
 fn on_tasks<F>(tasks: usize, n: usize, task: impl Fn(usize) -> F) -> Figures
 where
     F: FnOnce() -> (Moment, Moment) + Send + 'static,
 {
     let handles: Vec<_> = (0..tasks).map(|i| runtime::spawn(task(i))).collect();
     let (begins, ends): (Vec<_>, Vec<_>) =
-        handles.into_iter().map(|handle| handle.join().expect("it does not panic")).unzip();
+        handles.into_iter().map(|handle| handle.join().expect("the task does not panic")).unzip();
     let first = begins.into_iter().min_by_key(|moment| moment.at).expect("there are tasks");
     let last = ends.into_iter().max_by_key(|moment| moment.at).expect("there are tasks");
     let used = last.usage - first.usage;
     Figures(vec![
-        // Two tasks on two Ps that do not disturb each other need as long as one.
+        // Two tasks on two Ps that do not disturb each other need as long as one task.
         ("ns an operation and task", (last.at - first.at).as_nanos() as f64 / n as f64),
         ("CPU, ns an operation", used.cpu.as_nanos() as f64 / (tasks * n) as f64),
         ("voluntary switches", used.voluntary as f64),

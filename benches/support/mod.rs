@@ -1,11 +1,11 @@
-//! What every bench needs: settings under which all of them end in a few minutes, and a runtime around the body.
+//! Code that all criterion benches share: settings with which all benches end in a few minutes, and a runtime around the body.
 
 use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{Bencher, BenchmarkGroup, Criterion};
 
-/// Short: what is measured here is either far from its goal or near it.
+/// Returns settings for short measurements. More precision is not needed: a figure is either far from its goal or near the goal.
 pub(crate) fn settings() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(500))
@@ -14,7 +14,7 @@ pub(crate) fn settings() -> Criterion {
         .nresamples(10_000)
 }
 
-/// Measures `body`, which is run as a green thread of a new runtime with that many Ps, once a sample.
+/// Measures `body` in a new runtime with `procs` Ps. `body` runs as a green thread, once for each sample.
 pub(crate) fn bench(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
@@ -25,7 +25,7 @@ pub(crate) fn bench(
     group.bench_function(name, |b| runtime.block_on(|| body(b)));
 }
 
-/// "1 P", "2 Ps".
+/// Returns the number of Ps as text: "1 P", "2 Ps".
 #[allow(dead_code, reason = "not every bench is run with several numbers of Ps")]
 pub(crate) fn ps(procs: usize) -> String {
     format!("{procs} P{}", if procs == 1 { "" } else { "s" })

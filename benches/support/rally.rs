@@ -1,15 +1,16 @@
-//! Two threads, green or not, that wake each other in turn.
+//! Two threads, green or plain, that wake each other in turn.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use runtime::thread::Thread;
 
-/// How many turns there have been: the next one is the first player's if that is even.
+/// The number of turns so far. If the number is even, the next turn is the first player's.
 #[derive(Default)]
 pub(crate) struct Rally(AtomicU64);
 
 impl Rally {
-    /// Plays the first player's side: `rounds` times it wakes the other, then parks by `park` until it is woken.
+    /// Plays the first side. In each of `rounds` rounds the caller wakes the other player, and then calls `park` until the
+    /// other player wakes the caller.
     pub(crate) fn serve(&self, rounds: u64, other: &Thread, park: fn()) {
         for round in 0..rounds {
             self.pass(2 * round, other);
@@ -17,7 +18,7 @@ impl Rally {
         }
     }
 
-    /// Plays the other side.
+    /// Plays the second side.
     pub(crate) fn answer(&self, rounds: u64, other: &Thread, park: fn()) {
         for round in 0..rounds {
             self.wait_for(2 * round + 1, park);

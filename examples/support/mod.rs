@@ -1,6 +1,6 @@
-//! Shared by several examples: a command line, percentiles, memory and processor time.
+//! Shared parts of several examples: a command line, percentiles, memory and processor time.
 
-// Each example is a program of its own and uses only some of this.
+// Each example is a program of its own and uses only some of these parts.
 #![allow(dead_code)]
 
 pub(crate) mod server;
@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use std::process::exit;
 use std::time::Duration;
 
-/// The arguments that are not taken yet. A wrong argument ends the program with a message and exit code 2.
+/// The arguments that no option has taken yet. A wrong argument ends the program with a message and exit code 2.
 pub(crate) struct Args {
     usage: &'static str,
     left: Vec<OsString>,
@@ -29,7 +29,7 @@ impl Args {
         Args { usage, left }
     }
 
-    /// Takes the value of `--name value` or `--name=value`, if given.
+    /// Takes the value of `--name value` or `--name=value`. Returns `None` if the option is not given.
     pub(crate) fn option(&mut self, name: &str) -> Option<String> {
         let prefix = format!("{name}=");
         let at = self
@@ -47,24 +47,24 @@ impl Args {
         Some(value.unwrap_or_else(|value| self.wrong(format_args!("{name} cannot be {}", value.display()))))
     }
 
-    /// Takes `--name N` with N within `range`, else `default`.
+    /// Takes `--name N`. Returns N, which must be within `range`, or `default` if the option is not given.
     pub(crate) fn number(&mut self, name: &str, default: u64, range: RangeInclusive<u64>) -> u64 {
         self.option(name).map_or(default, |text| self.parse(name, &text, range))
     }
 
-    /// Takes `--name`. Returns whether it was given.
+    /// Takes `--name`. Returns `true` if the flag is given.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let at = self.left.iter().position(|arg| arg == name);
         at.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// Takes the next argument that is not an option.
+    /// Takes the next argument that is not an option. Returns `None` if there is none.
     pub(crate) fn positional(&mut self) -> Option<OsString> {
         let at = self.left.iter().position(|arg| !arg.as_encoded_bytes().starts_with(b"-"))?;
         Some(self.left.remove(at))
     }
 
-    /// Parses a number. 50,000 may be written 50_000.
+    /// Parses a number within `range`. 50,000 may be written 50_000.
     pub(crate) fn parse(&self, what: &str, text: &str, range: RangeInclusive<u64>) -> u64 {
         let number = text.replace('_', "").parse().ok().filter(|number| range.contains(number));
         number.unwrap_or_else(|| {
@@ -73,14 +73,14 @@ impl Args {
         })
     }
 
-    /// Ends the program with an error if an argument is left.
+    /// Ends the program with an error if an argument was not taken.
     pub(crate) fn end(&self) {
         if let Some(arg) = self.left.first() {
             self.wrong(format_args!("unknown argument \"{}\"", arg.display()));
         }
     }
 
-    /// Ends the program with an error of the command line.
+    /// Ends the program with an error message and the usage.
     pub(crate) fn wrong(&self, why: impl Display) -> ! {
         eprintln!("error: {why}\n\n{}", self.usage);
         exit(2);
@@ -97,7 +97,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Summarises all samples. Percentiles are by nearest rank.
+    /// Returns the summary of all samples. Percentiles are by nearest rank.
     pub(crate) fn of(mut samples: Vec<Duration>) -> Summary {
         let Some(last) = samples.len().checked_sub(1) else { return Summary::default() };
         samples.sort_unstable();
@@ -112,12 +112,12 @@ impl Summary {
     }
 }
 
-/// A duration in milliseconds, for tables.
+/// Returns a duration in milliseconds, for tables.
 pub(crate) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// 1234567 as 1,234,567.
+/// Formats a number with commas: 1234567 as 1,234,567.
 pub(crate) fn commas(n: impl Display) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -130,7 +130,7 @@ pub(crate) fn commas(n: impl Display) -> String {
     text
 }
 
-/// The resident memory of the process; `None` where the system does not tell it.
+/// Returns the resident memory of the process, or `None` if the system does not report it.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -138,7 +138,7 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Says what each of `count` things costs, from the memory before and after.
+/// Returns a text about the memory that each of `count` things costs, from the memory before and after.
 pub(crate) fn bytes_each(before: Option<u64>, after: Option<u64>, count: usize) -> String {
     match (before, after) {
         (Some(before), Some(after)) => {
@@ -149,7 +149,7 @@ pub(crate) fn bytes_each(before: Option<u64>, after: Option<u64>, count: usize) 
     }
 }
 
-/// The processor time of all live OS threads, in ns; `None` where the system does not tell it.
+/// Returns the processor time of all live OS threads, or `None` if the system does not report it.
 pub(crate) fn processor_time() -> Option<Duration> {
     let mut nanos = 0;
     for task in fs::read_dir("/proc/self/task").ok()? {

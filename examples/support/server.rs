@@ -1,4 +1,4 @@
-//! Shared by the servers: accepts connections and serves each on its own green thread.
+//! A server for several examples: accepts connections and serves each on a green thread of its own.
 
 use std::fmt::Display;
 use std::io;
@@ -57,7 +57,7 @@ fn accept<E: Display>(
     }
 }
 
-/// An error for bytes that break the protocol.
+/// Returns an error for bytes that break the protocol.
 pub(crate) fn wrong(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }

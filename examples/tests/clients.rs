@@ -1,5 +1,5 @@
-//! The examples that are servers, against clients of other makes: curl, openssl, nc, redis-cli, h2load, wrk, tungstenite over std.
-//! And the one that is a client, against servers of other makes: python's, nghttpd.
+//! The server examples with clients of other projects: curl, openssl, nc, redis-cli, h2load, wrk, and tungstenite
+//! over std. The client example with servers of other projects: Python's and nghttpd.
 //!
 //! A test whose programs are not installed is reported as ignored, with the name of the missing program. With `CI=true`
 //! such a test fails. `ci/setup.sh` installs the programs.
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
-/// The name of a test, the programs that the test runs beside our example, and its body.
+/// The name of a test, the programs that the test runs beside the example, and its body.
 type Test = (&'static str, &'static [&'static str], fn());
 
 const TESTS: &[Test] = &[
@@ -38,7 +38,7 @@ fn main() {
     if cfg!(not(unix)) {
         return;
     }
-    // The standard harness cannot ignore a test while it runs.
+    // The standard harness cannot ignore a test at run time.
     let trials = TESTS
         .iter()
         .map(|&(name, programs, test)| Trial::ignorable_test(name, move || run_if_installed(programs, test)));
@@ -59,13 +59,13 @@ fn run_if_installed(programs: &[&str], test: fn()) -> Result<Completion, Failed>
     Ok(Completion::ignored_with(reason))
 }
 
-/// True if a directory of `PATH` has a file of that name.
+/// True if a directory of `PATH` has a file named `program`.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// Builds an example, so that no old one is run, and returns the path of its program.
+/// Builds an example, so that the test does not run an old build. Returns the path of its program.
 fn build(example: &str, features: &[&str]) -> PathBuf {
     let directory = std::env::current_exe().expect("this test").with_file_name("..");
     let release = directory.components().any(|part| part.as_os_str() == "release");
@@ -77,7 +77,7 @@ fn build(example: &str, features: &[&str]) -> PathBuf {
     directory.join("examples").join(example)
 }
 
-/// An example that serves, until this is dropped.
+/// An example that serves until the value is dropped.
 struct Server {
     process: Child,
     addr: String,
@@ -85,7 +85,7 @@ struct Server {
 }
 
 impl Server {
-    /// Builds the example and starts it at a free port of loopback.
+    /// Builds the example and starts it on a free port of loopback.
     fn start(example: &str, more: &[&str]) -> Server {
         Server::start_with(example, &[], more)
     }
@@ -100,8 +100,8 @@ impl Server {
             .unwrap_or_else(|error| panic!("{example}: {error}"));
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut line = String::new();
-        output.read_line(&mut line).expect("its first line");
-        let addr = line.trim().strip_prefix("serving on ").expect("where it serves").to_string();
+        output.read_line(&mut line).expect("the server's first line");
+        let addr = line.trim().strip_prefix("serving on ").expect("the server's address").to_string();
         Server { process, addr, _output: output }
     }
 
@@ -116,14 +116,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has not ended by itself.
+        // A server that has ended by itself is a failure.
         assert!(self.process.try_wait().expect("a child").is_none() || std::thread::panicking());
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// A client, which gets `input` and must end well within a minute.
+/// Runs a client program with `input` on its stdin. The program must succeed within a minute.
 fn client(program: &str, args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new("timeout")
         .args(["60", program])
@@ -135,10 +135,10 @@ fn client(program: &str, args: &[&str], input: &[u8]) -> Output {
         .expect("coreutils' timeout");
     let mut pipe = child.stdin.take().expect("a pipe");
     let input = input.to_vec();
-    // It may end without having read it all.
+    // The program may end before it has read all input.
     let feeder = std::thread::spawn(move || drop(pipe.write_all(&input)));
     let output = child.wait_with_output().expect("a child");
-    feeder.join().expect("it does not panic");
+    feeder.join().expect("the feeder does not panic");
     assert!(output.status.success(), "{program} {args:?}: {}\n{}", output.status, text(&output));
     output
 }
@@ -148,13 +148,13 @@ fn curl(args: &[&str], input: &[u8]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// wrk asks for that again and again, over a few connections that stay.
+/// Runs wrk, which requests `url` repeatedly over a few persistent connections.
 fn wrk(url: &str) {
     let said = text(&client("wrk", &["-t", "2", "-c", "8", "-d", "2s", url], b""));
     assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "{said}");
     let requests = said.lines().find_map(|line| line.trim().split_once(" requests in "));
-    let requests: usize = requests.expect("how many").0.parse().expect("a number");
-    assert!(requests > 8, "more than one for each connection: {said}");
+    let requests: usize = requests.expect("a number of requests").0.parse().expect("a number");
+    assert!(requests > 8, "several requests for each connection: {said}");
 }
 
 fn text(output: &Output) -> String {
@@ -164,12 +164,12 @@ fn text(output: &Output) -> String {
 fn http_serves_curl() {
     let server = Server::start("http", &[]);
     assert_eq!(curl(&[&server.url("/")], b""), "hello from a green thread\n");
-    // One connection for both, and the headers.
+    // Both requests use the same connection.
     let both = curl(&["-i", &server.url("/"), &server.url("/nowhere")], b"");
     assert!(both.contains("HTTP/1.1 200 OK") && both.contains("HTTP/1.1 404 Not Found"), "{both}");
     let reused = curl(&["-v", "--stderr", "-", &server.url("/"), &server.url("/")], b"");
     assert!(reused.contains("Re-using existing connection"), "{reused}");
-    // Large enough for "Expect: 100-continue".
+    // The body is large enough for "Expect: 100-continue".
     let body: Vec<u8> = (0..3_000_000u32).map(|i| b'a' + (i % 26) as u8).collect();
     let echo = server.url("/echo");
     let echoed =
@@ -179,7 +179,7 @@ fn http_serves_curl() {
     assert!(head.contains("Content-Length: 26"), "{head}");
     let refused = curl(&["-X", "DELETE", "-o", "/dev/null", "-w", "%{http_code}", &server.url("/")], b"");
     assert_eq!(refused, "405");
-    // What is no HTTP ends that connection alone.
+    // Bytes that are not HTTP end only their own connection.
     let mut stream = TcpStream::connect(&server.addr).unwrap();
     stream.write_all(b"\x00\x01\x02 nonsense\r\n\r\n").unwrap();
     assert_eq!(stream.read(&mut [0; 8]).unwrap_or(0), 0);
@@ -196,7 +196,7 @@ fn tls_serves_curl() {
     let url = format!("https://{}/", server.addr);
     assert_eq!(curl(&["--insecure", &url], b""), "hello over Some(TLSv1_3)\n");
     assert_eq!(curl(&["--insecure", "--tls-max", "1.2", &url], b""), "hello over Some(TLSv1_2)\n");
-    // A client that speaks no TLS ends its own connection alone.
+    // A client that does not speak TLS ends only its own connection.
     let mut stream = TcpStream::connect(&server.addr).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
@@ -229,7 +229,7 @@ fn websocket_serves_a_client_over_std() {
 
 fn websocket_answers_the_handshake_of_curl() {
     let server = Server::start("websocket", &[]);
-    // The key and the answer are those of the standard's example (RFC 6455, 1.3).
+    // The key and the answer are from the example of the standard (RFC 6455, 1.3).
     let url = server.url("/");
     let upgrade = [
         "-i",
@@ -247,7 +247,7 @@ fn websocket_answers_the_handshake_of_curl() {
         "2",
         &url,
     ];
-    // It waits for messages until its time is up.
+    // curl waits for messages until its time is up.
     let output = Command::new("curl").args(["-s"]).args(upgrade).output().expect("curl");
     let said = text(&output);
     assert!(
@@ -305,7 +305,7 @@ fn chat_carries_lines_between_nc() {
         writeln!(bob_says, "line {i}").unwrap();
         assert_eq!(ann_hears.next().unwrap(), format!("bob: line {i}"));
     }
-    // nc goes when it is killed, without a goodbye.
+    // A killed nc closes its connection without a farewell.
     ann.kill().unwrap();
     ann.wait().unwrap();
     drop(ann_says);
@@ -323,7 +323,7 @@ fn proxy_stands_between_curl_and_http() {
         let echoed = client("curl", &["--silent", "--data-binary", "@-", &proxy.url("/echo")], &body);
         assert!(echoed.stdout == body);
     }
-    // Nobody is behind it any more.
+    // The proxy's target is gone.
     drop(target);
     let output = Command::new("curl").args(["-s", "--max-time", "30", &proxy.url("/")]).output();
     assert!(!output.expect("curl").status.success());
@@ -339,7 +339,8 @@ fn hyper_serves_curl() {
         let args = ["--silent", version, "--data-binary", "@-", &server.url("/echo")];
         assert!(client("curl", &args, &body).stdout == body);
     }
-    // (Over HTTP/2 a connection each: to share one, curl 7.88 fails, at nghttpd too, in its "HTTP2 framing layer".)
+    // Over HTTP/2 each request has a connection of its own: curl 7.88 fails to share a connection, with nghttpd too,
+    // in its "HTTP2 framing layer".
     for more in [&["--http1.1"][..], &["--http2-prior-knowledge", "--parallel-immediate"]] {
         let slow = server.url("/slow");
         let said = curl(&[more, &["--parallel", &slow, &slow, &server.url("/")]].concat(), b"");
@@ -351,7 +352,7 @@ fn hyper_serves_curl() {
 
 fn hyper_serves_h2load() {
     let server = Server::start_with("hyper", &["hyper"], &[]);
-    // Many requests at once over each connection.
+    // Each connection carries many requests at the same time.
     let load = client("h2load", &["-n", "1000", "-c", "10", "-m", "20", &server.url("/slow")], b"");
     assert!(text(&load).contains("1000 succeeded, 0 failed"), "{}", text(&load));
 }
@@ -362,7 +363,7 @@ fn hyper_serves_wrk() {
     wrk(&server.url("/slow"));
 }
 
-/// A server of another make, killed when this is dropped.
+/// A server program of another project, killed when the value is dropped.
 struct Foreign(Child);
 
 impl Foreign {
@@ -379,13 +380,13 @@ impl Drop for Foreign {
     }
 }
 
-/// The example of hyper, at this path, as a client: `hyper get ARGS..`.
+/// Runs the hyper example at the path `hyper` as a client: `hyper get ARGS..`.
 fn get(hyper: &Path, args: &[&str]) -> Output {
     let output = Command::new("timeout").arg("60").arg(hyper).arg("get").args(args).output();
     output.expect("coreutils' timeout")
 }
 
-/// A directory with a `page` to serve, removed when this is dropped.
+/// A directory with a `page` to serve, removed when the value is dropped.
 struct Site {
     root: PathBuf,
     page: String,
@@ -432,14 +433,14 @@ fn hyper_is_a_client_of_python() {
     assert!(got.status.success() && got.stdout == site.page.as_bytes(), "{}", got.status);
     let missing = get(&hyper, &[&format!("{url}nowhere")]);
     assert!(!missing.status.success() && text(&missing).contains("404"), "{}", text(&missing));
-    // Python's server speaks no HTTP/2.
+    // Python's server does not speak HTTP/2.
     assert!(!get(&hyper, &["--http2", url]).status.success());
 }
 
 fn hyper_is_a_client_of_nghttpd() {
     let hyper = build("hyper", &["hyper"]);
     let site = Site::new("nghttpd");
-    // Nghttpd does not tell which port it took: this port was free a moment ago.
+    // nghttpd does not report its port, so the test picks a port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let port = free.port().to_string();
     let args = ["-a", "127.0.0.1", "--no-tls", "-d", site.path(), &port];

@@ -12,7 +12,7 @@ use crate::semaphore::Semaphore;
 use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, broken, fence};
 use crate::waiter::{Direction, Waiter};
 
-/// On 64-bit systems 2^32 descriptors and generations; on 32-bit ones a million, in 4096 generations.
+/// 64-bit systems have 2^32 indices and 2^32 generations; 32-bit systems have a million indices and 4096 generations.
 const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 20 };
 const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
 const GENERATION_MASK: u32 = (usize::MAX >> INDEX_BITS) as u32;
@@ -141,7 +141,7 @@ impl Arena {
             free.given_back.pop_front();
             return Some(index);
         }
-        // The oldest slot must wait for its round: take a fresh one. A round lasts for few of them.
+        // The oldest slot must wait for its round, so this takes a fresh slot. A round is short, so this happens to few slots.
         if free.fresh < CAPACITY {
             free.fresh += 1;
             return Some(free.fresh - 1);
@@ -198,7 +198,7 @@ impl Arena {
     }
 }
 
-/// What an event tells.
+/// What an event reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct What {
     /// Readers must try again.
@@ -325,7 +325,7 @@ mod model {
     }
 
     #[test]
-    fn an_event_of_the_owner_reaches_it_after_any_reuse() {
+    fn an_event_reaches_the_owner_after_any_reuse() {
         loom::model(|| {
             let arena = Arc::new(Arena::new());
             let old = arena.take().unwrap();

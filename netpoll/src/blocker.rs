@@ -8,41 +8,41 @@ const NONE: u64 = 0;
 /// The answer to a request that the poller look at the timers by some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeBy {
-    /// A thread blocks in the poller and returns by then anyway.
+    /// A thread blocks in the poller and returns by that time anyway.
     Served,
-    /// A thread blocked for longer. A break makes it return now.
+    /// A thread blocked until a later time. A break makes that thread return now.
     Broken,
-    /// No thread blocks. A thread that is about to block sees the timer before it does.
+    /// No thread blocks. A thread that is about to block sees the timer before it blocks.
     NobodyBlocks,
 }
 
 /// How a break was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
-    /// The waker was written to.
+    /// The caller wrote to the waker.
     Written,
-    /// The poller has not noticed an earlier break yet, which serves this break, too.
+    /// The caller wrote nothing: the poller has not noticed an earlier break yet, and that break serves this one, too.
     Saved,
 }
 
 // Threads that add timers read `until` often, and every poll changes `pending`: each has its own cache line.
 #[repr(align(128))]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 pub(crate) struct Blocker {
     /// Until when the poller blocks; `NONE` while no thread blocks.
-    until: Line<AtomicU64>,
-    /// The poller has not noticed a requested break: the waker was written to, or is about to be.
-    pending: Line<AtomicBool>,
-    /// A thread has the right to block.
+    until: CacheLine<AtomicU64>,
+    /// True if the poller has not noticed a requested break yet: the waker was written to, or is about to be.
+    pending: CacheLine<AtomicBool>,
+    /// True if a thread has the right to block.
     claimed: AtomicBool,
 }
 
 impl Blocker {
     pub(crate) fn new() -> Blocker {
         Blocker {
-            until: Line(AtomicU64::new(NONE)),
-            pending: Line(AtomicBool::new(false)),
+            until: CacheLine(AtomicU64::new(NONE)),
+            pending: CacheLine(AtomicBool::new(false)),
             claimed: AtomicBool::new(false),
         }
     }
@@ -81,7 +81,7 @@ impl Blocker {
         }
     }
 
-    /// Returns whether a thread blocks. The answer may be stale at once.
+    /// Returns `true` if a thread blocks. The answer may be stale at once.
     pub(crate) fn is_blocked(&self) -> bool {
         self.until.0.load(Ordering::Relaxed) != NONE
     }
@@ -116,10 +116,10 @@ impl Blocker {
         outcome
     }
 
-    /// Lowers the flag: after the wait has read the waker, and before the caller looks at timers and queues.
+    /// Lowers `pending`. Runs after the wait has read the waker, and before the caller looks at timers and queues.
     fn notice_breaks(&self) {
-        // A swap, to acquire: a thread that was told `Saved` found the flag up, and had made its work visible before. So
-        // the caller's look finds that work. The partner is the swap in `break_with`.
+        // Acquire, by a swap: the partner is the swap in `break_with`. A thread that got `Saved` has made its work visible
+        // before its swap found the flag up. So the caller's look finds that work.
         if broken!("netpoll_break_clear_store") {
             self.pending.0.store(false, Ordering::Relaxed);
         } else {
@@ -221,7 +221,7 @@ mod model {
     }
 
     #[test]
-    fn of_two_breaks_none_is_lost_whether_written_or_saved() {
+    fn a_written_break_and_a_saved_break_are_both_noticed() {
         loom::model(|| {
             let world = World::new();
             let breakers = [0, 1].map(|i| {
@@ -258,7 +258,7 @@ mod model {
             });
             if world.blocker.claim() {
                 world.blocker.publish(7);
-                assert_eq!(world.blocker.published(), Some(7), "another thread's time, or none");
+                assert_eq!(world.blocker.published(), Some(7), "another thread has changed the time");
                 world.blocker.withdraw();
                 world.blocker.yield_claim();
             }

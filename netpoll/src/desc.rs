@@ -17,7 +17,7 @@ pub struct PollDesc {
     index: usize,
 }
 
-/// The count of events in a direction before an attempt. It shows whether an event came since.
+/// The count of events in a direction before an attempt. A later count differs if an event has come since.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     direction: Direction,
@@ -42,7 +42,7 @@ impl PollDesc {
         self.netpoll.slot(self.index).side(attempt.direction).set_drained(attempt.seen);
     }
 
-    /// Returns whether the prepared attempt would find nothing. Then call [`wait`](PollDesc::wait) instead.
+    /// Returns `true` if the prepared attempt would find nothing. Then call [`wait`](PollDesc::wait) instead.
     #[inline]
     pub fn is_drained(&self, attempt: Attempt) -> bool {
         self.netpoll.slot(self.index).side(attempt.direction).is_drained(attempt.seen)
@@ -59,8 +59,8 @@ impl PollDesc {
         self.netpoll.slot(self.index).side(attempt.direction).wait(attempt.seen, waiter)
     }
 
-    /// Removes a waiter whose wait has ended otherwise (a time-out, a cancellation). Returns `true` if it will not be woken;
-    /// `false` if a thread that polls or closes has it already.
+    /// Removes a waiter whose wait has ended otherwise (a time-out, a cancellation). Returns `true` if the netpoller will not
+    /// return the waiter; `false` if a thread that polls or closes has taken the waiter already.
     pub fn withdraw(&self, direction: Direction, waiter: Waiter) -> bool {
         self.netpoll.slot(self.index).side(direction).withdraw(waiter)
     }
@@ -71,13 +71,13 @@ impl PollDesc {
         self.netpoll.slot(self.index).close(ready);
     }
 
-    /// Returns whether [`close`](PollDesc::close) was called.
+    /// Returns `true` if [`close`](PollDesc::close) was called.
     pub fn is_closed(&self) -> bool {
         self.netpoll.slot(self.index).side(Direction::Read).is_closed()
     }
 
-    /// Deregisters the source of this descriptor. It wakes no waiter: call [`close`](PollDesc::close) first if there may be
-    /// any.
+    /// Deregisters the source of this descriptor. This wakes no waiter: call [`close`](PollDesc::close) first if threads may
+    /// be waiting.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl PollDesc {
         self.netpoll.deregister(source)
     }
 
-    /// The netpoller of this descriptor.
+    /// Returns the netpoller of this descriptor.
     pub fn netpoll(&self) -> &Arc<Netpoll> {
         &self.netpoll
     }

@@ -1,4 +1,4 @@
-//! The netpoller: readiness of descriptors on mio, knowing nothing of green threads.
+//! The netpoller: reports the readiness of descriptors, by mio. The crate knows nothing of green threads.
 //!
 //! A *source* is a descriptor that the system can report on. Its [`PollDesc`] has a *semaphore* for each
 //! [`Direction`]. A [`Waiter`] is an opaque word that names a wait. One thread at a time polls: the *poller*. It turns the
@@ -38,17 +38,18 @@
 //! # Protocol 2: no break is lost (`blocker.rs`)
 //!
 //! ```text
-//!   the poller                                      a thread with work or a timer for it
-//!   1  publish until when                           1  make the work or the timer visible
+//!   the poller                                      a thread that has new work or a new timer
+//!   1  publish the time at which the wait will end  1  make the work or the timer visible
 //!   2  fence                                        2  fence
-//!   3  look at timers and queues                    3  read until when: soon enough -> done
+//!   3  look at timers and queues                    3  read the published time: soon enough -> done
 //!   4  wait                                         4  raise the flag; it was down -> write to the waker
 //!   5  lower the flag, withdraw the time
-//!   6  fence, then look at anything at all
+//!   6  fence, then look at timers and queues
 //! ```
 //!
-//! A hundred breaks before step 5 are one write. If the poller noticed a break without its write, a later wait returns for
-//! nothing, which is harmless. A break between 1 and 4 makes 4 return at once: the waker keeps a write until the next wait.
+//! A hundred breaks before step 5 cost one write. The poller may notice a break before the write of that break. Then a later
+//! wait returns early, which is harmless. A break between steps 1 and 4 makes step 4 return at once: the waker keeps a write
+//! until the next wait.
 //!
 //! # Protocol 3: an event reaches only the owner of its descriptor (`arena.rs`)
 //!
@@ -73,8 +74,9 @@
 //!
 //! # Locks
 //!
-//! The poller's lock (only a thread that may block waits for it; all others try), then a descriptor's crowd. The arena's
-//! list of free slots is a leaf. No other lock is taken under the crowd's lock or the list's lock.
+//! The poller's lock comes before the lock of a descriptor's crowd. Only the thread with the right to block waits for the
+//! poller's lock; all other threads try it. A holder of a crowd's lock, or of the lock of the arena's free slots, takes no
+//! other lock.
 //!
 //! # Where things are
 //!

@@ -58,12 +58,12 @@ pub struct Netpoll {
     waker: Waker,
     arena: Arena,
     last_poll: AtomicU64,
-    /// No thread will poll any more.
+    /// True if no thread will poll any more: each source registered from now on is closed at once.
     closed: AtomicBool,
     counts: Counts,
 }
 
-/// What only the polling thread touches.
+/// The data of the poller, under its lock: only the thread that polls uses them.
 struct Poller {
     poll: Poll,
     events: Events,
@@ -211,7 +211,7 @@ impl Netpoll {
         self.last_poll.store(now, Ordering::Relaxed);
     }
 
-    /// Returns whether any source is registered, so that a poll may find events. The answer may be stale at once.
+    /// Returns `true` if any source is registered, so that a poll may find events. The answer may be stale at once.
     pub fn has_sources(&self) -> bool {
         self.sources() != 0
     }
@@ -344,8 +344,8 @@ impl fmt::Debug for Turn<'_> {
     }
 }
 
-/// What an event tells. An error or a hang-up ends every wait; the next attempt reports it. A read of TCP stops at an urgent
-/// byte, and the system reports no event for the bytes behind that byte which have come already.
+/// Returns what an event reports. An error or a hang-up ends every wait, and the next attempt returns it. A read of TCP stops
+/// at an urgent byte, and the system reports no event for the bytes behind that byte which have come already.
 fn what(event: &Event) -> What {
     let over = event.is_read_closed() || event.is_write_closed() || event.is_error();
     What {

@@ -3,7 +3,8 @@
 //! There are two words. `slot` is empty or holds a waiter. `events` counts events and has flags: `CROWD` says that more
 //! waiters stand in a list beside the slot, `CLOSED` that further waits are errors. `lib.rs` has the protocol as two lists.
 //! It needs neither a fence nor `SeqCst`, because while the descriptor has its owner both words are changed by
-//! read-modify-writes only. Those of one word have one order, and an acquire sees all that came before every earlier release.
+//! read-modify-writes only. The read-modify-writes of a word have a single order. Each acquire among them sees all that came
+//! before every earlier release.
 //!
 //! - **slot**: the waiter's exchange comes before or after the event's exchange. Before: the event finds the waiter. After:
 //!   the waiter acquires from the event, so its next look at the count sees the event.
@@ -23,8 +24,8 @@ const EMPTY: u64 = 0;
 
 const CLOSED: u32 = 1;
 const CROWD: u32 = 2;
-/// Attempts may find what no event reports: an end, an error, bytes behind an urgent one. The mark stays, so that from then on
-/// each wait follows an attempt.
+/// Attempts may find what no event reports: an end, an error, bytes behind an urgent byte. The mark stays, so that from then
+/// on each wait follows an attempt.
 const UNREPORTED: u32 = 4;
 const EVENT: u32 = 8;
 
@@ -113,7 +114,7 @@ impl Semaphore {
         self.drained.store(seen.0, Ordering::Relaxed);
     }
 
-    /// Returns whether an attempt now would find nothing; then the caller waits for an event after `seen`. *Runs on: any
+    /// Returns `true` if an attempt now would find nothing; then the caller waits for an event after `seen`. *Runs on: any
     /// thread.*
     #[inline]
     pub(crate) fn is_drained(&self, seen: Seen) -> bool {
@@ -172,14 +173,15 @@ impl Semaphore {
         self.slot.compare_exchange(EMPTY, waiter.word(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Looks whether an event came before the waiter entered the slot.
+    /// Decides the outcome of `wait` for a waiter that has entered the slot. If an event came before that, takes the waiter
+    /// out of the slot.
     fn settle_slot(&self, seen: Seen, waiter: Waiter) -> Result<Wait, Closed> {
         // Relaxed: if an event's exchange came before the waiter's, the waiter's exchange has acquired that count.
         let now = Seen::of(self.events.load(Ordering::Relaxed));
         if now == seen && !now.closed() || broken!("netpoll_wait_no_recheck") {
             return Ok(Wait::Park);
         }
-        // An event that has the waiter by now wakes it, so it parks for that.
+        // If `leave_slot` fails, an event has taken the waiter and will wake it: the waiter parks until then.
         if self.leave_slot(waiter) { happened(now) } else { Ok(Wait::Park) }
     }
 
@@ -259,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn an_event_between_attempt_and_wait_is_not_overlooked() {
+    fn an_event_between_attempt_and_wait_is_seen() {
         let side = Semaphore::new();
         let seen = side.seen();
         assert_eq!(woken_by(|w| side.event(false, w)), []);
         assert_eq!(side.wait(seen, Waiter::new(2)), Ok(Wait::Ready));
-        assert_eq!(side.wait(seen, Waiter::new(3)), Ok(Wait::Ready), "nor by a second waiter");
+        assert_eq!(side.wait(seen, Waiter::new(3)), Ok(Wait::Ready), "a second waiter sees the event, too");
         assert_eq!(side.wait(side.seen(), Waiter::new(2)), Ok(Wait::Park));
         assert_eq!(woken_by(|w| side.event(false, w)), [2]);
         assert_eq!(woken_by(|w| side.event(false, w)), []);
@@ -308,7 +310,7 @@ mod tests {
         assert!(!side.is_drained(side.seen()), "an event has come during that attempt");
         side.event(true, &mut Vec::new());
         side.set_drained(side.seen());
-        assert!(!side.is_drained(side.seen()), "the end is there to be read");
+        assert!(!side.is_drained(side.seen()), "an attempt would find the end");
         side.reset();
         assert!(!side.is_drained(side.seen()));
         side.close(&mut Vec::new());

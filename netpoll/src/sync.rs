@@ -1,4 +1,4 @@
-//! The atomics and the lock that the protocols use: the real ones, or loom's when loom checks them.
+//! The atomics and the lock that the protocols use: those of std and parking_lot, or those of loom in a model.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
@@ -40,11 +40,11 @@ pub(crate) use broken;
 
 #[cfg(all(test, loom))]
 pub(crate) mod model {
-    //! What the models wait with.
+    //! The gate at which threads of the models wait.
 
     use loom::sync::{Condvar, Mutex};
 
-    /// Remembers that it was opened until a thread has waited for that, as a waker does.
+    /// A gate for one waiting thread. An opened gate stays open until a thread has waited at it, as a waker keeps a write.
     pub(crate) struct Gate {
         opened: Mutex<bool>,
         changed: Condvar,

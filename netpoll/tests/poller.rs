@@ -107,11 +107,11 @@ fn a_hundred_breaks_are_one_write_and_one_wake() {
     block_for(&netpoll, epoch, Duration::from_millis(10));
     assert!(start.elapsed() >= Duration::from_millis(10));
     netpoll.break_poll();
-    assert_eq!(netpoll.counters().breaks_written, 2, "a noticed break saves none");
+    assert_eq!(netpoll.counters().breaks_written, 2, "a noticed break saves no later write");
 }
 
 #[test]
-fn a_break_consumed_without_blocking_saves_none_that_follow() {
+fn a_break_that_poll_now_noticed_saves_no_later_write() {
     let netpoll = Netpoll::new().unwrap();
     for _ in 0..3 {
         netpoll.break_poll();
@@ -122,7 +122,7 @@ fn a_break_consumed_without_blocking_saves_none_that_follow() {
 }
 
 #[test]
-fn wake_by_breaks_only_who_would_sleep_too_long() {
+fn wake_by_breaks_only_a_wait_that_would_end_too_late() {
     let netpoll = Netpoll::new().unwrap();
     assert_eq!(netpoll.wake_by(5), WakeBy::NobodyBlocks);
     let mut turn = netpoll.begin_block().unwrap();
@@ -145,7 +145,7 @@ fn wake_by_breaks_only_who_would_sleep_too_long() {
 }
 
 #[test]
-fn a_turn_given_up_takes_its_time_back() {
+fn a_dropped_turn_withdraws_its_time() {
     let netpoll = Netpoll::new().unwrap();
     netpoll.polled(77);
     let mut turn = netpoll.begin_block().unwrap();
@@ -157,7 +157,7 @@ fn a_turn_given_up_takes_its_time_back() {
 }
 
 #[test]
-fn the_right_to_block_is_had_though_others_look_all_the_time() {
+fn begin_block_succeeds_while_another_thread_polls_all_the_time() {
     const POLLS: u64 = 50_000;
     let netpoll = Netpoll::new().unwrap();
     thread::scope(|scope| {

@@ -47,7 +47,7 @@ fn connect(reactor: &Reactor) -> ((TcpStream, PollDesc), (TcpStream, PollDesc)) 
 }
 
 #[test]
-fn what_is_sent_arrives_and_the_end_is_seen() {
+fn sent_bytes_arrive_and_the_reader_sees_the_end() {
     let reactor = Reactor::start();
     let ((client, client_desc), (server, server_desc)) = connect(&reactor);
     let sent: Vec<u8> = (0..4 << 20).map(|i: u32| (i % 251) as u8).collect();
@@ -81,7 +81,7 @@ fn several_accept_on_one_listener_and_each_gets_its_connection() {
         let (listener, desc, address) = listener(&reactor);
         thread::scope(|scope| {
             for _ in 0..ACCEPTORS {
-                // Each takes one connection and never comes back for another.
+                // Each acceptor takes one connection and then ends.
                 scope.spawn(|| reactor.retry(&desc, Direction::Read, || listener.accept()).unwrap());
             }
             let connections: Vec<_> =
@@ -134,13 +134,13 @@ fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
     let stranger = Waiter::new(9);
     let attempt = new_desc.prepare(Direction::Read);
     assert_eq!(new_desc.wait(attempt, stranger), Ok(Wait::Park));
-    new.send_to(b"to the old one", old.local_addr().unwrap()).unwrap();
+    new.send_to(b"to the old socket", old.local_addr().unwrap()).unwrap();
     for _ in 0..50 {
         netpoll.poll_now(&mut ready).unwrap();
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(ready, [], "an event of the old socket woke the new one's waiter");
-    old.send_to(b"to the new one", new.local_addr().unwrap()).unwrap();
+    old.send_to(b"to the new socket", new.local_addr().unwrap()).unwrap();
     while ready.is_empty() {
         netpoll.poll_now(&mut ready).unwrap();
     }
@@ -148,7 +148,7 @@ fn a_late_event_does_not_reach_the_next_owner_of_the_place() {
 }
 
 #[test]
-fn one_who_withdraws_is_not_woken() {
+fn a_withdrawn_waiter_is_not_woken() {
     let netpoll = Arc::new(Netpoll::new().unwrap());
     let mut socket = UdpSocket::bind(any_port()).unwrap();
     let desc = netpoll.register(&mut socket).unwrap();

@@ -1,4 +1,4 @@
-//! Channels and `select!`, as `crossbeam_channel` has them, for green threads, plain OS threads and futures.
+//! Channels and `select!` with the API of `crossbeam_channel`, for green threads, plain OS threads and futures.
 //!
 //! ```
 //! use runtime::channel::{bounded, unbounded};
@@ -15,24 +15,30 @@
 //! assert_eq!(done.iter().sum::<u64>(), 338_350);
 //! ```
 //!
-//! Messages go from many senders to many receivers, each to one of them, first in, first out. A channel has room for some
-//! messages ([`bounded`]), any number ([`unbounded`]), or none (`bounded(0)`: each send meets a receive). When all handles
-//! of one side are gone it is disconnected: sends fail at once, receives when it is empty. [`after`], [`at`] and [`tick`]
-//! give channels of points in time, [`never`](never()) one on which nothing comes. [`select!`](crate::select) and [`Select`]
-//! wait for the first of several operations.
+//! A channel passes messages from any number of senders to any number of receivers, first in, first out. Each message
+//! goes to one receiver.
 //!
-//! Whoever must wait is parked: a green thread, a plain OS thread, or a future (`send_async`, `recv_async`); they all may be
-//! at the same channel. Waiting allocates nothing. A message is given directly to a receiver that waits.
+//! | function | channel |
+//! | --- | --- |
+//! | [`bounded`] | has room for a number of messages. With `bounded(0)` each send meets a receive |
+//! | [`unbounded`] | has room for any number of messages |
+//! | [`after`], [`at`] | gives one message at a moment |
+//! | [`tick`] | gives a message at regular times |
+//! | [`never`](never()) | never gives a message |
 //!
-//! A wait ends by cancellation and by [`timeout`](crate::time::timeout): the thread unwinds, its message is dropped if it
-//! was sending, and no message that was for it is lost.
+//! [`select!`](crate::select) and [`Select`] wait for the first of several operations.
 //!
-//! # How it is made
+//! When all handles of one side are gone, the channel is *disconnected*. Sends then fail at once; receives fail when
+//! the channel is empty.
 //!
-//! `buffered.rs` has the channels with room, over the two buffers of `buffer.rs`; `rendezvous.rs` those without; `timed.rs`
-//! those of time. Each moves messages under a small lock, and keeps who waits in wait queues (`sched::queue`); what
-//! they wait with is in `waiters.rs`. `select.rs` waits in several queues at once, by what `case.rs` knows of each
-//! operation; `promise.rs` is for the message of a select that is computed only when it was chosen.
+//! A call that has to wait parks a green thread, blocks a plain OS thread, or returns `Pending` in a future
+//! (`send_async`, `recv_async`). All three kinds may wait at the same channel. Waiting allocates nothing.
+//!
+//! # Cancellation and time-outs
+//!
+//! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout) is
+//! over. A sender then drops its message. A receiver loses no message: one that was on its way goes to the next
+//! receiver. An operation that need not wait is done, also by a cancelled green thread.
 
 mod buffer;
 mod buffered;
@@ -41,13 +47,13 @@ mod closing;
 mod error;
 mod macros;
 mod model;
-mod place;
 mod promise;
 mod receiver;
 mod rendezvous;
 mod select;
 mod sender;
 mod shared;
+mod slot;
 mod timed;
 mod waiters;
 
@@ -62,7 +68,7 @@ pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
 
-/// For the macros.
+/// For the macros only.
 #[doc(hidden)]
 pub mod internal {
     pub use super::case::{Case, SelectHandle};
@@ -74,7 +80,7 @@ use buffered::Buffered;
 use rendezvous::Rendezvous;
 use {receiver::Flavor as Receives, sender::Flavor as Sends};
 
-/// A channel with room for any number of messages: sending never waits.
+/// Returns a channel with room for any number of messages. Sending never waits.
 ///
 /// ```
 /// let (s, r) = runtime::channel::unbounded();
@@ -87,11 +93,11 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     (Sender(Sends::Unbounded(s)), Receiver(Receives::Unbounded(r)))
 }
 
-/// A channel with room for `cap` messages; with 0, each send meets a receive.
+/// Returns a channel with room for `cap` messages. With 0, each send waits until it meets a receive.
 ///
 /// # Panics
 ///
-/// If there is no memory for that many.
+/// Panics if there is no memory for `cap` messages.
 ///
 /// ```
 /// let (s, r) = runtime::channel::bounded(1);
@@ -108,9 +114,10 @@ pub fn bounded<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(Sends::Bounded(s)), Receiver(Receives::Bounded(r)))
 }
 
-/// One message, `duration` from now: the point in time at which it was due. Beyond the clock's range it never comes.
+/// Returns a channel that gives one message `duration` from now: the moment at which it was due. A duration beyond
+/// the clock's range means never.
 ///
-/// No timer runs while nobody waits for it, so it costs nothing to drop.
+/// No timer runs while no receiver waits, so dropping the channel costs nothing.
 ///
 /// ```
 /// use runtime::{channel, select};
@@ -125,7 +132,7 @@ pub fn after(duration: Duration) -> Receiver<Instant> {
     Receiver::timed(Instant::now().checked_add(duration), None)
 }
 
-/// One message, at that point in time, which it is.
+/// Returns a channel that gives one message at `when`. The message is `when`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -136,10 +143,11 @@ pub fn at(when: Instant) -> Receiver<Instant> {
     Receiver::timed(Some(when), None)
 }
 
-/// A message each `duration`, the first after one `duration`: the point in time at which it was due.
+/// Returns a channel that gives a message after each `duration`: the moment at which it was due.
 ///
-/// A receiver that is late misses ticks (at most one waits for it), but they stay on their grid. A duration of zero gives a
-/// message whenever one is received; one beyond the clock's range never.
+/// All messages are due at multiples of `duration` after this call. If the receiver is late, one message waits, and
+/// further ones are left out. With a duration of zero, each receive gets a message at once. A duration beyond the
+/// clock's range means never.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -152,7 +160,7 @@ pub fn tick(duration: Duration) -> Receiver<Instant> {
     Receiver::timed(Instant::now().checked_add(duration), Some(duration))
 }
 
-/// A channel on which nothing ever comes: for a case of a `select!` that may be missing.
+/// Returns a channel that never gives a message: for a case of a `select!` that may be absent.
 ///
 /// ```
 /// use runtime::channel::{Receiver, never};

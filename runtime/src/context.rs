@@ -1,7 +1,7 @@
-//! Contexts, as Go has them: when to stop, told to everything that works on one task.
+//! Contexts as in Go: cancellation, deadlines and values for all functions that work on one task.
 //!
-//! A [`Context`] is given down, as an argument, to whatever works on a task. It tells them when the task is cancelled or its
-//! time is up, and may carry values. Contexts form a tree: one that is made from another is cancelled with it.
+//! A [`Context`] is passed down as an argument. It says whether the task is cancelled or its time is up, and may
+//! carry values. Contexts form a tree: a context that is made from another one is cancelled with it.
 //!
 //! ```
 //! use runtime::context::{Context, ContextError};
@@ -19,9 +19,9 @@
 //! assert_eq!(fetch(&context), Err(ContextError::DeadlineExceeded));
 //! ```
 //!
-//! Nothing is ended by a context itself: whoever has one looks at it, or waits for [`done`](Context::done) beside what it
-//! waits for otherwise. (What ends a green thread is [`JoinHandle::cancel`](crate::JoinHandle::cancel), and
-//! [`timeout`](crate::time::timeout).)
+//! A context ends no green thread. A function checks it ([`err`](Context::err)), or waits for [`done`](Context::done)
+//! beside what it waits for. ([`JoinHandle::cancel`](crate::JoinHandle::cancel) and [`timeout`](crate::time::timeout)
+//! do end green threads.)
 
 mod node;
 
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use crate::channel::{Receiver, never};
 use node::Node;
 
-/// When to stop, for all that work on one task: see the [module](self). Cloning it gives another handle of the same one.
+/// A task's cancellation, deadline and values: see the [module](self). A clone refers to the same context.
 ///
 /// ```
 /// use runtime::context::Context;
@@ -48,13 +48,13 @@ pub struct Context(Option<Arc<Inner>>);
 
 struct Inner {
     parent: Context,
-    /// What cancels it: its own, or its parent's.
+    /// The node that cancels this context: its own, or that of the nearest ancestor with one.
     node: Option<Arc<Node>>,
     deadline: Option<Instant>,
     value: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// Why a context is over.
+/// The reason why a context is over.
 ///
 /// ```
 /// use runtime::context::ContextError;
@@ -63,13 +63,13 @@ struct Inner {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ContextError {
-    /// It was cancelled.
+    /// The context was cancelled.
     Canceled,
-    /// Its time is up.
+    /// The deadline of the context has passed.
     DeadlineExceeded,
 }
 
-/// Cancels its context: by [`cancel`](CancelHandle::cancel), or when it is dropped, as with Go's `defer cancel()`.
+/// Cancels its context: by [`cancel`](CancelHandle::cancel), or when it is dropped, as Go's `defer cancel()` does.
 ///
 /// ```
 /// use runtime::context::{Context, ContextError};
@@ -83,7 +83,7 @@ pub struct CancelHandle(Arc<Node>);
 static NEVER: Receiver<()> = never();
 
 impl Context {
-    /// The root: never cancelled, without a deadline or values.
+    /// Returns the root: a context that is never cancelled, without a deadline or values.
     ///
     /// ```
     /// let context = runtime::context::Context::background();
@@ -93,7 +93,7 @@ impl Context {
         Context(None)
     }
 
-    /// One below this one, with a handle that cancels it.
+    /// Returns a child of this context, and a handle that cancels that child.
     ///
     /// ```
     /// use runtime::context::{Context, ContextError};
@@ -107,15 +107,15 @@ impl Context {
         (self.child(Some(Arc::clone(&node)), self.deadline(), None), CancelHandle(node))
     }
 
-    /// One below this one that is over at `deadline` at the latest, and a handle that cancels it before. If this one ends
-    /// earlier, so does that.
+    /// Returns a child of this context that is over at `deadline` at the latest, and a handle that cancels it before.
+    /// The child is over earlier if this context is.
     ///
-    /// Its timer goes when it is over; so drop or use the handle when the work is done.
+    /// The child's timer exists until the child is over. So drop or use the handle when the work is done.
     ///
     /// # Panics
     ///
-    /// On a plain OS thread when the default runtime, whose clock it is, cannot be started; in a
-    /// [forked child](crate#after-fork).
+    /// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime, whose timers
+    /// it uses, cannot be started.
     ///
     /// ```
     /// use runtime::context::{Context, ContextError};
@@ -136,11 +136,13 @@ impl Context {
         (self.child(Some(Arc::clone(&node)), Some(deadline), None), CancelHandle(node))
     }
 
-    /// [`with_deadline`](Context::with_deadline), so long from now; beyond the clock's range means never.
+    /// Returns a child of this context that is over after `time` at the latest, as
+    /// [`with_deadline`](Context::with_deadline) does. A time beyond the clock's range means never.
     ///
     /// # Panics
     ///
-    /// As for [`with_deadline`](Context::with_deadline).
+    /// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime, whose timers
+    /// it uses, cannot be started.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -156,7 +158,8 @@ impl Context {
         }
     }
 
-    /// One below this one with a value, which is found by its type: so let the type be one of your own.
+    /// Returns a child of this context with a value. [`value`](Context::value) finds it by its type, so let the type
+    /// be one of your own.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -182,8 +185,8 @@ impl Context {
         self.0.as_ref()?.node.as_ref()
     }
 
-    /// A channel that is disconnected when the context is over: its `recv` then returns, always with an error. No message
-    /// ever comes. For `select!`, or `done().recv_async().await`.
+    /// Returns a channel that is disconnected when the context is over. No message is ever sent on it, so `recv`
+    /// returns an error then. Use it in `select!`, or as `done().recv_async().await`.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -195,7 +198,7 @@ impl Context {
         self.node().map_or(&NEVER, |node| node.done())
     }
 
-    /// Why it is over; `None` while it is not. Once it is some error it stays that.
+    /// Returns why the context is over, or `None` if it is not. Once there is an error, it stays the same.
     ///
     /// ```
     /// use runtime::context::{Context, ContextError};
@@ -208,7 +211,7 @@ impl Context {
         self.node()?.error()
     }
 
-    /// When it is over at the latest.
+    /// Returns the deadline of the context, or `None` if it has none.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -222,7 +225,7 @@ impl Context {
         self.0.as_ref()?.deadline
     }
 
-    /// The value of that type: its own, or the nearest one above.
+    /// Returns the value of type `T` of this context, or of the nearest ancestor that has one.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -243,7 +246,7 @@ impl Context {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // One after the other: a chain of contexts may be longer than a stack is deep.
+        // In a loop and not by recursion: a chain of contexts may be longer than a stack is deep.
         let mut parent = self.parent.0.take();
         while let Some(mut inner) = parent.and_then(Arc::into_inner) {
             parent = inner.parent.0.take();
@@ -252,7 +255,7 @@ impl Drop for Inner {
 }
 
 impl Default for Context {
-    /// [`Context::background`].
+    /// Returns [`Context::background`].
     fn default() -> Self {
         Context::background()
     }
@@ -268,8 +271,8 @@ impl fmt::Debug for Context {
 }
 
 impl CancelHandle {
-    /// Cancels the context and all below it, unless it is over already. When this has returned, the context is over; those
-    /// below it are too, or another thread, which ends it as well, is about to tell them.
+    /// Cancels the context and its descendants, unless it is over already. When this returns, the context is over. A
+    /// descendant is over, too, or another thread that ended it at the same time is about to disconnect its `done`.
     ///
     /// ```
     /// use runtime::context::Context;

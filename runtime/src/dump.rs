@@ -1,20 +1,23 @@
-//! What every green thread is doing.
+//! `dump`: a report of what each green thread does.
 
 use std::io::{self, Write};
 
-/// Writes what every green thread of the process is doing, a line each: its id, its name if it has one, whether it runs, is
-/// ready to run, or what it waits for and for how long (to within some milliseconds), and where it was spawned. The last
-/// line says how many there are.
+/// Writes one line to `w` for each green thread of the process, and a last line with their number.
 ///
-/// All runtimes' are shown, on whatever thread this is called. They go on meanwhile, so the lines are not all of one moment. It
-/// looks at every green thread there has been at once.
+/// A line has the green thread's id, its name if it has one, and where it was spawned. It says whether the green
+/// thread runs or is ready to run, or what it waits for and for how long, to within some milliseconds.
 ///
-/// Stacks are not shown: what a parked green thread has on its stack cannot be unwound from outside. For those, a
-/// debugger can be attached, or each may be named by [`thread::Builder`](crate::thread::Builder) for what it does.
+/// The green threads of all runtimes are listed. They go on meanwhile, so the lines show slightly different moments.
+/// The time it takes grows with the largest number of green threads that were alive at once.
+///
+/// Stacks are not shown, because the stack of a parked green thread cannot be unwound from outside. Attach a debugger
+/// for those, or name green threads by [`thread::Builder`](crate::thread::Builder).
+///
+/// It may be called on any thread.
 ///
 /// # Errors
 ///
-/// What `w` gives; of kind `Unsupported` in a [forked child](crate#after-fork).
+/// Returns the errors of `w`, and an error of kind `Unsupported` in a [forked child](crate::docs::fork).
 ///
 /// ```
 /// runtime::block_on(|| {
@@ -25,7 +28,7 @@ use std::io::{self, Write};
 ///         String::from_utf8(text).unwrap()
 ///     };
 ///     assert!(dumped().contains(": running, spawned at "));
-///     // It may not have begun yet.
+///     // The sleeper may not have begun yet.
 ///     while !dumped().contains(": waits for the end of a sleep, for ") {
 ///         runtime::yield_now();
 ///     }

@@ -1,5 +1,6 @@
-//! What `hyper` 1.x wants of a runtime beside streams (which [`TcpStream`](crate::net::TcpStream) is by itself): an executor
-//! and a timer.
+//! An executor and a timer for `hyper` 1.x. (Feature `hyper`.)
+//!
+//! With this feature [`TcpStream`](crate::net::TcpStream) and the other streams implement hyper's `Read` and `Write`:
 //!
 //! ```
 //! # fn assert<T: hyper::rt::Read + hyper::rt::Write + Unpin>() {}
@@ -11,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// Runs each future as a green thread of the runtime of the caller; see [`spawn`](crate::spawn), which says when that panics.
+/// Hyper's executor: runs each future as a green thread of the caller's runtime. It panics where
+/// [`spawn`](crate::spawn()) does.
 ///
 /// ```
 /// use hyper::rt::Executor as _;
@@ -32,7 +34,7 @@ where
     }
 }
 
-/// The runtime's clock; see [`sleep_async`](crate::time::sleep_async).
+/// Hyper's timer, by [`sleep_async`](crate::time::sleep_async).
 ///
 /// ```
 /// use hyper::rt::Timer as _;
@@ -54,7 +56,7 @@ impl hyper::rt::Timer for Timer {
     }
 }
 
-/// hyper wants it to be `Sync`: the lock is never taken.
+/// The `Mutex` makes the future `Sync`, which hyper requires. It is never locked.
 struct Sleep(Mutex<crate::time::Sleep>);
 
 impl hyper::rt::Sleep for Sleep {}

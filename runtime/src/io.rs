@@ -1,19 +1,22 @@
-//! Standard input as a stream that parks whoever reads it.
+//! Standard input as a stream that parks its reader.
 //!
-//! Everything else of `std::io` works as it is: its traits with this crate's sockets, files in [`blocking`](crate::blocking).
+//! The rest of `std::io` works as it is: its traits for this crate's sockets, and files in
+//! [`blocking`](crate::blocking).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Lines, Read};
 use std::sync::OnceLock;
 
-use crate::builder;
-use crate::net::{Async, Place};
+use crate::net::{Async, Registration};
+use crate::runtime;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Standard input, as [`std::io::stdin`]: all handles share one buffer, and one reads at a time.
+/// Returns a handle to standard input, with the API of [`std::io::stdin`]. All handles share one buffer, and one
+/// thread reads at a time.
 ///
-/// Reading from a pipe, a terminal or a socket parks the caller until something comes. A regular file, and whatever else the
-/// system cannot wait for, is read as in [`blocking`](crate::blocking). The buffer is not std's: use one or the other.
+/// Reading from a pipe, a terminal or a socket parks the caller until something comes. A regular file, and whatever
+/// else the system cannot wait for, is read as in [`blocking`](crate::blocking). The buffer is not that of std: use
+/// one or the other.
 ///
 /// ```no_run
 /// for line in runtime::io::stdin().lines() {
@@ -25,12 +28,12 @@ pub fn stdin() -> Stdin {
     Stdin(())
 }
 
-/// A handle to standard input; see [`stdin`].
+/// A handle to standard input, from [`stdin`].
 ///
 /// # Cancellation
 ///
-/// In every method, a cancelled green thread that must wait unwinds. What has not come yet is there for the next one; of a line
-/// that was about to be read, what had come of it is lost.
+/// A cancelled green thread unwinds from a method that has to wait. Bytes that have not come yet are there for the
+/// next reader. Bytes of an unfinished line that was being read are lost.
 ///
 /// ```
 /// use std::io::Read;
@@ -44,7 +47,7 @@ pub fn stdin() -> Stdin {
 pub struct Stdin(());
 
 impl Stdin {
-    /// Waits until nobody else reads, and keeps others from it until the guard is dropped.
+    /// Waits until no other thread reads. Keeps other threads from reading until the guard is dropped.
     ///
     /// ```no_run
     /// use std::io::BufRead;
@@ -57,11 +60,12 @@ impl Stdin {
         StdinLock(STDIN.get_or_init(|| Mutex::new(BufReader::new(Input::open()))).lock())
     }
 
-    /// Reads to the end of the line, and adds that to `line`, its newline included. Zero: there is no more.
+    /// Reads up to the end of the line, and appends that to `line`, its newline included. Returns the number of
+    /// bytes; 0 at the end.
     ///
     /// # Errors
     ///
-    /// What the system says; `InvalidData` if it is not UTF-8.
+    /// Returns the system's error, and `InvalidData` if the line is not UTF-8.
     ///
     /// ```no_run
     /// let mut line = String::new();
@@ -75,7 +79,7 @@ impl Stdin {
         self.lock().read_line(line)
     }
 
-    /// The lines to come, without their ends; nobody else reads meanwhile.
+    /// Returns an iterator over the lines, without their ends. No other thread reads meanwhile.
     ///
     /// ```no_run
     /// let numbers = runtime::io::stdin().lines().filter_map(|line| line.ok()?.parse::<u64>().ok());
@@ -98,7 +102,7 @@ impl Read for Stdin {
     }
 }
 
-/// Standard input for one reader alone; see [`Stdin::lock`].
+/// Standard input for one reader alone, from [`Stdin::lock`].
 ///
 /// ```no_run
 /// use std::io::Read;
@@ -125,22 +129,22 @@ impl BufRead for StdinLock<'_> {
     }
 }
 
-/// Where it comes from.
+/// The source of standard input.
 #[derive(Debug)]
 enum Input {
-    /// The default runtime waits for it, which lives as long as the process.
+    /// A descriptor for which the default runtime waits. That runtime lives as long as the process.
     Waits(Async<File>),
     Blocks(File),
-    /// There is none, as std takes it.
+    /// The process has none; std treats this as empty.
     Nothing,
 }
 
 impl Input {
     fn open() -> Input {
-        // A duplicate, past std's buffer.
+        // A duplicate of the descriptor, not std's buffered handle.
         let Ok(input) = crate::net::duplicate(&io::stdin()).map(File::from) else { return Input::Nothing };
         let other = input.try_clone();
-        let waits = Async::with(input, |source| Place::in_runtime(builder::default_sched()?, source));
+        let waits = Async::with(input, |source| Registration::in_runtime(runtime::default_sched()?, source));
         match (waits, other) {
             (Ok(input), _) => Input::Waits(input),
             (Err(_), Ok(input)) => Input::Blocks(input),
@@ -157,7 +161,7 @@ impl Read for Input {
             Input::Waits(input) => loop {
                 input.readable()?;
                 match crate::net::call(|| input.get_ref().read(buf)) {
-                    // Somebody else who has it too was faster, and had made it non-blocking.
+                    // Another process that shares the descriptor was faster, and had made it non-blocking.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     done => return done,
                 }

@@ -1,7 +1,7 @@
-//! The channels of the runtime, and nothing else of it, as loom runs them: see `ci/models.sh`.
+//! The root of the crate `runtime/models`: the channels of the runtime alone, for loom models (`ci/models.sh`).
 //!
-//! Channels stand on the wait queue of `sched` alone, for which that crate has a stand-in; the rest of the runtime is
-//! operating system. This is the root of a crate of its own (`runtime/models/Cargo.toml`), empty in every other build.
+//! Channels use the wait queue of `sched` and nothing else of it, and `sched` has a stand-in for that queue under
+//! loom. The rest of the runtime needs the operating system. This crate is empty in every other build.
 
 #![cfg(loom)]
 #![deny(unsafe_code)]

@@ -1,26 +1,37 @@
-//! `std::net` for green threads: the same types and methods; what would block parks the caller instead.
+//! TCP, UDP and Unix sockets with the types and methods of `std::net`. A call that has to wait parks the green
+//! thread.
 //!
-//! A socket belongs to the runtime in which it was made, and may be used in any other and on plain OS threads. When that runtime
-//! has ended it works as long as it need not wait; where it would have to, it gives an error of kind `NotConnected`. In a
-//! [forked child](crate#after-fork) likewise, of kind `Unsupported`, and no new ones can be made there.
+//! | | |
+//! | --- | --- |
+//! | [`TcpListener`], [`TcpStream`], [`UdpSocket`] | as in `std::net` |
+//! | `net::unix` | as in `std::os::unix::net` |
+//! | `Async` | waits for any descriptor: a pipe, a terminal, a socket of a C library |
+//! | [`lookup_host`] | resolves a name without holding up other green threads |
 //!
-//! Reading and writing by reference (`&TcpStream: Read + Write`) is as in std, so libraries for blocking streams (TLS, WebSocket,
-//! database drivers) run unchanged; `examples/` has some. For async ones, the features `futures-io`, `tokio-io` and `hyper` give
-//! [`TcpStream`] and `UnixStream` the traits of those crates, and `hyper` the module `runtime::hyper` with an executor and a
-//! timer. Several tasks may use one socket; those that wait in the same direction use a clone each.
+//! A socket belongs to the runtime in which it was made. It may be used in other runtimes and on plain OS threads.
+//! After the end of its runtime a call that has to wait returns an error of kind `NotConnected`. In a [forked
+//! child](crate::docs::fork) such a call, and making a socket, return an error of kind `Unsupported`.
 //!
-//! What can be done at once is done even if the calling green thread has been cancelled; what must wait unwinds it.
+//! `&TcpStream` implements `Read` and `Write` as in std, so libraries for blocking streams (TLS, WebSocket, database
+//! drivers) run unchanged. For async libraries, the features `futures-io`, `tokio-io` and `hyper` give [`TcpStream`]
+//! and `UnixStream` the traits of those crates. Several tasks may use one socket; tasks that wait in the same
+//! direction use a clone each.
+//!
+//! # Cancellation
+//!
+//! A call that has to wait unwinds a cancelled green thread. What need not wait is done, also by a cancelled green
+//! thread.
 
 mod addrs;
 mod backoff;
 mod convert;
 mod incoming;
 mod macros;
-mod place;
 #[cfg(feature = "poll-io")]
 mod poll;
 #[cfg(unix)]
 mod readiness;
+mod registration;
 mod socket;
 mod sys;
 mod tcp;
@@ -35,7 +46,7 @@ pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 
 #[cfg(unix)]
-pub(crate) use {convert::duplicate, place::Place, socket::call};
+pub(crate) use {convert::duplicate, registration::Registration, socket::call};
 
-/// How many connections may wait to be accepted, if the system allows as many.
+/// The number of connections that may wait to be accepted, if the system allows as many.
 const BACKLOG: i32 = 4096;

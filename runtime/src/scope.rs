@@ -1,4 +1,4 @@
-//! Scoped green threads: they may borrow from their spawner, which waits for them, as in `std::thread::scope`.
+//! Scoped green threads, as in `std::thread::scope`: they borrow from their spawner, which waits for their end.
 
 #![allow(unsafe_code)]
 
@@ -15,12 +15,12 @@ use sched::park::{Waiting, is_interrupted, unwind_if_cancelled};
 use sched::spawn::{Spec, Where};
 use sched::{After, Cancel, GHandle, Join, Outcome, Ticket};
 
-use crate::builder;
-use crate::entry::Entry;
-use crate::start::or_panic;
+use crate::runtime;
+use crate::spawn::Entry;
+use crate::spawn::start::or_panic;
 use crate::thread::{Builder, Result, Thread};
 
-/// What the spawner and its threads share.
+/// The state that a spawner and its scoped threads share.
 #[derive(Default)]
 struct Family {
     state: Mutex<State>,
@@ -29,32 +29,32 @@ struct Family {
 #[derive(Default)]
 struct State {
     running: usize,
-    /// Those that panicked and were not joined; wraps below 0 when a join comes before the count.
+    /// The number of threads that panicked and were not joined. It wraps below 0 while a join comes before the count.
     panicked: usize,
-    /// The spawner, once it waits.
+    /// The spawner's wait, once it has begun.
     waits: Option<Ticket>,
-    /// Threads that may still run, for a cancellation to reach; tidied when it has doubled.
+    /// Threads that may still run, for a cancellation. Ended threads are removed when the list has doubled.
     members: Vec<GHandle>,
-    tidy_at: usize,
-    /// The members have been cancelled; so is whoever comes after.
+    prune_at: usize,
+    /// The members have been cancelled. A member that is added later is cancelled at once.
     cancelled: bool,
 }
 
 impl Family {
-    fn joins(&self, member: &GHandle) {
+    fn add_member(&self, member: &GHandle) {
         let mut state = self.state.lock();
         if state.cancelled {
             drop(state);
             return member.cancel();
         }
-        if state.members.len() >= state.tidy_at.max(16) {
+        if state.members.len() >= state.prune_at.max(16) {
             state.members.retain(|member| !member.is_done());
-            state.tidy_at = 2 * state.members.len();
+            state.prune_at = 2 * state.members.len();
         }
         state.members.push(member.clone());
     }
 
-    /// Waits for all; a cancelled spawner cancels them first.
+    /// Waits until all threads have ended. A cancelled spawner cancels them first.
     fn wait(&self) {
         if is_interrupted() {
             self.cancel();
@@ -82,15 +82,15 @@ impl Family {
             state.cancelled = true;
             std::mem::take(&mut state.members)
         };
-        // Not under the lock: whoever is woken may end at once.
+        // Not under the lock: a member that is woken may end at once, and its end takes the lock.
         members.iter().for_each(GHandle::cancel);
     }
 }
 
-/// A scoped thread's end: the last thing it does with what it borrowed is behind it.
-struct Leaves(Arc<Family>);
+/// Runs when a scoped thread has ended, after it has dropped all that it borrowed.
+struct MemberEnd(Arc<Family>);
 
-impl After for Leaves {
+impl After for MemberEnd {
     fn ended(self, panicked: bool) {
         let waits = {
             let mut state = self.0.state.lock();
@@ -104,26 +104,28 @@ impl After for Leaves {
     }
 }
 
-/// Where scoped threads are spawned; see [`scope`].
+/// A scope, in which threads are spawned that borrow from the caller of [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     family: Arc<Family>,
-    // Invariant in both, as in std: a scope must not be taken for a shorter or a longer one.
+    // Invariant in both lifetimes, as in std: a scope must not be coerced to a shorter or a longer one.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Runs `f`, which may spawn threads that borrow what outlives this call, and waits for all of them.
+/// Runs `f`, which may spawn green threads that borrow from the caller, and waits until all of them have ended.
+/// Returns the value of `f`.
 ///
-/// The threads are green; on a plain OS thread they run in the default runtime.
+/// On a plain OS thread the green threads run in the default runtime.
 ///
 /// # Panics
 ///
-/// If `f` panics (its panic goes on, after all threads have ended), or if a thread panicked that was not joined.
+/// - If `f` panics, with that panic, after all threads have ended.
+/// - If a thread panicked that was not joined.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits here cancels the scope's threads, and unwinds when they have ended. In a
-/// destructor it does neither: it waits for them.
+/// A green thread that is cancelled while it waits here cancels the scope's threads, waits for their end, and
+/// unwinds. In a destructor that runs while it unwinds, it only waits for them.
 ///
 /// ```
 /// let mut counts = [0; 4];
@@ -154,11 +156,11 @@ where
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Starts a thread of this scope, for a closure or a future.
+    /// Starts a green thread of this scope that runs a closure or a future, and returns its handle.
     ///
     /// # Panics
     ///
-    /// As for [`runtime::spawn`](crate::spawn).
+    /// Panics if the green thread cannot be started: see [`runtime::spawn`](crate::spawn()).
     ///
     /// ```
     /// let words = vec!["green", "thread"];
@@ -184,14 +186,14 @@ impl<'scope> Scope<'scope, '_> {
         E::Output: Send + 'scope,
     {
         self.family.state.lock().running += 1;
-        let at = Where::Here(builder::default_sched);
-        // SAFETY: what the task borrows lives for 'scope, which ends after `Family::wait` has seen `running` at 0; the
-        // thread counts itself out (`Leaves`) after it has dropped its task and stored or dropped its result, and a
-        // stored result is the handle's, which does not outlive 'scope either.
-        let started = unsafe { task.start(at, spec, Leaves(Arc::clone(&self.family))) };
+        let at = Where::Here(runtime::default_sched);
+        // SAFETY: what the task borrows lives for 'scope. 'scope ends after `Family::wait` has seen `running` at 0.
+        // The thread decrements `running` (`MemberEnd`) after it has dropped its task and stored or dropped its
+        // result. A stored result belongs to the handle, which does not outlive 'scope.
+        let started = unsafe { task.start(at, spec, MemberEnd(Arc::clone(&self.family))) };
         match started {
             Ok(join) => {
-                self.family.joins(join.thread());
+                self.family.add_member(join.thread());
                 Ok(ScopedJoinHandle { join, family: Arc::clone(&self.family), scope: PhantomData })
             }
             Err(error) => {
@@ -209,11 +211,11 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 impl Builder {
-    /// Spawns a thread of a scope, with this name and stack.
+    /// Starts a green thread of `scope` with these settings, and returns its handle.
     ///
     /// # Errors
     ///
-    /// As for [`Builder::spawn`].
+    /// Returns the errors of [`Builder::spawn`].
     ///
     /// ```
     /// let text = String::from("borrowed");
@@ -238,7 +240,7 @@ impl Builder {
     }
 }
 
-/// [`JoinHandle`](crate::JoinHandle) of a scoped thread.
+/// The right to wait for a scoped green thread and to take its result. It is also a future with the same output.
 ///
 /// ```
 /// let n = 20;
@@ -252,15 +254,22 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    /// Waits for the thread's end and gives its result; a panic is then this caller's to deal with, not the scope's.
+    /// Waits for the green thread's end and returns its result. A panic is then the caller's to handle, and [`scope`]
+    /// does not report it.
     ///
     /// # Errors
     ///
-    /// The thread has panicked or was cancelled.
+    /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`](crate::thread::Cancelled)
+    /// if it was cancelled.
     ///
-    /// # Panics and cancellation
+    /// # Panics
     ///
-    /// As for [`JoinHandle::join`](crate::JoinHandle::join).
+    /// Panics if the caller is the green thread that it would wait for, and if the handle was polled and has returned
+    /// the result already.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled caller unwinds from here.
     ///
     /// ```
     /// let result = runtime::scope(|s| s.spawn(|| { if true { panic!("oh") } }).join());
@@ -271,17 +280,17 @@ impl<T> ScopedJoinHandle<'_, T> {
         Self::joined(&self.family, result)
     }
 
-    /// A panic that is handed over is no longer the scope's.
+    /// Passes the result on. A panic that the joiner takes is no longer counted in the scope.
     fn joined(family: &Family, result: Result<T>) -> Result<T> {
         if matches!(&result, Err(payload) if !payload.is::<crate::thread::Cancelled>()) {
-            // The thread counts its panic only after its result can be had, so this may come first.
+            // The thread counts its panic only after its result can be taken, so this decrement may come first.
             let mut state = family.state.lock();
             state.panicked = state.panicked.wrapping_sub(1);
         }
         result
     }
 
-    /// As [`JoinHandle::is_finished`](crate::JoinHandle::is_finished).
+    /// Returns `true` if the green thread has ended. Its stack may still be in use for a moment.
     ///
     /// ```
     /// runtime::scope(|s| {
@@ -295,7 +304,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.join.is_finished()
     }
 
-    /// The thread.
+    /// Returns the [`Thread`] of this handle, for its id, its name and `unpark`.
     ///
     /// ```
     /// runtime::scope(|s| {
@@ -307,7 +316,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         Thread::from_handle(self.join.thread())
     }
 
-    /// As [`JoinHandle::cancel`](crate::JoinHandle::cancel).
+    /// Cancels the green thread, as [`JoinHandle::cancel`](crate::JoinHandle::cancel) does.
     ///
     /// ```
     /// runtime::scope(|s| s.spawn(runtime::thread::park).cancel());

@@ -1,19 +1,20 @@
-//! Signals of the system as messages on a channel (Go: `os/signal`), on the crate `signal-hook`.
+//! Signals of the system as messages on a channel, as Go's `os/signal` has them. Unix only.
 //!
 //! ```no_run
 //! use runtime::signal::{self, SIGINT, SIGTERM};
 //!
 //! let signals = signal::notify(&[SIGINT, SIGTERM])?;
 //! # let work: runtime::JoinHandle<()> = runtime::spawn(|| ());
-//! match signals.recv().expect("its runtime goes on") {
+//! match signals.recv().expect("the runtime has not ended") {
 //!     SIGINT => println!("interrupted"),
-//!     _ => println!("to be ended"),
+//!     _ => println!("terminated"),
 //! }
 //! work.cancel();
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! Other users of `signal-hook` in the process are not disturbed. Unix only.
+//! It uses the crate `signal-hook`. Other users of that crate in the process are not disturbed. What handlers of your own may
+//! do is on the page on [signals](crate::docs::signals).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,18 +33,21 @@ use crate::net::unix::UnixStream;
 
 pub use signal_hook::consts::signal::*;
 
-/// Has these signals come as messages, from now on until what this gives is dropped. While anybody wants a signal it does not
-/// do what it does by default (most end the process); when nobody wants it any more, it does again.
+/// Returns a channel that receives the numbers of these signals, until the returned value is dropped.
 ///
-/// Several may want the same signal: each gets it. A signal that comes again before its message was received is one message,
-/// as the system itself keeps no count. A green thread of the caller's runtime passes the signals on; when that runtime ends,
-/// the channel is disconnected.
+/// While such a value exists, the signal does not have its default effect, which ends the process for most signals.
+/// When the last one is dropped, the default effect is back.
+///
+/// Several calls may name the same signal: each gets it. A signal that comes again before its message was received
+/// gives one message, because the system keeps no count. A green thread of the caller's runtime passes the signals
+/// on. When that runtime ends, the channel is disconnected.
 ///
 /// # Errors
 ///
-/// `InvalidInput`: no signals were given, or one that cannot be had (`SIGKILL`, `SIGSTOP`, `SIGSEGV`, `SIGILL`, `SIGFPE`,
-/// or a number that is none). Otherwise what the system says when it has no descriptors left. `Unsupported` in a [forked
-/// child](crate#after-fork).
+/// - `InvalidInput`: no signals were given, or one that cannot be received (`SIGKILL`, `SIGSTOP`, `SIGSEGV`,
+///   `SIGILL`, `SIGFPE`, or a number that is no signal).
+/// - `Unsupported`: this is a [forked child](crate::docs::fork).
+/// - Another kind: the system's error, if it has no descriptors left.
 ///
 /// ```
 /// use runtime::signal::{self, SIGUSR1};
@@ -56,19 +60,19 @@ pub use signal_hook::consts::signal::*;
 /// ```
 pub fn notify(signals: &[i32]) -> io::Result<Signals> {
     if signals.is_empty() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "no signals: name those that are wanted"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "no signals were given: name at least one"));
     }
     if let Some(signal) = signals.iter().find(|signal| FORBIDDEN.contains(signal)) {
         return Err(io::Error::new(
             ErrorKind::InvalidInput,
-            format!("signal {signal} cannot be had: the system or the language keeps it for itself"),
+            format!("signal {signal} cannot be received: it is reserved by the system or the language"),
         ));
     }
     let (wakes, wake) = UnixStream::pair()?;
     let wake = std::os::unix::net::UnixStream::from(wake);
     let mut wanted = Vec::new();
     for &signal in signals {
-        wanted.push(Wanted::new(signal, &wake)?);
+        wanted.push(SignalInterest::new(signal, &wake)?);
     }
     let flags = wanted.iter().map(|wanted| (wanted.signal, wanted.came.clone())).collect();
     let (sender, receiver) = bounded(1);
@@ -78,11 +82,11 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
     Ok(Signals { receiver, passes_on, _wanted: wanted })
 }
 
-/// Waits for the next `SIGINT`, which is what ctrl-c sends.
+/// Waits for the next `SIGINT`, which ctrl-c sends.
 ///
 /// # Errors
 ///
-/// As for [`notify`].
+/// Returns the errors of [`notify`].
 ///
 /// # Cancellation
 ///
@@ -95,11 +99,11 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
 /// # std::io::Result::Ok(())
 /// ```
 pub fn ctrl_c() -> io::Result<()> {
-    let gone = |_| io::Error::new(ErrorKind::NotConnected, "the runtime has ended that waits for signals");
+    let gone = |_| io::Error::new(ErrorKind::NotConnected, "the runtime that waits for signals has ended");
     notify(&[SIGINT])?.recv().map(drop).map_err(gone)
 }
 
-/// The signals that somebody wants, on a channel: it is a [`Receiver`] of their numbers. Dropping it ends the interest.
+/// A channel of signal numbers: it dereferences to a [`Receiver`]. Dropping it ends the receiving.
 ///
 /// ```
 /// use runtime::signal::{self, SIGUSR2};
@@ -110,7 +114,7 @@ pub fn ctrl_c() -> io::Result<()> {
 /// signal_hook::low_level::raise(SIGUSR2)?;
 /// runtime::select! {
 ///     recv(signals.channel()) -> signal => assert_eq!(signal, Ok(SIGUSR2)),
-///     default(Duration::from_secs(60)) => panic!("it does not come"),
+///     default(Duration::from_secs(60)) => panic!("the signal did not come"),
 /// }
 /// # std::io::Result::Ok(())
 /// ```
@@ -118,11 +122,11 @@ pub fn ctrl_c() -> io::Result<()> {
 pub struct Signals {
     receiver: Receiver<i32>,
     passes_on: JoinHandle<()>,
-    _wanted: Vec<Wanted>,
+    _wanted: Vec<SignalInterest>,
 }
 
 impl Signals {
-    /// The channel, for `select!`. A clone of it goes on when this is dropped, and then is disconnected.
+    /// Returns the channel, for `select!`. A clone of the channel is disconnected when this value is dropped.
     ///
     /// ```
     /// let signals = runtime::signal::notify(&[runtime::signal::SIGUSR2])?;
@@ -148,17 +152,19 @@ impl Drop for Signals {
     }
 }
 
-/// A flag for each signal, and one socket to which its handler writes: it does nothing that is not allowed in a handler.
+/// Passes signals on. Each signal has a flag. All share one socket, to which their handlers write: a write is
+/// async-signal-safe.
 fn pass_on(
     mut wakes: &UnixStream,
     flags: Vec<(i32, Arc<AtomicBool>)>,
     sender: &Sender<i32>,
 ) -> io::Result<()> {
     let mut bytes = [0; 64];
-    // What is read here was written after its flag was set: the look at the flags comes after. The end: nobody wants any.
+    // What is read here was written after the signal's flag was set, and the flags are read after this. The end of
+    // the socket means that no signal is wanted any more.
     while wakes.read(&mut bytes)? > 0 {
         for (signal, came) in &flags {
-            // SeqCst as signal-hook sets it.
+            // SeqCst, as signal-hook stores the flag.
             if came.swap(false, Ordering::SeqCst) && sender.send(*signal).is_err() {
                 break;
             }
@@ -167,31 +173,31 @@ fn pass_on(
     Ok(())
 }
 
-/// The interest of one in one signal.
+/// One user's interest in one signal.
 #[derive(Debug)]
-struct Wanted {
+struct SignalInterest {
     signal: i32,
     came: Arc<AtomicBool>,
-    /// In the order in which the handler does them: the flag, then the wake-up.
+    /// In the order in which the handler performs them: the flag, then the wake-up.
     actions: Vec<SigId>,
 }
 
-impl Wanted {
-    fn new(signal: i32, wake: &std::os::unix::net::UnixStream) -> io::Result<Wanted> {
+impl SignalInterest {
+    fn new(signal: i32, wake: &std::os::unix::net::UnixStream) -> io::Result<SignalInterest> {
         let came = Arc::new(AtomicBool::new(false));
         begin_interest(signal)?;
-        // From here on its drop ends the interest.
-        let mut wanted = Wanted { signal, came: came.clone(), actions: Vec::new() };
+        // From here on, dropping `wanted` ends the interest.
+        let mut wanted = SignalInterest { signal, came: came.clone(), actions: Vec::new() };
         wanted.actions.push(flag::register(signal, came)?);
         wanted.actions.push(low_level::pipe::register(signal, wake.try_clone()?)?);
         Ok(wanted)
     }
 }
 
-impl Drop for Wanted {
+impl Drop for SignalInterest {
     fn drop(&mut self) {
         if sched::fork::is_forked() {
-            // Whoever had the locks may not be here.
+            // In a forked child another thread may have held these locks, and is not here.
             return;
         }
         for action in self.actions.drain(..) {
@@ -201,29 +207,29 @@ impl Drop for Wanted {
     }
 }
 
-/// How many want a signal, and whether nobody does: then its handler does what the system would do by default. (Once
-/// `signal-hook` has a signal it keeps it.)
-struct Interest {
+/// The number of users of a signal, and a flag for "none", with which the handler performs the default effect. (Once
+/// `signal-hook` handles a signal, it keeps its handler.)
+struct SignalUsers {
     count: usize,
-    nobody: Arc<AtomicBool>,
+    unwanted: Arc<AtomicBool>,
 }
 
-static INTERESTS: Mutex<Option<HashMap<i32, Interest>>> = Mutex::new(None);
+static INTERESTS: Mutex<Option<HashMap<i32, SignalUsers>>> = Mutex::new(None);
 
 fn begin_interest(signal: i32) -> io::Result<()> {
     let mut interests = INTERESTS.lock();
     let interest = match interests.get_or_insert_default().entry(signal) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(new) => {
-            let nobody = Arc::new(AtomicBool::new(false));
-            flag::register_conditional_default(signal, nobody.clone()).map_err(|error| {
+            let unwanted = Arc::new(AtomicBool::new(false));
+            flag::register_conditional_default(signal, unwanted.clone()).map_err(|error| {
                 io::Error::new(ErrorKind::InvalidInput, format!("signal {signal}: {error}"))
             })?;
-            new.insert(Interest { count: 0, nobody })
+            new.insert(SignalUsers { count: 0, unwanted })
         }
     };
     interest.count += 1;
-    interest.nobody.store(false, Ordering::SeqCst);
+    interest.unwanted.store(false, Ordering::SeqCst);
     Ok(())
 }
 
@@ -231,6 +237,6 @@ fn end_interest(signal: i32) {
     let mut interests = INTERESTS.lock();
     if let Some(interest) = interests.as_mut().and_then(|interests| interests.get_mut(&signal)) {
         interest.count -= 1;
-        interest.nobody.store(interest.count == 0, Ordering::SeqCst);
+        interest.unwanted.store(interest.count == 0, Ordering::SeqCst);
     }
 }

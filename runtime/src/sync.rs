@@ -1,21 +1,22 @@
-//! Locks and what else green threads and plain OS threads coordinate themselves with.
+//! Locks, condition variables, semaphores and other types for threads that share data.
 //!
-//! Each has the API of the type that it replaces, so a program moves here by changing a path; what must wait parks the
-//! green thread, and on a plain OS thread it parks that one. All of it works between the two, and outside any runtime.
+//! Each type has the API of the type that it replaces, so a program is ported by changing a path. A call that has to
+//! wait parks the green thread; on a plain OS thread it blocks that OS thread. Green threads, plain OS threads and
+//! threads of several runtimes may share a value.
 //!
-//! | here | as in |
+//! | here | API of |
 //! | --- | --- |
 //! | [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`RecursiveRwLock`], [`Condvar`], [`Once`] | `parking_lot` |
 //! | [`Barrier`], [`OnceLock`], [`LazyLock`], [`mpsc`] | `std::sync` |
-//! | [`Semaphore`], [`Notify`] | tokio, without the `.await`s; with them, the methods that end in `_async` |
+//! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //!
 //! # Cancellation and time-outs
 //!
-//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) runs out, unwinds; it
-//! has left the queue, and what was meant for it has gone to the next. What differs stands with each type.
+//! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout) is
+//! over. It has then left the queue, and a lock or permit that was on its way to it goes to the next waiter. Pages of
+//! types say what differs.
 
-mod again;
 mod barrier;
 mod condvar;
 mod fair_mutex;
@@ -25,10 +26,11 @@ mod mutex;
 mod notify;
 mod once;
 mod once_lock;
-mod patience;
 mod reentrant_mutex;
+mod relock;
 mod rwlock;
 mod semaphore;
+mod wait;
 mod wait_group;
 
 pub use ::lock_api;

@@ -1,4 +1,6 @@
-//! `std::thread` with green threads: the same names, signatures and semantics, and [`JoinHandle::cancel`].
+//! Green threads with the API of `std::thread`, and their cancellation.
+//!
+//! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`] and [`pin`] are additions.
 
 #![allow(unsafe_code)]
 
@@ -11,8 +13,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-pub use crate::local::{AccessError, LocalKey};
 pub use crate::scope::{Scope, ScopedJoinHandle, scope};
+pub use crate::thread_local::{AccessError, LocalKey};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
 pub use sched::Cancelled;
@@ -21,14 +23,14 @@ pub use std::thread::{Result, available_parallelism, panicking};
 use sched::spawn::{Spec, Where};
 use sched::{GHandle, Join};
 
-use crate::entry::Entry;
-use crate::{builder, start};
+use crate::runtime;
+use crate::spawn::{Entry, start};
 
-/// Starts a green thread: [`runtime::spawn`](crate::spawn) under std's name.
+/// Starts a green thread, as [`runtime::spawn`](crate::spawn()) does; the name is std's.
 ///
 /// # Panics
 ///
-/// As for [`runtime::spawn`](crate::spawn).
+/// Panics if the green thread cannot be started: see [`runtime::spawn`](crate::spawn()).
 ///
 /// ```
 /// use runtime::thread;
@@ -43,7 +45,7 @@ where
     crate::spawn(task)
 }
 
-/// Makes a green thread with a name or a stack of its own.
+/// The settings of one green thread: its name and its stack size. [`spawn`](Builder::spawn) starts it.
 ///
 /// ```
 /// use runtime::thread;
@@ -61,7 +63,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// One with the runtime's values: no name, the runtime's stack size.
+    /// Returns a builder with no name and the stack size of the runtime.
     ///
     /// ```
     /// runtime::thread::Builder::new().spawn(|| ())?.join().unwrap();
@@ -71,7 +73,8 @@ impl Builder {
         Builder::default()
     }
 
-    /// Names it: for [`Thread::name`], for reports of overflows and rescues. As in std, no zero byte may be in it.
+    /// Sets the name, which [`Thread::name`], [`dump`](crate::dump()), reports of overflows and rescues show. It must
+    /// have no zero byte.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().name("parser".into());
@@ -81,10 +84,12 @@ impl Builder {
         self
     }
 
-    /// The stack in bytes of address space: from one page to less than 4 GiB. It is taken when the thread is spawned, so that
-    /// [`spawn`](Builder::spawn) gives an error if there is no room for it; a future keeps it between polls, too. When the
-    /// thread has ended the stack is kept for the next of about that size, until there is no room for one of another size; its
-    /// memory goes back to the system. Sizes are rounded up, by a quarter at most.
+    /// Sets the stack size in bytes of address space: from one page to less than 4 GiB. It is rounded up by a quarter
+    /// at most.
+    ///
+    /// Such a stack is taken when the green thread is spawned, so [`spawn`](Builder::spawn) returns an error if there
+    /// is no room. A future keeps it between polls. After the end of the green thread the stack is kept for another
+    /// of about that size, without its memory. It is given up when there is no room for a stack of another size.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().stack_size(64 << 20);
@@ -94,28 +99,21 @@ impl Builder {
         self
     }
 
-    /// Spawns it.
+    /// Starts a green thread with these settings, which runs a closure or a future, and returns its handle.
     ///
     /// # Errors
     ///
-    /// - `InvalidInput`: the stack size cannot be (it says what can), or the name has a zero byte.
-    /// - `Unsupported`: this is a [forked child](crate#after-fork).
+    /// If an error is returned, `task` is dropped, and other green threads are not disturbed.
+    ///
+    /// - `InvalidInput`: the stack size is not possible (the text says what is), or the name has a zero byte.
+    /// - `Unsupported`: this is a [forked child](crate::docs::fork).
     /// - `OutOfMemory`: the system has no address space for a stack (a limit such as `RLIMIT_AS`, `RLIMIT_DATA` or
-    ///   `vm.max_map_count`), or no memory for another green thread. It says what is missing and what to do.
-    /// - The default runtime, if this would be its first use, cannot be started: no threads, descriptors or memory.
-    /// - The runtime has been shut down.
+    ///   `vm.max_map_count`), or no memory for another green thread. The text says what is missing and what to do.
+    /// - Another kind: this is the first use of the default runtime, and it cannot be started; or the runtime has
+    ///   ended.
     ///
-    /// What was to be run is dropped. Nobody else is disturbed, and a later call works as soon as another thread has left its stack, which is a moment after
-    /// it can be joined, or the system has room again. Stacks leave some megabytes of address space to others, and so do OS
-    /// threads: without any, memory allocation would end the process.
-    ///
-    /// A stack of the runtime's own size is taken when the thread first runs. That there is no more room becomes known when
-    /// the last one is taken: from then on it is taken here, and this is an error if there is none. What had been spawned
-    /// faster than it began waits until others end (one line on stderr says so, and `metrics().stackless` counts them). A
-    /// future needs a stack only while it is polled; it waits for one, too, and is never refused for want of it.
-    ///
-    /// Address space is what is looked at; what the system promised and cannot keep it takes back its own way (on Linux, by
-    /// the out-of-memory killer).
+    /// After `OutOfMemory` a later call succeeds when another green thread has left its stack, a moment after it can
+    /// be joined, or when the system has room again. See [stacks](crate::docs::stacks#no-more-room).
     ///
     /// ```
     /// let error = runtime::thread::Builder::new().stack_size(1).spawn(|| ()).unwrap_err();
@@ -128,7 +126,7 @@ impl Builder {
         E::Output: Send + 'static,
     {
         let spec = self.into_spec(Location::caller())?;
-        start::spawn(Where::Here(builder::default_sched), spec, task)
+        start::spawn(Where::Here(runtime::default_sched), spec, task)
     }
 
     pub(crate) fn into_spec(self, place: &'static Location<'static>) -> io::Result<Spec> {
@@ -141,12 +139,13 @@ impl Builder {
     }
 }
 
-/// The right to wait for a green thread and take its result; dropping it lets the thread go on by itself.
+/// The right to wait for a green thread and to take its result. Dropping the handle lets the green thread go on.
 ///
-/// Whoever comes last drops a result that nobody takes: this handle if the thread has ended, else the thread.
+/// A result that is not taken is dropped by the handle if the green thread has ended, else by the green thread at its
+/// end.
 ///
-/// It is a future too: awaiting it gives what [`join`](JoinHandle::join) gives. It panics as `join` does; once it has been
-/// ready, neither poll nor join it again.
+/// The handle is also a future, whose output is what [`join`](JoinHandle::join) returns. Polling panics where `join`
+/// does. After it was ready, it must be neither polled nor joined.
 ///
 /// ```
 /// let thread = runtime::spawn(|| 6);
@@ -156,20 +155,21 @@ impl Builder {
 pub struct JoinHandle<T>(pub(crate) Join<T>);
 
 impl<T> JoinHandle<T> {
-    /// Waits for the thread's end and gives its result; `Err` has the payload of its panic, or [`Cancelled`].
+    /// Waits for the green thread's end and returns its result.
     ///
     /// # Errors
     ///
-    /// The thread has panicked or was cancelled.
+    /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`] if it was cancelled.
     ///
     /// # Panics
     ///
-    /// On the very thread that it waits for; if the handle has given its result already, when it was polled; and in a
-    /// [forked child](crate#after-fork), unless the thread has ended.
+    /// - If the caller is the green thread that it would wait for.
+    /// - If the handle was polled and has returned the result already.
+    /// - In a [forked child](crate::docs::fork), unless the green thread has ended.
     ///
     /// # Cancellation
     ///
-    /// A cancelled caller unwinds from here; the other thread goes on by itself.
+    /// A cancelled caller unwinds from here. The green thread that it waited for goes on.
     ///
     /// ```
     /// let thread = runtime::spawn(|| { if true { panic!("oh") } });
@@ -180,7 +180,7 @@ impl<T> JoinHandle<T> {
         self.0.join()
     }
 
-    /// Whether the thread has ended (its stack may still be in use for a moment).
+    /// Returns `true` if the green thread has ended. Its stack may still be in use for a moment.
     ///
     /// ```
     /// let thread = runtime::spawn(runtime::thread::park);
@@ -192,7 +192,7 @@ impl<T> JoinHandle<T> {
         self.0.is_finished()
     }
 
-    /// The thread.
+    /// Returns the [`Thread`] of this handle, for its id, its name and `unpark`.
     ///
     /// ```
     /// let thread = runtime::spawn(|| runtime::thread::current().id());
@@ -203,20 +203,15 @@ impl<T> JoinHandle<T> {
         Thread::from_handle(self.0.thread())
     }
 
-    /// Makes the thread's current parking call, or its next one, unwind with [`Cancelled`] (no message is printed,
-    /// destructors run), and every later one too, until it ends. One that has not begun never will. Code that does
-    /// not park is not interrupted. Harmless when the thread has ended or was cancelled before.
+    /// Cancels the green thread: its current wait, or its next one, unwinds with [`Cancelled`], and so does every
+    /// later wait.
     ///
-    /// Which calls unwind a cancelled caller, and likewise one whose [`timeout`](crate::time::timeout) has run out:
+    /// Destructors run, and no message is printed. A green thread that has not begun never begins. Code that does not
+    /// park is not interrupted. A call for a green thread that has ended, or was cancelled before, does nothing. It
+    /// returns at once and may be called on any thread.
     ///
-    /// - those that wait by their nature, always, even if they would not have to wait this time: [`sleep`], [`sleep_until`],
-    ///   [`park`], [`park_timeout`], [`join`](JoinHandle::join), the end of a [`scope`];
-    /// - those that may be done at once, when they must wait: reading, writing and accepting on sockets, connecting, and
-    ///   [`block_on`](crate::block_on) of a future on a green thread. What they do at once is done and not lost;
-    /// - the others never: `spawn`, `yield_now`, `blocking`, `block_on` of another runtime, locks of std. A loop that calls
-    ///   nothing else asks [`cancelled`].
-    ///
-    /// In destructors none does: see [where calls may be made](crate#where-calls-may-be-made).
+    /// The page on [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind. A loop
+    /// that calls none of these asks [`cancelled`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -237,7 +232,7 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-// As std's: a panic leaves nothing half done that one could see through it.
+// As for std's handle: a panic of another thread leaves nothing half done that a caller could see through the handle.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 impl UnwindSafe for Thread {}
@@ -249,7 +244,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// A thread, green or not: who it is, and waking it. Harmless when it has ended.
+/// A reference to a thread, green or not: its id, its name, and waking it. It may be kept after the thread's end.
 ///
 /// ```
 /// let main = runtime::thread::current();
@@ -262,11 +257,12 @@ pub struct Thread(GHandle);
 
 impl Thread {
     pub(crate) fn from_handle(handle: &GHandle) -> &Thread {
-        // SAFETY: `Thread` is a transparent wrapper of exactly this type.
+        // SAFETY: `Thread` is `repr(transparent)` over `GHandle`, so both references have the same layout and
+        // lifetime.
         unsafe { &*std::ptr::from_ref(handle).cast::<Thread>() }
     }
 
-    /// Unique for ever among all threads, green or not.
+    /// Returns the thread's id, which no other thread of this process ever has, green or not.
     ///
     /// ```
     /// let (a, b) = (runtime::spawn(|| ()), runtime::spawn(|| ()));
@@ -276,7 +272,7 @@ impl Thread {
         ThreadId(NonZeroU64::new(self.0.id()).expect("ids begin at 1"))
     }
 
-    /// Its name, if it was given one. A plain OS thread has that of `std`.
+    /// Returns the thread's name, or `None` if it has none. The name of a plain OS thread is that of `std`.
     ///
     /// ```
     /// assert_eq!(runtime::spawn(|| ()).thread().name(), None);
@@ -285,8 +281,9 @@ impl Thread {
         self.0.name()
     }
 
-    /// Lets its current [`park`] return, or its next one. *Works from anywhere, at any time*; it does nothing when the thread
-    /// has ended.
+    /// Makes the thread's current [`park`] return, or its next one. Does nothing if the thread has ended.
+    ///
+    /// It may be called anywhere and at any time. It never waits.
     ///
     /// ```
     /// let thread = runtime::spawn(runtime::thread::park);
@@ -304,7 +301,7 @@ impl fmt::Debug for Thread {
     }
 }
 
-/// Tells threads apart, green or not, for as long as the process lives.
+/// The id of a thread, green or not. Ids are never used again while the process lives.
 ///
 /// ```
 /// let id = runtime::thread::current().id();
@@ -313,7 +310,7 @@ impl fmt::Debug for Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadId(NonZeroU64);
 
-/// The calling thread: the green one on a green thread, else the OS thread.
+/// Returns the calling thread: the green thread, or the OS thread if the caller is not a green thread.
 ///
 /// ```
 /// let me = runtime::thread::current();
@@ -324,12 +321,14 @@ pub fn current() -> Thread {
     Thread(GHandle::current())
 }
 
-/// Waits until somebody calls [`Thread::unpark`] on the calling thread, or has since its last `park`. As in std it
-/// may return for no reason, so call it in a loop around what is waited for.
+/// Waits until [`Thread::unpark`] is called for the calling thread. Returns at once if it was called since the last
+/// `park`.
+///
+/// It may also return without a reason, as in std. So call it in a loop that checks the condition.
 ///
 /// # Panics
 ///
-/// In a [forked child](crate#after-fork), unless it may return at once.
+/// Panics in a [forked child](crate::docs::fork) if it would have to wait.
 ///
 /// # Cancellation
 ///
@@ -353,7 +352,7 @@ pub fn park() {
     sched::park::park(None);
 }
 
-/// [`park`], for `time` at most; a time beyond the clock's range means for ever.
+/// Waits as [`park`] does, but at most for `time`. A time beyond the clock's range means for ever.
 ///
 /// # Cancellation
 ///
@@ -370,7 +369,7 @@ pub fn park_timeout(time: Duration) {
     sched::park::park(Instant::now().checked_add(time));
 }
 
-/// Whether the calling green thread has been cancelled: for long computations that want to end early.
+/// Returns `true` if the calling green thread has been cancelled. A long computation asks this to end early.
 ///
 /// ```
 /// let thread = runtime::spawn(|| {
@@ -385,21 +384,26 @@ pub fn cancelled() -> bool {
     sched::park::is_cancelled()
 }
 
-/// Keeps the calling green thread on its OS thread while the guard lives (Go's `LockOSThread`): for libraries that bind
-/// something to the thread, such as a graphics context, or for code with thread-locals. Guards nest.
+/// Keeps the calling green thread on its OS thread while the guard lives (`LockOSThread` in Go). Guards nest, and may
+/// be dropped in any order.
 ///
-/// A pinned thread that parks blocks its OS thread, so no other green thread runs there meanwhile. The P goes to others.
-/// Pinning many costs as many OS threads. On a plain OS thread the guard does nothing, and so it does with
-/// [`Migration::BeforeStart`](crate::Migration::BeforeStart).
+/// Use it for libraries that bind something to the OS thread, such as a graphics context, and for code with
+/// thread-locals of std.
 ///
-/// Inside a future's poll, which stays on its OS thread anyway, the guard keeps other green threads off that OS thread: for
-/// code that parks within a scoped context of the thread, such as a tracing span or tokio's `EnterGuard`.
+/// A pinned green thread that parks blocks its OS thread: no other green thread runs there meanwhile. Its P goes to
+/// another OS thread. So each pinned green thread takes one OS thread. On a plain OS thread, and with
+/// [`Migration::BeforeStart`](crate::Migration::BeforeStart), the guard does nothing.
 ///
-/// A future that has parked inside its poll on the same OS thread waits until the pinned thread parks no more. So a pinned
-/// thread must not wait for such a future: let that future await instead.
+/// Inside a future's poll, which stays on its OS thread anyway, the guard keeps other green threads off that OS
+/// thread. That is for code that parks within a scoped context of the OS thread, such as a tracing span or tokio's
+/// `EnterGuard`.
 ///
-/// Guards may be dropped in any order. One that is forgotten pins until its thread ends; one that ends up with another
-/// thread, by way of a thread-local of std's, does nothing when it is dropped there.
+/// A future that has parked inside its poll resumes on the OS thread where it parked. If that is the OS thread of a
+/// pinned green thread, the future's poll goes on while the pinned green thread is parked. Of two polls that are pinned
+/// on the same OS thread, the one that parked last resumes first, so that their scoped contexts nest.
+///
+/// A guard that is forgotten pins until its green thread ends. A guard that is dropped on another thread (through a
+/// thread-local of std) does nothing.
 ///
 /// ```
 /// use std::time::Duration;
@@ -414,7 +418,7 @@ pub fn pin() -> PinGuard {
     PinGuard { pinned: sched::park::pin(), _here: PhantomData }
 }
 
-/// Keeps a green thread on its OS thread; see [`pin`].
+/// The guard of [`pin`]: its green thread stays on its OS thread until the guard is dropped.
 ///
 /// ```
 /// let guard = runtime::thread::pin();
@@ -423,9 +427,9 @@ pub fn pin() -> PinGuard {
 #[derive(Debug)]
 #[must_use = "the green thread is pinned only while the guard lives"]
 pub struct PinGuard {
-    /// The id of the green thread; 0 on a plain one.
+    /// The id of the pinned green thread; 0 on a plain OS thread.
     pinned: u64,
-    // Of its green thread alone.
+    // A guard belongs to one green thread, so it is neither `Send` nor `Sync`.
     _here: PhantomData<*const ()>,
 }
 

@@ -1,10 +1,18 @@
-//! Sleeping, time-outs, timers and tickers, for green threads, plain threads and futures.
+//! Sleeping, time-outs, timers and tickers.
+//!
+//! | | on green threads and plain OS threads | in futures |
+//! | --- | --- | --- |
+//! | wait for a time | [`sleep`], [`sleep_until`] | [`sleep_async`] |
+//! | limit a wait | [`timeout`] | [`timeout_async`] |
+//! | one message at a time, which can be stopped and set again | [`Timer`], [`after`], [`at`] | [`Timer::fired_async`] |
+//! | messages at regular times | [`Ticker`], [`tick`] | [`Ticker::tick_async`] |
+//! | run a function at a time | [`after_func`] | |
 //!
 //! ```
 //! use runtime::time::{Duration, Ticker, Timer};
 //! use runtime::select;
 //!
-//! // A watchdog for what should beat.
+//! // A watchdog: it panics if ten seconds pass without a beat.
 //! let (beat, dog) = (Ticker::new(Duration::from_millis(2)), Timer::new(Duration::from_secs(10)));
 //! for _ in 0..3 {
 //!     select! {
@@ -27,12 +35,12 @@ pub use std::time::{Duration, Instant};
 pub use ticker::{Ticker, tick};
 pub use timer::{Timer, after_func};
 
-use crate::builder;
+use crate::runtime;
 
-/// Sleeps for at least `time`, and usually a few tens of microseconds more.
+/// Waits for at least `time`, usually a few tens of microseconds longer. Zero returns at once; a time beyond the
+/// clock's range means for ever.
 ///
-/// It parks a green thread, and is `std::thread::sleep` on a plain OS thread. Zero returns at once (it is no
-/// yield); a time beyond the clock's range means for ever.
+/// It parks a green thread. On a plain OS thread it is `std::thread::sleep`.
 ///
 /// # Cancellation
 ///
@@ -46,10 +54,16 @@ use crate::builder;
 /// ```
 #[inline(always)]
 pub fn sleep(time: Duration) {
-    sched::time::sleep(time);
+    sched::sleep::sleep(time);
 }
 
-/// Sleeps at least until `deadline`; returns at once if that is past. Otherwise like [`sleep`].
+/// Waits at least until `deadline`. Returns at once if `deadline` is in the past.
+///
+/// It parks a green thread. On a plain OS thread it blocks that OS thread.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds from here with [`thread::Cancelled`](crate::thread::Cancelled).
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -58,16 +72,17 @@ pub fn sleep(time: Duration) {
 /// assert!(Instant::now() >= deadline);
 /// ```
 pub fn sleep_until(deadline: Instant) {
-    sched::time::sleep_until(deadline);
+    sched::sleep::sleep_until(deadline);
 }
 
-/// [`sleep`] for futures: ready after at least `time`, counted from this call.
+/// Returns a future that is ready after at least `time`, counted from this call.
 ///
-/// It works in any executor, with any waker. Dropping it takes its timer away; once ready it stays ready.
+/// It works in any executor, with any waker. Dropping it removes its timer. Once ready it stays ready.
 ///
 /// # Panics
 ///
-/// When it is polled outside of any runtime and the default one cannot be started (see [`block_on`](crate::block_on)).
+/// Panics if it is polled outside of any runtime and the default runtime cannot be started: see
+/// [`block_on`](crate::block_on).
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -76,13 +91,13 @@ pub fn sleep_until(deadline: Instant) {
 /// assert!(start.elapsed() >= Duration::from_millis(5));
 /// ```
 pub fn sleep_async(time: Duration) -> Sleep {
-    Sleep(sched::time::Sleep::new(time, || Arc::clone(builder::default_sched_or_panic())))
+    Sleep(sched::sleep::Sleep::new(time, || Arc::clone(runtime::default_sched_or_panic())))
 }
 
-/// The future of [`sleep_async`].
+/// The future that [`sleep_async`] returns.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
-pub struct Sleep(sched::time::Sleep);
+pub struct Sleep(sched::sleep::Sleep);
 
 impl Future for Sleep {
     type Output = ();
@@ -92,17 +107,22 @@ impl Future for Sleep {
     }
 }
 
-/// Runs `f` on the calling thread, and ends it when it waits beyond `time` from now: the parking call in progress
-/// unwinds to here, and so does every later one. Destructors run, and no panic message is printed.
+/// Runs `f` on the calling thread for at most `time`. Returns the value of `f`, or an error if `f` waited beyond
+/// `time`.
 ///
-/// What `f` does without parking is not interrupted: if it returns late, its value counts. Time-outs nest; the one that
-/// runs out first ends what is inside it. It works on green threads and on plain OS threads, where only what this
-/// runtime parks can be ended. In a destructor that runs while its thread unwinds it ends nothing, for nothing may unwind there:
-/// `f` is waited for. Which calls it ends is said at [`JoinHandle::cancel`](crate::JoinHandle::cancel).
+/// When `time` is over, the call in which `f` waits unwinds to here, and so does every later call in `f` that waits.
+/// Destructors run, and no panic message is printed. The page on
+/// [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind.
+///
+/// Code in `f` that does not park is not interrupted: if `f` returns late, its value is returned. Time-outs nest, and
+/// each ends what is inside of it. In a destructor that runs while its thread unwinds, a time-out ends nothing, and
+/// this waits for `f`.
+///
+/// It works on green threads and plain OS threads. On a plain OS thread only calls of this crate are ended.
 ///
 /// # Errors
 ///
-/// [`Elapsed`]: the time was up before `f` had returned.
+/// Returns [`Elapsed`] if the time was up before `f` returned.
 ///
 /// # Cancellation
 ///
@@ -119,7 +139,15 @@ pub fn timeout<T>(time: Duration, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
     sched::park::timeout(time, f).ok_or(Elapsed)
 }
 
-/// [`timeout`] for futures: drops `future` if it is not ready in time, counted from this call.
+/// Returns a future with the output of `future`, or [`Elapsed`] if `future` is not ready within `time`, counted from
+/// this call.
+///
+/// `future` is then dropped with the returned future. It works in any executor, with any waker.
+///
+/// # Panics
+///
+/// Panics if it is polled outside of any runtime and the default runtime cannot be started: see
+/// [`block_on`](crate::block_on).
 ///
 /// ```
 /// use runtime::time::{Duration, sleep_async, timeout_async};
@@ -148,7 +176,7 @@ pub fn timeout_async<F: IntoFuture>(
     }
 }
 
-/// The time of a [`timeout`] was up.
+/// The error of [`timeout`] and [`timeout_async`]: the time was up.
 ///
 /// ```
 /// assert_eq!(runtime::time::Elapsed.to_string(), "the time was up");

@@ -1,4 +1,5 @@
-//! Everything that waits, on plain OS threads alone: no scheduler, no switch of stacks. So Miri can run it (`ci/miri.sh`).
+//! All that waits, on plain OS threads alone: no scheduler and no switch of stacks, so that Miri can run it
+//! (`ci/miri.sh`).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use runtime::sync::{
 };
 use runtime::time::{Ticker, Timer};
 
-/// Miri explores one order a seed and takes its time; elsewhere there is time for many.
+/// Miri explores one order for each seed and is slow. Elsewhere there is time for many rounds.
 const ROUNDS: usize = if cfg!(miri) { 8 } else { 2_000 };
 const THREADS: usize = 3;
 const SHORT: Duration = Duration::from_micros(if cfg!(miri) { 2_000 } else { 50 });
 const LONG: Duration = Duration::from_secs(600);
 
-/// Runs `f` on that many threads at once, with their numbers.
+/// Runs `f` on `threads` OS threads at once. Each gets its number.
 fn on_threads(threads: usize, f: impl Fn(usize) + Sync) {
     thread::scope(|scope| {
         for number in 0..threads {
@@ -67,7 +68,7 @@ fn fair_and_reentrant_mutexes_have_one_owner() {
     assert_eq!(reentrant.into_inner().get(), THREADS * ROUNDS);
 }
 
-/// The last owner frees the mutex, while another thread may still be giving it back.
+/// The last owner frees the mutex while the owner before may still be unlocking it.
 #[test]
 fn a_mutex_is_freed_by_its_last_owner() {
     for _ in 0..ROUNDS {
@@ -242,9 +243,9 @@ fn a_semaphore_has_so_many_permits() {
     assert_eq!(semaphore.available_permits(), 2);
 }
 
-/// The last one to be let in frees the semaphore that lets it in.
+/// The last waiter frees the semaphore whose permit it was just given.
 #[test]
-fn a_semaphore_is_freed_by_who_was_let_in() {
+fn a_semaphore_is_freed_by_its_last_waiter() {
     for _ in 0..ROUNDS {
         let semaphore = Arc::new(Semaphore::new(0));
         let adds = semaphore.clone();
@@ -373,7 +374,7 @@ fn threads_meet_through_mpsc() {
 
 // Select --------------------------------------------------------------------------------------------------
 
-/// Sends and receives at once on channels of those kinds, from three threads, until each has had its share.
+/// Three threads send and receive at once on channels of these kinds, until each has had its share.
 fn selects_meet(first: Option<usize>, second: Option<usize>) {
     let make = |cap: Option<usize>| cap.map_or_else(channel::unbounded, channel::bounded);
     let ((s1, r1), (s2, r2)) = (make(first), make(second));
@@ -422,7 +423,7 @@ fn selects_meet_in_mixed_channels() {
     selects_meet(Some(0), None);
 }
 
-/// A payload that does not fit where a select keeps small ones.
+/// A message that does not fit into a select's slot.
 #[test]
 fn selects_receive_large_messages() {
     let (sender, receiver) = channel::bounded(0);
@@ -441,7 +442,7 @@ fn selects_receive_large_messages() {
     });
 }
 
-/// A thread that only watches for readiness, one that sends, and one that closes.
+/// One thread only waits for readiness, one sends, and one closes.
 #[test]
 fn a_list_of_channels_gets_ready() {
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..6).map(|n| channel::bounded::<usize>(n % 3)).unzip();
@@ -551,7 +552,7 @@ impl Wake for Unparks {
     }
 }
 
-/// Runs a future on the calling thread, without a runtime; with `polls`, gives up after so many.
+/// Runs a future on the calling thread, without a runtime. With `polls`, gives up after that many.
 fn drive<T>(future: impl Future<Output = T>, polls: usize) -> Option<T> {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unparks(thread::current())));
@@ -593,7 +594,7 @@ fn futures_take_and_give() {
                     async { _ = sum.fetch_add(from_hand.recv_async().await.unwrap(), Ordering::Relaxed) },
                     usize::MAX,
                 ),
-                // Some that give up, with what they were granted.
+                // Some selects give up and must return what they were granted.
                 _ => {
                     drop(drive(semaphore.acquire_async(), 1 + round % 3));
                     notify.notify_one();

@@ -1,23 +1,24 @@
-//! A G: one green thread (or the face that a plain OS thread shows to what it waits for).
+//! A G: one green thread, or the proxy G that stands for a plain OS thread in waits.
 //!
-//! Gs live in a process-wide table and are never freed, only used again: a stale pointer to one is harmless, since
-//! every wait has its number ([`wait`]) and every handle its reference ([`life`]).
+//! Gs live in a process-wide table and are never freed, only reused. A stale pointer to a G is harmless: each wait
+//! has a number ([`wait`]), and each handle counts as a reference ([`life`]).
 //!
 //! ```text
-//!   spawn ─> Runnable ─> Running ─┬─> Waiting ─> Runnable ...      its stack is taken when it first runs; a
-//!                         ^       ├─> Runnable (yield)             future's is given back after each poll
-//!                         └───────┴─> Dead ─> used again
+//!   spawn ─> Runnable ─> Running ─┬─> Waiting ─> Runnable ...      a stack is taken when the G first runs; a
+//!                         ^       ├─> Runnable (yield)             future gives its stack back after each poll
+//!                         └───────┴─> Dead ─> reused
 //! ```
 
 #![allow(unsafe_code)]
 
-pub(crate) mod coro;
-pub(crate) mod fault;
+pub(crate) mod binding;
+pub(crate) mod ids;
 pub(crate) mod life;
 pub(crate) mod list;
+pub(crate) mod locals;
 pub(crate) mod panics;
+pub(crate) mod payload;
 pub(crate) mod table;
-pub(crate) mod task;
 pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod why;
@@ -30,16 +31,15 @@ use std::task::Waker;
 
 use timers::{Timer, clock};
 
-use crate::locals::Locals;
-use crate::sched::Sched;
-use coro::Coro;
+use binding::BindingWord;
 use life::Life;
-use task::Task;
+use locals::Locals;
+use payload::Task;
 use token::Token;
 use wait::Wait;
 use why::Why;
 
-/// What a G is doing, for those who look from outside. Nothing is decided by it.
+/// What a G is doing, for dumps and metrics. No decision depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
@@ -57,10 +57,10 @@ pub enum Status {
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A reference to a G: the table keeps them for ever.
+/// A reference to a G. The table keeps Gs for ever.
 pub(crate) type GRef = &'static G;
 
-/// What a wait is for: a G and the number of the wait. Harmless when the wait is over.
+/// Names one wait: a G and the number of its wait. A ticket of a wait that is over has no effect.
 #[derive(Clone, Copy)]
 pub struct Ticket {
     pub(crate) g: GRef,
@@ -74,9 +74,9 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Ticket {
-    /// The ticket in one word, for who keeps waiters without knowing Gs (the netpoller).
+    /// Returns the ticket as one word, for the netpoller, which knows no Gs.
     pub(crate) fn word(self) -> u64 {
-        // Indices begin at 1, so no ticket is one of the small words that the keeper uses itself.
+        // Indices begin at 1, so no ticket equals one of the small words that the netpoller itself uses.
         u64::from(self.g.index) << 32 | u64::from(self.number)
     }
 
@@ -85,61 +85,66 @@ impl Ticket {
     }
 }
 
-/// Who waits for a G's end.
+/// The runtime of a G or an M, as an opaque type. Only `Sched` casts pointers to it (`Sched::as_runtime` and its
+/// reverse); other code compares such pointers.
+pub(crate) struct Runtime(());
+
+/// The waiter for a G's end.
 #[derive(Default)]
 pub(crate) enum Joiner {
     #[default]
-    Nobody,
+    Absent,
     Parked(Ticket),
     Polls(Waker),
 }
 
-/// The inline room for a closure, a future or a result; what is larger is boxed.
+/// The inline room for a closure, a future or a result. A larger value is boxed.
 const PAYLOAD_WORDS: usize = 9;
 pub(crate) type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
 
 /// One green thread.
 #[repr(C, align(64))]
 pub(crate) struct G {
-    // What wakers touch.
+    // Fields that wakers touch.
     pub(crate) wait: Wait,
-    /// `thread::park` and `unpark`.
+    /// The token of `thread::park` and `unpark`.
     pub(crate) token: Token,
-    /// The waker of the future that this G runs.
+    /// The token of the waker of the future that this G runs.
     pub(crate) wakes: Token,
     pub(crate) life: Life,
-    /// The runtime it belongs to; null for the face of a plain thread. Written before anyone knows the G.
-    sched: AtomicPtr<Sched>,
-    // What belongs to whoever runs it, or to the list it is in.
+    /// The runtime that owns the G; null for a proxy G. Written before another thread knows the G.
+    runtime: AtomicPtr<Runtime>,
+    // Fields of the M that runs the G, or of the holder of the list that the G is in.
     pub(crate) next: Cell<Option<GRef>>,
-    pub(crate) coro: Cell<*mut Coro>,
-    // What runs.
+    /// Its coroutine, or null. Only `stack/coro.rs` knows the type behind it.
+    pub(crate) coro_ptr: Cell<*mut ()>,
+    // Fields of the task.
     task: Cell<Option<&'static Task>>,
     payload: UnsafeCell<Payload>,
     joiner: UnsafeCell<Joiner>,
-    /// For its own sleeps and time-outs.
+    /// The timer of the G's own sleeps and time-outs.
     pub(crate) timer: Timer,
-    // Who it is.
+    // Fields that name the G.
     id: AtomicU64,
     place: Cell<Option<&'static Location<'static>>>,
     name: UnsafeCell<Option<Box<Name>>>,
-    /// What few need; of whoever runs it.
+    /// Fields that few Gs need. Only the thread itself uses them.
     rare: UnsafeCell<Option<Box<Rare>>>,
     index: u32,
     status: AtomicU8,
-    /// Its own timer is lent to a future ([`crate::time::Sleep`]).
+    /// True while the G's own timer is lent to a future ([`crate::api::sleep::Sleep`]).
     pub(crate) timer_lent: AtomicBool,
-    /// Whether it may run on any M ([`coro::Bound`]).
-    pub(crate) bound: AtomicU8,
-    /// Since when it has been parked, nearly, in ms, for those who look from outside.
+    /// Which Ms may run the G.
+    pub(crate) binding: BindingWord,
+    /// About when the G last parked, in ms. For dumps.
     waits_since: AtomicU32,
-    /// What its last wait was for, likewise.
+    /// What its last wait was for. For dumps.
     waits_for: AtomicU8,
-    /// A future is being driven by it, to which its `wakes` belong.
+    /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
-    /// Its task is over, and what runs on it now, destructors and wakers, is not ended by a cancellation.
+    /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
     pub(crate) over: Cell<bool>,
-    /// Why it must not change its OS thread now: [`POLLS`] and [`PINNED`].
+    /// Why the G must stay on its OS thread now: a set of [`POLLS`] and [`PINNED`].
     keeps: Cell<u8>,
 }
 
@@ -148,22 +153,22 @@ const POLLS: u8 = 1;
 /// In `G::keeps`: the G is pinned.
 const PINNED: u8 = 2;
 
-/// A name, behind one more pointer: most Gs have none.
+/// A name, behind a second pointer: most Gs have none.
 type Name = Box<str>;
 
-/// What only some Gs have, and only the thread itself looks at.
+/// Fields that only some Gs have. Only the thread itself uses them.
 pub(crate) struct Rare {
-    /// By when the innermost `timeout` around the running code wants it to end; NEVER without one.
+    /// The deadline of the innermost `timeout` around the running code; `NEVER` without one.
     pub(crate) deadline: Cell<u64>,
     pub(crate) locals: Locals,
-    /// Guards that pin it to its OS thread.
+    /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
 }
 
-// SAFETY: the atomics are for everyone; each plain field names its one owner: whoever makes the G, then whoever runs
-// it or holds it in a list (`next`, `coro`, `task`, `drives`, `over`, `keeps`, `rare`, `payload` until `Life::complete`), then the join
-// handle (`payload` after `complete`, `joiner` while `Life` says so). `id`, `place` and `name` change only while
-// the G has no reference.
+// SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
+// `over`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
+// until `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found a
+// waiter, to the G. `place` and `name` change only while the G has no reference (`begin`, `forget`).
 unsafe impl Sync for G {}
 
 impl G {
@@ -173,12 +178,12 @@ impl G {
             token: Token::new(),
             wakes: Token::new(),
             life: Life::new(),
-            sched: AtomicPtr::new(std::ptr::null_mut()),
+            runtime: AtomicPtr::new(std::ptr::null_mut()),
             next: Cell::new(None),
-            coro: Cell::new(std::ptr::null_mut()),
+            coro_ptr: Cell::new(std::ptr::null_mut()),
             task: Cell::new(None),
             payload: UnsafeCell::new([MaybeUninit::uninit(); PAYLOAD_WORDS]),
-            joiner: UnsafeCell::new(Joiner::Nobody),
+            joiner: UnsafeCell::new(Joiner::Absent),
             timer: Timer::new(),
             id: AtomicU64::new(0),
             place: Cell::new(None),
@@ -187,7 +192,7 @@ impl G {
             index,
             status: AtomicU8::new(Status::Idle as u8),
             timer_lent: AtomicBool::new(false),
-            bound: AtomicU8::new(coro::FREE),
+            binding: BindingWord::new(),
             waits_since: AtomicU32::new(0),
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
@@ -196,13 +201,13 @@ impl G {
         }
     }
 
-    /// Makes it somebody.
+    /// Prepares a pooled G for a new task.
     ///
     /// # Safety
-    /// The caller took the G from the pool and nobody else has a reference to it.
+    /// The caller took the G from the pool, and no other thread has a reference to it.
     pub(crate) unsafe fn begin(
         &self,
-        sched: *const Sched,
+        runtime: *const Runtime,
         id: u64,
         place: &'static Location<'static>,
         name: Option<Box<str>>,
@@ -211,7 +216,7 @@ impl G {
         self.token.reset();
         self.wakes.reset();
         // Relaxed: `Life::begin` publishes it.
-        self.sched.store(sched.cast_mut(), Ordering::Relaxed);
+        self.runtime.store(runtime.cast_mut(), Ordering::Relaxed);
         self.id.store(id, Ordering::Relaxed);
         self.place.set(Some(place));
         self.timer_lent.store(false, Ordering::Relaxed);
@@ -219,14 +224,14 @@ impl G {
         self.over.set(false);
         self.keeps.set(0);
         if name.is_some() {
-            // SAFETY: nobody else has a reference, by this function's contract.
+            // SAFETY: no other thread has a reference, by this function's contract.
             unsafe { *self.name.get() = name.map(Box::new) };
         }
     }
 
-    /// Forgets what only this incarnation had. *Runs on: whoever gave the last reference up.*
+    /// Drops what the finished task left in the G. *Runs on: the thread that gave the last reference up.*
     pub(crate) fn forget(&self) {
-        // SAFETY: the last reference is gone, so the caller is alone.
+        // SAFETY: the last reference is gone, so no other thread uses the name.
         let name = unsafe { &mut *self.name.get() };
         if name.is_some() {
             *name = None;
@@ -234,59 +239,58 @@ impl G {
         self.set_status(Status::Idle);
     }
 
-    /// Unique for ever among green and OS threads.
+    /// Returns the id. No other green or OS thread ever has the same id.
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Where it was spawned.
+    /// Returns where the G was spawned.
     pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
         self.place.get()
     }
 
-    /// Its name. *Runs on: a holder of a reference.*
+    /// Returns the name, if the G has one. *Runs on: a holder of a reference.*
     pub(crate) fn name(&self) -> Option<&str> {
         // SAFETY: `name` changes only while the G has no reference, and the caller holds one.
         unsafe { (*self.name.get()).as_deref().map(|name| &**name) }
     }
 
-    /// What few have, if it has been made. *Runs on: the thread itself.*
+    /// Returns the rare fields if they exist. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn rare(&self) -> Option<&Rare> {
-        // SAFETY: only the thread itself looks, and it is dropped at its end (`take_rare`).
+        // SAFETY: only the thread itself uses the box, and only `take_rare`, at the thread's end, drops it.
         unsafe { (*self.rare.get()).as_deref() }
     }
 
-    /// Likewise, made if need be.
+    /// Returns the rare fields, and makes them first if need be. *Runs on: the thread itself.*
     pub(crate) fn rare_or_new(&self) -> &Rare {
         if self.rare().is_none() {
             let rare = Rare { deadline: Cell::new(clock::NEVER), locals: Locals::new(), pins: Cell::new(0) };
-            // SAFETY: there is none yet, so nobody borrows it.
+            // SAFETY: there is no box yet, so there is no reference into it.
             unsafe { *self.rare.get() = Some(Box::new(rare)) };
         }
-        self.rare().expect("it was just made")
+        self.rare().expect("the rare fields were just made")
     }
 
-    /// The thread ends and needs it no more. *Runs on: the thread itself, which borrows nothing of it.*
+    /// Takes the rare fields at the thread's end. *Runs on: the thread itself, which has no reference into them.*
     pub(crate) fn take_rare(&self) -> Option<Box<Rare>> {
-        // SAFETY: by the contract above nobody borrows it.
+        // SAFETY: only the thread itself has references into the box, and it has none now, by this contract.
         unsafe { (*self.rare.get()).take() }
     }
 
-    /// True if it may be moved to another OS thread when it parks: it polls no future and is not pinned. *Runs on: the
-    /// thread itself.*
+    /// Returns `true` if the G may move to another OS thread when it parks: it polls no future and is not pinned. *Runs
+    /// on: the thread itself.*
     #[inline]
     pub(crate) fn is_unkept(&self) -> bool {
         self.keeps.get() == 0
     }
 
-    /// True if it polls a future. *Runs on: the thread itself.*
+    /// Returns `true` if the G polls a future. *Runs on: the thread itself.*
     pub(crate) fn polls(&self) -> bool {
         self.keeps.get() & POLLS != 0
     }
 
-    /// It polls a future from now on, or no longer; returns what was so before. *Runs on: the thread itself, or the
-    /// spawner.*
+    /// Sets whether the G polls a future. Returns the value before. *Runs on: the thread itself, or the spawner.*
     #[inline]
     pub(crate) fn set_polls(&self, polls: bool) -> bool {
         let before = self.keeps.get();
@@ -294,20 +298,20 @@ impl G {
         before & POLLS != 0
     }
 
-    /// True if it is pinned. *Runs on: the thread itself.*
+    /// Returns `true` if the G is pinned. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn is_pinned(&self) -> bool {
         self.keeps.get() & PINNED != 0
     }
 
-    /// Counts one guard more that pins it. *Runs on: the thread itself.*
+    /// Adds one guard that pins the G. *Runs on: the thread itself.*
     pub(crate) fn pin(&self) {
         let pins = &self.rare_or_new().pins;
         pins.set(pins.get() + 1);
         self.keeps.set(self.keeps.get() | PINNED);
     }
 
-    /// Counts one guard less that pins it. *Runs on: the thread itself.*
+    /// Removes one guard that pins the G. *Runs on: the thread itself.*
     pub(crate) fn unpin(&self) {
         let pins = &self.rare_or_new().pins;
         pins.set(pins.get().saturating_sub(1));
@@ -316,7 +320,7 @@ impl G {
         }
     }
 
-    /// By when the innermost `timeout` wants the running code to end.
+    /// Returns the deadline of the innermost `timeout`; `NEVER` without one.
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {
         self.rare().map_or(clock::NEVER, |rare| rare.deadline.get())
@@ -324,32 +328,32 @@ impl G {
 
     #[inline]
     pub(crate) fn set_status(&self, status: Status) {
-        // Relaxed: for those who look from outside.
+        // Relaxed: for dumps and metrics only.
         self.status.store(status as u8, Ordering::Relaxed);
     }
 
-    /// It begins to wait, for that. *Runs on: whoever runs it.*
+    /// Records what the next wait is for. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn set_waits_for(&self, why: Why) {
-        // Relaxed: for those who look from outside.
+        // Relaxed: for dumps only.
         self.waits_for.store(why as u8, Ordering::Relaxed);
     }
 
-    /// It is parked from now on. *Runs on: its M.*
+    /// Records the time at which the G parked. *Runs on: its M.*
     #[inline]
     pub(crate) fn set_waits_since(&self, now_ns: u64) {
         self.waits_since.store((now_ns / NS_PER_MS) as u32, Ordering::Relaxed);
     }
 
-    /// What its last wait was for, in words, and for how many ms it has lasted if it lasts still, nearly.
+    /// Returns what the last wait was for, in words, and about how many ms it has lasted if it still lasts.
     pub(crate) fn wait_in_words(&self) -> (&'static str, u32) {
         let now = (clock::now() / NS_PER_MS) as u32;
-        // Of seven weeks the count begins anew.
+        // The count wraps around after seven weeks.
         let ms = now.wrapping_sub(self.waits_since.load(Ordering::Relaxed));
         (Why::words(self.waits_for.load(Ordering::Relaxed)), ms)
     }
 
-    /// What it is doing, as of a moment ago.
+    /// Returns what the G was doing a moment ago.
     pub(crate) fn status(&self) -> Status {
         match self.status.load(Ordering::Relaxed) {
             0 => Status::Idle,
@@ -360,16 +364,16 @@ impl G {
         }
     }
 
-    /// True for a green thread, false for the face of a plain OS thread.
+    /// Returns `true` for a green thread, false for the proxy G of a plain OS thread.
     #[inline]
     pub(crate) fn is_green(&self) -> bool {
-        !self.owner().is_null()
+        !self.runtime().is_null()
     }
 
-    /// The runtime it belongs to; null for a face.
+    /// Returns the runtime that owns the G; null for a proxy G.
     #[inline]
-    pub(crate) fn owner(&self) -> *const Sched {
-        self.sched.load(Ordering::Relaxed)
+    pub(crate) fn runtime(&self) -> *const Runtime {
+        self.runtime.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -382,27 +386,30 @@ impl G {
         self.task.get().expect("a G that runs has a task")
     }
 
-    /// The room for the task's state and result; who may touch it stands at `Sync`.
+    /// Returns the room for the task's state and result. `impl Sync for G` tells which thread may use it.
     #[inline]
     pub(crate) fn payload(&self) -> *mut u64 {
         self.payload.get().cast()
     }
 
-    /// Writes who waits for the end, and gives who did before: perhaps a waker, whose destructor is the user's.
+    /// Writes the waiter for the end. Returns the waiter before: perhaps a waker, which has a destructor of the
+    /// user's.
     ///
     /// # Safety
-    /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has succeeded since.
+    /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has returned `true` since.
     pub(crate) unsafe fn replace_joiner(&self, joiner: Joiner) -> Joiner {
-        // SAFETY: by the contract above nobody else looks at it.
+        // SAFETY: `WAITER` is not set in `Life`, by this contract, so the G does not use the field.
         unsafe { std::mem::replace(&mut *self.joiner.get(), joiner) }
     }
 
-    /// Takes who waits.
+    /// Takes the waiter for the end.
     ///
     /// # Safety
-    /// The caller is the G and `Life::complete` said that there is a waiter; or as for `replace_joiner`.
+    /// The caller is the G, and `Life::complete` has found a waiter. Or the caller is the join handle, and
+    /// `Life::wait` has not been called, or `unwait` has returned `true` since.
     pub(crate) unsafe fn take_joiner(&self) -> Joiner {
-        // SAFETY: by the contract above nobody else looks at it.
+        // SAFETY: if `complete` found a waiter, the join handle does not use the field any more. Else `WAITER` is not
+        // set, so the G does not use the field.
         unsafe { std::mem::take(&mut *self.joiner.get()) }
     }
 }

@@ -1,46 +1,69 @@
-//! The scheduler: green threads (G) on OS threads (M) that need the right to run them (P).
+//! The scheduler: runs green threads (G) on OS threads (M), each of which needs the right to run Gs (P).
 //!
-//! - A **G** is a green thread: a closure or a future, a word for its current wait, its own timer, and a stack only
-//!   while it has something on it. (`g.rs`, its stack in `g/coro.rs` and `stack.rs`)
-//! - An **M** is an OS thread. Its own stack is where the scheduler runs: the loop in `schedule.rs` resumes a G and
-//!   gets control back with the reason why that stopped. (`m.rs`)
-//! - A **P** is the right to run Gs, with a run queue, a heap of timers and a pool of warm stacks. (`p.rs`)
+//! - A **G** is a green thread: a closure or a future, a word that decides its current wait, and a timer. A G has a stack
+//!   only while something lies on that stack. (`g.rs`; the stack in `stack/coro.rs` and `stack.rs`)
+//! - An **M** is an OS thread. The scheduler runs on the M's own stack: the loop in `run/run_loop.rs` resumes a G, and gets
+//!   control back together with the reason why the G stopped. (`m.rs`)
+//! - A **P** is the right to run Gs. A P has a run queue, a heap of timers and a pool of warm stacks. (`p.rs`)
+//!
+//! `ARCHITECTURE.md` has a glossary of every term that these comments use.
+//!
+//! # The rooms
+//!
+//! | room | what stands in it |
+//! | --- | --- |
+//! | `api/` | what `runtime` calls for user code: spawn, join, park, sleep, block_on, values of a thread |
+//! | `run/` | choosing a G, running it, waking it; `Sched`; the boundary between user code and the scheduler; threads and Ps that come and go |
+//! | `g/` | the data of a G: its wait, token, life, payload, binding; the table of all Gs |
+//! | `m/` | the Ms and their threads; plain OS threads; what an M tells of itself (its G, its sleep, its bound Gs) |
+//! | `p/` | the Ps: lease, run queue, clock gate, counters |
+//! | `stack/` | stacks, coroutines, their pools, and the shortage of them |
+//! | `timer/` | heap entries, firing, functions of timers, wakers that timers call |
+//! | `wait/` | the wait queue, the locks, deadlines of channels |
+//! | `end/` | shutting down; finding a deadlock |
+//! | `watch/` | what sysmon, metrics and dumps see |
+//! | `sys/` | calls of the OS, `fork`, catching panics |
+//! | `sync` | atomics and locks, or loom's |
+//!
+//! A room knows those below it: `sys`, `g`, `stack`, `p`, `m`, then `run`, then `api` and `wait`. The state types of
+//! `timer`, `end` and `watch` are used by `run`; their methods on `Sched` use `run`. `ci/layout.sh` checks this.
 //!
 //! # The life of a G
 //!
 //! ```text
-//!  spawn.rs          schedule.rs                       park.rs, time.rs, join.rs
-//!  G from the pool,  the M takes a stack, lends its P, the G arms a wait, tells somebody its number, and stops
+//!  api/spawn.rs      run/run_loop.rs                   api/park.rs, api/sleep.rs, api/join.rs
+//!  G from the pool,  the M takes a stack, lends its P, the G arms a wait, gives its number to a waker, and stops
 //!  task in place ──> resumes the G ─────────────────>  │
 //!       ^            ^        │ its code runs, P lent  v
-//!       │            │        │                 commit on the M's stack: from here on others may wake it
-//!       │     wake.rs│        v                        │
+//!       │            │        │                 the M commits the wait on its own stack; now a waker may wake the G
+//!       │ run/wake.rs│        v                        │
 //!       │      ready └── run queue <── decide ─────────┘  (a waker, a timer, the netpoller, cancel)
-//!       │                     │ the task ends
+//!       │                     │ the task ends (run/task.rs)
 //!       └── last reference <──┴── result stored, joiner woken, stack to the pool
 //! ```
 //!
 //! # The protocols, each in one file, most with a loom model beside it
 //!
-//! - `g/wait.rs`: a wait is decided once, by whoever comes first; the G is made runnable by exactly one.
-//! - `bed.rs`: a plain thread that is being woken waits for that, and is in one list at a time.
+//! - `g/wait.rs`: each wait is decided once, by the first waker, and that waker alone makes the G runnable.
+//! - `m/thread_parker.rs`: a plain OS thread stays asleep until its waker has finished with it, and stands in one list at a time.
 //! - `g/token.rs`: a wake-up that comes before the wait is kept (`unpark`, a future's waker).
-//! - `g/life.rs`: who still needs the G; its end meets its join handle.
-//! - `p/lease.rs`: the lent P. Running user code is what Go calls a system call: the M lends its P when it resumes
-//!   a G, every call into the runtime takes it back, and sysmon may take a P that stays lent for too long. So a G
-//!   that computes or blocks without telling anyone delays no other G. A G that calls often is asked for its P, and the way
-//!   out of the next call gives that up. `lend.rs` says what happens to a loser.
-//! - `m/rest.rs`: a G that waits for its M finds that M awake or wakes it; the M does not end.
-//! - `shortage.rs`: nobody waits for a stack while one lies idle.
-//! - `queue.rs`: the wait queue under all blocking primitives: what is granted to a waiter is lost by nobody.
-//! - `due.rs`: a point in time that is waited for is taken once, or stopped.
-//! - `keepers.rs`: a timer's function that was not stopped runs, and is dropped once, where user code may run.
-//! - `deadlock.rs`: who may still run is not taken for asleep.
-//! - `idle.rs`: no work is stranded: who makes work publishes and then looks for sleepers; who goes to sleep says so
-//!   and then looks for work.
-//! - `watch.rs`: sysmon looks by the time that was asked for, whenever the request comes.
-//! - `net_wakers.rs`: a future that waits for the network is woken once or has given up.
-//! - `closing.rs`: the end of a runtime: who may still come in, when nobody is left, and that nobody sleeps through it.
+//! - `g/life.rs`: counts the references to a G, and lets the end of a G meet its join handle.
+//! - `p/lease.rs`: the lent P. An M lends its P when it resumes a G, and every call into the runtime takes the P back.
+//!   Sysmon may retake a P that stays lent for too long. (Go treats only system calls so.) A G that computes or blocks in
+//!   the kernel therefore delays no other G. If a G calls too often for a retake, sysmon asks for the P, and the way out of
+//!   the next call gives the P up. `run/boundary.rs` says what a G does that has lost its P.
+//! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or the limit.
+//! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
+//! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
+//! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never lost.
+//! - `wait/due.rs`: a deadline that a channel waits for is either taken once or stopped.
+//! - `timer/refcount.rs`: a timer's function runs unless it was stopped, and is dropped once, where user code may run.
+//! - `end/deadlock.rs`: a thread that may still run is never counted as asleep.
+//! - `run/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping Ms. An M announces its
+//!   sleep and then looks for work.
+//! - `watch/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
+//! - `run/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
+//! - `end/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps through the end.
 //!
 //! ```text
 //!   leaving user code for the runtime             leaving the runtime for user code
@@ -51,14 +74,17 @@
 //!   adding a timer                                going to sleep in the netpoller
 //!   1 insert, publish the heap's first time       1 publish until when
 //!   2 fence                                       2 fence
-//!   3 does somebody sleep for longer? break it    3 look at all heaps: earlier? publish that
+//!   3 a poller sleeps for longer? break that     3 look at all heaps: earlier? publish that
 //! ```
 //!
-//! # Where an M looks for work (`find.rs`)
+//! # Where an M looks for work (`run/find.rs`)
 //!
-//! Own due timers; run-next, woken, new Gs; the global queue; the network; the other Ps, spinning for about 5 us, in
-//! the end also their run-next slots and due timers. Then it gives its P up, looks at everything once more, and
-//! becomes the one M that blocks in the netpoller until the next timer of all Ps, or parks.
+//! 1. The due timers of its own P; then the run-next slot, the woken Gs and the new Gs of its own P, by turns with the Gs that are
+//!    bound to the M.
+//! 2. The global queue, then the network.
+//! 3. The other Ps. The M spins over them for about 5 us; the last round also takes from run-next slots and due timers.
+//! 4. The M gives its P up and looks at everything once more.
+//! 5. The M parks, or becomes the one M that blocks in the netpoller until the next timer of all Ps.
 //!
 //! # What blocks what
 //!
@@ -66,140 +92,94 @@
 //! | --- | --- | --- | --- |
 //! | parks, sleeps, joins, waits for a socket | yes | no | no |
 //! | is in `blocking` | yes | yes | no: taken within tens of microseconds if work waits |
-//! | computes, or blocks unannounced | yes | yes | for 10 ms at most; for 200 us if timers wait |
+//! | computes, or blocks in the kernel outside `blocking` | yes | yes | for 10 ms at most; for 200 us if timers wait |
 //! | parks inside a future's poll | yes | no, but only this M resumes it | no |
-//! | parks while it is pinned | yes | yes (a timed wait ends without another M) | no |
+//! | parks while it is pinned | yes | yes (a timed wait ends without another M), except for Gs that are bound to this M | no |
 //! | parks while it unwinds, a closure | yes | as if it were pinned (panics are counted per thread), unless Gs are bound to this M | no |
 //!
 //! # How many Ms there are
 //!
 //! | an M is added | and ends |
 //! | --- | --- |
-//! | when a P is to run and no M is parked (`start_m`): sysmon has taken the P of a G that computes or blocks, or the last M parked with its G | when it was parked for 10 s without being needed (`end_idle_ms`), but for one a P and `SPARE_MS` |
-//! | by sysmon as a spare, while no P is idle and no M is parked or on its way there (`keep_spare_m`) | the same |
+//! | when a P is to run and no M is parked (`start_m`): sysmon has taken the P of a G that computes or blocks, or the last M parked with its G | when it was parked for 10 s without being needed (`end_idle_ms`), except for one M per P and `SPARE_MS` |
+//! | by sysmon as a spare, while no P is idle and no M is parked or about to park (`keep_spare_m`) | the same |
 //!
-//! So the Ms at work are at most the Ps, plus the Gs that keep their M without a P, plus the Ms to which Gs are bound, plus the M
-//! in the netpoller, the spare, and Ms about to park; and at most `Config::max_threads`. A crowd of computing Gs takes an M for
-//! each G that has begun: one new M a P each 10 ms, and one for each timer that was overdue behind a computing G.
+//! The Ms at work are at most:
+//!
+//! - one for each P;
+//! - one for each G that keeps its M without a P;
+//! - the Ms to which Gs are bound;
+//! - the M in the netpoller;
+//! - the spare M;
+//! - the Ms about to park.
+//!
+//! `Config::max_threads` limits them all. A crowd of computing Gs takes one M for
+//! each G that has begun. Each P adds one M per 10 ms, and one for each timer that was overdue behind a computing G.
 //!
 //! # Gs that are bound to their M
 //!
 //! A poll never changes its OS thread. A G that stops inside a poll is bound to its M until it resumes there
-//! (`lend::stop_at_home`), and so is a G that stops while it unwinds on an M to which others are bound. Strict mode
+//! (`boundary::stop_at_home`). A G that stops while it unwinds, on an M to which other Gs are bound, is bound too. Strict mode
 //! (`Config::strict`) binds each G from its first line on.
 //!
-//! The queues of the Ps have only what may run anywhere, futures between two polls too. A bound G waits in the queue of its
-//! M (`M::home`); the waker that puts the G there wakes that M if it sleeps (`m/rest.rs`). An M with something at home and no
-//! idle P gets in line for one (`Idle::take_or_want`): Ps are given to that line first, and an M passes its P on after a
-//! millisecond. An M to which Gs are bound does not end (`Homes`). While a G is parked in the middle of an unwind, its panics
-//! are set aside (`g/panics.rs`).
+//! The queues of the Ps hold only Gs that may run on any M; a future between two polls is such a G. A bound G waits in the
+//! queue of its M (`M::home`); the waker that puts the G there wakes that M if the M sleeps (`m/rest.rs`). An M that has a G
+//! in `home` and finds no idle P joins the line for Ps (`Idle::take_or_want`). Ps are given to that line first, and an M
+//! passes its P on after a millisecond. An M to which Gs are bound does not end (`Homes`). While a G is parked in the middle
+//! of an unwind, its panics are set aside (`g/panics.rs`).
 //!
-//! Rejected: parking the M with the G, as for pinned Gs. Ten thousand polls that park would take as many OS threads.
+//! A pinned G keeps other Gs off its OS thread, but not Gs that are bound to its M: it may wait for one of them. Then the pinned G
+//! is bound too and *reserves* the M, which runs only bound Gs meanwhile (`run/reserved.rs`).
+//!
+//! Rejected: parking the M with each bound G, as with a pinned one. Ten thousand polls that park would take ten thousand OS threads.
 //!
 //! # Where user code runs
 //!
-//! On green threads and plain ones, never on an M's own stack, under a lock, or inside the runtime: closures, futures, wakers
-//! (`wakers.rs` for those that timers call) and destructors may park, panic (`contain.rs`), or come back as a forked child
-//! (`fork.rs`).
+//! User code runs on green threads and plain OS threads. User code never runs on an M's own stack, under a lock, or inside
+//! the runtime, with one exception. Closures, futures, wakers (`timer/user_wakers.rs` for foreign wakers that a timer or the
+//! network calls) and destructors may therefore park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`).
+//!
+//! The exception: if no memory is left for the G that would call a foreign waker, the M or sysmon calls that waker at once, on
+//! its own stack, inside the runtime and without a lock.
 //!
 //! # Rejected
 //!
 //! - *Switching stacks in a signal handler* to preempt: the interrupted code may hold malloc's lock.
-//! - *A commit function per primitive*, run on the M's stack (Go's `gopark`): a lock held across every switch. One
+//! - *A commit function per primitive*, run on the M's stack (Go's `gopark`): a lock is then held across every switch. One
 //!   word per wait serves all primitives.
-//! - *Freeing Gs*: a stale waker would touch freed memory. They are used again, and each wait has a number.
-//! - *A join packet in an `Arc`*: a malloc and two counts a spawn. Closure and result live in the G.
-//! - *Waking an M for each piece of work, and for each timer added*: a futex wake costs microseconds. One M spins as
-//!   a promise to look, and who adds a timer and then parks finds it itself (`poll.rs`, `cover`).
+//! - *Freeing Gs*: a stale waker would touch freed memory. Gs are reused instead, and each wait has a number.
+//! - *A join packet in an `Arc`*: costs a malloc and two counts per spawn. Closure and result lie in the G.
+//! - *Waking an M for each piece of work, and for each added timer*: a futex wake costs microseconds. Instead one M spins and
+//!   promises to look, and an M that adds a timer and then parks finds that timer itself (`run/poll.rs`, `ensure_watcher`).
 //!
 //! # Locks, outer first
 //!
-//! The poller of the netpoller; the list of Ms, or the set of retired Ps (`resize.rs`); then, never two at a time but for a
-//! heap being moved into another: the idle lists, the line of those who wait for a stack, the global queue, a heap of timers,
-//! the pools, the wakers of futures that wait for the network. (Under the first two the pool of stacks is locked while stacks are short.) The lock of a primitive with a wait
-//! queue (`queue/lock.rs`) is outside of these: under it a wait may begin, which makes the face of a plain thread, but nobody
-//! is made runnable. No lock is held while a G is switched or user code runs.
+//! 1. The lock of a primitive with a wait queue (`wait/queue/lock.rs`). Under it a wait may begin, which may allocate the proxy G
+//!    of a plain OS thread. No G is made runnable under it.
+//! 2. The poller of the netpoller.
+//! 3. The list of Ms, or the set of retired Ps (`run/resize.rs`). While stacks are short, the pool of stacks is locked under these.
+//! 4. One at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap of timers, the pools, the
+//!    wakers of futures that wait for the network. Moving one heap of timers into another locks two heaps.
+//!
+//! No lock is held while a G is switched or user code runs.
 
-// The models may touch raw cells; loom checks them.
+// The models access raw cells by unsafe code; loom checks these accesses.
 #![cfg_attr(not(loom), deny(unsafe_code))]
 #![cfg_attr(loom, allow(unreachable_pub))]
 
+// The rooms, by role.
 #[cfg(not(loom))]
-mod after_func;
-#[cfg_attr(loom, allow(dead_code))]
-mod bed;
-#[cfg_attr(loom, allow(dead_code))]
-mod closing;
+mod api;
 #[cfg(not(loom))]
-mod contain;
-#[cfg(not(loom))]
-mod coros;
-#[cfg(not(loom))]
-mod deadlock;
-#[cfg(not(loom))]
-pub mod drive;
-#[cfg_attr(loom, allow(dead_code))]
-pub mod due;
-#[cfg(not(loom))]
-mod dump;
-#[cfg(not(loom))]
-mod find;
-#[cfg(not(loom))]
-pub mod fork;
+mod end;
 #[cfg(not(loom))]
 mod g;
-#[cfg_attr(loom, allow(dead_code))]
-mod idle;
-#[cfg(not(loom))]
-mod ids;
-#[cfg(not(loom))]
-mod join;
-#[cfg_attr(loom, allow(dead_code))]
-mod keepers;
-#[cfg(not(loom))]
-mod lead;
-#[cfg(not(loom))]
-mod lend;
-#[cfg(not(loom))]
-pub mod locals;
-#[cfg(not(loom))]
-mod locked_queue;
-#[cfg_attr(loom, allow(dead_code))]
-pub mod locks;
 #[cfg(not(loom))]
 mod m;
 #[cfg(not(loom))]
-mod metrics;
-#[cfg(all(test, loom))]
-mod models;
-#[cfg(not(loom))]
-mod monitor;
-#[cfg(not(loom))]
-pub mod net_wakers;
-#[cfg(not(loom))]
-mod outside;
-#[cfg(not(loom))]
 mod p;
 #[cfg(not(loom))]
-pub mod park;
-#[cfg(not(loom))]
-mod poll;
-#[cfg_attr(loom, allow(dead_code))]
-pub mod queue;
-#[cfg(not(loom))]
-mod rescue;
-#[cfg(not(loom))]
-mod resize;
-#[cfg(not(loom))]
-mod sched;
-#[cfg(not(loom))]
-mod schedule;
-#[cfg_attr(loom, allow(dead_code))]
-mod shortage;
-#[cfg(not(loom))]
-mod shutdown;
-#[cfg(not(loom))]
-pub mod spawn;
+mod run;
 #[cfg(not(loom))]
 mod stack;
 #[cfg_attr(loom, allow(dead_code))]
@@ -208,25 +188,42 @@ pub mod sync;
 #[cfg(not(loom))]
 mod sys;
 #[cfg(not(loom))]
-mod threads;
-#[cfg(not(loom))]
-pub mod time;
-#[cfg(not(loom))]
 mod timer;
 #[cfg(not(loom))]
-mod wake;
+mod wait;
 #[cfg(not(loom))]
-mod wakers;
-#[cfg(not(loom))]
-mod want_stack;
-#[cfg_attr(loom, allow(dead_code))]
 mod watch;
 
-/// Under loom only the protocol files are built.
+pub use wait::{due, locks, queue};
+#[cfg(not(loom))]
+pub use {
+    api::join::{GHandle, Join},
+    api::{block_on, locals, park, sleep, spawn},
+    end::deadlock::TEXT as DEADLOCK,
+    end::mains::InBlockOn,
+    g::wait::{Cancel, Outcome},
+    g::why::Why,
+    g::{Status, Ticket},
+    m::os_thread::{Around, set_around_park},
+    p::lease::{Seen, State},
+    run::net_wakers,
+    run::rescue::Rescue,
+    run::sched::{Config, MAX_PROCS, Sched},
+    run::task::{After, Cancelled},
+    run::wake::wake,
+    sys::{Doing, fork},
+    timer::after_func::AfterFunc,
+    watch::dump::dump,
+    watch::metrics::Snapshot,
+    watch::monitor::{Look, Monitor},
+    watch::sysmon::OVERDUE_NS,
+};
+
+// What loom builds: the files with protocols, and `sync`. The rooms around them are not built.
 #[cfg(loom)]
 #[allow(dead_code)]
-mod deadlock {
-    pub(crate) mod traces;
+mod end {
+    pub(crate) mod closing;
 }
 #[cfg(loom)]
 #[allow(dead_code)]
@@ -239,7 +236,10 @@ mod g {
 #[cfg(loom)]
 #[allow(dead_code)]
 mod m {
+    pub(crate) mod activity;
+    pub(crate) mod in_place;
     pub(crate) mod rest;
+    pub(crate) mod thread_parker;
 }
 #[cfg(loom)]
 #[allow(dead_code)]
@@ -247,35 +247,43 @@ mod p {
     pub(crate) mod counters;
     pub(crate) mod lease;
 }
-
-/// What models of other crates use, with threads of loom behind it.
 #[cfg(loom)]
-pub use {
-    g::wait::{Cancel, Outcome},
-    g::why::Why,
-    queue::modelled::Ticket,
-};
-/// Likewise.
+#[allow(dead_code)]
+mod run {
+    pub(crate) mod idle;
+}
 #[cfg(loom)]
-pub mod park {
-    pub use crate::queue::modelled::{Waiting, unwind_if_cancelled};
+#[allow(dead_code)]
+mod stack {
+    pub(crate) mod shortage;
+}
+#[cfg(loom)]
+#[allow(dead_code)]
+mod timer {
+    pub(crate) mod refcount;
+}
+#[cfg(loom)]
+#[allow(dead_code)]
+mod wait {
+    pub mod due;
+    pub mod locks;
+    pub mod queue;
+}
+#[cfg(loom)]
+#[allow(dead_code)]
+mod watch {
+    pub(crate) mod plan;
 }
 
-#[cfg(not(loom))]
+/// Items for the models of other crates, built on loom's threads.
+#[cfg(loom)]
 pub use {
-    after_func::AfterFunc,
-    deadlock::{InBlockOn, TEXT as DEADLOCK},
-    dump::dump,
-    g::task::{After, Cancelled},
     g::wait::{Cancel, Outcome},
     g::why::Why,
-    g::{Status, Ticket},
-    join::{GHandle, Join},
-    metrics::Snapshot,
-    monitor::{Look, Monitor, OVERDUE_NS},
-    p::lease::{Seen, State},
-    rescue::Rescue,
-    sched::{Config, MAX_PROCS, Sched},
-    sys::Doing,
-    wake::wake,
+    wait::queue::modelled::Ticket,
 };
+/// Items of `park` for the models of other crates.
+#[cfg(loom)]
+pub mod park {
+    pub use crate::wait::queue::modelled::{Waiting, unwind_if_cancelled};
+}

@@ -1,101 +1,124 @@
-//! An M: an OS thread that runs Gs while it has a P. Its own stack is where the scheduler runs.
+//! An M: an OS thread that runs Gs while it has a P. The scheduler runs on the M's own stack.
+//!
+//! Sysmon, wakers and the dump read an M's atomics from other threads; the cells belong to the M's own thread. A thread that
+//! wakes a parked M first stores a [`Wish`], which says what the M is woken for.
 
 #![allow(unsafe_code)]
 
+pub(crate) mod activity;
+pub(crate) mod binding;
+pub(crate) mod crew;
 pub(crate) mod current;
+pub(crate) mod fault;
+pub(crate) mod in_place;
 pub(crate) mod note;
+pub(crate) mod os_thread;
+pub(crate) mod release;
 pub(crate) mod rest;
+mod thread_parker;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 use netpoll::Waiter;
 
-use crate::g::{G, GRef, table};
-use crate::ids;
-use crate::lend::Loan;
-use crate::locked_queue::LockedQueue;
-use crate::p::lease::Lender;
+use crate::g::ids;
+use crate::g::{G, GRef, Runtime, table};
+use crate::p::lease::{Lender, Lent, Seen};
+use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
-use crate::sched::Sched;
+use in_place::InPlace;
 use note::Note;
 use rest::{Homes, Rest};
+
+/// Whether the M has lent its P.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loan {
+    /// The M is in the runtime; its P, if it has one, is held.
+    InRuntime,
+    /// The M runs user code and has lent its P by this word.
+    Lent(Lent),
+    /// The M runs user code in `blocking`, without a P.
+    WithoutP,
+}
 
 /// What a parked M is woken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Nobody said: the runtime ends, or it is a new M without a P.
+    /// Nothing in particular: the runtime ends, or the M is new and has no P.
     Nothing,
-    /// Take that P, whose lease is held for it, and with `spinning` the promise to look for work.
+    /// Take P `p`, whose lease is held for this M. With `spinning`, keep the promise to look for work.
     Run { p: usize, spinning: bool },
-    /// Watch the network and the timers, without a P, if nobody does; it has been promised that it looks for work first.
+    /// Watch the network and the timers without a P, unless another M does. The M has promised to look for work first.
     Watch,
-    /// Its thread is to end.
+    /// End the thread.
     End,
 }
 
-/// `Wish::End` as the word says it.
+/// `Wish::End` as a value of `M::handed`.
 const END: usize = usize::MAX;
-/// `Wish::Watch`; else 0, or the P's index + 1 above the bit that says to spin.
+/// `Wish::Watch` as a value of `M::handed`. Other values: 0, or the P's index + 1 above the bit that says to spin.
 const WATCH: usize = usize::MAX - 1;
 
-/// An M keeps up to this many dead Gs for its next spawns.
+/// The most dead Gs that an M keeps for its next spawns.
 const KEPT_GS: usize = 128;
 
-/// One M. Ms live as long as their runtime, for sysmon looks at them; one whose thread has ended serves the next thread.
+/// One M. Ms live as long as their runtime, because sysmon reads them; an M whose thread has ended serves the next thread.
 pub(crate) struct M {
-    pub(crate) sched: *const Sched,
+    pub(crate) runtime: *const Runtime,
     pub(crate) note: Note,
-    /// Its place among all Ms.
+    /// The index of the M among all Ms.
     pub(crate) number: usize,
-    /// What whoever woke it wants: see `Wish`.
+    /// What the M is woken for; see `Wish`.
     handed: AtomicUsize,
-    /// The wait of the G that is parked here in place is over. The note alone does not say so: its wake-up may be a late one,
-    /// meant for an earlier sleep of the M.
-    woken_in_place: AtomicBool,
-    /// The G whose code it runs, for sysmon and the overflow report.
+    /// How the wait of the G that is parked here in place ends.
+    pub(crate) in_place: InPlace,
+    /// The G whose code the M runs. Sysmon and the overflow report read it.
     running: AtomicPtr<G>,
-    /// The kernel's name for the thread.
-    pub(crate) tid: AtomicI32,
+    /// The kernel's id of the thread.
+    tid: AtomicI32,
     /// The runnable Gs that are bound to this M.
     pub(crate) home: LockedQueue,
     /// How many Gs are bound to this M, parked ones included.
     pub(crate) homes: Homes,
-    /// Whether somebody who puts one there must wake it.
+    /// Says whether a waker that puts a G into `home` must wake the M.
     pub(crate) rest: Rest,
-    /// The word by which it has lent its P.
+    /// The word by which the M has lent its P.
     pub(crate) lender: Lender,
-    // The rest is this thread's own.
+    // The fields below belong to the M's own thread.
     p: Cell<*const P>,
     pub(crate) loan: Cell<Loan>,
+    /// The pinned G that is parked here at home and has parked last: the M runs no Gs but those that are bound to it
+    /// (`run/reserved.rs`).
+    pub(crate) reserved_by: Cell<Option<GRef>>,
     pub(crate) spinning: Cell<bool>,
-    /// It was started as a spare and has not parked yet (`Sched::spares_coming`).
+    /// True if the M was started as a spare and has not parked yet (`Sched::spares_coming`).
     pub(crate) is_coming_spare: Cell<bool>,
-    /// Its last wait for the network was so short that it would better have spun.
+    /// True if the last wait for the network was so short that spinning would have been better.
     pub(crate) network_is_quick: Cell<bool>,
-    /// Since when it has had its P while others waited for one; 0: it has not looked.
+    /// Since when the M has had its P while other Ms waited for one; 0 if the M has not looked.
     pub(crate) since: Cell<u64>,
-    /// Reused by every poll.
+    /// The buffer that every poll of the network reuses.
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
     ids: Cell<ids::Batch>,
 }
 
-// SAFETY: the cells are touched by the M's own thread alone; the rest is atomic.
+// SAFETY: only the M's own thread touches the cells; all other fields are atomic or synchronise themselves.
 unsafe impl Sync for M {}
-// SAFETY: it is made on one thread and given to its own before anyone touches the cells.
+// SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches the cells.
 unsafe impl Send for M {}
 
 impl M {
-    pub(crate) fn new(sched: *const Sched, number: usize) -> Self {
+    pub(crate) fn new(runtime: *const Runtime, number: usize) -> Self {
         M {
-            sched,
+            runtime,
             note: Note::new(),
             number,
             handed: AtomicUsize::new(0),
-            woken_in_place: AtomicBool::new(false),
+            in_place: InPlace::new(),
             running: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             home: LockedQueue::new(),
@@ -104,76 +127,69 @@ impl M {
             lender: Lender::new(),
             p: Cell::new(ptr::null()),
             loan: Cell::new(Loan::InRuntime),
+            reserved_by: Cell::new(None),
             spinning: Cell::new(false),
             is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),
             since: Cell::new(0),
             ready: RefCell::new(Vec::new()),
-            // All that it will ever have: a green thread's end allocates nothing.
+            // Full capacity at once, so that the end of a G allocates nothing.
             dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
             ids: Cell::new(ids::Batch::EMPTY),
         }
     }
 
-    /// The runtime it belongs to. *Runs on: this M.*
-    #[inline]
-    pub(crate) fn sched(&self) -> &Sched {
-        // SAFETY: the M's thread holds its runtime by an `Arc`.
-        unsafe { &*self.sched }
-    }
-
-    /// The P that it holds. *Runs on: this M, in the runtime.*
+    /// Returns the P that the M holds. *Runs on: this M, in the runtime.*
     #[inline]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
         debug_assert!(matches!(self.loan.get(), Loan::InRuntime), "a lent P is not held");
-        // SAFETY: Ps live as long as their runtime; `p` is set only while this M holds or has lent it, and whoever is
-        // in the runtime has taken it back.
+        // SAFETY: Ps live as long as their runtime. `acquire` and `let_go` keep `p` set only while this M holds or has lent that P,
+        // and the entry into the runtime has taken a lent P back.
         unsafe { self.p.get().as_ref().map(|p| Held::new(p)) }
     }
 
-    /// The P that it holds or has lent; maybe lost since.
+    /// Returns the P that the M holds or has lent. Sysmon may have taken a lent P since.
     #[inline]
     pub(crate) fn lent_p(&self) -> Option<&P> {
-        // SAFETY: as for `held`.
+        // SAFETY: Ps live as long as their runtime.
         unsafe { self.p.get().as_ref() }
     }
 
-    /// It holds `p` from now on: it has just won its lease.
+    /// Makes `p` the M's P. The caller has just won its lease.
     #[inline]
     pub(crate) fn acquire(&self, p: &P) {
         self.p.set(p);
-        // Release: sysmon reads what this M was made with.
-        p.holder.store(ptr::from_ref(self).cast_mut(), Ordering::Release);
+        p.set_holder(ptr::from_ref(self).cast());
     }
 
-    /// It has no P any more.
+    /// Forgets the M's P, which the M has given up or lost.
     #[inline]
     pub(crate) fn let_go(&self) {
         self.p.set(ptr::null());
     }
 
-    /// Gives a P to an M that is parked, that is in line for a P, or that is about to start; with `spinning`, also the promise
-    /// to look for work. *Runs on: any thread; the caller then wakes the M.*
+    /// Hands P number `p` to an M that is parked, in line for a P, or about to start. With `spinning`, hands over the promise to
+    /// look for work too. *Runs on: any thread; the caller then wakes the M.*
     pub(crate) fn hand(&self, p: usize, spinning: bool) {
-        // Release: pairs with `take_wish`. The note does not order this: an M that is awake takes the wish before the caller
-        // wakes the note.
+        // Release: pairs with `take_wish`. The note cannot order this: an M that is awake takes the wish before the caller wakes
+        // the note.
         self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Release);
     }
 
-    /// Tells a parked M that its thread is needed no more. *Runs on: who took it out of the list, and then wakes it.*
+    /// Tells a parked M to end its thread. *Runs on: the thread that took the M out of the idle list and then wakes it.*
     pub(crate) fn hand_end(&self) {
         self.handed.store(END, Ordering::Relaxed);
     }
 
-    /// Has a parked M watch; the promise to look for work goes with it. *Runs on: who took it out of the list, and then
-    /// wakes it.*
+    /// Tells a parked M to watch the network and the timers, and hands over the promise to look for work. *Runs on: the thread
+    /// that took the M out of the idle list and then wakes it.*
     pub(crate) fn hand_watch(&self) {
         self.handed.store(WATCH, Ordering::Relaxed);
     }
 
-    /// Takes what another thread wants of this M. *Runs on: this M.*
+    /// Takes the wish that another thread left for this M. *Runs on: this M.*
     pub(crate) fn take_wish(&self) -> Wish {
-        // Acquire: what the earlier holder of the P has done; pairs with `hand`.
+        // Acquire: pairs with `hand`; this M sees what the earlier holder of the P did.
         match self.handed.swap(0, Ordering::Acquire) {
             0 => Wish::Nothing,
             END => Wish::End,
@@ -182,42 +198,44 @@ impl M {
         }
     }
 
-    /// Wakes the M whose G is parked in place. *Runs on: the thread that has decided that wait. The call is its last use of the
-    /// G's coroutine.*
+    /// Ends the wait of the G that is parked in place on this M. *Runs on: the thread that has decided that wait. The call is its
+    /// last use of the G's coroutine.*
     pub(crate) fn wake_in_place(&self) {
-        // Release: pairs with `take_woken_in_place`.
-        self.woken_in_place.store(true, Ordering::Release);
-        self.note.wake();
+        self.in_place.end_wait(|| self.note.wake());
     }
 
-    /// Returns `true` once for each `wake_in_place`. *Runs on: this M, whose G is parked in place.*
-    pub(crate) fn take_woken_in_place(&self) -> bool {
-        // Acquire: what the waker did before; pairs with `wake_in_place`.
-        self.woken_in_place.swap(false, Ordering::Acquire)
+    /// Notes the kernel's id of the thread. *Runs on: this M.*
+    pub(crate) fn set_tid(&self, tid: i32) {
+        self.tid.store(tid, Ordering::Relaxed);
+    }
+
+    /// Returns the kernel's id of the thread; 0 without a thread. *Runs on: any thread.*
+    pub(crate) fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn set_running(&self, g: Option<GRef>) {
         let g = g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut());
-        // Release: sysmon and the metrics read words of the G, which this thread may have just made; pairs with `running`.
+        // Release: pairs with `running`. Sysmon and the metrics read words of the G, which this thread may have just initialised.
         self.running.store(g, Ordering::Release);
     }
 
-    /// Returns the G whose code the M runs, as of a moment ago. *Runs on: any thread.*
+    /// Returns the G whose code the M ran a moment ago. *Runs on: any thread.*
     #[inline]
     pub(crate) fn running(&self) -> Option<GRef> {
-        // Acquire: the words of the G, as they were made; pairs with `set_running`.
+        // Acquire: pairs with `set_running`; the reader sees the initialised G.
         // SAFETY: only `set_running` writes the pointer, and Gs are never freed.
         unsafe { self.running.load(Ordering::Acquire).as_ref() }
     }
 
-    /// A G that nobody uses. *Runs on: this M.*
+    /// Returns an unused G. *Runs on: this M.*
     ///
     /// # Errors
-    /// There is no memory for a new one.
+    /// Fails if there is no memory for a new G.
     #[inline]
     pub(crate) fn take_g(&self) -> io::Result<GRef> {
-        // SAFETY: this thread's own; nothing below comes back here.
+        // SAFETY: only this thread touches `dead`, and nothing below calls this function or `give_g` again.
         let dead = unsafe { &mut *self.dead.get() };
         match dead.pop() {
             Some(g) => Ok(g),
@@ -225,10 +243,10 @@ impl M {
         }
     }
 
-    /// Keeps a G that nobody uses any more. *Runs on: this M.*
+    /// Keeps a G that is no longer used. *Runs on: this M.*
     #[inline]
     pub(crate) fn give_g(&self, g: GRef) {
-        // SAFETY: this thread's own; nothing below comes back here.
+        // SAFETY: only this thread touches `dead`, and nothing below calls this function or `take_g` again.
         let dead = unsafe { &mut *self.dead.get() };
         dead.push(g);
         if dead.len() > KEPT_GS {
@@ -236,19 +254,15 @@ impl M {
         }
     }
 
-    /// The thread ends: others may have what it kept. *Runs on: this M.*
+    /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its runtime exits.*
     pub(crate) fn end(&self) {
-        debug_assert!(
-            !self.homes.is_any() || self.sched().is_exiting(),
-            "a thread ends to which a G must return"
-        );
-        // SAFETY: this thread's own.
+        // SAFETY: only this thread touches `dead`, and it calls neither `take_g` nor `give_g` here.
         table::give(unsafe { &mut *self.dead.get() }.drain(..));
         *self.ready.borrow_mut() = Vec::new();
         self.tid.store(0, Ordering::Relaxed);
     }
 
-    /// A fresh id. *Runs on: this M.*
+    /// Returns a fresh id for a G. *Runs on: this M.*
     #[inline]
     pub(crate) fn next_id(&self) -> u64 {
         let mut batch = self.ids.get();
@@ -258,11 +272,33 @@ impl M {
     }
 }
 
-/// An M in the idle lists. Ms live as long as their runtime.
+impl P {
+    /// Returns the M that held or had lent the P a moment ago. *Runs on: any thread.*
+    pub(crate) fn holder(&self) -> Option<&M> {
+        // SAFETY: `M::acquire` wrote the pointer. Ms and Ps live as long as their runtime.
+        unsafe { self.holder_ptr().cast::<M>().as_ref() }
+    }
+
+    /// Returns the state of the P at this moment. *Runs on: any thread.*
+    pub(crate) fn look(&self) -> Seen {
+        self.lease.look(|| self.lender())
+    }
+
+    /// Takes the P if it has stayed lent since `seen`; see [`Lease::retake`](crate::p::lease::Lease::retake). *Runs on: sysmon.*
+    pub(crate) fn retake(&self, seen: Seen) -> bool {
+        self.lease.retake(seen, || self.lender())
+    }
+
+    fn lender(&self) -> Option<&Lender> {
+        self.holder().map(|m| &m.lender)
+    }
+}
+
+/// A reference to an M that lies in the idle lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MRef(*const M);
 
-// SAFETY: an M is `Sync` and outlives the list.
+// SAFETY: an M is `Sync`, and lives as long as the runtime that owns the list.
 unsafe impl Send for MRef {}
 
 impl MRef {
@@ -271,7 +307,7 @@ impl MRef {
     }
 
     pub(crate) fn m(&self) -> &M {
-        // SAFETY: Ms live as long as their runtime, of which the list is a part.
+        // SAFETY: Ms live as long as their runtime, which owns the list.
         unsafe { &*self.0 }
     }
 }

@@ -1,10 +1,15 @@
-//! A P: the right to run Gs, and all that goes with it.
+//! A P: the right to run Gs, and the state that the holder of this right uses.
+//!
+//! Any thread may touch the fields of [`P`]: they are atomic, or synchronise themselves. The fields of [`Own`] belong to the
+//! thread that holds the P. A [`Held`] is the proof that this thread holds the P, and the only way to reach `Own`. The lease
+//! (`p/lease.rs`) decides which thread holds the P.
 
 #![allow(unsafe_code)]
 
 pub(crate) mod counters;
 pub(crate) mod gate;
 pub(crate) mod lease;
+pub(crate) mod locked_queue;
 pub(crate) mod run_queue;
 
 use std::cell::Cell;
@@ -12,44 +17,43 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-use crate::coros::CoroList;
-use crate::m::M;
+use crate::stack::pool::CoroList;
 use counters::Counters;
 use gate::Gate;
-use lease::{Lease, Lender, Seen};
+use lease::Lease;
 use run_queue::RunQueue;
 
-/// One P. What others may touch stands here; the rest is behind [`Held`].
+/// One P: the part that any thread may touch. The rest is behind [`Held`].
 pub(crate) struct P {
     pub(crate) index: usize,
     pub(crate) lease: CachePadded<Lease>,
-    /// The M that holds or lent it, for sysmon's eyes.
-    pub(crate) holder: AtomicPtr<M>,
+    /// The M that holds or has lent this P. Sysmon reads it.
+    holder: AtomicPtr<Holder>,
     pub(crate) queue: RunQueue,
     pub(crate) counters: Counters,
-    /// Looks for a G, for all that happens every so often; written by the holder, read by sysmon.
+    /// Counts the rounds of the holder, for everything that happens every so many rounds. The holder writes, sysmon reads.
     rounds: AtomicU32,
-    /// For how long its G had been away when sysmon asked for it, in ns.
-    pub(crate) away_ns: AtomicU64,
+    /// For how long the G had kept the lent P when sysmon asked for the P, in ns.
+    away_ns: AtomicU64,
     own: Own,
 }
 
-/// What only the holder touches.
+/// The part of a P that only its holder touches.
 pub(crate) struct Own {
-    /// Picks from the run-next slot since a queue had its turn.
+    /// Picks from the run-next slot since a queue last had its turn.
     pub(crate) slice: Cell<u32>,
-    pub(crate) coros: CoroList,
+    coros: CoroList,
     pub(crate) gate: Gate,
-    /// A timer was added, or an M left the netpoller: perhaps no M blocks there. See `poll::cover`.
+    /// True after a timer was added or an M left the netpoller: then perhaps no M blocks in the netpoller. See `poll::ensure_watcher`.
     pub(crate) uncovered: Cell<bool>,
     random: Cell<u32>,
 }
 
-// SAFETY: `own` and the holder's side of `queue` are reached only through a `Held`, which exists only on the thread
-// that holds the P (see `lease`, whose Release and Acquire order one holder after the other); the rest, and the length of
-// `own.coros`, is atomic.
+// SAFETY: `own` and the holder's side of `queue` are reached only through a `Held`. A `Held` exists only on the thread that
+// holds the P; the Release and Acquire of `lease` order one holder after the other. All other fields, and the length of
+// `own.coros`, are atomic.
 unsafe impl Sync for P {}
-// SAFETY: likewise; nothing in it belongs to a thread.
+// SAFETY: no field belongs to a particular thread; see `Sync` above for what orders the holders.
 unsafe impl Send for P {}
 
 impl P {
@@ -72,51 +76,65 @@ impl P {
         }
     }
 
-    /// How many coroutines it has at hand, roughly. *Runs on: any thread.*
+    /// Returns about how many coroutines lie in the P's pool. *Runs on: any thread.*
     pub(crate) fn stacks_at_hand(&self) -> usize {
         self.own.coros.len()
+    }
+
+    /// Asks the G that runs on the P to give it up when the G next leaves the runtime. The G has kept the P for `away_ns`. *Runs
+    /// on: sysmon.*
+    pub(crate) fn ask(&self, away_ns: u64) {
+        self.away_ns.store(away_ns, Ordering::Relaxed);
+        self.lease.ask();
+    }
+
+    /// Returns for how long the G had kept the P at the last `ask`, in ns.
+    pub(crate) fn away_ns(&self) -> u64 {
+        self.away_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn rounds(&self) -> u32 {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// *Runs on: any thread.*
-    pub(crate) fn look(&self) -> Seen {
-        self.lease.look(|| self.lender())
+    /// Notes the M that holds this P. *Runs on: that M.*
+    #[inline]
+    pub(crate) fn set_holder(&self, m: *const Holder) {
+        // Release: pairs with `holder_ptr`; sysmon then sees the initialised M.
+        self.holder.store(m.cast_mut(), Ordering::Release);
     }
 
-    /// Takes it, if it has stayed lent since `seen`; see [`Lease::retake`]. *Runs on: sysmon.*
-    pub(crate) fn retake(&self, seen: Seen) -> bool {
-        self.lease.retake(seen, || self.lender())
-    }
-
-    fn lender(&self) -> Option<&Lender> {
-        self.holder().map(|m| &m.lender)
-    }
-
-    /// The M that holds or lent it, as of a moment ago.
-    pub(crate) fn holder(&self) -> Option<&M> {
-        // Acquire: pairs with the Release in `M::acquire`. SAFETY: Ms live as long as their runtime, as Ps do.
-        unsafe { self.holder.load(Ordering::Acquire).as_ref() }
+    /// Returns the M that held or had lent the P a moment ago. *Runs on: any thread.*
+    pub(crate) fn holder_ptr(&self) -> *const Holder {
+        // Acquire: pairs with `set_holder`.
+        self.holder.load(Ordering::Acquire)
     }
 }
 
-/// Evidence that this thread holds the P, and so may touch what is its own.
+/// An M, as a type that only `m.rs` can look into.
+pub(crate) struct Holder(());
+
+/// Proves that this thread holds the P, and gives access to its [`Own`].
 #[derive(Clone, Copy)]
 pub(crate) struct Held<'p> {
     p: &'p P,
-    /// Not for other threads.
+    /// Keeps the value from being sent to another thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 
 impl<'p> Held<'p> {
     /// # Safety
-    /// The lease of `p` says Held, and it is this thread that holds it, for as long as the value is used; or `p` is in
-    /// the idle list, whose lock this thread has: nobody can take it meanwhile.
+    /// One of two conditions holds while the value is used. Either the lease of `p` says Held and this thread holds `p`. Or `p`
+    /// is in the idle list and this thread has the lock of that list, so that no other thread can take `p`.
     #[inline]
     pub(crate) unsafe fn new(p: &'p P) -> Self {
         Held { p, _here: std::marker::PhantomData }
+    }
+
+    /// Returns the P's list of idle coroutines.
+    #[inline]
+    pub(crate) fn coros(self) -> &'p CoroList {
+        &self.p.own.coros
     }
 
     #[inline]
@@ -124,7 +142,7 @@ impl<'p> Held<'p> {
         &self.p.own
     }
 
-    /// The next round's number.
+    /// Counts a round and returns its number.
     #[inline]
     pub(crate) fn next_round(self) -> u32 {
         // Relaxed: only the holder writes.
@@ -149,7 +167,7 @@ impl std::ops::Deref for Held<'_> {
 }
 
 impl Own {
-    /// A number below `n`, good enough to spread thieves (xorshift32).
+    /// Returns a pseudo-random number below `n` (xorshift32), to spread thieves over their victims.
     pub(crate) fn random_below(&self, n: usize) -> usize {
         let mut x = self.random.get();
         x ^= x << 13;

@@ -1,52 +1,60 @@
-//! Stacks of green threads: one address range each, cut out of a few large mappings.
+//! The memory of stacks: each stack is one address range, and many stacks share one large mapping.
 //!
 //! ```text
 //!   base + header  +--------------------+  the next stack's limit
-//!                  | header             |  kept aside by `reserve_top`; corosensei never sees it
+//!                  | header             |  kept by `reserve_top`; corosensei never sees it
 //!   base           +--------------------+
 //!                  | used               |  grows downwards; the only part that costs physical memory
 //!                  |   |                |
 //!                  |   v                |
 //!                  |                    |
-//!                  ~ never touched      ~  address space alone
+//!                  ~ never touched      ~  address space only
 //!                  |                    |
 //!   limit + guard  +--------------------+
-//!                  | guard, 16 KiB      |  any access faults: `overflow` says whose stack it was
+//!                  | guard, 16 KiB      |  any access faults: `overflow` reports whose stack it was
 //!   limit          +--------------------+  the base of the stack below
 //! ```
 //!
-//! - `slab`: mappings of many stacks, cut from the bottom up, given back all at once.
-//! - `guard`: how the lowest pages of a stack are made to fault.
-//! - `overflow`: what happens when they do.
+//! - `slab`: maps memory for many stacks, cuts stacks from the bottom up, and unmaps all of them at once.
+//! - `guard`: makes the lowest pages of a stack fault.
+//! - `overflow`: reports such a fault.
 //!
-//! Rejected: a mapping per stack (two with its guard, so that the kernel's limit of 65,530 mappings ends a program
-//! near 32,000 green threads); growing stacks by moving them (needs a compiler that knows every pointer); growing
-//! them in place from a fault handler (the kernel gives pages at first touch without one).
+//! Rejected:
+//!
+//! - *A mapping per stack.* With its guard a stack takes two, so the kernel's limit of 65,530 mappings ends a program near
+//!   32,000 green threads.
+//! - *Moving stacks to grow them.* That needs a compiler that knows every pointer into the stack.
+//! - *Growing stacks in place from a fault handler.* The kernel supplies pages at the first access without a handler.
 
 #![allow(unsafe_code)]
 
+pub(crate) mod coro;
 #[cfg(unix)]
 mod guard;
 pub(crate) mod overflow;
+pub(crate) mod pool;
+pub(crate) mod shortage;
 #[cfg(unix)]
 mod slab;
+#[cfg(windows)]
+mod windows;
 
 use std::io;
 
 use corosensei::stack::MIN_STACK_SIZE;
 
+#[cfg(windows)]
+pub(crate) use self::windows::{Slabs, Stack};
 #[cfg(unix)]
 pub(crate) use self::{slab::Slabs, unix::Stack};
-#[cfg(windows)]
-pub(crate) use crate::sys::windows::{Slabs, Stack};
 
-/// Beyond this a size is a mistake: two such stacks would not fit into what a process may address.
+/// The largest stack that is allowed. A larger size is a mistake: a process can address only a few such stacks.
 #[cfg(target_pointer_width = "64")]
 const MOST_STACK_BYTES: usize = 64 << 30;
 #[cfg(not(target_pointer_width = "64"))]
 const MOST_STACK_BYTES: usize = 512 << 20;
 
-/// What a stack of this many bytes can be, or why it cannot.
+/// Returns `bytes` if a stack can have that size, else an error that states the allowed sizes.
 pub(crate) fn checked_stack_bytes(bytes: usize) -> io::Result<usize> {
     if (MIN_STACK_SIZE..=MOST_STACK_BYTES).contains(&bytes) {
         return Ok(bytes);
@@ -68,7 +76,7 @@ mod unix {
 
     use super::guard::guard_bytes;
 
-    /// The address range of one stack. Owning it is the right to run on it; the memory belongs to its `Slabs`.
+    /// The address range of one stack. Its owner may run on it; the memory belongs to the `Slabs`.
     #[derive(Debug)]
     pub(crate) struct Stack {
         base: NonZeroUsize,
@@ -76,7 +84,7 @@ mod unix {
     }
 
     impl Stack {
-        /// The stack of `limit..base`, guard included.
+        /// Makes the stack of the range `limit..base`, guard included.
         ///
         /// # Safety
         /// The range is mapped, its lowest `guard_bytes` fault, and no other `Stack` is made of any part of it.
@@ -85,45 +93,45 @@ mod unix {
             Stack { base: address(base), limit: address(limit) }
         }
 
-        /// One past the highest address: where the stack begins.
+        /// Returns one past the highest address, where the stack begins.
         pub(crate) fn base(&self) -> usize {
             self.base.get()
         }
 
-        /// The lowest address, the guard's first.
+        /// Returns the lowest address, which is the guard's first.
         pub(crate) fn limit(&self) -> usize {
             self.limit.get()
         }
 
-        /// How deep one can go before the guard.
+        /// Returns how many bytes the stack holds above the guard.
         pub(crate) fn usable_bytes(&self) -> usize {
             self.base() - self.guard_range().end
         }
 
-        /// Where every access faults. Signal handlers may call this.
+        /// Returns the range in which every access faults. Signal handlers may call this.
         pub(crate) fn guard_range(&self) -> Range<usize> {
             self.limit()..self.limit() + guard_bytes()
         }
 
-        /// Keeps `bytes` at the top aside, for a header of the runtime's own: its lowest address (16-aligned) and
-        /// the stack that is left. Nothing touches the header but through that pointer; `release_pages` leaves
-        /// its page alone, and `Slabs::whole` undoes all this.
+        /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address (16-aligned) and
+        /// the rest of the stack. Only that pointer gives access to the header. `release_pages` leaves the header's page
+        /// alone; `Slabs::whole` gives the header's bytes back to the stack.
         ///
         /// # Panics
-        /// If less than corosensei's least stack would be left: ask `Slabs::new` for the header's bytes too.
+        /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include the header.
         pub(crate) fn reserve_top(self, bytes: usize) -> (NonNull<u8>, Stack) {
             let bytes = bytes.next_multiple_of(STACK_ALIGNMENT);
             let left = self.usable_bytes().checked_sub(bytes).filter(|&left| left >= MIN_STACK_SIZE);
             assert!(left.is_some(), "no room for {bytes} bytes on a stack of {}", self.usable_bytes());
-            // SAFETY: the same range, shortened by less than it has.
+            // SAFETY: a part of the same range, and `self` is consumed. The check above leaves room for it.
             let rest = unsafe { Stack::new(self.limit(), self.base() - bytes) };
             let header = NonNull::new(with_exposed_provenance_mut(rest.base()));
-            (header.expect("as `base` is not null"), rest)
+            (header.expect("`base` is not null"), rest)
         }
     }
 
-    // SAFETY: `new` was promised a guard at the bottom; sizes are checked by `Slabs::new` and `reserve_top`, and
-    // both ends are aligned, as pages are and as `reserve_top` rounds.
+    // SAFETY: the caller of `new` promised a guard at the bottom. `Slabs::new` and `reserve_top` check the size. Both ends are
+    // aligned: slabs are cut at pages, and `reserve_top` rounds to the stack alignment.
     unsafe impl corosensei::stack::Stack for Stack {
         #[inline]
         fn base(&self) -> StackPointer {
@@ -144,8 +152,8 @@ mod testing {
 
     const ALONE: &str = "STACK_TEST_ALONE";
 
-    /// Runs `body` in a process where nothing else runs (this test, started once more), on a thread of std's, and
-    /// gives what came of it. `None`: this is that process, and `body` has returned.
+    /// Runs `body` in a process where no other test runs: starts this test once more in a child. Returns the child's output;
+    /// `None` in the child, after `body` has returned. In the child, `body` runs on a thread of std.
     pub(super) fn alone(module: &str, test: &str, body: impl FnOnce()) -> Option<Output> {
         let (_, path) = module.split_once("::").expect("a module of this crate");
         let test = format!("{path}::{test}");
@@ -158,7 +166,7 @@ mod testing {
         Some(command.output().unwrap())
     }
 
-    /// Runs `body` as `alone` does, and takes its panic for this test's.
+    /// Runs `body` as `alone` does. Fails the test if the child's test fails.
     pub(super) fn succeeds_alone(module: &str, test: &str, body: impl FnOnce()) {
         if let Some(output) = alone(module, test, body) {
             let told = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,10 @@
-//! The atomics and the lock that the protocol files use: the real ones, or loom's when a model runs.
+//! Atomics, locks and cells for the protocol files: the real ones, or loom's in a model.
+//!
+//! Also here: `wait_on`, a wait on a condition; `full_fence`, the fence of the handshakes; and `broken!`, which breaks
+//! one step in a model. That model must then fail.
+
+#[cfg(all(test, loom))]
+pub(crate) mod models;
 
 #[cfg(not(loom))]
 pub use std::sync::atomic;
@@ -12,51 +18,51 @@ pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, MutexGuard};
 
-/// A cell whose accesses loom can watch.
+/// Cells with accesses that loom can check.
 #[cfg(loom)]
 pub use loom::cell;
 
-/// The same face over the real cell.
+/// The real cell, with loom's interface.
 #[cfg(not(loom))]
 pub mod cell {
     #![allow(unsafe_code)]
 
-    /// `std`'s, with loom's face.
+    /// `std::cell::UnsafeCell` with loom's interface.
     #[derive(Debug)]
     #[repr(transparent)]
     pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
-        /// Around a value.
+        /// Makes a cell around a value.
         pub const fn new(value: T) -> Self {
             UnsafeCell(std::cell::UnsafeCell::new(value))
         }
 
-        /// Calls `f` with a pointer to read.
+        /// Calls `f` with a pointer for reading.
         #[inline]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Calls `f` with a pointer to write.
+        /// Calls `f` with a pointer for writing.
         #[inline]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// The value. *Runs on: its only owner.*
+        /// Returns the value. *Runs on: the only owner.*
         pub fn get_mut(&mut self) -> &mut T {
             self.0.get_mut()
         }
 
-        /// Likewise, by value.
+        /// Returns the value and consumes the cell.
         pub fn into_inner(self) -> T {
             self.0.into_inner()
         }
     }
 }
 
-/// loom's mutex with `parking_lot`'s face.
+/// loom's mutex with `parking_lot`'s interface.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
@@ -72,7 +78,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Waits on a condition, for so long at most; it may also return for no reason. In a model the time never runs out.
+/// Waits on a condition, for at most `time`. May return without a notification. In a model the time never runs out.
 pub(crate) fn wait_on<'l, T>(
     condition: &Condvar,
     #[cfg_attr(loom, expect(unused_mut, reason = "loom takes it by value"))] mut guard: MutexGuard<'l, T>,
@@ -93,8 +99,8 @@ pub(crate) fn wait_on<'l, T>(
     }
 }
 
-/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
-/// to see its model fail. In every other build the compiler drops the wrong branch.
+/// True in a model that runs with `BROKEN=name` in the environment: the transition of that name is then wrong on
+/// purpose, and its model must fail. In every other build the compiler removes the wrong branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]
@@ -108,9 +114,10 @@ macro_rules! broken {
 }
 pub(crate) use broken;
 
-/// The full fence of a store-then-look handshake. Its partner is named where it is called.
+/// The full fence of a handshake in which each side stores and then loads. The caller's comment names the partner.
 ///
-/// A lock, or an Acquire and a Release, must order the plain data that the handshake leads to. ThreadSanitizer ignores fences.
+/// A lock, or an Acquire and a Release, must order the plain data that the handshake leads to. ThreadSanitizer
+/// ignores fences.
 #[inline]
 pub(crate) fn full_fence() {
     atomic::fence(atomic::Ordering::SeqCst);

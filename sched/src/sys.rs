@@ -1,23 +1,23 @@
-//! What the scheduler asks of the operating system: one file per system, chosen here and nowhere else.
+//! The calls of the operating system that the scheduler needs: one file per system, chosen here and nowhere else.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
-pub(crate) mod windows;
+mod windows;
 
-/// The runtime never takes the last of the address space for what it can do without: without any, `malloc` fails in the
-/// rest of the process, which ends it. So much is left when an OS thread starts, ...
+/// How many bytes of address space the runtime leaves unused when it starts an OS thread. With none left, `malloc` fails in the
+/// rest of the process, which ends the process.
 #[cfg(target_pointer_width = "64")]
 pub(crate) const LEFT_BY_THREADS: usize = 4 << 20;
 #[cfg(not(target_pointer_width = "64"))]
 pub(crate) const LEFT_BY_THREADS: usize = 1 << 20;
-/// ... and so much by stacks, so that a few OS threads can still start.
+/// How many bytes of address space stacks leave unused, so that a few OS threads can still start.
 #[cfg(unix)]
 pub(crate) const LEFT_BY_STACKS: usize = 4 * LEFT_BY_THREADS;
 
-/// So many mappings are left when an OS thread starts: std ends the process when one cannot have its signal stack.
+/// How many mappings must be left when an OS thread starts: std ends the process if a thread cannot get its signal stack.
 pub(crate) const MAPPINGS_LEFT: usize = 8;
 
 // Memory of stacks.
@@ -38,6 +38,8 @@ pub(crate) use windows::{has_mappings, room};
 // Threads, and the processor's counter and barriers.
 
 pub(crate) mod barrier;
+pub(crate) mod catch_panic;
+pub mod fork;
 mod threads;
 mod ticks;
 

@@ -1,4 +1,5 @@
-//! How long sysmon sleeps: 20 us after it found something, doubling to 10 ms while it finds nothing.
+//! The backoff of sysmon: it sleeps 20 us after a round that found work. Each round that finds none doubles the time, up to
+//! 10 ms.
 
 const SHORTEST_NS: u64 = 20_000;
 const LONGEST_NS: u64 = 10_000_000;
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_doubles_to_ten_milliseconds_and_starts_again_at_twenty_microseconds() {
+    fn the_backoff_doubles_to_ten_milliseconds_and_starts_again_at_twenty_microseconds() {
         let mut backoff = Backoff::new();
         backoff.found_nothing();
         assert_eq!(backoff.ns(), 40_000);

@@ -1,26 +1,30 @@
-//! The monitor thread: decides when to retake, poll and start, and sleeps when there is nothing to watch.
+//! The monitor thread, sysmon: decides when to preempt, poll and start Ms, and sleeps while there is nothing to watch.
 //!
-//! It has no P and runs no G. Everything it does is an offer that loses against the machine's own progress: a P
-//! that was entered meanwhile is not taken, a timer that has fired meanwhile starts nothing.
+//! Sysmon has no P and runs no G. The scheduler's own progress always wins: sysmon does not take a P that was entered
+//! meanwhile, and starts no M for a timer that has fired meanwhile.
 //!
 //! ```text
-//!   a round                                        and then it sleeps until
-//!   1  nobody polled the network for 10 ms: poll     something was found: 20 us, doubling to 10 ms while not
-//!   2  timers are due and a P is idle: start an M    a timer may be overdue behind a busy P (if all are busy)
-//!   3  each busy P: would another G gain? for how    a P that stands still with work waiting may be judged
-//!      long? computing or blocked? ask for it,       a request may have been lost
-//!      and take it if it is lent                     stacks may have lain idle for a second
-//!   4  once a second: find idle stacks to trim;      stacks are left to trim: 2 ms
-//!      trim some of them, for 1 ms at most           another thread wakes it; for good, when all was idle for 10 ms
-//!   5  each ten seconds: end the threads of Ms
-//!      that have been parked all the while
-//!   6  short of memory or threads: ask again,
-//!      each tenth of a second
+//!   a round of sysmon                              sysmon then sleeps until the first of these
+//!   1  no thread polled the network for 10 ms:       the backoff is over: 20 us after a round that found work,
+//!      poll the network                              doubling to 10 ms with each round that found none
+//!   2  timers are due and a P is idle:               all Ps are busy and a timer may be overdue
+//!      start an M                                    a P may have kept others waiting for long enough to be judged
+//!   3  each busy P that another G could use:         a request to a P may have been lost
+//!      ask for the P; take it if it is lent          2 ms are over, if stacks are left to trim
+//!   4  once a second: find idle stacks to trim;      another thread wakes sysmon
+//!      trim some of them, for 1 ms at most
+//!   5  each ten seconds: end the threads of Ms     if all Ps are idle and no G has run since the last round,
+//!      that have been parked all the while         at the longest backoff, sysmon then sleeps until
+//!   6  short of memory or threads: ask again,        step 4, 5 or 6 is due, if it has work left
+//!      each tenth of a second                        another thread wakes sysmon
 //! ```
 //!
-//! Rejected: a constant tick (it costs an idle process its sleep, and comes too late or too often for a busy one);
-//! judging a thread by its CPU clock (one that is starved looks blocked); taking alone, without asking (code that calls the
-//! runtime each microsecond changes the word of its P as often, and the swap of a word that was seen fails each time).
+//! # Rejected
+//!
+//! - *A constant tick*: such a tick keeps waking an idle process, and is too late or too frequent for a busy process.
+//! - *Judging a thread by its CPU clock*: a starved thread looks blocked.
+//! - *Retaking only, without asking*: code that calls the runtime each microsecond changes its P's word as often. Then
+//!   sysmon's compare-exchange always fails, because the word has changed since sysmon read it.
 
 #![forbid(unsafe_code)]
 
@@ -32,24 +36,25 @@ use sched::{Doing, Monitor, OVERDUE_NS};
 use backoff::Backoff;
 use watch::{Stretch, Verdict, judge};
 
-/// The network is polled when nobody has for so long.
+/// Sysmon polls the network if no thread has polled it for this long.
 const UNPOLLED_NS: u64 = 10_000_000;
-/// Between two looks at timers that might become overdue, when nothing was found.
+/// While all Ps are busy and a timer may be overdue, sysmon sleeps for this long at most.
 const TIMER_LOOK_NS: u64 = 1_000_000;
-/// Between two looks for idle stacks that are to be trimmed.
+/// The time between two searches for idle stacks to trim.
 const TRIM_NS: u64 = 1_000_000_000;
-/// So long a round trims at most: sysmon sees nothing meanwhile. A round has one portion of stacks more at worst.
+/// The longest time for which a round trims stacks: sysmon watches nothing meanwhile. A round may exceed the time by one
+/// portion of stacks.
 const TRIM_PORTION_NS: u64 = 1_000_000;
-/// From the begin of a round that trims to the next: sysmon leaves half of a processor to others.
+/// The time from one round that trims to the next. So trimming takes at most half of a processor.
 const TRIM_ROUND_NS: u64 = 2_000_000;
-/// An M that has been parked for so long, without being needed, is one too many.
+/// Sysmon ends the thread of an M that has been parked for this long without being needed.
 const IDLE_MS_NS: u64 = 10_000_000_000;
-/// Between two requests for what the system has refused.
+/// The time between two requests for memory or threads that the system has refused.
 const ASK_AGAIN_NS: u64 = 100_000_000;
-/// Never, as the runtime's clock says it.
+/// The time on the runtime's clock that never comes.
 const NEVER: u64 = u64::MAX;
 
-/// The life of a sysmon: returns when the runtime ends. *Runs on: a thread of its own.*
+/// Runs sysmon. Returns when the runtime ends. *Runs on: a thread that does nothing else.*
 pub fn run(monitor: &Monitor) {
     let mut sysmon = Sysmon {
         monitor,
@@ -73,25 +78,28 @@ pub fn run(monitor: &Monitor) {
 
 struct Sysmon<'m> {
     monitor: &'m Monitor,
-    /// What each P has been doing since when.
+    /// For each P: since when it has stood still.
     stretches: Vec<Stretch>,
     backoff: Backoff,
-    /// The scheduler's progress at the last round.
+    /// What `Monitor::activity` returned in the last round.
     activity: u64,
+    /// When this sysmon last searched for stacks to trim.
     trimmed_at: u64,
-    /// The last portion left stacks to trim.
+    /// True if the last portion left stacks to trim.
     trims: bool,
-    /// When to look for Ms that are not needed.
+    /// When to search next for Ms that are not needed.
     end_ms_at: u64,
+    /// When this sysmon last asked again for refused memory or threads.
     asked_at: u64,
-    /// The last round found threads that block without saying so: it looks sooner for the next.
+    /// True if the last round found threads that block outside of `blocking`. The next round looks for more of them sooner.
     blocked_ones: bool,
-    /// The last round asked for a P.
+    /// True if the last round asked for a P.
     asked: bool,
 }
 
 impl Sysmon<'_> {
-    /// One round; gives the time of the next, and whether nothing happens until something runs.
+    /// Performs one round. Returns the time of the next round, and `true` if all is idle: then nothing happens until some
+    /// thread has work.
     fn round(&mut self) -> (u64, bool) {
         let now = self.monitor.now();
         let polled = self.poll_network(now);
@@ -150,7 +158,8 @@ impl Sysmon<'_> {
         }
     }
 
-    /// Takes what is to be taken; whether anything was, or was asked for, and by when to look at what was left.
+    /// Judges each P, and takes the P or asks for it if need be. Returns `true` if a P was taken, or asked for after a round
+    /// without a request; and the time by which the other Ps must be judged again.
     fn look_at_ps(&mut self, now: u64) -> (bool, u64) {
         let unpolled = self.monitor.unpolled_ns(now) >= UNPOLLED_NS && !self.monitor.any_idle();
         let (mut taken, mut look_by, mut blocked, mut asked) = (false, NEVER, false, false);
@@ -174,7 +183,7 @@ impl Sysmon<'_> {
                     continue;
                 }
                 Verdict::Take => {
-                    // The request first: it reaches code that enters and leaves while `/proc` is read.
+                    // The request comes first: a G that enters and leaves while sysmon reads `/proc` gives the P up.
                     self.monitor.ask(p, away_ns);
                     asked = true;
                     self.monitor.doing(p)
@@ -191,7 +200,8 @@ impl Sysmon<'_> {
             taken |= self.monitor.retake(p, look.seen, away_ns, doing);
         }
         self.blocked_ones = blocked;
-        // A request may be lost, so sysmon looks again soon; but one that is not heard for long is no find each time.
+        // A request may be lost, so a first request counts as a find: sysmon looks again soon. A repeated request does not
+        // count: otherwise a G that never leaves the runtime would keep the backoff at its shortest.
         let asked_before = std::mem::replace(&mut self.asked, asked);
         (taken || asked && !asked_before, look_by)
     }
@@ -210,15 +220,15 @@ impl Sysmon<'_> {
             let soonest = now + self.backoff.ns().min(TIMER_LOOK_NS);
             let timer = self.monitor.next_timer();
             let overdue_at = timer.saturating_add(OVERDUE_NS);
-            // A timer that is due already, and not fired, is looked at when it is overdue: perhaps a hog keeps it waiting.
+            // A due timer that has not fired may wait behind a G that computes. Sysmon looks again when that timer is overdue.
             let waits = timer <= now && now < overdue_at;
             next = next.min(if waits { overdue_at } else { overdue_at.max(soonest) });
         }
         (next, false)
     }
 
-    /// What is left to do while all is idle: a burst may have left more stacks or threads than are worth keeping, or want of
-    /// them.
+    /// Returns the time of the next chore while all is idle; NEVER if there is none. After a burst, sysmon trims surplus
+    /// stacks, ends surplus Ms, and asks again for what the system has refused.
     fn next_chore(&self) -> u64 {
         let chores = [
             (self.monitor.is_short(), self.asked_at + ASK_AGAIN_NS),

@@ -1,19 +1,21 @@
-//! One P over time: leave it, look again soon, or take it. Pure, so that each rule has its test.
+//! The judgement of one P over time: leave the P, look again soon, ask for it, or take it. `judge` has no effect, so that
+//! each rule has its test.
 
 use sched::{Look, OVERDUE_NS, Seen, State};
 
-/// A green thread that computes keeps its P for so long while others wait.
+/// A G that computes keeps its P for this long while other Gs wait.
 const COMPUTING_NS: u64 = 10_000_000;
-/// After so long it is worth asking the system whether it is blocked.
+/// Sysmon asks the system whether a G's thread is blocked after the G has kept its P for this long.
 const ASK_NS: u64 = 1_000_000;
-/// And after so long when others have just been found blocked.
+/// The same time if the last round found blocked threads.
 const ASK_AGAIN_NS: u64 = 100_000;
-/// A declared blocking call keeps its P for one short round.
+/// A G in `blocking` keeps its P for this long while another G could use the P: one short round.
 const BLOCKING_NS: u64 = 20_000;
-/// And for so long when nobody wants it: then the P goes idle, so that sysmon can sleep when all are.
+/// A G in `blocking` keeps its P for this long while no G could use the P. Then the P goes idle: sysmon sleeps only when all
+/// Ps are idle.
 const BLOCKING_UNWANTED_NS: u64 = 10_000_000;
 
-/// What a P has been doing since when.
+/// Since when a P has stood still.
 #[derive(Debug)]
 pub(crate) struct Stretch {
     seen: Option<Seen>,
@@ -25,9 +27,9 @@ pub(crate) struct Stretch {
 /// How long a P has stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Age {
-    /// Since its word changed: since a call into the runtime, or out of it.
+    /// The time since the P's word changed: since its G last entered or left the runtime.
     pub(crate) lent_ns: u64,
-    /// Since it last looked for a G: the same one has run all the while, calls or not.
+    /// The time since the P's M last looked for a G. The same G has run since, and may have called the runtime.
     pub(crate) stuck_ns: u64,
 }
 
@@ -56,17 +58,18 @@ impl Stretch {
 pub(crate) enum Verdict {
     Leave,
     LookBy(u64),
-    /// Its M is in the runtime, and is to give it up on its way out.
+    /// Ask for the P: its G is in the runtime and is to give the P up when it leaves.
     Ask,
-    /// Take it, and ask for it: whichever comes first.
+    /// Ask for the P and try to take it.
     Take,
     TakeIfBlocked {
         else_look_ns: u64,
     },
 }
 
-/// Takes a P only if somebody gains: Gs wait for it, its timers are overdue and no P is idle, or nobody polls; but one of
-/// a blocking call in the end also if nobody does.
+/// Judges a P. The verdict is `Leave` unless taking the P helps: Gs wait for it, its timers are overdue, or no thread polls
+/// the network (`unpolled`). But a lent P whose G is in `blocking` is taken after 10 ms in any case. `blocked_ones` is true
+/// if the last round found blocked threads.
 pub(crate) fn judge(look: &Look, age: Age, unpolled: bool, blocked_ones: bool) -> Verdict {
     let gain = look.work_waits || look.overdue_ns > 0 || unpolled;
     let ask_ns = if blocked_ones { ASK_AGAIN_NS } else { ASK_NS };
@@ -82,7 +85,7 @@ pub(crate) fn judge(look: &Look, age: Age, unpolled: bool, blocked_ones: bool) -
         _ if look.blocking => Verdict::LookBy(BLOCKING_NS),
         State::Held => Verdict::Leave,
         State::Lent if age.stuck_ns >= ask_ns => Verdict::TakeIfBlocked { else_look_ns: ASK_NS },
-        // Seen twice: it may be one that stays.
+        // Two rounds have seen the same G on this P: the G may be blocked.
         State::Lent if age.stuck_ns > 0 => Verdict::LookBy(ask_ns - age.stuck_ns),
         State::Lent => Verdict::Leave,
     }
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gains_nothing_is_taken() {
+    fn a_p_that_no_g_could_use_is_left_alone() {
         for state in [State::Idle, State::Held, State::Lent] {
             assert_eq!(judge(&look(state), aged(u64::MAX / 2), false, false), Verdict::Leave);
         }
@@ -114,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_one_that_nobody_wants_goes_idle_after_ten_milliseconds() {
+    fn an_unwanted_p_of_a_blocking_call_is_taken_after_ten_milliseconds() {
         let age = aged(BLOCKING_UNWANTED_NS);
         assert_eq!(judge(&blocking(), age, false, false), Verdict::Take);
     }
 
     #[test]
-    fn a_computing_one_has_ten_milliseconds_unless_timers_wait() {
+    fn a_computing_g_keeps_its_p_for_ten_milliseconds_unless_timers_are_overdue() {
         let mut look = look(State::Lent);
         look.work_waits = true;
         assert_eq!(judge(&look, aged(0), false, false), Verdict::Leave);
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_m_is_in_the_runtime_is_asked_for_as_soon_as_it_would_be_taken() {
+    fn a_held_p_is_asked_for_when_a_lent_p_would_be_taken() {
         let mut look = look(State::Held);
         look.work_waits = true;
         assert_eq!(judge(&look, aged(COMPUTING_NS - 1), false, false), Verdict::Leave);
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_one_is_taken_after_one_short_round() {
+    fn a_wanted_p_of_a_blocking_call_is_taken_after_one_short_round() {
         let mut look = blocking();
         look.work_waits = true;
         assert_eq!(judge(&look, aged(0), false, false), Verdict::LookBy(BLOCKING_NS));
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declared_one_that_calls_the_runtime_all_the_time_is_asked_for_after_a_millisecond() {
+    fn a_p_of_a_blocking_call_that_keeps_calling_the_runtime_is_asked_for_after_a_millisecond() {
         let mut look = blocking();
         look.work_waits = true;
         assert_eq!(judge(&look, Age { lent_ns: 0, stuck_ns: ASK_NS }, false, false), Verdict::Take);
@@ -161,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn an_unpolled_network_is_a_gain() {
+    fn a_p_is_taken_if_the_network_is_unpolled() {
         assert_eq!(judge(&look(State::Lent), aged(COMPUTING_NS), true, false), Verdict::Take);
     }
 
     #[test]
-    fn a_stretch_ends_with_its_word_and_a_hog_with_its_round() {
+    fn a_new_word_resets_lent_ns_and_a_new_round_resets_stuck_ns() {
         let mut stretch = Stretch::new();
         let mut seen = look(State::Lent);
         stretch.update(&seen, 100);
         stretch.update(&seen, 300);
         assert_eq!(stretch.age(300), Age { lent_ns: 200, stuck_ns: 200 });
-        // A call into the runtime and out again, but no look for another G.
+        // The G enters and leaves the runtime, and its M does not look for another G.
         seen.seen = Seen::nth_example(State::Lent, 1);
         stretch.update(&seen, 400);
         assert_eq!(stretch.age(400), Age { lent_ns: 0, stuck_ns: 300 });

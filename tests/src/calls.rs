@@ -1,4 +1,4 @@
-//! One call of each kind that users make, to be made from places where one would not think of making them.
+//! A table of calls, one for each kind in the API. Tests make these calls in unusual places, such as destructors.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -12,10 +12,10 @@ use runtime::{Handle, Runtime, spawn};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A call that must come out as its documentation says, with its name.
+/// A name and a function that makes the call and checks its documented result.
 pub type Call = (&'static str, fn());
 
-/// Calls that work wherever code may run at all.
+/// Calls that work on every thread and at every moment.
 pub const ANYWHERE: &[Call] = &[
     ("sleep", || takes(MILLI, || runtime::sleep(MILLI))),
     ("sleep_until", || takes(MILLI, || runtime::sleep_until(Instant::now() + MILLI))),
@@ -92,10 +92,10 @@ pub const ANYWHERE: &[Call] = &[
         server.join().unwrap();
     }),
     ("metrics", || assert!(runtime::metrics::snapshot().procs >= 1)),
-    ("who is it", || assert_eq!(thread::current().id(), thread::current().id())),
+    ("thread::current", || assert_eq!(thread::current().id(), thread::current().id())),
 ];
 
-/// Those that have no meaning at the very end of a plain OS thread.
+/// Calls that have no meaning in the last destructors of a plain OS thread.
 pub const WHILE_THE_THREAD_LIVES: &[Call] = &[
     ("thread_local", || {
         runtime::thread_local!(static NUMBER: Cell<u32> = const { Cell::new(1) });
@@ -109,7 +109,7 @@ pub const WHILE_THE_THREAD_LIVES: &[Call] = &[
     }),
 ];
 
-/// All of them.
+/// Returns all calls.
 pub fn everything() -> impl Iterator<Item = Call> {
     ANYWHERE.iter().chain(WHILE_THE_THREAD_LIVES).copied()
 }

@@ -1,4 +1,4 @@
-//! Channels of each kind, and threads of both worlds at them.
+//! Channels of each kind, and green and plain threads that use them.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use runtime::channel::{Receiver, Sender, bounded, unbounded};
 /// A kind of channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// With room for so many messages; 0 for none.
+    /// A channel with room for this number of messages. 0: a send waits for a receiver.
     Bounded(usize),
-    /// With room for any number.
+    /// A channel with room for any number of messages.
     Unbounded,
 }
 
-/// The kinds that differ in how they work.
+/// The kinds that differ in their implementation.
 pub const KINDS: [Kind; 4] = [Kind::Bounded(0), Kind::Bounded(1), Kind::Bounded(7), Kind::Unbounded];
 
-/// Those in which a message can lie.
+/// The kinds that have a buffer.
 pub const BUFFERED: [Kind; 3] = [Kind::Bounded(1), Kind::Bounded(7), Kind::Unbounded];
 
 impl Kind {
-    /// A channel of it.
+    /// Makes a channel of this kind.
     pub fn make<T>(self) -> (Sender<T>, Receiver<T>) {
         match self {
             Kind::Bounded(capacity) => bounded(capacity),
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// How many messages it takes without a receiver; `most` of any number.
+    /// Returns how many messages the channel holds without a receiver, at most `most`.
     pub fn room(self, most: usize) -> usize {
         match self {
             Kind::Bounded(capacity) => capacity.min(most),
@@ -37,18 +37,18 @@ impl Kind {
     }
 }
 
-/// Long enough that a running thread has usually parked by then. No check depends on it.
+/// A time in which a running thread has usually parked. No check depends on that.
 pub const A_WHILE: Duration = Duration::from_millis(3);
 
-/// Much longer than any test lasts.
+/// A time much longer than any test.
 pub const LONG: Duration = Duration::from_secs(3600);
 
-/// A thread of one of the two worlds.
+/// A green thread or a plain OS thread.
 #[derive(Debug)]
 pub enum Either<T> {
     /// A green thread.
     Green(runtime::JoinHandle<T>),
-    /// An OS thread that knows no runtime.
+    /// A plain OS thread.
     Plain(std::thread::JoinHandle<T>),
 }
 
@@ -62,12 +62,13 @@ pub fn start<T: Send + 'static>(number: usize, f: impl FnOnce() -> T + Send + 's
 }
 
 impl<T> Either<T> {
-    /// Its result; panics if it panicked.
+    /// Waits for the end of the thread and returns its result. Panics if the thread panicked.
     pub fn join(self) -> T {
         match self {
             Either::Green(thread) => thread.join().unwrap(),
             Either::Plain(thread) => {
-                // Not by blocking: in strict mode that would hold up the green threads of this OS thread, which it may wait for.
+                // Polls, and does not block: in a strict runtime, the plain thread may wait for green threads of this
+                // OS thread.
                 crate::wait_until("a plain thread has ended", || thread.is_finished());
                 thread.join().unwrap()
             }

@@ -1,13 +1,16 @@
-//! Green threads and plain OS threads that do something together, in runtimes of every kind.
+//! Crowds: green threads and plain OS threads that run the same closure, in runtimes of every kind.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
+use std::time::Duration;
 
 use runtime::sync::WaitGroup;
-use runtime::{Builder, Migration, Runtime};
+use runtime::{Builder, JoinHandle, Migration, Runtime};
 
-use crate::{PROCS, Watchdog, with_built};
+use crate::{PROCS, Watchdog, spin, with_built};
 
-/// Runs `main` with a runtime of each number of Ps, in the default mode and in strict mode, from a plain thread.
+/// Runs `main` on the calling thread with a runtime for each number of Ps, by default and strict.
 pub fn with_each(main: impl Fn(&Runtime)) {
     for migration in [Migration::Anytime, Migration::BeforeStart] {
         for procs in PROCS {
@@ -16,21 +19,21 @@ pub fn with_each(main: impl Fn(&Runtime)) {
     }
 }
 
-/// Runs `main` as a green thread of each of those, and on a plain thread.
+/// Runs `main` as a green thread of each of these runtimes, and on a plain OS thread.
 pub fn in_each(main: impl Fn() + Send + Sync) {
     with_each(|runtime| runtime.block_on(&main));
     let _dog = Watchdog::new();
     main();
 }
 
-/// Runs `does` on so many green threads, each with its number, and on so many plain threads with the numbers that follow;
-/// all have ended when it returns. *On a green thread, or a plain one.*
+/// Runs `does` on `greens` green threads and `plains` plain OS threads, each with its number, the green threads
+/// first. Returns when all have ended. The caller is a green or a plain thread.
 pub fn crowd(greens: usize, plains: usize, does: impl Fn(usize) + Send + Sync) {
     let does = &does;
     runtime::scope(|s| {
         if plains > 0 {
             s.spawn(move || {
-                // std's scope waits for its threads by its own OS thread's parking, so it must stay on one.
+                // std's scope parks its OS thread, so the green thread must stay on that OS thread.
                 let _pin = runtime::thread::pin();
                 thread::scope(|os| {
                     let all = WaitGroup::new();
@@ -41,7 +44,8 @@ pub fn crowd(greens: usize, plains: usize, does: impl Fn(usize) + Send + Sync) {
                             drop(its);
                         });
                     }
-                    // Parked, not blocked: in strict mode some that they wait for may be at home on this very thread.
+                    // `all.wait` parks, where std's scope blocks: in a strict runtime, threads that the plain ones
+                    // wait for may be bound to this M.
                     all.wait();
                 });
             });
@@ -50,4 +54,35 @@ pub fn crowd(greens: usize, plains: usize, does: impl Fn(usize) + Send + Sync) {
             s.spawn(move || does(i));
         }
     });
+}
+
+/// Green threads that compute and yield until the value is dropped, so that no P is idle.
+#[derive(Debug)]
+pub struct Spinners {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Spinners {
+    /// Spawns `number` threads. The caller is a green thread.
+    pub fn new(number: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spinner = |_| {
+            let stop = stop.clone();
+            runtime::spawn(move || {
+                while !stop.load(SeqCst) {
+                    spin(Duration::from_micros(300));
+                    runtime::yield_now();
+                }
+            })
+        };
+        Spinners { threads: (0..number).map(spinner).collect(), stop }
+    }
+}
+
+impl Drop for Spinners {
+    fn drop(&mut self) {
+        self.stop.store(true, SeqCst);
+        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
+    }
 }

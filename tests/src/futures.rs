@@ -1,4 +1,4 @@
-//! Small futures: two at once, either of two, and an executor for plain threads.
+//! Small futures: joining two, racing two, polling once, and an executor for plain threads.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Both at once; ready when both are.
+/// Polls both futures. Ready when both are ready.
 pub async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut first, mut second) = (None, None);
@@ -16,7 +16,7 @@ pub async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
         if first.is_some() && second.is_some() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    (first.expect("it is ready"), second.expect("it is ready"))
+    (first.expect("both are ready"), second.expect("both are ready"))
 }
 
 fn poll_into<F: Future>(future: Pin<&mut F>, output: &mut Option<F::Output>, cx: &mut Context<'_>) {
@@ -27,7 +27,7 @@ fn poll_into<F: Future>(future: Pin<&mut F>, output: &mut Option<F::Output>, cx:
     }
 }
 
-/// The first of the two to be ready; the other is dropped.
+/// Returns the output of the first future to be ready, and drops the other.
 pub async fn either<T>(a: impl Future<Output = T>, b: impl Future<Output = T>) -> T {
     let (mut a, mut b) = (pin!(a), pin!(b));
     poll_fn(|cx| match a.as_mut().poll(cx) {
@@ -37,7 +37,7 @@ pub async fn either<T>(a: impl Future<Output = T>, b: impl Future<Output = T>) -
     .await
 }
 
-/// Polls it once with that context's waker and says whether it was ready.
+/// Polls `future` once with the waker of the calling task. Returns the output if it was ready.
 pub async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     poll_fn(|cx| match Pin::new(&mut *future).poll(cx) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
@@ -54,7 +54,7 @@ impl Wake for Unpark {
     }
 }
 
-/// An executor for one future on a plain thread, which knows nothing of the runtime.
+/// Drives a future on a plain OS thread, independent of the runtime.
 pub fn drive_on_plain_thread<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -66,12 +66,12 @@ pub fn drive_on_plain_thread<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A flag to be awaited: setting it wakes all its waiters.
+/// A flag that a future can await.
 #[derive(Clone, Debug, Default)]
 pub struct Flag(Arc<Mutex<(bool, Option<Waker>)>>);
 
 impl Flag {
-    /// Sets it, and wakes the one who waits.
+    /// Sets the flag and wakes its waiter.
     pub fn set(&self) {
         let waker = {
             let mut state = self.0.lock().unwrap();
@@ -83,12 +83,12 @@ impl Flag {
         }
     }
 
-    /// Whether a waiter is registered and not woken yet.
+    /// True if a waiter is registered and not woken.
     pub fn is_awaited(&self) -> bool {
         self.0.lock().unwrap().1.is_some()
     }
 
-    /// Waits until it is set.
+    /// Waits until the flag is set. Only the last waiter is woken.
     pub async fn wait(&self) {
         poll_fn(|cx| {
             let mut state = self.0.lock().unwrap();

@@ -1,4 +1,5 @@
-//! What the tests share: seeded random numbers, a watchdog, counted drops, crowds of threads, channels of each kind, small futures, child processes.
+//! Shared parts of the tests: runtimes, seeded random numbers, a watchdog, counted drops, crowds of threads, channels
+//! of each kind, small futures, child processes.
 
 pub mod calls;
 pub mod channels;
@@ -16,31 +17,31 @@ use std::time::{Duration, Instant};
 
 use runtime::{Builder, Handle, JoinHandle, Runtime};
 
-/// The numbers of Ps that matter: one, as many as the machine has or nearly so, and more than it has.
+/// The numbers of Ps that tests use: one, about as many as a machine has, and more than that.
 pub const PROCS: [usize; 3] = [1, 2, 8];
 
-/// True unless `TESTS_SYSMON` is `off`: then the runtimes of `runtime`, `with`, `on` and their kin have no sysmon, so that a
-/// lost wake-up hangs and is not rescued. `ci/without-sysmon.sh` runs tests so.
+/// True unless `TESTS_SYSMON` is `off`. Without sysmon, a lost wake-up hangs, because nothing rescues it. The
+/// functions of this crate that make runtimes follow this setting. `ci/without-sysmon.sh` sets it.
 pub fn has_sysmon() -> bool {
     std::env::var_os("TESTS_SYSMON").is_none_or(|what| what != "off")
 }
 
-/// Returns `builder`, without sysmon if [`has_sysmon`] says so.
+/// Returns `builder`, without sysmon if [`has_sysmon`] is false.
 fn as_wanted(builder: Builder) -> Builder {
     if has_sysmon() { builder } else { builder.sysmon(false) }
 }
 
-/// A runtime with that many Ps.
+/// Returns a runtime with `procs` Ps.
 pub fn runtime(procs: usize) -> Runtime {
     as_wanted(Builder::new().procs(procs)).build().expect("a runtime")
 }
 
-/// Runs `main` on this thread with a runtime of that many Ps, under a watchdog.
+/// Runs `main` on the calling thread with a runtime of `procs` Ps, under a watchdog.
 pub fn with(procs: usize, main: impl FnOnce(&Runtime)) {
     with_built(Builder::new().procs(procs), main);
 }
 
-/// Runs `main` on this thread with a runtime that `builder` makes, under a watchdog.
+/// Runs `main` on the calling thread with a runtime that `builder` makes, under a watchdog.
 pub fn with_built(builder: Builder, main: impl FnOnce(&Runtime)) {
     let dog = Watchdog::new();
     let runtime = as_wanted(builder).build().expect("a runtime");
@@ -51,34 +52,35 @@ pub fn with_built(builder: Builder, main: impl FnOnce(&Runtime)) {
     }
 }
 
-/// Nothing but the scheduler itself has helped a green thread of that runtime.
+/// Checks that no rescue, no hand-off and no wake-up by sysmon was counted in the runtime.
 pub fn assert_no_rescue(handle: &Handle) {
     let now = handle.metrics();
     let rescues = now.rescues_computing + now.rescues_blocked + now.hand_offs + now.sysmon_wakeups;
     assert_eq!(rescues, 0, "this runtime has no sysmon: {now:#?}");
 }
 
-/// Runs `main` as a green thread of a runtime of that many Ps, under a watchdog.
+/// Runs `main` as a green thread of a runtime with `procs` Ps, under a watchdog.
 pub fn on(procs: usize, main: impl FnOnce() + Send) {
     with(procs, |runtime| runtime.block_on(main));
 }
 
-/// Runs `main` as a green thread, on one P, two and eight.
+/// Runs `main` as a green thread of a runtime, for each number of Ps in [`PROCS`].
 pub fn on_each(main: impl Fn() + Send + Sync) {
     for procs in PROCS {
         on(procs, &main);
     }
 }
 
-/// Runs `main` as `on_each` does, and on a plain OS thread.
+/// Runs `main` as [`on_each`] does, and on a plain OS thread.
 pub fn everywhere(main: impl Fn() + Send + Sync) {
     on_each(&main);
     let _dog = Watchdog::new();
     main();
 }
 
-/// Ends the process when a test hangs, with what the runtimes say and what every green thread is doing. With `TESTS_ON_HANG=wait` it keeps the process
-/// for a debugger; `TESTS_HANG_SECS` is how long it waits.
+/// Ends the process when a test hangs, and prints the metrics of runtimes and a dump of all green threads. With
+/// `TESTS_ON_HANG=wait` it keeps the process for a debugger. `TESTS_HANG_SECS` sets the time after which a test
+/// hangs.
 #[derive(Debug)]
 pub struct Watchdog {
     shown: Arc<Mutex<Vec<Handle>>>,
@@ -86,13 +88,13 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// With the usual patience.
+    /// Starts a watchdog with the default time.
     pub fn new() -> Self {
         let secs = std::env::var("TESTS_HANG_SECS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
         Watchdog::after(Duration::from_secs(secs))
     }
 
-    /// With so much patience.
+    /// Starts a watchdog that ends the process after `time`, unless the watchdog is dropped first.
     pub fn after(time: Duration) -> Self {
         let shown = Arc::new(Mutex::new(Vec::<Handle>::new()));
         let (alive, ended) = mpsc::channel();
@@ -109,7 +111,7 @@ impl Watchdog {
         Watchdog { shown, _alive: alive }
     }
 
-    /// This runtime's metrics are shown too.
+    /// Prints the metrics of this runtime too when the test hangs.
     pub fn show(&self, handle: Handle) {
         self.shown.lock().unwrap().push(handle);
     }
@@ -121,7 +123,7 @@ impl Default for Watchdog {
     }
 }
 
-/// Ends the process, in which `name` hangs, with the metrics of those runtimes and a dump; see [`Watchdog`].
+/// Ends the process because `name` hangs. Prints the metrics of the runtimes and a dump; see [`Watchdog`].
 pub fn hang(name: &str, handles: &[Handle]) -> ! {
     eprintln!("{name}: hangs (pid {})", std::process::id());
     for moment in ["now", "one second later"] {
@@ -139,32 +141,35 @@ pub fn hang(name: &str, handles: &[Handle]) -> ! {
     std::process::abort();
 }
 
-/// Waits on an OS thread, or a green one, for what cannot be waited for otherwise.
+/// Polls `condition` until it holds, for what has no wait of its own. Panics after 50 s. For plain and green threads.
 pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(50), "waited in vain until {what}");
+        assert!(start.elapsed() < Duration::from_secs(50), "waited too long until {what}");
         runtime::sleep(Duration::from_micros(200));
     }
 }
 
-/// Waits until that green thread, which has no name, waits for something, as a dump tells.
+/// Waits until `thread`, a green thread without a name, waits according to a dump, or has ended.
 pub fn until_it_waits<T>(thread: &JoinHandle<T>) {
     let id = format!("{:?}", thread.thread().id());
     let line = format!("green thread {}: waits for", id.trim_matches(|c: char| !c.is_ascii_digit()));
-    wait_until("it waits", || {
+    wait_until("the green thread waits", || {
+        if thread.is_finished() {
+            return true;
+        }
         let mut dump = Vec::new();
         runtime::dump(&mut dump).unwrap();
         String::from_utf8(dump).unwrap().contains(&line)
     });
 }
 
-/// xorshift64: the same seed gives the same numbers.
+/// A random number generator (xorshift64). The same seed gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with a seed, which may be any number.
+    /// Makes a generator. Any seed is allowed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         for _ in 0..4 {
@@ -173,7 +178,7 @@ impl Random {
         random
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -181,33 +186,33 @@ impl Random {
         self.0
     }
 
-    /// One of 0, 1, .. n - 1.
+    /// Returns a number from 0 to n - 1.
     pub fn below(&mut self, n: u64) -> u64 {
         (self.number() >> 11) % n
     }
 }
 
-/// Counts how many of its tokens were made and dropped.
+/// Counts its tokens: how many were made, and how many dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Drops(Arc<(AtomicUsize, AtomicUsize)>);
 
-/// Counted when it is dropped.
+/// A token whose drop is counted.
 #[derive(Debug)]
 pub struct Token(Drops);
 
 impl Drops {
-    /// A token to be counted when it goes.
+    /// Makes a token.
     pub fn token(&self) -> Token {
         self.0.0.fetch_add(1, Ordering::SeqCst);
         Token(self.clone())
     }
 
-    /// How many have been dropped.
+    /// Returns the number of dropped tokens.
     pub fn count(&self) -> usize {
         self.0.1.load(Ordering::SeqCst)
     }
 
-    /// How many are alive; below zero if one was dropped twice.
+    /// Returns the number of live tokens. It is negative if a token was dropped twice.
     pub fn alive(&self) -> isize {
         self.0.0.load(Ordering::SeqCst) as isize - self.count() as isize
     }
@@ -234,22 +239,22 @@ impl<F: FnMut()> std::fmt::Debug for OnDrop<F> {
     }
 }
 
-/// What panics on purpose says so, and is not printed.
+/// The text in messages of panics on purpose. They are not printed.
 pub const ON_PURPOSE: &str = "on purpose";
 
-/// Keeps panics that say `ON_PURPOSE` off stderr.
+/// Keeps panics whose message contains [`ON_PURPOSE`] off stderr.
 pub fn quiet_panics_on_purpose() {
     quiet_panics_that_say(ON_PURPOSE);
 }
 
-/// `f` must panic and say this. Such panics are not printed from then on.
+/// Checks that `f` panics with a message that contains `text`. Such panics are no longer printed.
 #[track_caller]
 pub fn panics_with<T>(text: &'static str, f: impl FnOnce() -> T) {
     quiet_panics_that_say(text);
-    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { panic!("it did not panic") };
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { panic!("the closure did not panic") };
     let said = payload.downcast_ref::<String>().map(String::as_str);
     let said = said.or_else(|| payload.downcast_ref::<&str>().copied());
-    assert!(said.is_some_and(|said| said.contains(text)), "it said {said:?}");
+    assert!(said.is_some_and(|said| said.contains(text)), "the message was {said:?}");
 }
 
 fn quiet_panics_that_say(text: &'static str) {
@@ -270,7 +275,7 @@ fn quiet_panics_that_say(text: &'static str) {
     }
 }
 
-/// Computes for that long, without a call into the runtime.
+/// Computes for `time`, without a call into the runtime.
 pub fn spin(time: Duration) -> u64 {
     let (start, mut x) = (Instant::now(), 1u64);
     while start.elapsed() < time {

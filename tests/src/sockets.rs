@@ -1,18 +1,18 @@
-//! Sockets on loopback, and what the system says of them.
+//! Sockets on loopback, and what the system reports about them.
 
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 
 use runtime::net::{TcpListener, TcpStream};
 
-/// A listener and its address.
+/// Returns a listener and its address.
 pub fn listener() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let addr = listener.local_addr().expect("an address");
     (listener, addr)
 }
 
-/// Both ends of a connection: who connected, who accepted.
+/// Returns both ends of a connection: the connecting and the accepting end.
 pub fn connected() -> (TcpStream, TcpStream) {
     let (listener, addr) = listener();
     let client = TcpStream::connect(addr).expect("a connection");
@@ -21,7 +21,8 @@ pub fn connected() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Writes until the buffers of both ends are full, in a mode in which that is an error; gives how much that was.
+/// Writes until a write fails, which needs a non-blocking socket or a time-out. Returns the number of bytes and the
+/// error.
 pub fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
     let mut written = 0;
     loop {
@@ -32,7 +33,7 @@ pub fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
     }
 }
 
-/// A connection whose writer must wait.
+/// Returns a connection whose buffers are full, so that a writer waits.
 pub fn full() -> (TcpStream, TcpStream) {
     let (client, server) = connected();
     client.set_nonblocking(true).expect("a socket");
@@ -41,7 +42,7 @@ pub fn full() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Writes until that fails: the buffers may still grow when they have once been full.
+/// Writes until a write fails. Buffers that were full may have grown, so this can take several writes.
 pub fn push(mut stream: &TcpStream) -> ErrorKind {
     loop {
         if let Err(error) = stream.write(&[0]) {
@@ -50,7 +51,7 @@ pub fn push(mut stream: &TcpStream) -> ErrorKind {
     }
 }
 
-/// Whether any epoll instance of this process has that descriptor.
+/// True if any epoll instance of this process has the descriptor.
 #[cfg(target_os = "linux")]
 pub fn is_registered(descriptor: i32) -> bool {
     let of = |line: &str| {

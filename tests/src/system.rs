@@ -1,23 +1,23 @@
-//! What the system says of this process: threads, descriptors, mappings, memory, CPU time.
+//! What the system reports about this process: threads, descriptors, mappings, memory, CPU time.
 
 use std::time::Duration;
 
-/// OS threads of this process.
+/// Returns the number of OS threads of this process.
 pub fn threads() -> usize {
     let threads = threads_named("").len();
     assert!(threads > 0, "the format of /proc/self/task/../stat");
     threads
 }
 
-/// Those whose names begin so: their names. Without those that are at their end: the system lists a thread for a moment
-/// after it has told its joiner.
+/// Returns the names of the OS threads whose name begins with `prefix`. It leaves out exiting threads, which the
+/// system lists for a moment after their joiner has returned.
 pub fn threads_named(prefix: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
     stats.filter_map(|stat| name_unless_exiting(&stat)).filter(|name| name.starts_with(prefix)).collect()
 }
 
-/// Of a line of `/proc/../stat`: `number (name) state ..`, where the seventh word after the name says whether it exits.
+/// Parses a line of `/proc/../stat`: `number (name) state ..`. The seventh word after the name has the exiting flag.
 fn name_unless_exiting(stat: &str) -> Option<String> {
     const PF_EXITING: u32 = 4;
     let (begin, rest) = stat.rsplit_once(") ")?;
@@ -25,12 +25,12 @@ fn name_unless_exiting(stat: &str) -> Option<String> {
     (flags & PF_EXITING == 0).then(|| begin.split_once('(').map(|(_, name)| name.to_string()))?
 }
 
-/// Open descriptors of this process.
+/// Returns the number of open descriptors of this process.
 pub fn descriptors() -> usize {
     entries("/proc/self/fd")
 }
 
-/// Mappings of this process.
+/// Returns the number of mappings of this process.
 pub fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").expect("Linux").lines().count()
 }
@@ -39,24 +39,24 @@ fn entries(path: &str) -> usize {
     std::fs::read_dir(path).expect("Linux").count()
 }
 
-/// Memory in use, in bytes: `VmRSS`.
+/// Returns the memory in use in bytes: `VmRSS`.
 pub fn resident_bytes() -> usize {
     status_bytes("VmRSS:")
 }
 
-/// Address space in use, in bytes: what `RLIMIT_AS` limits.
+/// Returns the address space in use in bytes: what `RLIMIT_AS` limits.
 pub fn address_space() -> usize {
     status_bytes("VmSize:")
 }
 
-/// Private writable address space in use, in bytes: what `RLIMIT_DATA` limits.
+/// Returns the private writable address space in use in bytes: what `RLIMIT_DATA` limits.
 pub fn data_space() -> usize {
     status_bytes("VmData:")
 }
 
 fn status_bytes(key: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find(|line| line.starts_with(key)).expect("Linux says it");
+    let line = status.lines().find(|line| line.starts_with(key)).expect("the key is in /proc/self/status");
     let kib: usize = line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).expect("a number");
     kib * 1024
 }
@@ -68,7 +68,7 @@ pub type Resource = libc::__rlimit_resource_t;
 #[cfg(all(target_os = "linux", not(target_env = "gnu")))]
 pub type Resource = libc::c_int;
 
-/// A limit of this process that is lifted again when this is dropped. `what`: one of `libc::RLIMIT_..`.
+/// A limit of this process that is restored when the value is dropped. `what`: a constant `libc::RLIMIT_..`.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub struct Limit {
@@ -81,14 +81,14 @@ impl Limit {
     /// Sets the soft limit.
     pub fn new(what: Resource, to: u64) -> Limit {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: it writes to the struct that it is given.
+        // SAFETY: `getrlimit` writes to `limit`, which is exclusively borrowed.
         assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
         let before = limit.rlim_cur;
         set_soft_limit(what, to);
         Limit { what, before }
     }
 
-    /// So much more address space than now.
+    /// Allows `more` bytes of address space beyond what is in use.
     pub fn address_space(more: usize) -> Limit {
         Limit::new(libc::RLIMIT_AS, (address_space() + more) as u64)
     }
@@ -104,30 +104,30 @@ impl Drop for Limit {
 #[cfg(target_os = "linux")]
 fn set_soft_limit(what: Resource, to: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: it writes to the struct that it is given.
+    // SAFETY: `getrlimit` writes to `limit`, which is exclusively borrowed.
     assert_eq!(unsafe { libc::getrlimit(what, &mut limit) }, 0);
     limit.rlim_cur = to;
-    // SAFETY: it reads the struct that it is given.
+    // SAFETY: `setrlimit` only reads `limit`.
     assert_eq!(unsafe { libc::setrlimit(what, &limit) }, 0);
 }
 
-/// CPU time that this process has used.
+/// Returns the CPU time that this process has used.
 #[cfg(unix)]
 pub fn cpu_time() -> Duration {
-    // SAFETY: all zero is a value of this plain struct.
+    // SAFETY: all zero is a valid value of this plain struct.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: it writes to the struct that it is given.
+    // SAFETY: `getrusage` writes to `usage`, which is exclusively borrowed.
     assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) }, 0);
     let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// This process leaves no core file when it is killed on purpose.
+/// Keeps this process from leaving a core file when it is killed on purpose.
 pub fn no_core_dump() {
     #[cfg(unix)]
     {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: it reads the struct that it is given.
+        // SAFETY: `setrlimit` only reads `none`.
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     }
 }

@@ -20,7 +20,7 @@ fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
     assert!(thread.join().unwrap_err().is::<Cancelled>());
 }
 
-/// Cancels it early, late, and in between.
+/// Cancels the threads that `start` spawns: at once, soon, and after they have certainly parked.
 fn is_cancelled_at_any_moment<T: std::fmt::Debug>(start: impl Fn(tests::Token) -> JoinHandle<T>) {
     let drops = Drops::default();
     let mut random = Random::new(5);
@@ -35,11 +35,11 @@ fn is_cancelled_at_any_moment<T: std::fmt::Debug>(start: impl Fn(tests::Token) -
         thread.cancel();
         was_cancelled(thread);
     }
-    assert_eq!((drops.count(), drops.alive()), (60, 0), "destructors run");
+    assert_eq!((drops.count(), drops.alive()), (60, 0), "destructors have run");
 }
 
 #[test]
-fn one_that_is_parked() {
+fn cancels_a_parked_thread() {
     on_each(|| {
         is_cancelled_at_any_moment(|token| {
             spawn(move || {
@@ -53,7 +53,7 @@ fn one_that_is_parked() {
 }
 
 #[test]
-fn one_that_sleeps() {
+fn cancels_a_sleeping_thread() {
     on_each(|| {
         is_cancelled_at_any_moment(|token| {
             spawn(move || {
@@ -73,7 +73,7 @@ fn one_that_sleeps() {
 }
 
 #[test]
-fn one_that_joins_leaves_the_other_alone() {
+fn a_cancelled_joiner_leaves_the_joined_thread_alone() {
     on_each(|| {
         let (ended, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         is_cancelled_at_any_moment(|token| {
@@ -90,12 +90,12 @@ fn one_that_joins_leaves_the_other_alone() {
             })
         });
         stop.store(true, SeqCst);
-        wait_until("the others have ended by themselves", || ended.load(SeqCst) >= 45);
+        wait_until("the joined threads have ended", || ended.load(SeqCst) >= 45);
     });
 }
 
 #[test]
-fn one_that_drives_a_future() {
+fn cancels_a_thread_that_drives_a_future() {
     on_each(|| {
         is_cancelled_at_any_moment(|token| {
             spawn(move || {
@@ -107,7 +107,7 @@ fn one_that_drives_a_future() {
 }
 
 #[test]
-fn a_future() {
+fn cancels_a_future() {
     on_each(|| {
         is_cancelled_at_any_moment(|token| {
             spawn(async move {
@@ -129,7 +129,7 @@ fn a_future() {
                 }
             })
         });
-        // One that is blocked in its poll.
+        // A future that blocks in its poll.
         is_cancelled_at_any_moment(|token| {
             spawn(async move {
                 let _token = token;
@@ -140,7 +140,7 @@ fn a_future() {
 }
 
 #[test]
-fn one_that_has_not_begun_never_will() {
+fn a_thread_cancelled_before_its_start_never_runs() {
     with(1, |runtime| {
         let (ran, drops) = (Arc::new(AtomicUsize::new(0)), Drops::default());
         let threads: Vec<_> = runtime.block_on(|| {
@@ -151,7 +151,7 @@ fn one_that_has_not_begun_never_will() {
             let closures: Vec<_> = closures.collect();
             let (counts, token) = (ran.clone(), drops.token());
             let future = spawn(async move { drop((counts.fetch_add(1, SeqCst), token)) });
-            // On the only P no other thread has run meanwhile, unless sysmon took this P for long.
+            // On the only P no spawned thread has run, unless sysmon took the P.
             closures.iter().chain([&future]).for_each(|thread| thread.cancel());
             closures.into_iter().chain([future]).collect()
         });
@@ -162,7 +162,7 @@ fn one_that_has_not_begun_never_will() {
 }
 
 #[test]
-fn one_in_accept_connect_read_or_write() {
+fn cancels_accept_connect_read_and_write() {
     on_each(|| {
         let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
         let addr = listener.local_addr().unwrap();
@@ -187,7 +187,7 @@ fn one_in_accept_connect_read_or_write() {
             spawn(move || {
                 let _token = token;
                 loop {
-                    // Without a reader it fills up.
+                    // Without a reader the buffers fill up.
                     (&*client).write_all(&[1; 65536]).unwrap();
                 }
             })
@@ -227,7 +227,7 @@ fn no_connection_is_lost_to_a_cancelled_accept() {
 }
 
 #[test]
-fn who_swallows_the_unwind_meets_it_at_the_next_wait() {
+fn a_caught_cancellation_repeats_at_the_next_wait() {
     on_each(|| {
         let (swallowed, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (counts, begins) = (swallowed.clone(), begun.clone());
@@ -245,13 +245,13 @@ fn who_swallows_the_unwind_meets_it_at_the_next_wait() {
                 let caught = catch_unwind(wait).unwrap_err();
                 assert!(caught.is::<Cancelled>() && cancelled());
                 counts.fetch_add(1, SeqCst);
-                // These are no waits.
+                // Neither call is a wait that a cancellation ends.
                 runtime::yield_now();
                 runtime::blocking(|| std::thread::sleep(Duration::from_micros(50)));
             }
             "by itself"
         });
-        wait_until("it has begun", || begun.load(SeqCst));
+        wait_until("the thread has begun", || begun.load(SeqCst));
         thread.cancel();
         assert_eq!(thread.join().unwrap(), "by itself");
         assert_eq!(swallowed.load(SeqCst), 6);
@@ -259,7 +259,7 @@ fn who_swallows_the_unwind_meets_it_at_the_next_wait() {
 }
 
 #[test]
-fn who_does_not_wait_comes_to_its_end() {
+fn a_cancelled_thread_that_does_not_wait_returns() {
     on_each(|| {
         let begun = Arc::new(AtomicBool::new(false));
         let begins = begun.clone();
@@ -270,19 +270,19 @@ fn who_does_not_wait_comes_to_its_end() {
             }
             7
         });
-        wait_until("it has begun", || begun.load(SeqCst));
+        wait_until("the thread has begun", || begun.load(SeqCst));
         assert!(!cancelled());
         thread.cancel();
         assert_eq!(thread.join().unwrap(), 7);
         let over = spawn(|| 3);
-        wait_until("it has ended", || over.is_finished());
+        wait_until("the thread has ended", || over.is_finished());
         over.cancel();
         assert_eq!(over.join().unwrap(), 3);
     });
 }
 
 #[test]
-fn destructors_may_wait_while_a_cancelled_one_unwinds() {
+fn destructors_of_a_cancelled_thread_may_wait() {
     on_each(|| {
         let waited = Arc::new(AtomicUsize::new(0));
         let threads: Vec<_> = (0..20)
@@ -302,14 +302,14 @@ fn destructors_may_wait_while_a_cancelled_one_unwinds() {
         runtime::sleep(Duration::from_millis(1));
         threads.iter().for_each(|thread| thread.cancel());
         let results: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
-        // Those that had not begun made no `_waits`.
+        // A thread that was cancelled before its start has made no `_waits`.
         assert!(results.iter().all(|result| result.as_ref().unwrap_err().is::<Cancelled>()));
         assert!(waited.load(SeqCst) <= 20);
     });
 }
 
 #[test]
-fn the_next_in_its_place_is_not_cancelled() {
+fn a_reused_g_is_not_cancelled() {
     on_each(|| {
         for _ in 0..20 {
             let old: Vec<_> = (0..50).map(|_| spawn(park)).collect();
@@ -350,7 +350,7 @@ fn eight_plain_threads_cancel_while_others_wake() {
 }
 
 #[test]
-fn an_awaited_one_gives_its_awaiter_the_cancellation() {
+fn an_awaited_handle_returns_the_cancellation() {
     on(2, || {
         let thread = spawn(park);
         thread.cancel();
@@ -365,11 +365,12 @@ fn drive_on_plain_thread_of_its_own(thread: JoinHandle<()>) -> runtime::thread::
 }
 
 #[test]
-fn a_cancelled_main_unwinds_its_caller() {
+fn a_cancelled_main_unwinds_the_caller_of_block_on() {
     with(2, |runtime| {
         let caught = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(|| {
-                // Who holds its handle? Only the runtime's end cancels a main; its own unwinding looks the same.
+                // Only the end of the runtime cancels a main, which has no handle. `resume_unwind` looks the same to
+                // the caller.
                 std::panic::resume_unwind(Box::new(Cancelled))
             })
         }));
@@ -378,7 +379,7 @@ fn a_cancelled_main_unwinds_its_caller() {
 }
 
 #[test]
-fn nothing_is_printed() {
+fn a_cancellation_prints_nothing() {
     let body = || {
         on_each(|| {
             let closures: Vec<_> = (0..50)
@@ -400,7 +401,7 @@ fn nothing_is_printed() {
             drop(spawn(park));
         });
     };
-    child::run("nothing_is_printed", "", body, |output| {
+    child::run("a_cancellation_prints_nothing", "", body, |output| {
         assert!(output.status.success(), "{}", child::text(output));
         assert_eq!(child::stderr(output), "");
     });

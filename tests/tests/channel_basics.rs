@@ -1,4 +1,4 @@
-//! What one thread alone sees of a channel: what it holds, what it refuses and why, and the shapes of the API.
+//! Channels as a single thread uses them: order, capacity, errors, iterators, and the traits of the handles.
 
 use std::error::Error;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -30,7 +30,7 @@ fn messages_come_out_in_order() {
 }
 
 #[test]
-fn capacity_is_what_was_asked_for() {
+fn capacity_is_the_requested_one() {
     for n in [0, 1, 2, 5, 64, 1000] {
         let (s, r) = bounded::<u8>(n);
         assert_eq!((s.capacity(), r.capacity()), (Some(n), Some(n)));
@@ -49,7 +49,7 @@ fn sees<T>(s: &Sender<T>, r: &Receiver<T>, len: usize, empty: bool, full: bool) 
 }
 
 #[test]
-fn length_empty_and_full_follow_what_is_in_it() {
+fn len_is_empty_and_is_full_follow_the_buffer() {
     let (s, r) = bounded(2);
     sees(&s, &r, 0, true, false);
     s.send(()).unwrap();
@@ -77,7 +77,7 @@ fn length_empty_and_full_follow_what_is_in_it() {
 }
 
 #[test]
-fn what_does_not_wait_says_why_it_cannot() {
+fn try_send_and_try_recv_report_why_they_fail() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -100,7 +100,7 @@ fn what_does_not_wait_says_why_it_cannot() {
 }
 
 #[test]
-fn who_has_no_more_patience_gets_the_message_back() {
+fn a_timed_out_send_returns_the_message() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -115,13 +115,13 @@ fn who_has_no_more_patience_gets_the_message_back() {
                 assert!(start.elapsed() >= SHORT);
                 assert_eq!(s.send_deadline(78, start), Err(SendTimeoutError::Timeout(78)));
             }
-            assert_eq!(r.try_iter().count(), kind.room(10), "a message that was given back is not in it");
+            assert_eq!(r.try_iter().count(), kind.room(10), "a returned message is not in the channel");
         }
     });
 }
 
 #[test]
-fn what_needs_not_wait_needs_no_patience() {
+fn an_operation_that_need_not_wait_ignores_its_deadline() {
     for kind in BUFFERED {
         let (s, r) = kind.make();
         let past = Instant::now();
@@ -133,7 +133,7 @@ fn what_needs_not_wait_needs_no_patience() {
 }
 
 #[test]
-fn a_time_beyond_the_clock_means_for_ever() {
+fn a_timeout_beyond_the_clock_never_expires() {
     let (s, r) = bounded(0);
     let sender = runtime::spawn(move || s.send_timeout(1, Duration::MAX));
     assert_eq!(r.recv_timeout(Duration::MAX), Ok(1));
@@ -142,14 +142,14 @@ fn a_time_beyond_the_clock_means_for_ever() {
 }
 
 #[test]
-fn a_disconnected_channel_refuses_and_gives_back() {
+fn a_disconnected_channel_returns_the_message() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
             let clone = r.clone();
             drop(r);
             if kind != Kind::Bounded(0) {
-                assert_eq!(s.try_send(1), Ok(()), "a receiver is left");
+                assert_eq!(s.try_send(1), Ok(()), "the clone is still a receiver");
             }
             drop(clone);
             assert_eq!(s.send(2), Err(SendError(2)));
@@ -163,7 +163,7 @@ fn a_disconnected_channel_refuses_and_gives_back() {
             drop(s);
             drop(clone);
             for n in 0..room {
-                assert_eq!(r.recv(), Ok(n), "what was sent before can be received");
+                assert_eq!(r.recv(), Ok(n), "messages sent before the disconnection are received");
             }
             assert_eq!(r.recv(), Err(RecvError));
             assert_eq!(r.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
@@ -172,13 +172,13 @@ fn a_disconnected_channel_refuses_and_gives_back() {
 }
 
 #[test]
-fn iterators_end_where_they_should() {
+fn iterators_end_with_the_channel() {
     for kind in [Kind::Bounded(20), Kind::Unbounded] {
         let (s, r) = kind.make();
         (0..5).for_each(|n| s.send(n).unwrap());
         assert_eq!(r.iter().take(2).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(r.try_iter().collect::<Vec<_>>(), [2, 3, 4]);
-        assert_eq!(r.try_iter().next(), None, "it does not wait for one that may come");
+        assert_eq!(r.try_iter().next(), None, "try_iter does not wait");
         s.send(5).unwrap();
         drop(s);
         let mut borrowed = (&r).into_iter();
@@ -211,7 +211,7 @@ fn an_iterator_waits_for_each_message() {
 }
 
 #[test]
-fn handles_know_their_channel() {
+fn same_channel_compares_handles() {
     for kind in KINDS {
         let (s, r) = kind.make::<u8>();
         let (s2, r2) = kind.make::<u8>();
@@ -248,7 +248,7 @@ fn errors_say_what_happened() {
 }
 
 #[test]
-fn what_is_shown_needs_no_message_that_can_be() {
+fn debug_output_needs_no_debug_of_the_message() {
     struct Hidden;
     let (s, r) = unbounded::<Hidden>();
     assert_eq!(format!("{s:?} {r:?}"), "Sender { .. } Receiver { .. }");
@@ -262,7 +262,7 @@ fn what_is_shown_needs_no_message_that_can_be() {
 }
 
 #[test]
-fn errors_turn_into_each_other() {
+fn errors_convert_into_each_other() {
     assert_eq!(TrySendError::from(SendError(1)), TrySendError::Disconnected(1));
     assert_eq!(SendTimeoutError::from(SendError(1)), SendTimeoutError::Disconnected(1));
     assert_eq!(TryRecvError::from(RecvError), TryRecvError::Disconnected);
@@ -276,7 +276,7 @@ fn errors_turn_into_each_other() {
 }
 
 #[test]
-fn handles_go_where_their_messages_may() {
+fn handles_are_send_sync_and_unwind_safe() {
     fn shared<T: Send + Sync + UnwindSafe + RefUnwindSafe>() {}
     fn unwinds<T: UnwindSafe + RefUnwindSafe>() {}
     shared::<Sender<u8>>();
@@ -295,7 +295,7 @@ fn handles_go_where_their_messages_may() {
 }
 
 #[test]
-fn messages_of_no_size_and_of_a_large_one() {
+fn zero_sized_and_large_messages() {
     in_each(|| {
         for kind in BUFFERED {
             let (s, r) = kind.make();
@@ -311,7 +311,7 @@ fn messages_of_no_size_and_of_a_large_one() {
 }
 
 #[test]
-fn a_channel_may_hold_what_is_not_for_other_threads() {
+fn a_channel_may_hold_messages_that_are_not_send() {
     let (s, r) = bounded(2);
     let kept = Rc::new(5);
     s.send(Rc::clone(&kept)).unwrap();

@@ -1,4 +1,5 @@
-//! Cancellation and time-outs in each call that waits at a channel: the waiter leaves the queue, and no message is lost.
+//! Cancellation and time-outs in each call that waits at a channel: the waiter leaves the queue, and no message is
+//! lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ type Ends = (Sender<u32>, Receiver<u32>);
 /// A call, with its name.
 type Call<T> = (&'static str, fn(&Ends) -> T);
 
-/// Calls that wait to receive; with a message they say which.
+/// Calls that wait to receive, and return the message.
 const RECEIVES: &[Call<u32>] = &[
     ("recv", |(_, r)| r.recv().unwrap()),
     ("recv_timeout", |(_, r)| r.recv_timeout(LONG).unwrap()),
@@ -79,7 +80,7 @@ const SENDS: &[Call<()>] = &[
 
 const FULL: [Kind; 3] = [Kind::Bounded(0), Kind::Bounded(1), Kind::Bounded(7)];
 
-/// A channel without room.
+/// Returns a channel without room.
 fn full(kind: Kind) -> Ends {
     let (s, r) = kind.make();
     (0..kind.room(7)).for_each(|_| s.send(0).unwrap());
@@ -87,7 +88,7 @@ fn full(kind: Kind) -> Ends {
 }
 
 #[test]
-fn who_is_cancelled_while_receiving_takes_nothing_along() {
+fn a_cancelled_receiver_takes_no_message() {
     in_each(|| {
         for kind in KINDS {
             for &(name, receive) in RECEIVES {
@@ -99,7 +100,7 @@ fn who_is_cancelled_while_receiving_takes_nothing_along() {
                 }
                 waiting.cancel();
                 assert!(waiting.join().unwrap_err().is::<Cancelled>(), "{name} on {kind:?}");
-                // No waiter is left: a message goes to the next receiver.
+                // The cancelled waiter has left the queue, so a message goes to the next receiver.
                 let its = ends.clone();
                 let next = start(1, move || its.1.recv());
                 ends.0.send(5).unwrap();
@@ -111,7 +112,7 @@ fn who_is_cancelled_while_receiving_takes_nothing_along() {
 }
 
 #[test]
-fn who_is_cancelled_while_sending_sends_nothing() {
+fn a_cancelled_sender_sends_nothing() {
     in_each(|| {
         for kind in FULL {
             for &(name, send) in SENDS {
@@ -125,7 +126,7 @@ fn who_is_cancelled_while_sending_sends_nothing() {
                 assert!(waiting.join().unwrap_err().is::<Cancelled>(), "{name} on {kind:?}");
                 (0..kind.room(7)).for_each(|_| assert_eq!(ends.1.try_recv(), Ok(0)));
                 assert_eq!(ends.1.try_recv(), Err(TryRecvError::Empty), "{name} on {kind:?}");
-                // The room is as it was.
+                // The room is the same as before.
                 (0..kind.room(7)).for_each(|_| ends.0.try_send(2).unwrap());
                 assert!(ends.0.try_send(2).is_err());
             }
@@ -134,7 +135,7 @@ fn who_is_cancelled_while_sending_sends_nothing() {
 }
 
 #[test]
-fn a_time_out_around_it_ends_each() {
+fn a_timeout_ends_each_call() {
     in_each(|| {
         for kind in FULL {
             for &(name, receive) in RECEIVES {
@@ -143,7 +144,7 @@ fn a_time_out_around_it_ends_each() {
                 assert!(begin.elapsed() >= A_WHILE / 3);
                 assert!(
                     ends.0.try_send(1).is_ok() == (kind != Kind::Bounded(0)),
-                    "{name}: no waiter is left"
+                    "{name}: the waiter has left the queue"
                 );
             }
             for &(name, send) in SENDS {
@@ -162,7 +163,7 @@ fn a_time_out_around_it_ends_each() {
 }
 
 #[test]
-fn who_waits_for_time_can_be_cancelled() {
+fn cancels_waits_at_timer_channels() {
     in_each(|| {
         let waits: [fn(); 5] = [
             || _ = never::<u8>().recv(),
@@ -181,7 +182,7 @@ fn who_waits_for_time_can_be_cancelled() {
 }
 
 #[test]
-fn what_needs_no_wait_is_done_though_cancelled() {
+fn a_cancelled_thread_completes_operations_that_need_no_wait() {
     in_each(|| {
         for kind in BUFFERED {
             let (s, r) = kind.make();
@@ -201,10 +202,10 @@ fn what_needs_no_wait_is_done_though_cancelled() {
                 assert!(end.unwrap_err().is::<Cancelled>());
                 let end =
                     catch_unwind(AssertUnwindSafe(|| select! { recv(r) -> _ => {}, recv(r) -> _ => {} }));
-                assert!(end.unwrap_err().is::<Cancelled>(), "each wait ends so");
+                assert!(end.unwrap_err().is::<Cancelled>(), "each wait is cancelled");
                 (s, r)
             });
-            wait_until("it has started", || started.load(SeqCst));
+            wait_until("the thread has started", || started.load(SeqCst));
             done.cancel();
             let (_s, r) = done.join().unwrap();
             own.send(3).unwrap();
@@ -213,9 +214,10 @@ fn what_needs_no_wait_is_done_though_cancelled() {
     });
 }
 
-/// Cancellations at every moment, on both sides. What was sent is received, or is there still; what was not is dropped.
+/// Cancels senders and receivers at random moments. A message is received or still in the channel; an unsent message
+/// is dropped.
 #[test]
-fn nothing_is_lost_when_many_are_cancelled() {
+fn cancelled_senders_and_receivers_lose_nothing() {
     in_each(|| {
         let mut random = Random::new(77);
         for kind in KINDS {
@@ -248,11 +250,11 @@ fn nothing_is_lost_when_many_are_cancelled() {
                                     },
                                     _ => while r.recv_timeout(Duration::from_micros(50)).is_err() {},
                                 }
-                                // Between the call and here nothing parks.
+                                // No call parks between the operation and its count.
                                 if (i + round) % 6 < 3 { &sent } else { &received }.fetch_add(1, SeqCst);
                                 yield_now();
                                 if thread::cancelled() {
-                                    // For those that need never wait.
+                                    // Ends a worker whose operations never have to wait.
                                     sleep(LONG);
                                 }
                             }
@@ -266,7 +268,7 @@ fn nothing_is_lost_when_many_are_cancelled() {
                 }
                 let there = sent.load(SeqCst) - received.load(SeqCst);
                 if kind == Kind::Bounded(0) {
-                    assert_eq!(there, 0, "a rendezvous has two sides");
+                    assert_eq!(there, 0, "a rendezvous channel holds no message");
                 } else {
                     assert_eq!(r.len(), there, "{kind:?}");
                 }
@@ -278,9 +280,9 @@ fn nothing_is_lost_when_many_are_cancelled() {
     });
 }
 
-/// The same for selects over several channels, of which one is chosen at the moment of the cancellation.
+/// Cancels selects over several channels at the moment when an operation is chosen.
 #[test]
-fn nothing_is_lost_when_selects_are_cancelled() {
+fn cancelled_selects_lose_nothing() {
     in_each(|| {
         let mut random = Random::new(3);
         for kind in KINDS {
@@ -304,7 +306,7 @@ fn nothing_is_lost_when_selects_are_cancelled() {
                     yield_now();
                 }
                 for i in 0..random.below(6) {
-                    // On a rendezvous it succeeds only if a receiver waits.
+                    // On a rendezvous channel `try_send` succeeds only if a receiver waits.
                     sent += usize::from(channels[i as usize % 3].0.try_send(1).is_ok());
                 }
                 receiving.cancel();
@@ -316,15 +318,15 @@ fn nothing_is_lost_when_selects_are_cancelled() {
     });
 }
 
-/// A receiver of a rendezvous is cancelled while the message that a select has chosen to send to it is computed: it gets that,
-/// so the select, which may have little patience, need not wait for another receiver.
+/// A select has chosen to send on a rendezvous channel, and its message expression runs. The receiver that it meets
+/// is cancelled meanwhile. That receiver gets the message, so the select need not wait for another receiver.
 #[test]
-fn who_meets_a_select_gets_its_message() {
+fn a_receiver_that_arrives_at_a_chosen_send_gets_its_message() {
     in_each(|| {
         let (s, r) = bounded(0);
         let receiver = spawn(move || {
             sleep(A_WHILE);
-            // Finds the select, and waits for its message.
+            // Meets the chosen send and waits for its message.
             let message = r.recv();
             (message, thread::cancelled())
         });
@@ -337,9 +339,10 @@ fn who_meets_a_select_gets_its_message() {
     });
 }
 
-/// One that waited before the select came has been woken when it is cancelled, and gets the message.
+/// A receiver that waited before the select began is cancelled after the select has chosen it. The receiver gets the
+/// message.
 #[test]
-fn who_has_been_promised_a_message_gets_it() {
+fn a_waiting_receiver_that_was_chosen_gets_its_message() {
     on(1, || {
         let (s, r) = bounded(0);
         let receiver = spawn(move || r.recv());
@@ -352,7 +355,7 @@ fn who_has_been_promised_a_message_gets_it() {
     });
 }
 
-/// While a panic unwinds a wait is not ended by a cancellation: destructors may use channels.
+/// A cancellation ends no wait of a thread that unwinds, so destructors may use channels.
 #[test]
 fn destructors_send_and_receive_while_unwinding() {
     quiet_panics_on_purpose();

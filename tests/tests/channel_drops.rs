@@ -1,4 +1,4 @@
-//! Each message is dropped once: by its receiver, with the channel, or by who could not send it.
+//! Each message is dropped once: by its receiver, with the channel, or with the error of a failed send.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,7 @@ use tests::crowd::in_each;
 use tests::{Drops, ON_PURPOSE, OnDrop, Random, quiet_panics_on_purpose};
 
 #[test]
-fn what_is_left_goes_with_the_last_receiver() {
+fn unreceived_messages_are_dropped_with_the_last_receiver() {
     in_each(|| {
         for kind in BUFFERED {
             for taken in 0..3 {
@@ -19,16 +19,16 @@ fn what_is_left_goes_with_the_last_receiver() {
                 (0..n).for_each(|_| s.send(drops.token()).unwrap());
                 r.try_iter().take(taken).for_each(drop);
                 drop(r);
-                assert_eq!(drops.alive(), 0, "{kind:?}: the messages went with the receiver");
+                assert_eq!(drops.alive(), 0, "{kind:?}: messages are dropped with the receiver");
                 assert!(s.send(drops.token()).is_err());
-                assert_eq!(drops.alive(), 0, "and what cannot be sent with the error");
+                assert_eq!(drops.alive(), 0, "an unsent message is dropped with the error");
             }
         }
     });
 }
 
 #[test]
-fn what_is_left_goes_with_the_channel_when_senders_go_first() {
+fn unreceived_messages_are_dropped_with_the_channel() {
     for kind in BUFFERED {
         let drops = Drops::default();
         let (s, r) = kind.make();
@@ -64,12 +64,12 @@ fn random_sends_and_receives_lose_nothing() {
 }
 
 #[test]
-fn a_message_is_dropped_outside_of_the_channel() {
+fn a_message_may_use_its_channel_while_it_is_dropped() {
     in_each(|| {
         for kind in BUFFERED {
             let (s, r) = kind.make::<OnDrop<Box<dyn FnMut() + Send>>>();
             let own = s.clone();
-            // A destructor that uses the channel that it lay in.
+            // The destructor uses the channel that held the message.
             s.send(OnDrop(Box::new(move || assert!(own.len() <= 1 && own.is_empty())))).unwrap();
             drop(r);
             drop(s);
@@ -78,7 +78,7 @@ fn a_message_is_dropped_outside_of_the_channel() {
 }
 
 #[test]
-fn a_destructor_that_panics_harms_nobody_else() {
+fn a_panic_in_a_message_drop_drops_no_message_twice() {
     quiet_panics_on_purpose();
     in_each(|| {
         for kind in BUFFERED {
@@ -96,7 +96,7 @@ fn a_destructor_that_panics_harms_nobody_else() {
             }
             let panicked = catch_unwind(AssertUnwindSafe(|| drop(r)));
             assert!(panicked.is_err());
-            assert!(drops.alive() >= 0, "none is dropped twice");
+            assert!(drops.alive() >= 0, "no message is dropped twice");
             drop(s);
             assert!(drops.alive() >= 0);
         }
@@ -104,7 +104,7 @@ fn a_destructor_that_panics_harms_nobody_else() {
 }
 
 #[test]
-fn a_receiver_that_ends_while_senders_wait_leaves_them_their_messages() {
+fn senders_that_wait_when_the_receiver_ends_get_their_messages_back() {
     in_each(|| {
         for kind in KINDS {
             let drops = Drops::default();
@@ -125,7 +125,7 @@ fn a_receiver_that_ends_while_senders_wait_leaves_them_their_messages() {
     });
 }
 
-/// A channel in a channel in a channel: the handles go through the channel before.
+/// Each channel carries the handles of the next channel.
 #[test]
 fn channels_go_through_channels() {
     struct Next(Option<(Sender<Next>, Receiver<Next>)>);
@@ -155,7 +155,7 @@ fn channels_go_through_channels() {
 }
 
 #[test]
-fn a_channel_that_holds_itself_is_taken_apart() {
+fn a_channel_that_holds_its_own_sender_is_freed() {
     struct Selfish(#[allow(dead_code)] Sender<Selfish>, #[allow(dead_code)] tests::Token);
     let drops = Drops::default();
     let (s, r) = unbounded();
@@ -167,7 +167,7 @@ fn a_channel_that_holds_itself_is_taken_apart() {
 }
 
 #[test]
-fn blocks_of_a_long_channel_are_used_again_and_freed() {
+fn blocks_of_a_long_channel_are_reused_and_freed() {
     let drops = Drops::default();
     let (s, r) = unbounded();
     for round in 0..50 {

@@ -1,4 +1,4 @@
-//! Fairness: whatever is ready again and again is chosen again and again.
+//! Fairness: selects choose each ready operation often, and waiters in a queue are served in order.
 
 use runtime::channel::{Receiver, Select, Sender, after, bounded, never, tick, unbounded};
 use runtime::{select, yield_now};
@@ -8,7 +8,7 @@ use tests::on;
 
 const ROUNDS: usize = 3000;
 
-/// A fair share of the choices, with so much room that chance never fails it.
+/// Checks that each operation has a fair share of the choices, with enough margin for chance.
 #[track_caller]
 fn fair(hits: &[usize]) {
     let share = hits.iter().sum::<usize>() / hits.len();
@@ -16,7 +16,7 @@ fn fair(hits: &[usize]) {
 }
 
 #[test]
-fn among_receivers_with_messages() {
+fn select_is_fair_among_receivers_with_messages() {
     in_each(|| {
         let kinds = [Kind::Bounded(ROUNDS), Kind::Unbounded];
         let channels: Vec<_> = (0..4).map(|i| kinds[i % 2].make()).collect();
@@ -27,7 +27,7 @@ fn among_receivers_with_messages() {
         for _ in 0..ROUNDS {
             let operation = select.select();
             let i = operation.index();
-            assert_eq!(operation.recv(&channels[i].1), Ok(hits[i]), "each in its order");
+            assert_eq!(operation.recv(&channels[i].1), Ok(hits[i]), "each channel in its order");
             hits[i] += 1;
         }
         fair(&hits);
@@ -35,7 +35,7 @@ fn among_receivers_with_messages() {
 }
 
 #[test]
-fn among_senders_with_room() {
+fn select_is_fair_among_senders_with_room() {
     in_each(|| {
         let channels: Vec<_> = (0..3).map(|_| bounded(ROUNDS)).collect();
         let mut select = Select::new();
@@ -50,7 +50,7 @@ fn among_senders_with_room() {
 }
 
 #[test]
-fn among_sending_and_receiving() {
+fn select_is_fair_among_sending_and_receiving() {
     in_each(|| {
         let ((s1, r1), (s2, r2)) = (unbounded(), unbounded());
         (0..ROUNDS).for_each(|n| s1.send(n).unwrap());
@@ -65,7 +65,7 @@ fn among_sending_and_receiving() {
 }
 
 #[test]
-fn among_arms_with_the_same_channel() {
+fn select_is_fair_among_arms_with_the_same_channel() {
     in_each(|| {
         let (s, r) = unbounded();
         let mut hits = [0; 5];
@@ -84,7 +84,7 @@ fn among_arms_with_the_same_channel() {
 }
 
 #[test]
-fn among_channels_of_all_kinds() {
+fn select_is_fair_among_channels_of_all_kinds() {
     in_each(|| {
         let always = tick(std::time::Duration::ZERO);
         let ((full_s, full_r), (s, with_room)) = (unbounded(), bounded(ROUNDS));
@@ -109,9 +109,9 @@ fn among_channels_of_all_kinds() {
     });
 }
 
-/// A waiter in a queue is served, although other threads keep coming and succeed at once.
+/// Waiters in a queue are served, although other threads arrive and succeed at once.
 #[test]
-fn nobody_that_waits_is_forgotten() {
+fn waiters_are_served_beside_arriving_threads() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -142,9 +142,9 @@ fn nobody_that_waits_is_forgotten() {
     });
 }
 
-/// On one P no other thread runs in between, so the shares are exact: each waiter is served in its turn.
+/// On a single P no other thread runs in between, so each waiter is served in turn, and the shares are exact.
 #[test]
-fn those_that_wait_take_turns() {
+fn waiters_take_turns() {
     on(1, || {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -155,7 +155,7 @@ fn those_that_wait_take_turns() {
                 })
                 .collect();
             for _ in 0..100 {
-                // Until all of them wait again.
+                // Until all receivers wait again.
                 (0..20).for_each(|_| yield_now());
                 (0..5).for_each(|n| s.send(n).unwrap());
             }
@@ -168,9 +168,9 @@ fn those_that_wait_take_turns() {
 
 type Ends = (Sender<u8>, Receiver<u8>);
 
-/// Two selects that send and receive on the same two channels share both roles.
+/// Two selects that send and receive on the same two channels get a share of each role.
 #[test]
-fn roles_are_shared() {
+fn two_selects_share_the_roles() {
     in_each(|| {
         let (a, b) = (bounded(0), bounded(0));
         let peer = {
@@ -179,13 +179,13 @@ fn roles_are_shared() {
         };
         let mine = trade(&a, &b);
         let theirs = peer.join();
-        // What one sends the other receives.
+        // Each message that a side sends, the other side receives.
         assert_eq!(mine, [theirs[1], theirs[0], theirs[3], theirs[2]]);
         assert!(mine.iter().all(|&n| n > 0), "{mine:?}");
     });
 }
 
-/// Sends and receives by `a` and `b`.
+/// Selects 500 times. Returns how often it sent and received on `a`, and on `b`.
 fn trade(a: &Ends, b: &Ends) -> [usize; 4] {
     let mut done = [0; 4];
     for _ in 0..500 {

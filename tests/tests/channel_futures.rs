@@ -1,4 +1,5 @@
-//! `send_async` and `recv_async`: futures at the same channels as threads, dropped at any moment.
+//! `send_async` and `recv_async`: futures beside threads at the same channels, and futures that are dropped at any
+//! moment.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -15,7 +16,7 @@ use tests::channels::{A_WHILE, BUFFERED, KINDS, Kind, start};
 use tests::crowd::in_each;
 use tests::futures::{both, drive_on_plain_thread, either};
 
-/// Counts how often it was woken.
+/// A waker that counts its wakes.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -25,7 +26,7 @@ impl Wake for Count {
     }
 }
 
-/// Polls by hand.
+/// Polls futures by hand, with a counting waker.
 struct Hand(Arc<Count>, Waker);
 
 impl Hand {
@@ -83,7 +84,7 @@ fn futures_and_threads_at_one_channel() {
 }
 
 #[test]
-fn driven_by_a_plain_thread() {
+fn futures_driven_by_plain_threads() {
     for kind in KINDS {
         let (s, r) = kind.make();
         let sender = std::thread::spawn(move || {
@@ -104,7 +105,7 @@ fn driven_by_a_plain_thread() {
 }
 
 #[test]
-fn the_end_wakes_futures() {
+fn a_disconnection_wakes_futures() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make::<usize>();
@@ -118,14 +119,14 @@ fn the_end_wakes_futures() {
                 let sending = spawn(async move { s.send_async(77).await });
                 sleep(A_WHILE / 3);
                 drop(r);
-                assert_eq!(sending.join().unwrap(), Err(SendError(77)), "with the message");
+                assert_eq!(sending.join().unwrap(), Err(SendError(77)), "the error returns the message");
             }
         }
     });
 }
 
 #[test]
-fn what_is_not_polled_does_nothing() {
+fn an_unpolled_future_has_no_effect() {
     for kind in KINDS {
         let (s, r) = kind.make();
         drop(s.send_async(1));
@@ -135,17 +136,17 @@ fn what_is_not_polled_does_nothing() {
 }
 
 #[test]
-fn a_receive_that_is_dropped_takes_nothing_along() {
+fn a_dropped_receive_takes_no_message() {
     for kind in KINDS {
         let (s, r) = kind.make();
         let hand = Hand::new();
-        // Dropped while it waits: no receiver is left in the queue.
+        // Dropped while waiting: no receiver is left in the queue.
         let mut waiting = Box::pin(r.recv_async());
         assert!(hand.poll(waiting.as_mut()).is_pending());
         drop(waiting);
         assert_eq!(s.try_send(1).is_ok(), kind != Kind::Bounded(0));
         r.try_iter().for_each(drop);
-        // Dropped when it had been given the message: the next one gets it.
+        // Dropped after the message was handed to this future: the next receiver gets the message.
         let (mut first, mut second) = (Box::pin(r.recv_async()), Box::pin(r.recv_async()));
         assert!(hand.poll(first.as_mut()).is_pending() && hand.poll(second.as_mut()).is_pending());
         s.try_send(2).unwrap();
@@ -154,7 +155,7 @@ fn a_receive_that_is_dropped_takes_nothing_along() {
         assert_eq!(hand.woken(), 2);
         assert_eq!(hand.poll(second.as_mut()), Poll::Ready(Ok(2)), "{kind:?}");
         drop(second);
-        // Without a waiter the next receiver gets it.
+        // Without another waiter, the message goes to the next receive call.
         let mut last = Box::pin(r.recv_async());
         assert!(hand.poll(last.as_mut()).is_pending());
         s.try_send(3).unwrap();
@@ -164,9 +165,9 @@ fn a_receive_that_is_dropped_takes_nothing_along() {
     }
 }
 
-/// A message that came back is received though its channel has ended since, and in front of those sent later.
+/// A dropped receive returns its message to the front of the channel, even if the channel is disconnected by then.
 #[test]
-fn a_message_that_came_back_is_the_first() {
+fn a_message_of_a_dropped_receive_is_the_first_again() {
     for kind in KINDS {
         let (s, r) = kind.make();
         let hand = Hand::new();
@@ -185,7 +186,7 @@ fn a_message_that_came_back_is_the_first() {
 }
 
 #[test]
-fn a_send_that_is_dropped_sends_nothing() {
+fn a_dropped_send_sends_nothing() {
     for kind in [Kind::Bounded(0), Kind::Bounded(1)] {
         let drops = Drops::default();
         let (s, r) = kind.make();
@@ -201,9 +202,9 @@ fn a_send_that_is_dropped_sends_nothing() {
     }
 }
 
-/// Room that a future was told of, and did not live to use, is the next one's.
+/// Room was offered to a future that is dropped. The next waiting send gets the room.
 #[test]
-fn room_is_passed_on() {
+fn the_room_of_a_dropped_send_is_passed_on() {
     for kind in [Kind::Bounded(1), Kind::Bounded(7)] {
         let (s, r) = kind.make();
         let room = kind.room(9);
@@ -212,7 +213,7 @@ fn room_is_passed_on() {
         let (mut first, mut second) = (Box::pin(s.send_async(50)), Box::pin(s.send_async(60)));
         assert!(hand.poll(first.as_mut()).is_pending() && hand.poll(second.as_mut()).is_pending());
         assert_eq!(r.recv(), Ok(0));
-        assert_eq!(hand.woken(), 1, "one message makes room for one");
+        assert_eq!(hand.woken(), 1, "a message makes room for a single send");
         drop(first);
         assert_eq!(hand.woken(), 2);
         assert_eq!(hand.poll(second.as_mut()), Poll::Ready(Ok(())));
@@ -221,9 +222,9 @@ fn room_is_passed_on() {
     }
 }
 
-/// A future that was told of room gives its message to a receiver that waits, so the room is the next one's.
+/// Room was offered to a future, which hands its message to a waiting receiver. The next waiting send gets the room.
 #[test]
-fn room_that_was_not_needed_is_passed_on() {
+fn the_room_of_a_handed_over_send_is_passed_on() {
     let (s, r) = Kind::Bounded(1).make();
     s.try_send(0).unwrap();
     let hand = Hand::new();
@@ -234,13 +235,13 @@ fn room_that_was_not_needed_is_passed_on() {
     assert!(hand.poll(receiving.as_mut()).is_pending());
     assert_eq!(hand.poll(first.as_mut()), Poll::Ready(Ok(())));
     assert_eq!(hand.poll(receiving.as_mut()), Poll::Ready(Ok(1)));
-    assert_eq!(hand.woken(), 3, "both senders and the receiver");
+    assert_eq!(hand.woken(), 3, "both senders and the receiver are woken");
     assert_eq!(hand.poll(second.as_mut()), Poll::Ready(Ok(())));
     assert_eq!(r.try_recv(), Ok(2));
 }
 
 #[test]
-fn a_future_that_moves_to_another_waker_is_woken_there() {
+fn the_waker_of_the_last_poll_is_woken() {
     for kind in KINDS {
         let (s, r) = kind.make();
         let (before, after) = (Hand::new(), Hand::new());
@@ -254,7 +255,7 @@ fn a_future_that_moves_to_another_waker_is_woken_there() {
 }
 
 #[test]
-fn the_first_of_two_leaves_the_other_in_its_channel() {
+fn a_race_of_two_receives_loses_no_message() {
     in_each(|| {
         for kind in KINDS {
             let ((s1, r1), (s2, r2)) = (kind.make(), kind.make());
@@ -264,7 +265,7 @@ fn the_first_of_two_leaves_the_other_in_its_channel() {
                 while either(r1.recv_async(), r2.recv_async()).await.is_ok() {
                     count += 1;
                 }
-                // One of them has ended, the other has not.
+                // A channel is disconnected. The other may still have messages.
                 while r1.recv_async().await.is_ok() || r2.recv_async().await.is_ok() {
                     count += 1;
                 }
@@ -277,7 +278,7 @@ fn the_first_of_two_leaves_the_other_in_its_channel() {
 }
 
 #[test]
-fn two_at_once_in_one_green_thread() {
+fn a_send_and_a_receive_joined_in_one_green_thread() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -301,7 +302,7 @@ fn two_at_once_in_one_green_thread() {
 }
 
 #[test]
-fn time_outs_of_futures_lose_nothing() {
+fn timed_out_receives_of_futures_lose_nothing() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -330,7 +331,7 @@ fn time_outs_of_futures_lose_nothing() {
 }
 
 #[test]
-fn a_select_meets_futures() {
+fn a_select_and_futures_exchange_messages() {
     in_each(|| {
         for kind in KINDS {
             let ((s, r), (back, replies)) = (kind.make(), kind.make());
@@ -355,9 +356,10 @@ fn a_select_meets_futures() {
     });
 }
 
-/// A future of a rendezvous is dropped while the message that a select promised it is computed.
+/// A select has chosen to send to a future of a rendezvous channel. The future is dropped while the message
+/// expression runs.
 #[test]
-fn a_promised_message_that_comes_too_late_is_the_next_ones() {
+fn a_message_for_a_dropped_receive_goes_to_the_next_receiver() {
     in_each(|| {
         let (s, r) = Kind::Bounded(0).make();
         let hand = Hand::new();
@@ -377,7 +379,7 @@ fn a_promised_message_that_comes_too_late_is_the_next_ones() {
 }
 
 #[test]
-fn channels_of_time() {
+fn timer_channels_as_futures() {
     in_each(|| {
         block_on(async {
             let begin = Instant::now();
@@ -393,7 +395,7 @@ fn channels_of_time() {
 }
 
 #[test]
-fn a_long_line_of_futures() {
+fn a_long_chain_of_futures() {
     in_each(|| {
         for kind in BUFFERED {
             let (first, mut r) = kind.make::<u64>();

@@ -1,4 +1,4 @@
-//! Programs that Go programmers write with channels: what blocks and what does not, pipelines, generators, servers.
+//! Channel programs as Go programmers write them: which calls block, pipelines, generators, servers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tests::channels::{A_WHILE, KINDS, Kind, start};
 use tests::crowd::in_each;
 use tests::{Random, on};
 
-/// Whether a call waits, on one P: by whether it has returned after many turns.
+/// Runs `f` in a green thread on a single P. Returns `true` if `f` has not returned after many yields.
 fn waits(f: impl FnOnce() + Send + 'static) -> bool {
     let thread = spawn(f);
     for _ in 0..50 {
@@ -22,7 +22,7 @@ fn waits(f: impl FnOnce() + Send + 'static) -> bool {
 }
 
 #[test]
-fn what_waits_and_what_does_not() {
+fn which_calls_wait() {
     on(1, || {
         let idle = |kind: Kind| kind.make::<u8>();
         for kind in KINDS {
@@ -79,7 +79,7 @@ fn the_sieve_of_primes() {
 }
 
 #[test]
-fn a_generator_that_nobody_wants_any_more_ends() {
+fn a_generator_ends_with_its_receiver() {
     in_each(|| {
         let ended = Arc::new(AtomicUsize::new(0));
         let threads: Vec<_> = (0..10)
@@ -102,7 +102,7 @@ fn a_generator_that_nobody_wants_any_more_ends() {
     });
 }
 
-/// Merges sorted streams two by two, with a select-free peek of each.
+/// Merges sorted streams in pairs, with a lookahead of one message for each.
 #[test]
 fn merging_sorted_streams() {
     fn merge(a: Receiver<u32>, b: Receiver<u32>) -> Receiver<u32> {
@@ -137,7 +137,7 @@ fn merging_sorted_streams() {
     });
 }
 
-/// A request brings the channel for its answer along.
+/// Each request carries the channel for its answer.
 #[test]
 fn a_server_of_requests() {
     struct Request {
@@ -187,9 +187,9 @@ fn a_server_of_requests() {
     });
 }
 
-/// A channel as a semaphore: so many messages, so many within.
+/// A channel as a semaphore: its capacity limits the threads inside a section.
 #[test]
-fn a_channel_counts_who_is_within() {
+fn a_channel_limits_the_threads_in_a_section() {
     in_each(|| {
         let (enter, leave) = bounded(3);
         let (within, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -213,7 +213,7 @@ fn a_channel_counts_who_is_within() {
     });
 }
 
-/// A pipeline with several workers in the middle, ended from either side.
+/// A pipeline with several workers in the middle. The source ends, or the sink stops receiving.
 #[test]
 fn a_pipeline() {
     in_each(|| {
@@ -242,7 +242,7 @@ fn a_pipeline() {
     });
 }
 
-/// Two selects whose channels are each other's: the pair must never both wait.
+/// Two selects, each with the other's channels: they must never both wait for ever.
 #[test]
 fn crossed_selects() {
     in_each(|| {
@@ -261,7 +261,8 @@ fn crossed_selects() {
     });
 }
 
-/// What was sent and what was received, in sum. It ends when it has sent enough, and lets go when it cannot go on.
+/// Sends the numbers up to 200 and receives meanwhile. Returns both sums. Stops when no operation is ready for a
+/// while.
 fn trade(s: &Sender<u32>, r: &Receiver<u32>) -> (u32, u32) {
     let (mut sent, mut received) = (0, 0);
     for n in 0..200 {
@@ -274,7 +275,7 @@ fn trade(s: &Sender<u32>, r: &Receiver<u32>) -> (u32, u32) {
     (sent, received)
 }
 
-/// Random programs of one thread: a channel is a queue, whatever is done with it.
+/// Random operations of a single thread, compared with a `VecDeque`.
 #[test]
 fn a_channel_is_a_queue() {
     let mut random = Random::new(1234);

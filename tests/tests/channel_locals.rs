@@ -1,4 +1,4 @@
-//! Channels in the destructors of thread-locals, while a thread of either kind ends.
+//! Channels used in destructors of thread-locals, while a plain or green thread ends.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use runtime::select;
 use tests::channels::{KINDS, LONG};
 use tests::crowd::in_each;
 
-/// Talks to its partner when it is dropped.
+/// Exchanges messages with a partner thread when it is dropped.
 struct Farewell(Sender<u8>, Receiver<u8>);
 
 impl Drop for Farewell {
@@ -36,7 +36,7 @@ fn partner(s: &Sender<u8>, r: &Receiver<u8>) {
 }
 
 #[test]
-fn of_a_plain_thread() {
+fn locals_of_a_plain_thread_use_channels() {
     thread_local!(static LAST: RefCell<Option<Farewell>> = const { RefCell::new(None) });
     in_each(|| {
         for kind in KINDS {
@@ -45,7 +45,8 @@ fn of_a_plain_thread() {
                 let ending = std::thread::spawn(move || {
                     let farewell = Farewell(there, back);
                     if used_before {
-                        // The runtime's own thread-locals are there before ours, and go after it, or the other way round.
+                        // If the runtime's thread-locals exist before `LAST`, they are destroyed after it; otherwise
+                        // before it.
                         let (s, r) = unbounded();
                         assert!(r.recv_timeout(std::time::Duration::from_millis(1)).is_err());
                         s.send(1).unwrap();
@@ -53,7 +54,7 @@ fn of_a_plain_thread() {
                     LAST.set(Some(farewell));
                 });
                 partner(&s, &r);
-                tests::wait_until("it has ended", || ending.is_finished());
+                tests::wait_until("the thread has ended", || ending.is_finished());
                 ending.join().unwrap();
             }
         }
@@ -61,7 +62,7 @@ fn of_a_plain_thread() {
 }
 
 #[test]
-fn of_a_green_thread() {
+fn locals_of_a_green_thread_use_channels() {
     runtime::thread_local!(static LAST: RefCell<Option<Farewell>> = const { RefCell::new(None) });
     in_each(|| {
         for kind in KINDS {
@@ -74,7 +75,7 @@ fn of_a_green_thread() {
     });
 }
 
-/// A thread's own channel, whose both ends go with its locals.
+/// A green thread's local holds both ends of a channel.
 #[test]
 fn both_ends_in_one_local() {
     type Own = (Sender<tests::Token>, Receiver<tests::Token>);
@@ -85,7 +86,7 @@ fn both_ends_in_one_local() {
         let ending =
             runtime::spawn(move || OWN.with(|(s, _)| (0..3).for_each(|_| s.send(counted.token()).unwrap())));
         ending.join().unwrap();
-        tests::wait_until("they are gone", || drops.alive() == 0);
+        tests::wait_until("the messages are dropped", || drops.alive() == 0);
         assert_eq!(drops.count(), 3);
     });
 }

@@ -1,4 +1,4 @@
-//! Misuse gives the errors and panics of crossbeam-channel, and affects no other thread.
+//! Misuse of channels: the errors and panics are those of crossbeam-channel, and other threads are not affected.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,11 +11,11 @@ use tests::{ON_PURPOSE, panics_with, quiet_panics_on_purpose};
 const DROPPED: &str = "dropped `SelectedOperation` without completing the operation";
 
 #[test]
-fn waiting_for_one_of_none() {
+fn a_select_without_operations() {
     in_each(|| {
         panics_with("no operations have been added to `Select`", || Select::new().ready());
         panics_with("no operations have been added to `Select`", || {
-            // Its end is not reached.
+            // `select` panics, so the operation is never forgotten.
             let mut select = Select::new();
             let operation = select.select();
             std::mem::forget(operation);
@@ -31,7 +31,7 @@ fn waiting_for_one_of_none() {
 }
 
 #[test]
-fn removing_what_is_not_there() {
+fn removing_an_absent_operation() {
     let (s, _r) = unbounded::<u8>();
     let mut select = Select::new();
     panics_with("index out of bounds; 0 >= 0", || select.remove(0));
@@ -42,7 +42,7 @@ fn removing_what_is_not_there() {
 }
 
 #[test]
-fn completing_by_another_channel() {
+fn completing_with_another_channel() {
     in_each(|| {
         let ((s1, r1), (s2, r2)) = (bounded(1), bounded(1));
         panics_with("passed a sender that wasn't selected", || {
@@ -50,14 +50,14 @@ fn completing_by_another_channel() {
             select.send(&s1);
             select.select().send(&s2, 1)
         });
-        s1.try_send(2).expect("the room that was chosen is free again");
-        s2.try_send(3).expect("the other channel is as it was");
+        s1.try_send(2).expect("the chosen room is free again");
+        s2.try_send(3).expect("the other channel is unchanged");
         panics_with("passed a receiver that wasn't selected", || {
             let mut select = Select::new();
             select.recv(&r1);
             select.select().recv(&r2)
         });
-        assert_eq!((r1.try_recv(), r2.try_recv()), (Ok(2), Ok(3)), "the message is in its channel again");
+        assert_eq!((r1.try_recv(), r2.try_recv()), (Ok(2), Ok(3)), "the messages are in their channels");
     });
 }
 
@@ -80,9 +80,9 @@ fn completing_a_send_as_a_receive() {
     });
 }
 
-/// A clone is another handle: crossbeam-channel does not take it either.
+/// A clone is a different handle, as in crossbeam-channel.
 #[test]
-fn completing_by_a_clone() {
+fn completing_with_a_clone() {
     let (s, r) = bounded(1);
     s.send(1).unwrap();
     let clone = r.clone();
@@ -104,7 +104,7 @@ fn not_completing_a_send() {
                 select.send(&s);
                 drop(select.select());
             });
-            // The room is free again.
+            // The chosen room is free again.
             (0..kind.room(7)).for_each(|n| s.try_send(n).unwrap());
             if kind != Kind::Unbounded {
                 assert_eq!(s.try_send(9), Err(TrySendError::Full(9)));
@@ -114,9 +114,9 @@ fn not_completing_a_send() {
     });
 }
 
-/// A sender waits for the room that is given back.
+/// A sender waits for the room that a dropped operation returns.
 #[test]
-fn room_that_is_given_back_wakes_who_waits_for_it() {
+fn returned_room_wakes_a_waiting_sender() {
     in_each(|| {
         let (s, r) = bounded(1);
         let waiting = std::sync::Mutex::new(None);
@@ -145,7 +145,7 @@ fn not_completing_a_receive() {
                 select.recv(&r);
                 drop(select.select());
             });
-            assert!(r.try_iter().eq(0..kind.room(7)), "the message is the first again");
+            assert!(r.try_iter().eq(0..kind.room(7)), "the message is at the front again");
         }
     });
 }
@@ -153,7 +153,7 @@ fn not_completing_a_receive() {
 #[test]
 fn not_completing_a_rendezvous() {
     in_each(|| {
-        // A receiver that waits goes on waiting.
+        // A waiting receiver keeps waiting.
         let (s, r) = bounded(0);
         let receiver = start(1, move || r.recv());
         panics_with(DROPPED, || {
@@ -163,7 +163,7 @@ fn not_completing_a_rendezvous() {
         });
         s.send(1).unwrap();
         assert_eq!(receiver.join(), Ok(1));
-        // The message of a sender that has gone on stays in the channel.
+        // The sender has returned already, so its message stays in the channel.
         let (s, r) = bounded(0);
         let sender = start(1, move || s.send(2));
         panics_with(DROPPED, || {
@@ -177,7 +177,7 @@ fn not_completing_a_rendezvous() {
     });
 }
 
-/// While a panic unwinds it says nothing of its own: that would abort.
+/// An operation dropped during unwinding does not panic: a second panic would abort.
 #[test]
 fn not_completing_while_unwinding() {
     quiet_panics_on_purpose();
@@ -202,21 +202,21 @@ fn not_completing_while_unwinding() {
     });
 }
 
-/// A completed operation is gone: it cannot be completed twice, nor dropped.
+/// A forgotten operation keeps its own room occupied, and no more.
 #[test]
-fn a_forgotten_operation_holds_up_its_room_alone() {
+fn a_forgotten_operation_keeps_only_its_room() {
     let (s, r) = bounded(2);
     let mut select = Select::new();
     select.send(&s);
     std::mem::forget(select.select());
     s.try_send(1).unwrap();
-    assert_eq!(s.try_send(2), Err(TrySendError::Full(2)), "one room is lost, no more");
+    assert_eq!(s.try_send(2), Err(TrySendError::Full(2)), "a single room is lost");
     assert_eq!(r.try_recv(), Ok(1));
     s.try_send(3).unwrap();
 }
 
 #[test]
-fn a_timed_operation_that_is_dropped() {
+fn a_dropped_operation_of_a_timer_channel() {
     let due = after(std::time::Duration::ZERO);
     panics_with(DROPPED, || {
         let mut select = Select::new();
@@ -226,13 +226,13 @@ fn a_timed_operation_that_is_dropped() {
 }
 
 #[test]
-fn a_ring_without_memory() {
+fn a_capacity_that_overflows() {
     panics_with("capacity overflow", || bounded::<u64>(usize::MAX));
 }
 
 #[test]
-fn handles_are_not_mixed_up() {
-    // Both ends of two channels, of one type: a select that is completed by the right handle at another index.
+fn an_operation_takes_only_the_handle_of_its_index() {
+    // Channels of the same type: the select chose index 1, and the handle of index 0 is refused.
     let ends: Vec<(Sender<u8>, Receiver<u8>)> = (0..3).map(|_| bounded(1)).collect();
     ends[1].0.send(1).unwrap();
     let mut select = Select::new();

@@ -1,4 +1,4 @@
-//! `Select::ready` and its kin: they say what could be done, and begin nothing.
+//! `Select::ready` and its variants: they report an operation that can be done, and do not begin it.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use tests::channels::{A_WHILE, BUFFERED, KINDS, Kind, LONG, start};
 use tests::crowd::in_each;
 
 #[test]
-fn it_names_the_one_that_could_be_done() {
+fn ready_names_an_operation_that_can_be_done() {
     in_each(|| {
         for kind in BUFFERED {
             let ((s1, r1), (s2, r2)) = (kind.make(), kind.make());
@@ -20,7 +20,7 @@ fn it_names_the_one_that_could_be_done() {
             assert_eq!(select.try_ready(), Err(TryReadyError));
             s2.send(2).unwrap();
             for _ in 0..3 {
-                assert_eq!(select.try_ready(), Ok(second), "it takes nothing");
+                assert_eq!(select.try_ready(), Ok(second), "try_ready takes no message");
                 assert_eq!(select.ready(), second);
                 assert_eq!(select.ready_deadline(Instant::now()), Ok(second));
             }
@@ -33,7 +33,7 @@ fn it_names_the_one_that_could_be_done() {
 }
 
 #[test]
-fn room_and_its_lack() {
+fn ready_follows_the_room_of_a_sender() {
     let (s, r) = bounded(1);
     let mut select = Select::new();
     let send = select.send(&s);
@@ -49,7 +49,7 @@ fn room_and_its_lack() {
 }
 
 #[test]
-fn a_disconnected_one_is_ready() {
+fn a_disconnected_channel_is_ready() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make::<u8>();
@@ -85,7 +85,7 @@ fn a_disconnected_one_is_ready() {
 }
 
 #[test]
-fn patience_ends() {
+fn ready_times_out() {
     in_each(|| {
         for kind in KINDS {
             let (_s, r) = kind.make::<u8>();
@@ -107,7 +107,7 @@ fn patience_ends() {
 }
 
 #[test]
-fn who_watches_is_woken_by_senders_and_receivers() {
+fn a_watcher_is_woken_by_senders_and_receivers() {
     in_each(|| {
         for kind in KINDS {
             for world in 0..2 {
@@ -117,7 +117,7 @@ fn who_watches_is_woken_by_senders_and_receivers() {
                     select.recv(&other);
                     let recv = select.recv(&r);
                     loop {
-                        // Another thread may have been faster.
+                        // `ready` may be outdated: another thread may have taken the message.
                         assert_eq!(select.ready(), recv);
                         if let Ok(message) = r.try_recv() {
                             return message;
@@ -145,9 +145,9 @@ fn who_watches_is_woken_by_senders_and_receivers() {
     });
 }
 
-/// Who only watches takes nothing from those who receive.
+/// Threads in `ready` take no message from receivers.
 #[test]
-fn watching_does_not_stand_in_anybodys_way() {
+fn watchers_do_not_hinder_receivers() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -172,7 +172,7 @@ fn watching_does_not_stand_in_anybodys_way() {
     });
 }
 
-/// Two that only watch the two ends of a rendezvous are no sender and no receiver.
+/// A thread in `ready` on each end of a rendezvous channel: neither counts as a sender or receiver.
 #[test]
 fn watchers_do_not_meet() {
     in_each(|| {
@@ -194,7 +194,7 @@ fn watchers_do_not_meet() {
 }
 
 #[test]
-fn each_of_the_same_operation_is_named() {
+fn each_of_several_equal_operations_is_named() {
     let (s, r) = unbounded();
     s.send(1).unwrap();
     let mut select = Select::new();
@@ -205,7 +205,7 @@ fn each_of_the_same_operation_is_named() {
 }
 
 #[test]
-fn time_gets_ready_by_itself() {
+fn timer_channels_become_ready() {
     in_each(|| {
         let begin = Instant::now();
         let (soon, nothing) = (after(A_WHILE), never::<u8>());
@@ -219,7 +219,7 @@ fn time_gets_ready_by_itself() {
     });
 }
 
-/// A server that only ever asks what is ready.
+/// A server that receives only with `ready` and `try_recv`.
 #[test]
 fn a_loop_of_ready_receives_everything() {
     in_each(|| {

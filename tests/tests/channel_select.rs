@@ -1,4 +1,4 @@
-//! `Select`: which operation is chosen, what has begun when it is, and who is woken by whom.
+//! `Select`: which operation is chosen, what has begun by then, and which event wakes a select.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tests::channels::{A_WHILE, BUFFERED, KINDS, Kind, LONG, start};
 use tests::crowd::in_each;
 use tests::{Drops, Random};
 
-/// Chooses among receives, as they lie in the slice.
+/// Selects among receives, in the order of the slice, and completes the chosen receive.
 fn recv_any<T>(receivers: &[Receiver<T>]) -> (usize, Result<T, RecvError>) {
     let mut select = Select::new();
     receivers.iter().for_each(|receiver| _ = select.recv(receiver));
@@ -20,7 +20,7 @@ fn recv_any<T>(receivers: &[Receiver<T>]) -> (usize, Result<T, RecvError>) {
     (index, operation.recv(&receivers[index]))
 }
 
-/// Chooses among sends.
+/// Selects among sends, and completes the chosen send.
 fn send_any<T>(senders: &[Sender<T>], message: T) -> (usize, Result<(), SendError<T>>) {
     let mut select = Select::new();
     senders.iter().for_each(|sender| _ = select.send(sender));
@@ -30,7 +30,7 @@ fn send_any<T>(senders: &[Sender<T>], message: T) -> (usize, Result<(), SendErro
 }
 
 #[test]
-fn the_one_that_is_ready_is_chosen() {
+fn the_only_ready_operation_is_chosen() {
     in_each(|| {
         for kind in BUFFERED {
             let channels = [kind.make(), kind.make(), kind.make()];
@@ -40,7 +40,7 @@ fn the_one_that_is_ready_is_chosen() {
                 assert_eq!(recv_any(&receivers), (i, Ok(i)), "{kind:?}");
             }
             if let Kind::Bounded(capacity) = kind {
-                // The middle one has room.
+                // Only the middle channel has room.
                 let senders = channels.each_ref().map(|(s, _)| s.clone());
                 for i in [0, 2] {
                     (0..capacity).for_each(|_| senders[i].send(0).unwrap());
@@ -53,7 +53,7 @@ fn the_one_that_is_ready_is_chosen() {
 }
 
 #[test]
-fn a_disconnected_one_is_ready() {
+fn a_disconnected_channel_is_ready() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make::<u8>();
@@ -63,13 +63,13 @@ fn a_disconnected_one_is_ready() {
             let (s, r) = kind.make();
             let (full, _r) = bounded(0);
             drop(r);
-            assert_eq!(send_any(&[full, s], 5), (1, Err(SendError(5))), "the message comes back");
+            assert_eq!(send_any(&[full, s], 5), (1, Err(SendError(5))), "the error returns the message");
         }
     });
 }
 
 #[test]
-fn what_is_left_comes_before_the_end() {
+fn messages_are_received_before_the_disconnection() {
     for kind in BUFFERED {
         let (s, r) = kind.make();
         s.send(1).unwrap();
@@ -80,7 +80,7 @@ fn what_is_left_comes_before_the_end() {
 }
 
 #[test]
-fn without_patience_nothing_is_chosen() {
+fn no_operation_is_chosen_after_the_timeout() {
     in_each(|| {
         for kind in KINDS {
             let ((_s, empty), (full, r)) = (kind.make::<usize>(), bounded(1));
@@ -94,14 +94,14 @@ fn without_patience_nothing_is_chosen() {
             assert_eq!(select.select_deadline(begin + 2 * A_WHILE).unwrap_err(), SelectTimeoutError);
             assert!(begin.elapsed() >= 2 * A_WHILE);
             assert_eq!(select.select_deadline(begin).unwrap_err(), SelectTimeoutError);
-            assert_eq!(r.len(), 1, "nothing has begun");
+            assert_eq!(r.len(), 1, "no operation has begun");
             assert_eq!(full.try_send(1), Err(TrySendError::Full(1)));
         }
     });
 }
 
 #[test]
-fn what_is_ready_needs_no_patience() {
+fn a_ready_operation_is_chosen_despite_a_past_deadline() {
     for kind in BUFFERED {
         let (s, r) = kind.make();
         let mut select = Select::new();
@@ -114,7 +114,7 @@ fn what_is_ready_needs_no_patience() {
 }
 
 #[test]
-fn an_empty_list_waits_in_vain() {
+fn an_empty_list_times_out() {
     in_each(|| {
         assert!(Select::new().try_select().is_err());
         let begin = Instant::now();
@@ -125,7 +125,7 @@ fn an_empty_list_waits_in_vain() {
 }
 
 #[test]
-fn who_waits_is_woken_by_a_sender() {
+fn a_waiting_select_is_woken_by_a_sender() {
     in_each(|| {
         for kind in KINDS {
             for world in 0..2 {
@@ -140,7 +140,7 @@ fn who_waits_is_woken_by_a_sender() {
 }
 
 #[test]
-fn who_waits_is_woken_by_a_receiver() {
+fn a_waiting_select_is_woken_by_a_receiver() {
     in_each(|| {
         for kind in [Kind::Bounded(0), Kind::Bounded(1)] {
             for world in 0..2 {
@@ -151,14 +151,14 @@ fn who_waits_is_woken_by_a_receiver() {
                 let received: Vec<_> = (0..=kind.room(1)).map(|_| r.recv().unwrap()).collect();
                 assert_eq!(received.last(), Some(&9));
                 assert_eq!(selecting.join(), (1, Ok(())), "{kind:?}");
-                assert_eq!(quiet.len(), kind.room(1), "the other channel is as it was");
+                assert_eq!(quiet.len(), kind.room(1), "the other channel is unchanged");
             }
         }
     });
 }
 
 #[test]
-fn who_waits_is_woken_by_the_end() {
+fn a_waiting_select_is_woken_by_a_disconnection() {
     in_each(|| {
         for kind in KINDS {
             for world in 0..2 {
@@ -181,9 +181,9 @@ fn who_waits_is_woken_by_the_end() {
     });
 }
 
-/// The end comes at any moment of the other's entering its queues.
+/// The channel is disconnected at any moment while the select enters its wait queues.
 #[test]
-fn an_end_in_between_is_seen() {
+fn a_disconnection_while_the_select_enters_is_seen() {
     in_each(|| {
         for i in 0..200 {
             let kind = KINDS[i % KINDS.len()];
@@ -197,9 +197,9 @@ fn an_end_in_between_is_seen() {
     });
 }
 
-/// Handles are cloned and dropped while others wait by them.
+/// Other handles are cloned and dropped while a select waits.
 #[test]
-fn other_handles_come_and_go_meanwhile() {
+fn clones_come_and_go_while_a_select_waits() {
     in_each(|| {
         for kind in KINDS {
             let ((s1, r1), (s2, r2)) = (kind.make::<u8>(), kind.make::<u8>());
@@ -218,7 +218,7 @@ fn other_handles_come_and_go_meanwhile() {
 }
 
 #[test]
-fn a_select_meets_a_select() {
+fn a_sending_and_a_receiving_select() {
     in_each(|| {
         for kind in KINDS {
             let ((s1, r1), (s2, r2)) = (kind.make(), kind.make());
@@ -237,7 +237,7 @@ fn a_select_meets_a_select() {
                 let Ok(n) = message else { break };
                 received[channel] += n;
             }
-            // One of them may still have some after the other has ended.
+            // The other channel may still have messages after the first is disconnected.
             received[0] += r1.iter().sum::<usize>();
             received[1] += r2.iter().sum::<usize>();
             assert_eq!(sending.join(), received, "{kind:?}");
@@ -246,7 +246,7 @@ fn a_select_meets_a_select() {
 }
 
 #[test]
-fn a_select_does_not_meet_itself() {
+fn a_select_does_not_pair_with_itself() {
     in_each(|| {
         let (s, r) = bounded::<u8>(0);
         let mut select = Select::new();
@@ -258,17 +258,17 @@ fn a_select_does_not_meet_itself() {
         assert!(select.select_timeout(A_WHILE).is_err());
         assert!(select.try_ready().is_err());
         assert!(select.ready_timeout(A_WHILE).is_err());
-        // Two of them do meet.
+        // Two selects do pair with each other.
         let peer = {
             let (s, r) = (s.clone(), r.clone());
             spawn(move || send_or_recv(&s, &r))
         };
         let mine = send_or_recv(&s, &r);
-        assert_ne!(mine, peer.join().unwrap(), "one sent, one received");
+        assert_ne!(mine, peer.join().unwrap(), "a select sent and the other received");
     });
 }
 
-/// Whether it sent.
+/// Selects between a send and a receive. Returns `true` if it sent.
 fn send_or_recv(s: &Sender<u8>, r: &Receiver<u8>) -> bool {
     let mut select = Select::new();
     let (send, recv) = (select.send(s), select.recv(r));
@@ -298,7 +298,7 @@ fn sending_and_receiving_on_one_buffered_channel() {
 }
 
 #[test]
-fn a_list_is_used_again_and_cloned() {
+fn a_list_is_reused_and_cloned() {
     in_each(|| {
         let ((s1, r1), (s2, r2)) = (unbounded(), unbounded());
         let mut select = Select::new();
@@ -317,8 +317,8 @@ fn a_list_is_used_again_and_cloned() {
         clone.remove(second);
         s2.send(1).unwrap();
         assert!(clone.try_select().is_err());
-        assert_eq!(select.try_select().unwrap().recv(&r2), Ok(1), "the clone's list is its own");
-        // On another thread.
+        assert_eq!(select.try_select().unwrap().recv(&r2), Ok(1), "the clone has a list of its own");
+        // A list is used on other threads.
         let (here, there) = (select.clone(), select);
         runtime::scope(|scope| {
             for (mut select, channel) in [(here, &s1), (there, &s2)] {
@@ -330,7 +330,7 @@ fn a_list_is_used_again_and_cloned() {
 }
 
 #[test]
-fn indices_stay_when_others_are_removed() {
+fn indices_stay_when_operations_are_removed() {
     let channels: Vec<_> = (0..6).map(|_| unbounded()).collect();
     let mut select = Select::new();
     for (i, (_, r)) in channels.iter().enumerate() {
@@ -340,7 +340,7 @@ fn indices_stay_when_others_are_removed() {
         select.remove(gone);
         channels[gone].0.send(gone).unwrap();
     }
-    assert!(select.try_select().is_err(), "what is left is empty");
+    assert!(select.try_select().is_err(), "the remaining channels are empty");
     assert_eq!(select.recv(&channels[0].1), 6, "an index is not used twice");
     channels[4].0.send(4).unwrap();
     for _ in 0..2 {
@@ -356,7 +356,7 @@ fn indices_stay_when_others_are_removed() {
 }
 
 #[test]
-fn all_but_the_last_end_and_are_removed() {
+fn disconnected_channels_are_removed_in_turn() {
     in_each(|| {
         let (senders, receivers): (Vec<_>, Vec<_>) =
             KINDS.into_iter().map(|kind| kind.make::<usize>()).unzip();
@@ -388,7 +388,7 @@ fn all_but_the_last_end_and_are_removed() {
 }
 
 #[test]
-fn a_biased_list_prefers_what_was_added_first() {
+fn a_biased_list_prefers_the_first_operation() {
     let ((s1, r1), (s2, r2)) = (unbounded(), unbounded());
     for n in 0..100 {
         s1.send(n).unwrap();
@@ -406,7 +406,7 @@ fn a_biased_list_prefers_what_was_added_first() {
     assert_eq!(select.select().recv(&r1), Ok(0));
 }
 
-/// More than fit on the stack, of every kind.
+/// More operations than the array on the stack holds, on channels of every kind.
 #[test]
 fn a_long_list() {
     in_each(|| {
@@ -416,7 +416,7 @@ fn a_long_list() {
             let s = s.clone();
             let sender = start(i % 7, move || s.send([i; 40]).unwrap());
             let (chosen, message) = recv_any(&receivers);
-            assert_eq!((chosen, message), (i, Ok([i; 40])), "large messages, too");
+            assert_eq!((chosen, message), (i, Ok([i; 40])), "large messages too");
             sender.join();
         }
         let senders: Vec<_> =
@@ -432,7 +432,7 @@ fn a_long_list() {
 }
 
 #[test]
-fn channels_of_time_in_a_list() {
+fn timer_channels_in_a_list() {
     in_each(|| {
         let begin = Instant::now();
         let (soon, late, ticks) = (at(begin + A_WHILE), after(LONG), tick(LONG));
@@ -446,14 +446,14 @@ fn channels_of_time_in_a_list() {
         assert_eq!(operation.index(), due);
         assert_eq!(operation.recv(&soon), Ok(begin + A_WHILE));
         assert!(begin.elapsed() >= A_WHILE);
-        assert!(select.select_timeout(A_WHILE).is_err(), "it comes once");
+        assert!(select.select_timeout(A_WHILE).is_err(), "the message comes once");
         let _: Receiver<Instant> = nothing;
     });
 }
 
-/// Between choosing and completing, the room is the select's.
+/// Between its choice and its completion, a send owns its room.
 #[test]
-fn room_that_was_chosen_is_kept() {
+fn chosen_room_is_kept_for_the_select() {
     in_each(|| {
         let (s, r) = bounded(1);
         let mut select = Select::new();
@@ -473,7 +473,7 @@ fn room_that_was_chosen_is_kept() {
     });
 }
 
-/// A select that chose to send goes on as if it had been first, whatever other threads do or wait for meanwhile.
+/// A chosen send completes although its thread performs other selects in between.
 #[test]
 fn operations_nest() {
     fn chain(channels: &[(Sender<usize>, Receiver<usize>)], message: usize) -> usize {
@@ -494,9 +494,9 @@ fn operations_nest() {
     }
 }
 
-/// A handle to the next channel goes through each: by selects on both sides.
+/// Each message is the receiver of the next channel, sent and received by selects.
 #[test]
-fn channels_go_through_selects() {
+fn receivers_are_sent_through_selects() {
     struct Next(Receiver<Next>);
     in_each(|| {
         for kind in KINDS {
@@ -548,7 +548,7 @@ fn messages_of_a_select_are_dropped_once() {
 }
 
 #[test]
-fn a_time_beyond_the_clock_means_for_ever() {
+fn a_timeout_beyond_the_clock_never_expires() {
     let (s, r) = bounded(0);
     let sender = spawn(move || {
         sleep(A_WHILE);

@@ -1,4 +1,4 @@
-//! `select!` and `select_biased!`: what can be written in them, and what is evaluated when.
+//! `select!` and `select_biased!`: the syntax of their arms, and which expressions are evaluated when.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ fn ready<T>(message: T) -> Receiver<T> {
 }
 
 #[test]
-fn the_value_of_the_chosen_arm() {
+fn the_macro_returns_the_value_of_the_chosen_arm() {
     in_each(|| {
         let (s, r) = unbounded::<u8>();
         let (full, _r) = bounded(0);
@@ -36,12 +36,12 @@ fn the_value_of_the_chosen_arm() {
         s.send(7).unwrap();
         assert_eq!(choose(), 7);
         drop(s);
-        assert_eq!(choose(), -1, "the end is an operation that is ready");
+        assert_eq!(choose(), -1, "a disconnected receive is ready");
     });
 }
 
 #[test]
-fn one_arm_alone_is_the_operation() {
+fn a_single_arm() {
     in_each(|| {
         let (s, r) = bounded(1);
         select! { send(s, 5) -> sent => assert_eq!(sent, Ok(())) }
@@ -64,7 +64,7 @@ fn one_arm_alone_is_the_operation() {
 }
 
 #[test]
-fn a_default_alone() {
+fn a_single_default() {
     let begin = Instant::now();
     assert_eq!(select! { default => 1 }, 1);
     assert_eq!(select! { default() => 2 }, 2);
@@ -76,7 +76,7 @@ fn a_default_alone() {
 fn arms_of_every_shape() {
     let (s, r) = bounded::<i32>(1);
     let (s2, r2) = bounded::<i32>(1);
-    // Blocks without commas, with commas, expressions, the default in front, trailing commas within.
+    // Blocks without and with commas, expressions, the default in front, trailing commas inside.
     select! {
         default => {}
         recv(r,) -> _ => {}
@@ -90,14 +90,14 @@ fn arms_of_every_shape() {
         send(s2, if true { 2 } else { 3 }) -> sent => { sent.unwrap() }
         default(Duration::from_secs(3600),) => unreachable!("something is ready"),
     }
-    // A path, a method, an index, a dereference, an operator at the end of an arm.
+    // Arms that end in a path, a method, an operator.
     let n = select! {
         recv(r) -> message => message.unwrap_or(1) + 1,
         recv(r2) -> message => message.unwrap_or(1) * 2,
         default => i32::MAX
     };
     assert!([2, 4, i32::MAX].contains(&n), "{n}");
-    // A pattern that binds.
+    // Patterns that bind.
     select! {
         send(s, 5) -> mut sent => { sent = sent.and(Ok(())); assert!(sent.is_ok()) }
         recv(r) -> ref message => assert!(message.is_ok()),
@@ -140,7 +140,7 @@ fn types_are_inferred_from_the_arms() {
 }
 
 #[test]
-fn one_name_in_all_arms() {
+fn all_arms_may_bind_the_same_name() {
     let (r, text) = (ready(1), ready("one"));
     for _ in 0..2 {
         select! {
@@ -148,7 +148,7 @@ fn one_name_in_all_arms() {
             recv(text) -> x => assert_eq!(x, Ok("one")),
         }
     }
-    // The names of the macro's own do not meet the user's.
+    // The macro's own names do not clash with the user's.
     let (receiver, sender, operation, index, cases, case) = (ready(2), 3, 4, 5, 6, 7);
     let (s, _r) = bounded(1);
     select! {
@@ -158,7 +158,7 @@ fn one_name_in_all_arms() {
 }
 
 #[test]
-fn what_arms_move_is_moved_once() {
+fn arms_may_move_the_same_value() {
     let kept = String::from("kept");
     let message = String::from("message");
     let (s, r) = bounded(1);
@@ -168,7 +168,7 @@ fn what_arms_move_is_moved_once() {
         default => kept,
     };
     assert_eq!((back, r.recv().unwrap()), ("kept".into(), "message".into()));
-    // A closure that can be called once.
+    // A closure that can be called once only.
     let once = move || back_of(r);
     select! {
         recv(never::<u8>()) -> _ => drop(once),
@@ -180,7 +180,7 @@ fn what_arms_move_is_moved_once() {
 }
 
 #[test]
-fn arms_leave_what_surrounds_them() {
+fn arms_may_break_continue_and_return() {
     fn first(r: &Receiver<Result<u8, String>>) -> Result<u8, String> {
         loop {
             select! {
@@ -209,7 +209,7 @@ fn arms_leave_what_surrounds_them() {
 }
 
 #[test]
-fn in_one_another() {
+fn selects_nest() {
     in_each(|| {
         let (outer, inner) = (ready(ready(3)), ready(4));
         let sum = select! {
@@ -243,11 +243,11 @@ fn each_handle_is_evaluated_once_and_in_order() {
         recv(handle(3)) -> _ => unreachable!(),
         default(SHORT) => order.borrow_mut().push(4),
     }
-    assert_eq!(*order.borrow(), [1, 2, 3, 4], "a message that is not sent is not computed");
+    assert_eq!(*order.borrow(), [1, 2, 3, 4], "the message of an unchosen send is not evaluated");
 }
 
 #[test]
-fn a_message_is_computed_when_it_was_chosen() {
+fn a_message_is_evaluated_after_its_send_is_chosen() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -268,9 +268,9 @@ fn a_message_is_computed_when_it_was_chosen() {
     });
 }
 
-/// Evaluating the message waits, too, while its receiver waits.
+/// The message expression parks, while the receiver waits for the message.
 #[test]
-fn a_message_may_take_its_time() {
+fn a_message_expression_may_park() {
     in_each(|| {
         for kind in KINDS {
             for early in [true, false] {
@@ -300,7 +300,7 @@ fn panic_on_purpose() -> u8 {
 }
 
 #[test]
-fn a_message_that_panics_is_as_if_nothing_had_been() {
+fn a_panic_in_a_message_expression_undoes_the_choice() {
     quiet_panics_on_purpose();
     in_each(|| {
         for kind in KINDS {
@@ -342,7 +342,7 @@ fn handles_and_arms_that_panic() {
             recv(if true { panic!("{ON_PURPOSE}") } else { never::<u8>() }) -> _ => unreachable!(),
         }
     });
-    assert!(r.is_empty(), "the handles come before anything is chosen");
+    assert!(r.is_empty(), "handles are evaluated before the choice");
     panics(&|| {
         select! {
             recv(r) -> _ => unreachable!(),
@@ -355,11 +355,11 @@ fn handles_and_arms_that_panic() {
             recv(never::<u8>()) -> _ => unreachable!(),
         }
     });
-    assert_eq!(r.try_recv(), Ok(2), "it was sent");
+    assert_eq!(r.try_recv(), Ok(2), "the message was sent before the arm ran");
 }
 
 #[test]
-fn the_first_that_is_ready_if_biased() {
+fn a_biased_select_chooses_the_first_ready_arm() {
     let (r, s) = (ready(1), unbounded());
     for _ in 0..50 {
         select_biased! {
@@ -425,9 +425,9 @@ fn a_tick_beside_the_work() {
     static NEVER: std::sync::LazyLock<Receiver<i32>> = std::sync::LazyLock::new(never);
 }
 
-/// Every operation that there is in one `select!`, against partners that do the opposite.
+/// Every operation in a single `select!`, with partners that do the opposite operations.
 #[test]
-fn everything_at_once() {
+fn all_operations_in_a_select() {
     in_each(|| {
         let channels: Vec<_> =
             [Kind::Bounded(0), Kind::Bounded(1), Kind::Unbounded].map(Kind::make::<u64>).into();
@@ -467,12 +467,12 @@ fn everything_at_once() {
         drop(stop);
         sum += partners.into_iter().map(|partner| partner.join()).sum::<i64>();
         let left: u64 = channels.iter().flat_map(|(_, r)| r.try_iter()).sum();
-        assert_eq!(sum, left as i64, "what was sent was received once, or is there still");
+        assert_eq!(sum, left as i64, "each message was received once or is in its channel");
     });
 }
 
 #[test]
-fn messages_that_were_chosen_keep_their_order() {
+fn messages_of_selects_keep_their_order() {
     in_each(|| {
         for kind in BUFFERED {
             let (s, r) = kind.make();

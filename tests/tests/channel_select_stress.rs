@@ -1,4 +1,4 @@
-//! Many selects at once: no message is lost or comes twice, and no select hangs.
+//! Many selects at once: no message is lost or duplicated, and no select hangs.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn any<T>(receivers: &[Receiver<T>]) -> T {
 }
 
 #[test]
-fn receiving_from_all_kinds() {
+fn a_select_receives_from_all_kinds() {
     in_each(|| {
         const COUNT: usize = 400;
         let (senders, receivers): (Vec<_>, Vec<_>) = KINDS.into_iter().map(|kind| kind.make()).unzip();
@@ -41,7 +41,7 @@ fn receiving_from_all_kinds() {
 }
 
 #[test]
-fn sending_to_all_kinds() {
+fn a_select_sends_to_all_kinds() {
     in_each(|| {
         const COUNT: usize = 400;
         let (senders, receivers): (Vec<_>, Vec<_>) = KINDS.into_iter().map(|kind| kind.make()).unzip();
@@ -66,7 +66,7 @@ fn sending_to_all_kinds() {
 }
 
 #[test]
-fn sending_here_and_receiving_there() {
+fn a_select_sends_and_receives_with_a_peer() {
     in_each(|| {
         for kind in KINDS {
             const COUNT: usize = 300;
@@ -90,9 +90,9 @@ fn sending_here_and_receiving_there() {
     });
 }
 
-/// A score of threads that all send and receive on one channel, and note whom they met.
+/// Twenty threads, each with a select that sends or receives on the same channel. No thread receives its own message.
 #[test]
-fn everybody_meets_somebody() {
+fn every_select_pairs_with_another() {
     in_each(|| {
         const THREADS: usize = 20;
         for kind in [Kind::Bounded(0), Kind::Bounded(THREADS / 2), Kind::Unbounded] {
@@ -115,9 +115,9 @@ fn everybody_meets_somebody() {
     });
 }
 
-/// An odd one is left over, and waits.
+/// An odd number of selects on a rendezvous channel: a single select is left without a partner.
 #[test]
-fn one_is_left_over() {
+fn an_odd_select_waits_for_a_partner() {
     in_each(|| {
         let (s, r) = bounded(0);
         let (s, r) = (&s, &r);
@@ -130,16 +130,16 @@ fn one_is_left_over() {
                     }
                 });
             }
-            // Our own message meets the one that is left over, whenever that comes.
+            // This message goes to the select without a partner, whenever that select comes.
             assert!(s.send(99).is_ok());
         });
         assert!(r.try_recv().is_err());
     });
 }
 
-/// A thread that puts a message in and then looks finds a message, also by a select.
+/// A thread that sends and then selects without waiting always finds a message.
 #[test]
-fn a_select_without_patience_sees_what_is_there() {
+fn a_non_waiting_select_finds_a_message_that_is_there() {
     in_each(|| {
         for kind in [Kind::Bounded(4), Kind::Unbounded] {
             let channels = [kind.make(), kind.make()];
@@ -147,12 +147,12 @@ fn a_select_without_patience_sees_what_is_there() {
                 let [(s1, r1), (s2, r2)] = &channels;
                 for n in 0..300 {
                     if (n + i) % 2 == 0 { s1 } else { s2 }.send(n).unwrap();
-                    // There is one more than was taken, in one or the other. It may be in this one when that one is looked
-                    // at and the other way round, but it never is in neither.
+                    // More messages were sent than taken, so one channel has a message. It may be in the channel that
+                    // `try_select` does not look at, but never in neither.
                     let mut select = Select::new();
                     select.recv(r1);
                     select.recv(r2);
-                    let operation = select.try_select().expect("everybody puts one in before taking one out");
+                    let operation = select.try_select().expect("each thread sends before it receives");
                     let r = if operation.index() == 0 { r1 } else { r2 };
                     assert!(operation.recv(r).is_ok());
                 }
@@ -201,9 +201,9 @@ fn time_outs_on_both_sides() {
     });
 }
 
-/// Random operations of a crowd on a handful of channels of all kinds; every message is accounted for.
+/// Random operations of many threads on channels of all kinds. Every message is accounted for.
 #[test]
-fn a_random_crowd() {
+fn random_operations_of_many_threads() {
     in_each(|| {
         let drops = Drops::default();
         let channels: Vec<_> = KINDS.into_iter().map(|kind| kind.make::<(u64, tests::Token)>()).collect();
@@ -243,9 +243,10 @@ fn a_random_crowd() {
     });
 }
 
-/// Thousands of green threads wait in one select each, on the same two channels; all of them are told to go.
+/// Thousands of green threads wait in selects on the same two channels. A message or the disconnection ends each
+/// select.
 #[test]
-fn thousands_wait_for_one_word() {
+fn thousands_of_selects_end_by_a_message_or_a_disconnection() {
     on_each(|| {
         let (stop, stopped) = bounded::<()>(0);
         let (s, r) = bounded::<()>(0);
@@ -267,9 +268,9 @@ fn thousands_wait_for_one_word() {
     });
 }
 
-/// A ring of selects through which one message goes round, in both directions.
+/// A ring of selects that pass two messages round.
 #[test]
-fn round_and_round() {
+fn a_ring_of_selects() {
     on(2, || {
         const MEMBERS: usize = 50;
         let channels: Vec<_> = (0..MEMBERS).map(|_| bounded::<u32>(0)).collect();

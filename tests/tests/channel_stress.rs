@@ -1,4 +1,4 @@
-//! Many at one channel at once: every message comes through once, and each sender's in its order.
+//! Many threads at a channel: each message is received once, and the order of each sender is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -11,7 +11,7 @@ use tests::crowd::in_each;
 use tests::{Random, on};
 
 #[test]
-fn one_to_one_in_order() {
+fn one_sender_to_one_receiver_in_order() {
     in_each(|| {
         for kind in KINDS {
             for world in 0..3 {
@@ -30,7 +30,7 @@ fn one_to_one_in_order() {
 }
 
 #[test]
-fn many_to_many_each_message_once() {
+fn many_senders_to_many_receivers() {
     in_each(|| {
         for kind in KINDS {
             const COUNT: usize = 1500;
@@ -96,7 +96,7 @@ fn the_order_of_each_sender_is_kept() {
 }
 
 #[test]
-fn one_message_and_the_end() {
+fn a_single_message_and_the_disconnection() {
     in_each(|| {
         for kind in [Kind::Bounded(0), Kind::Bounded(1), Kind::Unbounded] {
             for i in 0..300 {
@@ -112,7 +112,7 @@ fn one_message_and_the_end() {
 }
 
 #[test]
-fn both_ends_go_while_somebody_uses_them() {
+fn both_ends_are_dropped_while_in_use() {
     in_each(|| {
         let mut random = Random::new(9);
         for kind in KINDS {
@@ -126,7 +126,7 @@ fn both_ends_go_while_somebody_uses_them() {
                 let (sent, received) = (sender.join(), receiver.join());
                 assert!(received <= sent && sent <= a as usize);
                 if kind == Kind::Bounded(0) {
-                    assert_eq!(sent, received, "a rendezvous has two sides");
+                    assert_eq!(sent, received, "each send of a rendezvous has its receive");
                 }
             }
         }
@@ -168,10 +168,10 @@ fn time_outs_on_both_sides_lose_nothing() {
     });
 }
 
-/// A look sees what was sent before it: one thread sends and then looks at a channel that another thread
-/// empties in a known order.
+/// A message that was sent before a receive is visible to that receive: each thread sends, and must then find a
+/// message.
 #[test]
-fn a_message_that_was_sent_is_seen_by_who_comes_after() {
+fn a_sent_message_is_visible_to_a_later_receive() {
     in_each(|| {
         for kind in [Kind::Bounded(1), Kind::Unbounded] {
             let (s, r) = kind.make();
@@ -181,8 +181,9 @@ fn a_message_that_was_sent_is_seen_by_who_comes_after() {
                     start(i, move || {
                         for _ in 0..500 {
                             s.send(0).unwrap();
-                            // As many were sent as received before by all, and one more: there is one for us.
-                            r.try_recv().expect("everybody puts one in before taking one out");
+                            // At this point more messages were sent than received, so a message is left for this
+                            // thread.
+                            r.try_recv().expect("each thread sends before it receives");
                         }
                     })
                 })
@@ -193,7 +194,7 @@ fn a_message_that_was_sent_is_seen_by_who_comes_after() {
 }
 
 #[test]
-fn the_length_never_leaves_its_bounds() {
+fn the_length_stays_within_the_capacity() {
     in_each(|| {
         const CAPACITY: usize = 50;
         let (s, r) = bounded(CAPACITY);
@@ -219,7 +220,7 @@ fn the_length_never_leaves_its_bounds() {
     });
 }
 
-/// Thousands of green threads that each wait at a channel of their own, in a chain.
+/// Thousands of green threads, each waiting at its own channel, form a chain.
 #[test]
 fn a_long_chain_of_green_threads() {
     in_each(|| {
@@ -236,7 +237,7 @@ fn a_long_chain_of_green_threads() {
 }
 
 #[test]
-fn handles_are_cloned_and_dropped_all_the_time() {
+fn handles_are_cloned_and_dropped_in_use() {
     in_each(|| {
         let (s, r) = unbounded();
         let sum = Arc::new(AtomicU64::new(0));
@@ -258,7 +259,7 @@ fn handles_are_cloned_and_dropped_all_the_time() {
 }
 
 #[test]
-fn a_receiver_is_woken_on_each_of_many_rounds() {
+fn twenty_thousand_round_trips() {
     on(2, || {
         let (there, r) = bounded::<u32>(0);
         let (s, back) = bounded(0);

@@ -1,4 +1,4 @@
-//! Channels of time: `after`, `at`, `tick` and `never`.
+//! Timer channels: `after`, `at`, `tick` and `never`.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use tests::crowd::{crowd, in_each};
 const MILLI: Duration = Duration::from_millis(1);
 
 #[test]
-fn it_comes_on_time_and_once() {
+fn after_sends_once_and_in_time() {
     in_each(|| {
         let begin = Instant::now();
         let r = after(LONG);
@@ -22,28 +22,28 @@ fn it_comes_on_time_and_once() {
         assert_eq!(r.recv_timeout(A_WHILE / 3), Err(RecvTimeoutError::Timeout));
         let r = after(A_WHILE);
         let due = r.recv().unwrap();
-        assert!(due >= begin + A_WHILE && due <= Instant::now(), "it is the moment that was asked for");
-        assert_eq!(r.try_recv(), Err(TryRecvError::Empty), "and never again");
-        assert_eq!(r.recv_timeout(MILLI), Err(RecvTimeoutError::Timeout), "it is not disconnected either");
+        assert!(due >= begin + A_WHILE && due <= Instant::now(), "the message is the due time");
+        assert_eq!(r.try_recv(), Err(TryRecvError::Empty), "there is no second message");
+        assert_eq!(r.recv_timeout(MILLI), Err(RecvTimeoutError::Timeout), "the channel is not disconnected");
     });
 }
 
 #[test]
-fn a_message_that_is_due_lies_there() {
+fn a_due_message_is_in_the_channel() {
     let begin = Instant::now();
     let r = at(begin + MILLI);
     sleep(2 * MILLI);
     assert_eq!((r.len(), r.is_empty(), r.is_full()), (1, false, true));
-    assert_eq!(r.try_recv(), Ok(begin + MILLI), "when it was due, not when it was fetched");
+    assert_eq!(r.try_recv(), Ok(begin + MILLI), "the message is the due time, not the time of the receive");
     assert_eq!((r.len(), r.is_empty(), r.is_full()), (0, true, false));
 }
 
 #[test]
-fn at_a_point_in_time() {
+fn at_sends_the_given_time() {
     in_each(|| {
         let now = Instant::now();
         assert_eq!(at(now).recv(), Ok(now));
-        assert_eq!(at(now - MILLI).try_recv(), Ok(now - MILLI), "the past is due");
+        assert_eq!(at(now - MILLI).try_recv(), Ok(now - MILLI), "a past time is due at once");
         assert_eq!(at(now + A_WHILE).recv(), Ok(now + A_WHILE));
         assert!(now.elapsed() >= A_WHILE);
         assert_eq!(after(Duration::ZERO).recv().map(|due| due >= now), Ok(true));
@@ -51,7 +51,7 @@ fn at_a_point_in_time() {
 }
 
 #[test]
-fn ticks_come_again_and_again() {
+fn ticks_repeat() {
     in_each(|| {
         let begin = Instant::now();
         assert_eq!(tick(LONG).try_recv(), Err(TryRecvError::Empty));
@@ -69,7 +69,7 @@ fn ticks_stay_on_their_grid_and_do_not_pile_up() {
         let ticks = tick(2 * MILLI);
         let first = ticks.recv().unwrap();
         sleep(9 * MILLI);
-        assert_eq!((ticks.len(), ticks.is_full()), (1, true), "one waits for a slow receiver");
+        assert_eq!((ticks.len(), ticks.is_full()), (1, true), "a single tick waits for a slow receiver");
         let late = ticks.recv().unwrap();
         assert_eq!((late - first).as_nanos() % (2 * MILLI).as_nanos(), 0);
         let next = ticks.recv().unwrap();
@@ -79,7 +79,7 @@ fn ticks_stay_on_their_grid_and_do_not_pile_up() {
 }
 
 #[test]
-fn a_period_of_nothing_is_always_due() {
+fn a_period_of_zero_is_always_due() {
     let ticks = tick(Duration::ZERO);
     let mut last = Instant::now();
     for due in ticks.iter().take(1000) {
@@ -90,7 +90,7 @@ fn a_period_of_nothing_is_always_due() {
 }
 
 #[test]
-fn beyond_the_clock_is_never() {
+fn a_time_beyond_the_clock_never_comes() {
     in_each(|| {
         for r in [after(Duration::MAX), tick(Duration::MAX), never()] {
             assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
@@ -108,7 +108,7 @@ fn beyond_the_clock_is_never() {
 #[test]
 fn clones_share_their_messages() {
     in_each(|| {
-        // One message, and many that would have it.
+        // Several threads compete for a single message.
         let (r, received) = (after(A_WHILE), AtomicUsize::new(0));
         crowd(3, 2, |i| {
             let got = match i % 3 {
@@ -124,7 +124,7 @@ fn clones_share_their_messages() {
         });
         assert_eq!(received.load(SeqCst), 1);
 
-        // Each tick goes to one of the receivers.
+        // Each tick goes to a single receiver.
         let (ticks, all) = (tick(MILLI / 2), std::sync::Mutex::new(Vec::new()));
         crowd(3, 2, |_| {
             let mine: Vec<_> = ticks.clone().iter().take(4).collect();
@@ -138,7 +138,7 @@ fn clones_share_their_messages() {
 }
 
 #[test]
-fn who_waits_for_one_that_another_takes_waits_for_the_next() {
+fn a_receiver_that_loses_a_tick_waits_for_the_next() {
     in_each(|| {
         let (ticks, (s, _r)) = (tick(A_WHILE), bounded::<u8>(0));
         let second = ticks.clone();
@@ -151,7 +151,7 @@ fn who_waits_for_one_that_another_takes_waits_for_the_next() {
 }
 
 #[test]
-fn handed_over_while_it_runs() {
+fn a_pending_timer_channel_is_sent_to_another_thread() {
     in_each(|| {
         let (s, r) = unbounded::<Receiver<Instant>>();
         let begin = Instant::now();
@@ -162,7 +162,7 @@ fn handed_over_while_it_runs() {
 }
 
 #[test]
-fn a_message_wins_over_a_late_deadline() {
+fn a_message_arrives_before_the_deadline() {
     in_each(|| {
         let (s, r) = bounded(0);
         let sender = spawn(move || {
@@ -178,9 +178,9 @@ fn a_message_wins_over_a_late_deadline() {
     });
 }
 
-/// It costs nothing to make and drop them: no timer runs without a waiter.
+/// Dropping a timer channel without a waiter costs no timer.
 #[test]
-fn dropped_unheard() {
+fn timer_channels_dropped_unused() {
     in_each(|| {
         for n in 0..2000 {
             drop(after(MILLI * n));

@@ -1,4 +1,4 @@
-//! Waiting at a channel: who is woken by whom, in what order, and on which kind of thread.
+//! Waiting at a channel: which event wakes a waiter, in what order, on green and plain threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -11,7 +11,7 @@ use tests::crowd::in_each;
 use tests::on;
 
 #[test]
-fn a_receiver_that_waits_is_given_the_message() {
+fn a_waiting_receiver_gets_the_message() {
     in_each(|| {
         for kind in KINDS {
             for world in 0..2 {
@@ -30,7 +30,7 @@ fn a_receiver_that_waits_is_given_the_message() {
 }
 
 #[test]
-fn a_sender_that_waits_goes_on_when_there_is_room() {
+fn a_waiting_sender_is_woken_by_room() {
     in_each(|| {
         for kind in [Kind::Bounded(0), Kind::Bounded(1), Kind::Bounded(7)] {
             for world in 0..2 {
@@ -57,7 +57,7 @@ fn a_sender_that_waits_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn disconnecting_wakes_all_who_wait() {
+fn a_disconnection_wakes_all_waiters() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make::<usize>();
@@ -98,7 +98,7 @@ fn disconnecting_wakes_all_who_wait() {
     });
 }
 
-/// How many wait there cannot be seen from outside; on one P a yield runs all that can run.
+/// Lets all other threads run until they wait. On a single P, yields do that; the number of waiters is not visible.
 fn settle() {
     for _ in 0..20 {
         yield_now();
@@ -106,7 +106,7 @@ fn settle() {
 }
 
 #[test]
-fn receivers_are_served_in_the_order_in_which_they_came() {
+fn receivers_are_served_in_order_of_arrival() {
     on(1, || {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -125,7 +125,7 @@ fn receivers_are_served_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn senders_are_served_in_the_order_in_which_they_came() {
+fn senders_are_served_in_order_of_arrival() {
     on(1, || {
         for kind in [Kind::Bounded(0), Kind::Bounded(1), Kind::Bounded(7)] {
             let (s, r) = kind.make();
@@ -147,14 +147,14 @@ fn senders_are_served_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn a_rendezvous_does_not_end_before_the_message_is_received() {
+fn a_rendezvous_send_returns_after_the_receive_began() {
     in_each(|| {
         let (s, r) = bounded(0);
         let received = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&received);
         let receiver = spawn(move || {
             sleep(A_WHILE);
-            // A sender waits until this call.
+            // The sender waits until the receive below.
             counted.store(1, SeqCst);
             r.recv()
         });
@@ -165,7 +165,7 @@ fn a_rendezvous_does_not_end_before_the_message_is_received() {
 }
 
 #[test]
-fn who_times_out_has_left_the_queue() {
+fn a_timed_out_waiter_has_left_the_queue() {
     in_each(|| {
         for kind in KINDS {
             let (s, r) = kind.make();
@@ -180,14 +180,14 @@ fn who_times_out_has_left_the_queue() {
                 }
             }
             (0..room).for_each(|n| assert_eq!(r.try_recv(), Ok(n)));
-            assert!(r.try_recv().is_err(), "no sender waits any more");
-            assert_eq!(s.try_send(7).is_ok(), kind != Kind::Bounded(0), "no receiver waits any more");
+            assert!(r.try_recv().is_err(), "no sender is in the queue");
+            assert_eq!(s.try_send(7).is_ok(), kind != Kind::Bounded(0), "no receiver is in the queue");
         }
     });
 }
 
 #[test]
-fn a_wait_ends_on_time() {
+fn a_timed_wait_is_not_early() {
     in_each(|| {
         let (s, r) = bounded::<u8>(0);
         for _ in 0..5 {
@@ -202,7 +202,7 @@ fn a_wait_ends_on_time() {
 }
 
 #[test]
-fn green_and_plain_threads_meet_at_one_channel() {
+fn green_and_plain_threads_share_a_channel() {
     in_each(|| {
         for kind in KINDS {
             const EACH: usize = 200;
@@ -229,7 +229,7 @@ fn green_and_plain_threads_meet_at_one_channel() {
 }
 
 #[test]
-fn threads_of_two_runtimes_meet_at_one_channel() {
+fn threads_of_two_runtimes_share_a_channel() {
     for kind in KINDS {
         let (one, other) = (tests::runtime(1), tests::runtime(2));
         let (there, r) = kind.make();
@@ -247,7 +247,7 @@ fn threads_of_two_runtimes_meet_at_one_channel() {
 }
 
 #[test]
-fn a_waiting_receiver_gets_what_comes_and_the_next_ones_the_rest() {
+fn a_waiting_receiver_and_an_iterator_share_the_messages() {
     in_each(|| {
         for kind in BUFFERED {
             let (s, r) = kind.make();
@@ -262,10 +262,10 @@ fn a_waiting_receiver_gets_what_comes_and_the_next_ones_the_rest() {
     });
 }
 
-/// Each message that is taken makes room for one sender. One that gives its message to a receiver which waits by then did
-/// not need the room: the next sender is told of it.
+/// Each taken message offers its room to a waiting sender. A sender that hands its message directly to a waiting
+/// receiver passes the room on to the next sender.
 #[test]
-fn room_that_a_sender_did_not_need_goes_to_the_next() {
+fn unneeded_room_is_offered_to_the_next_sender() {
     for procs in [1, 2] {
         on(procs, || {
             for capacity in [1, 2, 3] {

@@ -1,4 +1,5 @@
-//! `runtime::context`: trees of contexts that are cancelled, run out of time, carry values, and leave nothing behind.
+//! `runtime::context`: trees of contexts that are cancelled, time out and carry values, and that leave nothing
+//! behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -38,7 +39,7 @@ fn the_root_never_ends() {
 }
 
 #[test]
-fn cancelled_once_it_stays_cancelled() {
+fn a_cancelled_context_stays_cancelled() {
     everywhere(|| {
         let (context, cancel) = Context::background().with_cancel();
         let copy = context.clone();
@@ -62,7 +63,7 @@ fn dropping_the_handle_cancels() {
 }
 
 #[test]
-fn a_parent_takes_its_children_along() {
+fn a_cancelled_parent_cancels_its_children() {
     everywhere(|| {
         let (parent, cancel) = Context::background().with_cancel();
         let (child, _c) = parent.with_cancel();
@@ -74,7 +75,7 @@ fn a_parent_takes_its_children_along() {
         all.iter().for_each(|context| is_open(context));
         cancel.cancel();
         all.iter().for_each(|context| is_over(context, ContextError::Canceled));
-        // One that is made below it now is over from the beginning.
+        // A context that is made below a cancelled context is cancelled from the start.
         let (late, _l) = parent.with_timeout(HOUR);
         is_over(&late, ContextError::Canceled);
         is_over(&late.with_value(1u8).with_cancel().0, ContextError::Canceled);
@@ -82,7 +83,7 @@ fn a_parent_takes_its_children_along() {
 }
 
 #[test]
-fn a_child_leaves_its_parent_alone() {
+fn a_cancelled_child_leaves_its_parent_open() {
     everywhere(|| {
         let (parent, cancel_parent) = Context::background().with_cancel();
         let (child, cancel) = parent.with_cancel();
@@ -97,7 +98,7 @@ fn a_child_leaves_its_parent_alone() {
 }
 
 #[test]
-fn at_its_deadline_it_is_over() {
+fn a_context_ends_at_its_deadline() {
     everywhere(|| {
         let start = Instant::now();
         let (context, _c) = Context::background().with_timeout(ms(4));
@@ -112,7 +113,7 @@ fn at_its_deadline_it_is_over() {
 }
 
 #[test]
-fn the_earlier_deadline_counts() {
+fn the_earlier_deadline_holds() {
     everywhere(|| {
         let soon = Instant::now() + ms(3);
         let (parent, _p) = Context::background().with_deadline(soon);
@@ -131,7 +132,7 @@ fn the_earlier_deadline_counts() {
 }
 
 #[test]
-fn a_deadline_that_is_past_and_one_that_never_comes() {
+fn a_past_deadline_and_an_unreachable_one() {
     everywhere(|| {
         is_over(&Context::background().with_deadline(Instant::now()).0, ContextError::DeadlineExceeded);
         is_over(&Context::background().with_timeout(Duration::ZERO).0, ContextError::DeadlineExceeded);
@@ -142,7 +143,7 @@ fn a_deadline_that_is_past_and_one_that_never_comes() {
 }
 
 #[test]
-fn one_that_was_cancelled_does_not_run_out_of_time() {
+fn a_cancelled_context_does_not_time_out() {
     everywhere(|| {
         let (context, cancel) = Context::background().with_timeout(ms(2));
         cancel.cancel();
@@ -153,7 +154,7 @@ fn one_that_was_cancelled_does_not_run_out_of_time() {
 }
 
 #[test]
-fn values_are_found_by_type_and_the_nearest_counts() {
+fn the_nearest_value_of_a_type_is_found() {
     #[derive(Debug, PartialEq)]
     struct Id(u32);
     everywhere(|| {
@@ -164,12 +165,12 @@ fn values_are_found_by_type_and_the_nearest_counts() {
         assert_eq!(inner.0.value(), Some(&"text"));
         assert_eq!(inner.0.value::<u32>(), None);
         cancel.cancel();
-        assert_eq!(inner.0.value(), Some(&Id(2)), "values stay");
+        assert_eq!(inner.0.value(), Some(&Id(2)), "values stay after the cancellation");
     });
 }
 
 #[test]
-fn in_selects_and_futures() {
+fn done_in_selects_futures_and_plain_threads() {
     on_each(|| {
         let (context, cancel) = Context::background().with_cancel();
         let its = context.clone();
@@ -188,7 +189,7 @@ fn in_selects_and_futures() {
     });
 }
 
-/// Deeper than any stack: made, cancelled, dropped.
+/// Deeper than a recursive drop or cancellation would allow on a stack.
 #[test]
 fn a_very_deep_tree() {
     everywhere(|| {
@@ -207,7 +208,7 @@ fn a_very_deep_tree() {
 }
 
 #[test]
-fn a_thousand_waiting_children_hear_of_it() {
+fn a_thousand_waiting_children_are_woken() {
     on_each(|| {
         let (parent, cancel) = Context::background().with_cancel();
         let children: Vec<_> = (0..1000)
@@ -229,9 +230,9 @@ fn a_thousand_waiting_children_hear_of_it() {
     });
 }
 
-/// Every one of a tree is cancelled, all at the same time.
+/// Every context of a tree is cancelled at the same time.
 #[test]
-fn a_whole_tree_cancelled_at_once() {
+fn a_whole_tree_is_cancelled_concurrently() {
     everywhere(|| {
         let mut tree = vec![Context::background().with_cancel()];
         for i in 0..200 {
@@ -251,9 +252,9 @@ fn a_whole_tree_cancelled_at_once() {
     });
 }
 
-/// One is cancelled by what waits for its parent's end.
+/// A thread that waits for the parent cancels the child, at the same time as the parent's cancellation.
 #[test]
-fn the_parents_end_is_a_reason_to_cancel_the_child() {
+fn a_waiter_of_the_parent_cancels_the_child() {
     everywhere(|| {
         let (parent, cancel_parent) = Context::background().with_cancel();
         let (child, cancel_child) = parent.with_cancel();
@@ -268,9 +269,9 @@ fn the_parents_end_is_a_reason_to_cancel_the_child() {
     });
 }
 
-/// Children are made while their parent is being cancelled: none is forgotten.
+/// Children are made while their parent is being cancelled: each of them is cancelled.
 #[test]
-fn cancelled_while_children_are_made() {
+fn children_made_during_a_cancellation_are_cancelled() {
     on_each(|| {
         for _ in 0..50 {
             let (parent, cancel) = Context::background().with_cancel();
@@ -289,16 +290,16 @@ fn cancelled_while_children_are_made() {
                         is_over(&parent.with_cancel().0, ContextError::Canceled);
                     });
                 }
-                wait_until("one was made", || began.load(Ordering::Relaxed));
+                wait_until("a child was made", || began.load(Ordering::Relaxed));
                 cancel.cancel();
             });
         }
     });
 }
 
-/// A deadline and a cancellation at the same moment: one of them is the error, and it stays.
+/// A deadline and a cancellation at the same moment: either is the error, and it stays.
 #[test]
-fn a_deadline_meets_a_cancellation() {
+fn a_deadline_races_with_a_cancellation() {
     everywhere(|| {
         let mut random = Random::new(3);
         for _ in 0..200 {
@@ -315,7 +316,7 @@ fn a_deadline_meets_a_cancellation() {
     });
 }
 
-/// Layers of every kind in random order, ended from some layer or by the time of one.
+/// Layers of every kind in random order, ended by cancelling a random layer or by a time-out.
 #[test]
 fn layers_of_all_kinds() {
     on(2, || {
@@ -354,7 +355,7 @@ fn keep(handles: &mut Vec<CancelHandle>, (context, handle): (Context, CancelHand
 }
 
 #[test]
-fn nothing_is_left_of_those_that_are_over() {
+fn ended_contexts_leave_nothing_behind() {
     with(2, |runtime| {
         let drops = Drops::default();
         let pending = || runtime.handle().metrics().timers_pending;
@@ -365,7 +366,7 @@ fn nothing_is_left_of_those_that_are_over() {
                 let (child, _c) = parent.with_value(drops.token()).with_timeout(HOUR);
                 is_open(&child);
             }
-            assert_eq!(drops.alive(), 1, "the parent's own");
+            assert_eq!(drops.alive(), 1, "only the parent's value");
             wait_until("no timer is left", || pending() <= before + 2);
             drop((parent, cancel));
             assert_eq!(drops.alive(), 0);
@@ -373,11 +374,11 @@ fn nothing_is_left_of_those_that_are_over() {
     });
 }
 
-/// Two hundred thousand children come and go below one parent that stays.
+/// Two hundred thousand children are made and dropped below a single parent.
 #[test]
 #[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer keeps what is freed")]
-fn a_parent_forgets_the_children_that_are_over() {
-    tests::child::passes("a_parent_forgets_the_children_that_are_over", "", || {
+fn a_parent_forgets_ended_children() {
+    tests::child::passes("a_parent_forgets_ended_children", "", || {
         let (parent, _p) = Context::background().with_cancel();
         let churn = |n| (0..n).for_each(|_| drop(parent.with_value([0u8; 64]).with_cancel()));
         churn(1000);
@@ -389,7 +390,7 @@ fn a_parent_forgets_the_children_that_are_over() {
 }
 
 #[test]
-fn many_threads_make_and_cancel_below_one_parent() {
+fn many_threads_make_and_cancel_children() {
     on_each(|| {
         let (parent, cancel) = Context::background().with_timeout(HOUR);
         thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! A deadlock of all is reported by `block_on`; what could still go on is not. The programs are those of `src/bin/deadlock.rs`.
+//! Deadlocks: `block_on` reports that all green threads are asleep, unless a thread could still be woken. The
+//! programs are in `src/bin/deadlock.rs`.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +16,7 @@ fn start(case: &str) -> Child {
     program.spawn().expect("a process")
 }
 
-/// What it said, and its exit code, if it ends in time.
+/// Returns the output of the process, and its exit code if it ends in time.
 fn end_of(mut child: Child, patience: Duration) -> (String, Option<i32>) {
     let start = Instant::now();
     let code = loop {
@@ -51,7 +52,7 @@ fn goes_on(case: &str) {
 }
 
 #[test]
-fn two_who_wait_for_each_other() {
+fn two_threads_that_wait_for_each_other() {
     is_reported(
         "two-channels",
         &[
@@ -65,43 +66,43 @@ fn two_who_wait_for_each_other() {
 }
 
 #[test]
-fn a_mutex_that_is_locked_twice() {
+fn a_mutex_locked_twice_by_its_owner() {
     is_reported("own-mutex", &["waits for a mutex", "1 green thread\n"]);
 }
 
 #[test]
-fn a_wake_up_that_was_lost() {
+fn a_lost_wake_up() {
     is_reported("lost-wake-up", &["waits for a condition variable"]);
 }
 
 #[test]
-fn what_never_comes() {
+fn waits_without_an_end() {
     is_reported("future", &["waits for a wake-up of its future"]);
     is_reported("sleep-for-ever", &["waits for the end of a sleep"]);
     is_reported("join", &["waits for an unpark", "waits for the end of a green thread"]);
 }
 
 #[test]
-fn in_runtimes_of_all_kinds() {
+fn deadlocks_in_runtimes_of_all_kinds() {
     for case in ["one-p", "strict", "no-sysmon"] {
         is_reported(case, &["waits for a wait group", "21 green threads"]);
     }
 }
 
 #[test]
-fn with_others_that_wait_too() {
+fn deadlocks_beside_waiting_plain_threads_and_runtimes() {
     is_reported("plain-threads-wait-too", &[]);
     is_reported("two-runtimes", &["2 green threads"]);
 }
 
 #[test]
-fn after_much_work() {
+fn a_deadlock_after_much_work() {
     is_reported("after-much-work", &["1 green thread\n"]);
 }
 
-/// `main` is cancelled, as any green thread is.
+/// `main` is cancelled like any green thread, and may catch that.
 #[test]
-fn what_main_makes_of_it() {
+fn main_may_catch_panic_or_wait() {
     is_reported("swallowed", &[]);
     is_reported("caught", &["caught twice"]);
     let (text, code) = end_of(start("own-panic"), Duration::from_secs(50));
@@ -111,28 +112,28 @@ fn what_main_makes_of_it() {
 }
 
 #[test]
-fn another_thread_may_come() {
+fn a_plain_thread_may_wake_a_waiter() {
     goes_on("plain-thread-sends");
     goes_on("plain-thread-waits-with-time-out");
     goes_on("std-channel");
 }
 
 #[test]
-fn a_timer_may_come() {
+fn a_timer_may_wake_a_waiter() {
     for case in ["sleeps", "sleeping-future", "timer", "context"] {
         goes_on(case);
     }
 }
 
 #[test]
-fn what_blocks_or_computes_may_come() {
+fn a_blocking_or_computing_thread_may_wake_a_waiter() {
     for case in ["blocking", "blocks-undeclared", "computes", "pinned"] {
         goes_on(case);
     }
 }
 
 #[test]
-fn the_network_may_come() {
+fn a_socket_may_wake_a_waiter() {
     let mut child = start("socket");
     let mut line = String::new();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -147,17 +148,17 @@ fn the_network_may_come() {
 }
 
 #[test]
-fn another_runtime_may_come() {
+fn another_runtime_may_wake_a_waiter() {
     goes_on("other-runtime");
 }
 
 #[test]
-fn without_block_on_nobody_is_told() {
+fn without_block_on_no_deadlock_is_reported() {
     let (text, code) = end_of(start("not-in-block-on"), Duration::from_secs(2));
     assert_eq!((text.as_str(), code), ("waiting\n", None));
 }
 
 #[test]
-fn who_works_now_and_then_is_not_taken_for_asleep() {
+fn threads_that_wait_in_turns_are_not_counted_as_asleep() {
     goes_on("to-and-fro");
 }

@@ -1,4 +1,4 @@
-//! `runtime::dump`: who is there, and what each one waits for.
+//! `runtime::dump`: each green thread, and what each waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn dumped() -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The line of a thread of that name.
+/// Returns the dump's line of the thread with this name.
 fn line(name: &str) -> Option<String> {
     dumped().lines().find(|line| line.contains(&format!("'{name}'"))).map(str::to_owned)
 }
@@ -27,7 +27,7 @@ fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 }
 
 #[test]
-fn it_says_what_each_one_waits_for() {
+fn each_kind_of_wait_is_named() {
     on(2, || {
         let mutex = Arc::new((Mutex::new(()), Condvar::new()));
         let held = mutex.0.lock();
@@ -75,7 +75,7 @@ fn it_says_what_each_one_waits_for() {
         ));
         for (what, thread) in &all {
             let name = thread.thread().name().unwrap().to_owned();
-            wait_until("it waits", || line(&name).is_some_and(|line| line.contains(": waits for ")));
+            wait_until("the thread waits", || line(&name).is_some_and(|line| line.contains(": waits for ")));
             let line = line(&name).unwrap();
             assert!(line.contains(&format!(": waits for {what}")), "{line}");
             assert!(line.contains("spawned at "), "{line}");
@@ -89,12 +89,12 @@ fn it_says_what_each_one_waits_for() {
 }
 
 #[test]
-fn it_says_since_when() {
+fn a_wait_has_its_duration() {
     on(2, || {
         let parked = named("since", thread::park);
         runtime::sleep(Duration::from_millis(60));
         // Sysmon's clock may be some milliseconds late.
-        wait_until("it has waited", || {
+        wait_until("the dump shows the duration", || {
             line("since").is_some_and(|line| {
                 let ms = line.split(", for ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("0");
                 ms.parse().is_ok_and(|ms: u64| ms >= 30)
@@ -102,13 +102,13 @@ fn it_says_since_when() {
         });
         parked.thread().unpark();
         parked.join().unwrap();
-        // Its result is there a moment before it is gone.
-        wait_until("it has ended", || line("since").is_none());
+        // The thread's result is available a moment before the thread leaves the table.
+        wait_until("the thread has left the table", || line("since").is_none());
     });
 }
 
 #[test]
-fn those_that_run_and_that_are_ready_and_those_of_all_runtimes() {
+fn running_and_ready_threads_of_all_runtimes() {
     let (one, other) = (runtime(1), runtime(1));
     one.block_on(|| {
         let ready = named("ready", || ());
@@ -119,7 +119,7 @@ fn those_that_run_and_that_are_ready_and_those_of_all_runtimes() {
             text.lines().any(|line| line.contains("'ready': ready to run")) || ready.is_finished(),
             "{text}"
         );
-        wait_until("the other runtime's is seen", || {
+        wait_until("the thread of the other runtime is in the dump", || {
             dumped().lines().any(|line| line.contains("an unpark") && line.contains(file!()))
         });
         there.thread().unpark();
@@ -131,9 +131,9 @@ fn those_that_run_and_that_are_ready_and_those_of_all_runtimes() {
     });
 }
 
-/// While thousands come and go.
+/// Dumps are taken while threads are spawned and end all the time.
 #[test]
-fn under_load() {
+fn dumps_under_load() {
     on(4, || {
         let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let threads: Vec<_> = (0..4)

@@ -1,4 +1,4 @@
-//! Fairness, on one P and without sysmon: no busy green thread keeps the others from running for ever.
+//! Fairness on a single P, without sysmon: no busy green thread keeps others from running for ever.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use runtime::net::{TcpListener, TcpStream};
 use runtime::{Builder, JoinHandle, spawn, thread};
 use tests::with_built;
 
-/// Runs `main` as a green thread of a runtime in which nothing but the queues' own order brings anyone a turn.
+/// Runs `main` as a green thread of a runtime in which only the order of the queues gives a thread its turn.
 fn on_one_p(main: impl FnOnce() + Send) {
     with_built(Builder::new().procs(1).sysmon(false), |runtime| runtime.block_on(main));
 }
 
-/// The busy ones, and how to end them.
+/// Busy green threads, and how to end them.
 struct Busy {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -43,7 +43,7 @@ impl Busy {
         Busy::new(2, thread::yield_now)
     }
 
-    /// Two that wake each other and park, through the run-next slot.
+    /// Two threads that wake each other and park, through the run-next slot.
     fn ping_pong() -> Busy {
         let (stop, turns) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let play = |other: Option<thread::Thread>| {
@@ -51,7 +51,7 @@ impl Busy {
             spawn(move || {
                 let other = other.unwrap_or_else(|| {
                     thread::park();
-                    PARTNER.lock().unwrap().take().expect("the other has said who it is")
+                    PARTNER.lock().unwrap().take().expect("the partner's handle is set before the wake-up")
                 });
                 while !stop.load(SeqCst) {
                     turns.fetch_add(1, SeqCst);
@@ -74,7 +74,7 @@ impl Busy {
         Busy { stop, threads: vec![a, b], turns }
     }
 
-    /// One that makes new ones without end.
+    /// A thread that spawns and joins threads without end.
     fn spawning() -> Busy {
         Busy::new(1, || drop(spawn(|| ()).join()))
     }
@@ -96,19 +96,20 @@ impl Busy {
     }
 
     fn end(self) {
-        assert!(self.turns.load(SeqCst) > 0, "they were never busy");
+        assert!(self.turns.load(SeqCst) > 0, "the busy threads have run");
         self.stop.store(true, SeqCst);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }
 
-/// Each kind of busy ones, and beside it, what must come to its end (the watchdog says if it does not).
+/// Runs `what` beside each kind of busy threads. `what` must return, and the watchdog ends the process if it does
+/// not.
 fn beside_each_kind(what: impl Fn() + Send + Sync) {
     for busy in [Busy::yielding, Busy::ping_pong, Busy::spawning, Busy::self_waking] {
         on_one_p(|| {
             let busy = busy();
             what();
-            // And every thread had its turn.
+            // The busy threads have their turns too.
             let before = busy.turns.load(SeqCst);
             while busy.turns.load(SeqCst) < before + 100 {
                 thread::yield_now();
@@ -119,7 +120,7 @@ fn beside_each_kind(what: impl Fn() + Send + Sync) {
 }
 
 #[test]
-fn the_new_have_their_turn() {
+fn new_threads_have_their_turn() {
     beside_each_kind(|| {
         let threads: Vec<_> = (0..100).map(|i| spawn(move || i)).collect();
         assert_eq!(threads.into_iter().map(|thread| thread.join().unwrap()).sum::<i32>(), 4950);
@@ -127,12 +128,12 @@ fn the_new_have_their_turn() {
 }
 
 #[test]
-fn the_yielding_have_their_turn() {
+fn yielding_threads_have_their_turn() {
     beside_each_kind(|| (0..1000).for_each(|_| thread::yield_now()));
 }
 
 #[test]
-fn the_woken_have_their_turn() {
+fn woken_threads_have_their_turn() {
     beside_each_kind(|| {
         let main = thread::current();
         let other = spawn(move || {
@@ -150,7 +151,7 @@ fn the_woken_have_their_turn() {
 }
 
 #[test]
-fn timers_fire() {
+fn timers_fire_beside_busy_threads() {
     beside_each_kind(|| {
         for _ in 0..10 {
             runtime::sleep(Duration::from_millis(1));
@@ -161,7 +162,7 @@ fn timers_fire() {
 }
 
 #[test]
-fn the_network_is_heard() {
+fn sockets_become_ready_beside_busy_threads() {
     beside_each_kind(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -181,7 +182,7 @@ fn the_network_is_heard() {
 }
 
 #[test]
-fn those_from_outside_have_their_turn() {
+fn threads_spawned_from_outside_have_their_turn() {
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let busy = runtime.block_on(Busy::yielding);
         for _ in 0..20 {

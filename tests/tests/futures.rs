@@ -1,4 +1,4 @@
-//! Futures: sleeping in combinators and in foreign executors, blocking inside a poll, wakers of all kinds.
+//! Futures: sleeps in combinators and in foreign executors, polls that block, and wakers of all kinds.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -22,7 +22,7 @@ async fn sleeps_at_least(time: Duration) {
     assert!(start.elapsed() >= time, "{:?} instead of {time:?}", start.elapsed());
 }
 
-/// Pending until another green thread has slept that long.
+/// Pending until another green thread has slept for `time`.
 async fn woken_after(time: Duration) {
     let flag = Flag::default();
     let sets = flag.clone();
@@ -34,7 +34,7 @@ async fn woken_after(time: Duration) {
 }
 
 #[test]
-fn two_sleeps_of_one_task_are_joined_and_selected() {
+fn two_sleeps_of_a_future_are_joined_and_raced() {
     on_each(|| {
         for in_spawned in [false, true] {
             let future = async {
@@ -44,7 +44,7 @@ fn two_sleeps_of_one_task_are_joined_and_selected() {
                 both(sleeps_at_least(ms(4)), sleeps_at_least(ms(2))).await;
                 either(sleep_async(ms(3_600_000)), sleep_async(ms(1))).await;
                 either(sleep_async(ms(1)), sleep_async(Duration::MAX)).await;
-                // What the selection dropped has taken nothing along.
+                // The dropped sleep of the race has no effect on later sleeps.
                 sleeps_at_least(ms(2)).await;
             };
             if in_spawned { spawn(future).join().unwrap() } else { block_on(future) }
@@ -53,7 +53,7 @@ fn two_sleeps_of_one_task_are_joined_and_selected() {
 }
 
 #[test]
-fn selections_race_with_timers() {
+fn races_of_sleeps_are_not_early() {
     on_each(|| {
         let tasks: Vec<_> = (0..100)
             .map(|seed| {
@@ -82,14 +82,14 @@ fn foreign_executors_await_sleeps_and_handles() {
         assert_eq!(spawn(|| 5).await.unwrap(), 5);
     });
     assert!(start.elapsed() >= ms(5));
-    // One that never listens, and asks again and again.
+    // An executor that ignores wakes and polls repeatedly.
     let mut sleep = pin!(sleep_async(ms(5)));
     let (start, mut cx) = (Instant::now(), Context::from_waker(Waker::noop()));
     while sleep.as_mut().poll(&mut cx).is_pending() {
         std::thread::sleep(Duration::from_micros(200));
     }
     assert!(start.elapsed() >= ms(5));
-    // One that runs on a green thread as any code does.
+    // An executor on a plain OS thread, woken from a green thread.
     on_each(|| {
         let flag = Flag::default();
         let awaited = flag.clone();
@@ -100,8 +100,8 @@ fn foreign_executors_await_sleeps_and_handles() {
     });
 }
 
-/// Polls it once on a task of its own and hands it on. (On a busy machine its time may have come by then.)
-#[expect(clippy::async_yields_async, reason = "it is not to be awaited there")]
+/// Polls `sleep` once in another task and returns it. On a busy machine it may be ready by then.
+#[expect(clippy::async_yields_async, reason = "the sleep is polled once and returned")]
 fn begun_elsewhere(sleep: Sleep) -> Sleep {
     let polled = spawn(async move {
         let mut sleep = sleep;
@@ -119,7 +119,7 @@ fn a_sleep_moves_to_another_task_after_its_first_poll() {
             let sleep = begun_elsewhere(begun_elsewhere(sleep_async(time)));
             spawn(sleep).join().unwrap();
             assert!(start.elapsed() >= time);
-            // To one that drives it where it stands, and to a plain thread.
+            // The sleep moves to `block_on` of this thread, and to a plain thread.
             block_on(begun_elsewhere(sleep_async(time)));
             let sleep = begun_elsewhere(sleep_async(time));
             let plain = std::thread::spawn(move || drive_on_plain_thread(sleep));
@@ -129,7 +129,7 @@ fn a_sleep_moves_to_another_task_after_its_first_poll() {
 }
 
 #[test]
-fn the_task_that_gave_its_sleep_away_sleeps_on() {
+fn a_task_that_gave_its_sleep_away_can_sleep_again() {
     on_each(|| {
         let (sender, receiver) = mpsc::channel();
         let giver = spawn(async move {
@@ -151,7 +151,7 @@ fn a_sleep_moves_to_another_runtime() {
         let two = runtime(1);
         let sleep = one.block_on(|| begun_elsewhere(sleep_async(ms(5))));
         two.block_on(sleep);
-        // Its first runtime ends meanwhile.
+        // The runtime where the sleep began ends before the sleep is due.
         let short_lived = runtime(1);
         let sleep = short_lived.block_on(|| begun_elsewhere(sleep_async(ms(20))));
         drop(short_lived);
@@ -165,7 +165,7 @@ fn a_sleep_polled_by_a_foreign_waker_outlives_its_runtime() {
         let short_lived = runtime(1);
         let mut sleep = short_lived.block_on(|| {
             let mut sleep = sleep_async(ms(20));
-            // Not the waker of the green thread: the sleep gets a timer of its own.
+            // With a foreign waker the sleep gets a timer of its own, instead of the green thread's timer.
             let mut cx = Context::from_waker(Waker::noop());
             let _ = Pin::new(&mut sleep).poll(&mut cx);
             sleep
@@ -176,7 +176,7 @@ fn a_sleep_polled_by_a_foreign_waker_outlives_its_runtime() {
 }
 
 #[test]
-fn a_poll_blocks_while_a_sleep_of_its_own_is_pending() {
+fn a_poll_blocks_while_a_sleep_of_the_future_is_pending() {
     on_each(|| {
         for blocks_ms in [1, 8] {
             let start = Instant::now();
@@ -233,8 +233,8 @@ fn a_future_that_wakes_itself_is_polled_again() {
             cx.waker().wake_by_ref();
             if counted.fetch_add(1, SeqCst) == 10_000 { Poll::Ready(()) } else { Poll::Pending }
         }));
-        // Others have their turns meanwhile.
-        wait_until("it has begun", || polls.load(SeqCst) > 0);
+        // Other green threads have their turns meanwhile.
+        wait_until("the future was polled", || polls.load(SeqCst) > 0);
         task.join().unwrap();
         assert_eq!(polls.load(SeqCst), 10_001);
     });
@@ -273,7 +273,7 @@ fn wakers_outlive_their_tasks() {
             }));
             task.join().unwrap();
         }
-        // Others live where those had lived; a late wake-up is at most a poll too many.
+        // Other futures use the same Gs now. A late wake-up costs them at most an extra poll.
         let others: Vec<_> = (0..200).map(|_| spawn(sleeps_at_least(ms(5)))).collect();
         let wakers = std::mem::take(&mut *kept.lock().unwrap());
         for waker in &wakers {
@@ -299,7 +299,7 @@ fn wakers_outlive_their_runtime() {
                 Poll::Pending
             });
             runtime.spawn(never);
-            wait_until("it has been polled", || kept.lock().unwrap().is_some());
+            wait_until("the future was polled", || kept.lock().unwrap().is_some());
             wakers.extend(kept.lock().unwrap().take());
         }
     });
@@ -317,13 +317,13 @@ fn eight_plain_threads_wake_one_future() {
                 *keeps.lock().unwrap() = Some(cx.waker().clone());
                 if count.load(SeqCst) == 8000 { Poll::Ready(()) } else { Poll::Pending }
             }));
-            wait_until("it has been polled", || slot.lock().unwrap().is_some());
+            wait_until("the future was polled", || slot.lock().unwrap().is_some());
             std::thread::scope(|scope| {
                 for _ in 0..8 {
                     scope.spawn(|| {
                         for _ in 0..1000 {
                             woken.fetch_add(1, SeqCst);
-                            let waker = slot.lock().unwrap().clone().expect("it was polled");
+                            let waker = slot.lock().unwrap().clone().expect("the future was polled");
                             waker.wake();
                         }
                     });
@@ -335,13 +335,13 @@ fn eight_plain_threads_wake_one_future() {
 }
 
 #[test]
-fn block_on_drives_futures_everywhere() {
+fn block_on_drives_futures_on_any_thread() {
     // On a plain thread.
     assert_eq!(block_on(async { spawn(async { 3 }).await.unwrap() }), 3);
     on_each(|| {
         // On a green thread.
         block_on(both(sleeps_at_least(ms(2)), woken_after(ms(1))));
-        // In a poll, of a task that has a sleep pending, and in a poll in there.
+        // In a poll of a task that has a sleep pending, and in a poll within that poll.
         let nested = async {
             let inner = async {
                 block_on(async {
@@ -357,14 +357,14 @@ fn block_on_drives_futures_everywhere() {
     });
 }
 
-/// Awaits a flag that is set while the inner `block_on` is parked.
+/// Returns a future that awaits a flag, which is set while an inner `block_on` is parked.
 fn outer_and_inner() -> impl Future<Output = ((), ())> + Send {
     let (outer, inner) = (Flag::default(), Flag::default());
     let (sets_outer, sets_inner) = (outer.clone(), inner.clone());
     spawn(move || {
-        wait_until("the inner one waits", || sets_inner.is_awaited());
+        wait_until("the inner future waits", || sets_inner.is_awaited());
         runtime::sleep(ms(1));
-        // The wake-up of the outer future comes while the inner one is driven.
+        // The outer future is woken while the inner future is driven.
         sets_outer.set();
         runtime::sleep(ms(1));
         sets_inner.set();
@@ -374,17 +374,17 @@ fn outer_and_inner() -> impl Future<Output = ((), ())> + Send {
 }
 
 #[test]
-fn an_inner_block_on_does_not_eat_the_wake_up_of_a_spawned_future() {
+fn an_inner_block_on_keeps_the_wake_up_of_a_spawned_future() {
     on_each(|| assert_eq!(spawn(outer_and_inner()).join().unwrap(), ((), ())));
 }
 
 #[test]
-fn an_inner_block_on_does_not_eat_the_wake_up_of_an_outer_one() {
+fn an_inner_block_on_keeps_the_wake_up_of_an_outer_block_on() {
     on_each(|| assert_eq!(block_on(outer_and_inner()), ((), ())));
 }
 
 #[test]
-fn an_inner_block_on_does_not_eat_the_timer_of_an_outer_one() {
+fn an_inner_block_on_keeps_the_timer_of_an_outer_block_on() {
     on_each(|| {
         let inner = async { block_on(sleeps_at_least(ms(4))) };
         block_on(both(sleeps_at_least(ms(2)), inner));
@@ -392,7 +392,7 @@ fn an_inner_block_on_does_not_eat_the_timer_of_an_outer_one() {
 }
 
 #[test]
-fn a_future_stays_where_it_is_between_its_polls() {
+fn a_future_keeps_its_address_between_polls() {
     on_each(|| {
         let tasks: Vec<_> = (0..100)
             .map(|i| {
@@ -436,7 +436,7 @@ fn futures_that_never_end_are_dropped_with_their_runtime() {
                     std::future::pending::<()>().await;
                 });
             }
-            wait_until("all were polled", || polled.load(SeqCst) == 100);
+            wait_until("all futures were polled", || polled.load(SeqCst) == 100);
             assert!(drops.alive() >= 100);
         });
         assert_eq!(drops.alive(), 0);
@@ -448,7 +448,7 @@ fn a_waker_may_call_the_runtime() {
     struct Calls(AtomicBool, thread::Thread);
     impl std::task::Wake for Calls {
         fn wake(self: Arc<Self>) {
-            // It may run where a timer fires.
+            // The waker may run where a timer is fired.
             self.0.store(true, SeqCst);
             drop(spawn(|| runtime::sleep(ms(1))));
             thread::yield_now();

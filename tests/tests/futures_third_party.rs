@@ -1,5 +1,5 @@
-//! Futures of other crates, which only need a waker: channels, locks and combinators of `futures`, and `async-channel`, on
-//! spawned futures, in `block_on`, and mixed with what this runtime parks and awaits.
+//! Futures of other crates: channels, locks and combinators of `futures`, and `async-channel`. They run in spawned
+//! futures and in `block_on`, mixed with the runtime's own waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn channels_of_futures() {
+fn channels_of_the_futures_crate() {
     on_each(|| {
         let (tx, mut rx) = mpsc::channel::<u64>(4);
         for i in 0..8 {
@@ -47,9 +47,9 @@ fn channels_of_futures() {
     });
 }
 
-/// A future waits for a closure's green thread, for a plain OS thread, and the other way round.
+/// A future waits for a green thread and for a plain OS thread, and a plain OS thread waits for a future.
 #[test]
-fn a_oneshot_between_all_worlds() {
+fn a_oneshot_between_futures_green_and_plain_threads() {
     on_each(|| {
         let (tx, rx) = oneshot::channel();
         spawn(move || {
@@ -85,7 +85,7 @@ fn async_channel() {
             })
             .collect();
         drop(tx);
-        // Its blocking calls would block an OS thread; `block_on` parks a green one.
+        // The crate's blocking calls would block an OS thread; `block_on` parks a green thread.
         let consumers: Vec<_> = (0..4)
             .map(|i| {
                 let rx = rx.clone();
@@ -105,7 +105,7 @@ fn async_channel() {
 }
 
 #[test]
-fn combinators_over_our_futures() {
+fn combinators_over_futures_of_the_runtime() {
     on_each(|| {
         block_on(async {
             let start = Instant::now();
@@ -142,7 +142,7 @@ fn combinators_over_our_futures() {
             pin_mut!(never, message);
             spawn(move || tx.send("here").unwrap());
             futures::select! {
-                () = never => panic!("an hour is not over"),
+                () = never => panic!("the hour has not passed"),
                 message = message => assert_eq!(message, Ok("here")),
             }
         });
@@ -150,7 +150,7 @@ fn combinators_over_our_futures() {
 }
 
 #[test]
-fn aborted_and_shared() {
+fn abortable_and_shared_futures() {
     on_each(|| {
         let (handle, registration) = AbortHandle::new_pair();
         let task = spawn(Abortable::new(sleep_async(HOUR), registration));
@@ -170,12 +170,12 @@ fn aborted_and_shared() {
         let shared = shared.boxed().shared();
         let tasks: Vec<_> = (0..20).map(|_| spawn(shared.clone())).collect();
         assert!(tasks.into_iter().all(|task| task.join().unwrap() == 42));
-        assert_eq!(polled.load(Ordering::SeqCst), 1, "it ran once for all");
+        assert_eq!(polled.load(Ordering::SeqCst), 1, "the shared future is polled by a single task");
     });
 }
 
 #[test]
-fn the_lock_of_futures() {
+fn the_mutex_of_the_futures_crate() {
     on_each(|| {
         let count = Arc::new(futures::lock::Mutex::new(0));
         let tasks: Vec<_> = (0..8)
@@ -198,9 +198,9 @@ fn the_lock_of_futures() {
     });
 }
 
-/// All that this runtime gives to wait for can be awaited, in one task, on a green thread and in a foreign executor.
+/// Each asynchronous call of the runtime works in `block_on`, in a spawned future and in a foreign executor.
 #[test]
-fn each_awaitable_twin() {
+fn each_asynchronous_call_in_each_executor() {
     let all = || async {
         let (tx, rx) = bounded(0);
         let echo = spawn(move || rx.recv().unwrap());
@@ -238,8 +238,8 @@ fn each_awaitable_twin() {
     futures::executor::block_on(all());
 }
 
-/// An executor of another crate within a green thread: it parks the OS thread, and others go on. It keeps its waker in a
-/// thread-local of that thread, so the green thread must stay there.
+/// A foreign executor on a green thread parks the OS thread, and other green threads run on. Its waker is in a
+/// thread-local of that OS thread, so the green thread must be pinned.
 #[test]
 fn a_foreign_executor_on_a_green_thread() {
     on(2, || {

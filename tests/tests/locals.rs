@@ -1,4 +1,5 @@
-//! `thread_local!` of the runtime: a value per green thread, wherever it goes on, dropped when it ends.
+//! `thread_local!` of the runtime: each green thread has its own value, on any OS thread, dropped when the thread
+//! ends.
 
 use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
@@ -14,7 +15,7 @@ use tests::{Drops, Random, Token, everywhere, on, on_each, quiet_panics_on_purpo
 const HOUR: Duration = Duration::from_secs(3600);
 
 thread_local! {
-    /// With a doc, a visibility, and both kinds of initial value.
+    /// A key with a doc comment and a visibility; the keys have both kinds of initial value.
     pub static NUMBER: Cell<u64> = const { Cell::new(5) };
     static WORDS: RefCell<Vec<u64>> = RefCell::new(vec![1, 2]);
     pub(crate) static NAME: String = format!("{:?}", runtime::thread::current().id());
@@ -32,7 +33,7 @@ fn fresh() -> bool {
 }
 
 #[test]
-fn every_thread_has_its_own() {
+fn every_thread_has_its_own_values() {
     everywhere(|| {
         scope(|s| {
             for i in 10..40 {
@@ -53,7 +54,7 @@ fn every_thread_has_its_own() {
         });
         assert_eq!(NO_SEMICOLON.with(|number| *number), 2);
     });
-    // Their stacks and Gs are used again; their values are not.
+    // Stacks and Gs are reused, and values are not.
     on(1, || {
         for i in 0..1000 {
             let thread = spawn(move || {
@@ -67,7 +68,7 @@ fn every_thread_has_its_own() {
 }
 
 #[test]
-fn a_name_is_made_by_its_thread() {
+fn initial_values_are_made_by_the_thread_itself() {
     everywhere(|| {
         let made = |name: &String| *name == format!("{:?}", runtime::thread::current().id());
         scope(|s| {
@@ -84,7 +85,7 @@ fn a_name_is_made_by_its_thread() {
 }
 
 #[test]
-fn helpers_of_cells() {
+fn methods_of_cell_and_refcell_keys() {
     thread_local! {
         static CELL: Cell<u32> = const { Cell::new(1) };
         static REF: RefCell<String> = RefCell::new("a".into());
@@ -99,7 +100,7 @@ fn helpers_of_cells() {
         assert_eq!((REF.take(), REF.take()), ("bc".into(), String::new()));
         REF.set("d".into());
         REF.with(|text| assert_eq!(*text.borrow(), "d"));
-        // As std's: a borrow is a borrow.
+        // Borrows conflict as they do in std.
         assert!(REF.with_borrow(|_| catch_unwind(|| REF.set("e".into()))).is_err());
         assert!(REF.with_borrow_mut(|_| catch_unwind(|| REF.with_borrow(|_| ()))).is_err());
         assert_eq!(REF.with_borrow(String::clone), "d");
@@ -108,7 +109,7 @@ fn helpers_of_cells() {
 }
 
 #[test]
-fn a_value_stays_with_its_thread_on_any_os_thread() {
+fn a_value_stays_with_its_thread_across_os_threads() {
     on(8, || {
         let moved = AtomicUsize::new(0);
         scope(|s| {
@@ -132,7 +133,7 @@ fn a_value_stays_with_its_thread_on_any_os_thread() {
                                 (number.get(), std::ptr::from_ref(number).addr()),
                                 (seed + i, address)
                             );
-                            // A borrow of it lasts across a park, too.
+                            // A reference to the value stays valid across a park.
                             runtime::yield_now();
                             number.set(seed + i + 1);
                         });
@@ -143,7 +144,7 @@ fn a_value_stays_with_its_thread_on_any_os_thread() {
                 });
             }
         });
-        assert!(moved.load(SeqCst) > 100, "they hardly moved: {}", moved.load(SeqCst));
+        assert!(moved.load(SeqCst) > 100, "too few moves to other OS threads: {}", moved.load(SeqCst));
     });
 }
 
@@ -156,7 +157,7 @@ fn keep(token: Token) {
 }
 
 #[test]
-fn ten_thousand_threads_drop_theirs() {
+fn ten_thousand_threads_drop_their_values() {
     everywhere(|| {
         let drops = Drops::default();
         scope(|s| {
@@ -171,13 +172,13 @@ fn ten_thousand_threads_drop_theirs() {
                 });
             }
         });
-        // The scope ends when its threads' values are gone, as they may borrow nothing but may take time.
+        // A scope ends after its threads' values are dropped, because destructors may take time.
         assert_eq!((drops.count(), drops.alive()), (20_000, 0));
     });
 }
 
 #[test]
-fn they_are_gone_when_a_join_returns() {
+fn values_are_dropped_before_a_join_returns() {
     on_each(|| {
         let drops = Drops::default();
         for _ in 0..200 {
@@ -185,7 +186,7 @@ fn they_are_gone_when_a_join_returns() {
             spawn(|| keep(token)).join().unwrap();
             assert_eq!(drops.alive(), 0);
         }
-        // A green thread that panics or is cancelled drops them, too.
+        // A green thread that panics or is cancelled drops its values too.
         quiet_panics_on_purpose();
         let token = drops.token();
         let failed = spawn(|| {
@@ -200,21 +201,21 @@ fn they_are_gone_when_a_join_returns() {
             begins.store(1, SeqCst);
             runtime::sleep(HOUR);
         });
-        wait_until("it runs", || begun.load(SeqCst) == 1);
+        wait_until("the thread runs", || begun.load(SeqCst) == 1);
         cancelled.cancel();
         assert!(cancelled.join().unwrap_err().is::<Cancelled>());
         assert_eq!((drops.count(), drops.alive()), (202, 0));
     });
 }
 
-/// Runs on each kind of thread, for it must end to drop its values.
+/// Runs `main` on a thread of each kind, which ends afterwards and drops its values.
 fn in_a_thread(main: fn()) {
     on_each(|| spawn(main).join().unwrap());
     on_each(|| spawn(async move { main() }).join().unwrap());
     std::thread::spawn(main).join().unwrap();
 }
 
-/// What the destructors have found, by a number each.
+/// A value whose destructor runs a function and adds its result to `FOUND`.
 #[derive(Default)]
 struct Found(RefCell<Option<fn() -> usize>>);
 
@@ -233,7 +234,7 @@ fn finds(expected: usize, main: fn()) {
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     FOUND.store(0, SeqCst);
     in_a_thread(main);
-    // Seven threads: on 1, 2 and 8 Ps a closure and a future, and a plain one.
+    // Seven threads: a closure and a future on 1, 2 and 8 Ps, and a plain thread.
     assert_eq!(FOUND.load(SeqCst), 7 * expected);
 }
 
@@ -254,7 +255,7 @@ fn a_destructor_may_spawn_and_sleep() {
 }
 
 #[test]
-fn a_value_that_is_being_dropped_cannot_be_had() {
+fn a_value_in_its_destructor_is_inaccessible() {
     thread_local!(static LAST: Found = Found::default());
     finds(1, || {
         LAST.with(|last| {
@@ -273,7 +274,7 @@ fn a_destructor_may_use_other_keys() {
         static LAST: Found = Found::default();
         static LATER: Cell<usize> = const { Cell::new(30) };
     }
-    // One that lives: it was made first, so it goes last; and one that has not been used yet.
+    // FIRST is still alive: it was made first, so it is dropped last. LATER is made by the destructor.
     finds(230, || {
         FIRST.set(200);
         LAST.with(|last| {
@@ -288,7 +289,7 @@ fn values_made_by_destructors_are_dropped() {
     struct Makes;
     impl Drop for Makes {
         fn drop(&mut self) {
-            // In a vector of another key, which may be new.
+            // The value goes into another key, which may be new.
             keep(TOKEN.lock().unwrap().take().unwrap());
         }
     }
@@ -310,7 +311,7 @@ fn on_each_once(main: fn()) {
 }
 
 #[test]
-fn plain_threads_drop_theirs_at_their_end() {
+fn plain_threads_drop_their_values_at_their_end() {
     let drops = Drops::default();
     for _ in 0..100 {
         let token = drops.token();
@@ -325,7 +326,7 @@ fn plain_threads_drop_theirs_at_their_end() {
 }
 
 #[test]
-fn a_panic_in_a_destructor_spares_the_others() {
+fn a_panic_in_a_destructor_spares_other_values() {
     quiet_panics_on_purpose();
     struct Fails;
     impl Drop for Fails {
@@ -370,7 +371,7 @@ fn initial_values_may_use_other_keys_and_park() {
 }
 
 #[test]
-fn an_initial_value_that_asks_for_itself() {
+fn a_recursive_initial_value() {
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
         static ROUND: u32 = {
@@ -382,7 +383,11 @@ fn an_initial_value_that_asks_for_itself() {
     on_each(|| {
         spawn(|| {
             assert_eq!(ROUND.with(|round| *round), 9);
-            assert_eq!((ROUND.with(|round| *round), DEPTH.get()), (9, 4), "made once more than it asks");
+            assert_eq!(
+                (ROUND.with(|round| *round), DEPTH.get()),
+                (9, 4),
+                "the initial value is made four times"
+            );
         })
         .join()
         .unwrap();
@@ -390,7 +395,7 @@ fn an_initial_value_that_asks_for_itself() {
 }
 
 #[test]
-fn a_panic_of_an_initial_value_leaves_none() {
+fn an_initial_value_that_panics_is_made_again() {
     quiet_panics_on_purpose();
     thread_local! {
         static TRIES: Cell<u32> = const { Cell::new(0) };
@@ -432,7 +437,7 @@ fn a_future_keeps_its_value_across_polls() {
             .collect();
         tasks.into_iter().for_each(|task| task.join().unwrap());
         assert_eq!((drops.count(), drops.alive()), (500, 0));
-        // One that is driven shares those of its driver.
+        // A future in `block_on` shares the values of the thread that drives it.
         NUMBER.set(77);
         runtime::block_on(async {
             sleep_async(Duration::from_micros(50)).await;
@@ -442,7 +447,7 @@ fn a_future_keeps_its_value_across_polls() {
 }
 
 #[test]
-fn a_key_is_a_value_like_any_other() {
+fn a_key_can_be_passed_as_a_value() {
     fn add(key: &'static LocalKey<Cell<u64>>) -> u64 {
         key.set(key.get() + 1);
         key.get()
@@ -451,7 +456,7 @@ fn a_key_is_a_value_like_any_other() {
     on_each(|| {
         spawn(|| assert_eq!((add(&NUMBER), add(&NUMBER), add(&OTHER)), (6, 7, 6))).join().unwrap();
     });
-    // Many of them, of one type and with one initial value: each is its own.
+    // Many keys of the same type with the same initial value are distinct.
     macro_rules! keys {
         ($($name:ident)*) => {
             thread_local!($(static $name: Cell<u64> = const { Cell::new(0) };)*);

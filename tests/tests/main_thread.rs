@@ -1,4 +1,4 @@
-//! Faults on the main thread, which a test harness keeps for itself: this one has none. They are what they always were.
+//! Faults on the main thread, in a test without a harness: the runtime's handlers leave their effects unchanged.
 
 #[cfg(unix)]
 fn main() {
@@ -11,7 +11,7 @@ fn main() {
         if depth == u64::MAX { 0 } else { endless(depth + 1) + block[(depth % 32) as usize] }
     }
 
-    // Of the default runtime and one of its own, idle and not.
+    // With the default runtime, which is idle, and a runtime with a busy green thread.
     let with_runtimes = |fault: fn()| {
         move || {
             let runtime = runtime::Runtime::new().unwrap();
@@ -33,14 +33,14 @@ fn main() {
     });
     let null = || {
         let nowhere = std::hint::black_box(std::ptr::null_mut::<u32>());
-        // SAFETY: it is not; this process is to die of it.
+        // SAFETY: none. The write must kill this process.
         unsafe { nowhere.write_volatile(1) };
     };
     run("main", "null", with_runtimes(null), |output| {
         assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{}", text(output));
         assert!(!stderr(output).contains("overflowed"), "{}", text(output));
     });
-    println!("main_thread: both faults are what they were");
+    println!("main_thread: both faults have their usual effect");
 }
 
 #[cfg(not(unix))]

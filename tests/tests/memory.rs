@@ -1,4 +1,4 @@
-//! Memory: what a green thread that sleeps costs, with a stack and without.
+//! Memory: what a sleeping green thread costs, with a stack and without.
 #![cfg(target_os = "linux")]
 
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use runtime::{JoinHandle, spawn};
 use tests::{child, on, system, wait_until};
 
-/// Unoptimised code is measured with fewer, and may cost more.
+/// In debug builds fewer threads are measured, and each may cost more.
 const DEBUG: bool = cfg!(debug_assertions);
 const NUMBER: usize = if DEBUG { 10_000 } else { 100_000 };
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What one of `NUMBER` costs when all of them sleep.
+/// Returns the memory that each of `NUMBER` sleeping threads costs.
 fn bytes_each(start: impl Fn(Arc<AtomicUsize>) -> JoinHandle<()> + Send + Sync) -> usize {
     let mut bytes = 0;
     on(2, || {
-        // The first few bring the pools and tables.
+        // The first threads create pools and tables.
         (0..100).for_each(|_| spawn(|| ()).join().unwrap());
         let begun = Arc::new(AtomicUsize::new(0));
         let before = system::resident_bytes();
@@ -59,8 +59,8 @@ fn a_sleeping_future_costs_a_few_hundred_bytes() {
 }
 
 #[test]
-fn the_memory_of_those_that_ended_is_used_again() {
-    child::passes("the_memory_of_those_that_ended_is_used_again", "", || {
+fn memory_of_ended_threads_is_reused() {
+    child::passes("memory_of_ended_threads_is_reused", "", || {
         on(2, || {
             let round = || {
                 let threads: Vec<_> =
@@ -71,7 +71,7 @@ fn the_memory_of_those_that_ended_is_used_again() {
             let before = system::resident_bytes();
             (0..20).for_each(|_| round());
             let after = system::resident_bytes();
-            eprintln!("the_memory_of_those_that_ended_is_used_again: {before} -> {after}");
+            eprintln!("memory_of_ended_threads_is_reused: {before} -> {after}");
             assert!(after < before + before / 2 + (16 << 20), "{before} -> {after}");
         });
     });

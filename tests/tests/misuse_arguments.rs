@@ -1,5 +1,5 @@
-//! Arguments at their ends and beyond: what cannot be is refused with a word on what can, what can be works, and what
-//! would never return says so.
+//! Arguments at and beyond their limits: valid ones work, invalid ones give an error that states the allowed values,
+//! and a wait that could never end panics.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tests::{everywhere, on_each, panics_with, with};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The farthest points in time that can be told.
+/// Returns the farthest point in time that an `Instant` can represent.
 fn far() -> Instant {
     let mut step = Duration::from_secs(1 << 62);
     let mut far = Instant::now();
@@ -31,14 +31,14 @@ fn far() -> Instant {
 }
 
 #[test]
-fn no_time_at_all() {
+fn zero_durations_and_past_deadlines() {
     everywhere(|| {
         let past = Instant::now().checked_sub(MILLI).unwrap_or_else(Instant::now);
         runtime::sleep(Duration::ZERO);
         runtime::sleep_until(past);
         thread::park_timeout(Duration::ZERO);
         runtime::block_on(sleep_async(Duration::ZERO));
-        assert_eq!(timeout(Duration::ZERO, || 7), Ok(7), "it does not wait");
+        assert_eq!(timeout(Duration::ZERO, || 7), Ok(7), "the closure does not wait");
         assert_eq!(timeout(Duration::ZERO, || runtime::sleep(HOUR)), Err(Elapsed));
         assert_eq!(runtime::block_on(timeout_async(Duration::ZERO, async { 7 })), Ok(7));
         assert_eq!(runtime::block_on(timeout_async(Duration::ZERO, sleep_async(HOUR))), Err(Elapsed));
@@ -46,7 +46,7 @@ fn no_time_at_all() {
 }
 
 #[test]
-fn all_the_time_there_is() {
+fn the_longest_durations_and_farthest_deadlines() {
     everywhere(|| {
         for forever in [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_nanos(u64::MAX)] {
             assert_eq!(timeout(MILLI, || runtime::sleep(forever)), Err(Elapsed));
@@ -63,14 +63,14 @@ fn all_the_time_there_is() {
     });
 }
 
-/// A future that is polled when it has been ready already, or forgotten while it waits, or moved while it waits.
+/// Sleeps that are polled after they were ready, and sleeps that are forgotten while they are pending.
 #[test]
-fn sleeps_that_are_not_waited_for_as_they_should() {
+fn sleeps_polled_too_often_or_forgotten() {
     everywhere(|| {
         let mut cx = Context::from_waker(Waker::noop());
         let mut over = sleep_async(Duration::ZERO);
         for _ in 0..3 {
-            assert!(Pin::new(&mut over).poll(&mut cx).is_ready(), "it stays ready");
+            assert!(Pin::new(&mut over).poll(&mut cx).is_ready(), "a ready sleep stays ready");
         }
         let forgets = async {
             for i in 0..20 {
@@ -89,7 +89,7 @@ fn sleeps_that_are_not_waited_for_as_they_should() {
 }
 
 #[test]
-fn names() {
+fn names_of_threads() {
     on_each(|| {
         let named = |name: &str| {
             let ended = thread::Builder::new().name(name.into()).spawn(|| {
@@ -136,7 +136,7 @@ fn sizes_of_stacks() {
         for bytes in [0, 1, 1000, usize::MAX - 1, usize::MAX] {
             says_what_is_allowed(Builder::new().stack_size(bytes).build(), "stack");
         }
-        // Odd ones work.
+        // Sizes that are no multiple of a page work.
         for bytes in [(32 << 10) + 1, 54_321, (1 << 20) - 1, 64 << 20, 1 << 30] {
             let thread = thread::Builder::new().stack_size(bytes).spawn(|| 7);
             assert_eq!(thread.unwrap().join().unwrap(), 7, "{bytes}");
@@ -152,7 +152,7 @@ fn numbers_of_ps_and_threads() {
             says_what_is_allowed(Builder::new().procs(n).build(), "procs");
             says_what_is_allowed(handle.set_procs(n), "procs");
             runtime.block_on(|| says_what_is_allowed(runtime::Handle::current().set_procs(n), "procs"));
-            assert_eq!(handle.procs(), 2, "nothing has changed");
+            assert_eq!(handle.procs(), 2, "a refused call changes nothing");
         }
         let none = Builder::new().max_threads(0).build().unwrap_err();
         assert_eq!(none.kind(), ErrorKind::InvalidInput);
@@ -162,9 +162,9 @@ fn numbers_of_ps_and_threads() {
     });
 }
 
-const ITSELF: &str = "a green thread waits for its own end";
+const ITSELF: &str = "a green thread cannot join itself";
 
-/// A thread that is given its own handle.
+/// Spawns a thread that gets its own handle.
 fn with_its_handle<T: Send + 'static>(f: impl FnOnce(JoinHandle<T>) -> T + Send + 'static) -> thread::Thread {
     let (sender, own) = mpsc::channel();
     let itself = spawn(move || f(own.recv().unwrap()));
@@ -174,7 +174,7 @@ fn with_its_handle<T: Send + 'static>(f: impl FnOnce(JoinHandle<T>) -> T + Send 
 }
 
 #[test]
-fn joining_oneself() {
+fn a_thread_that_joins_itself() {
     on_each(|| {
         let (sender, results) = mpsc::channel();
         let ways: [fn(JoinHandle<()>); 4] = [
@@ -191,7 +191,7 @@ fn joining_oneself() {
             });
             assert_eq!(results.recv().unwrap(), 7);
         }
-        // What is no waiting works.
+        // Calls on its own handle that do not wait work.
         let sender = sender.clone();
         with_its_handle(move |own| {
             assert!(!own.is_finished());
@@ -218,10 +218,10 @@ fn a_scoped_thread_that_joins_itself() {
     });
 }
 
-const AGAIN: &str = "asked for its result again";
+const AGAIN: &str = "after a poll had returned its result";
 
 #[test]
-fn a_handle_that_has_given_its_result() {
+fn a_handle_whose_result_was_taken() {
     everywhere(|| {
         let taken = || {
             let mut handle = spawn(|| String::from("once"));
@@ -239,14 +239,14 @@ fn a_handle_that_has_given_its_result() {
 }
 
 #[test]
-fn guards_and_handles_that_are_forgotten() {
+fn forgotten_guards_and_handles() {
     on_each(|| {
         for _ in 0..50 {
             spawn(|| std::mem::forget(thread::pin())).join().unwrap();
             std::mem::forget(spawn(|| ()));
             std::mem::forget(spawn(async { 7 }));
         }
-        // None of it is still pinned in its next life.
+        // A thread that uses the G of a thread with a forgotten guard is not pinned.
         let moved = || {
             let here = std::thread::current().id();
             (0..50).any(|_| {
@@ -258,17 +258,17 @@ fn guards_and_handles_that_are_forgotten() {
             let movers: Vec<_> = (0..100).map(|_| spawn(moved)).collect();
             let moved =
                 movers.into_iter().filter_map(|mover| mover.join().ok()).filter(|&moved| moved).count();
-            assert!(moved > 0, "none of a hundred ever moves");
+            assert!(moved > 0, "no green thread has moved to another OS thread");
         }
     });
 }
 
 #[test]
-fn unparking_the_dead() {
+fn unparking_an_ended_thread() {
     on_each(|| {
         for _ in 0..100 {
             let dead = spawn(thread::current).join().unwrap();
-            // This wakes no other waiter.
+            // The unpark of an ended thread must not wake this thread.
             let next = spawn(|| {
                 let start = Instant::now();
                 thread::park_timeout(MILLI);
@@ -282,7 +282,7 @@ fn unparking_the_dead() {
 }
 
 #[test]
-fn block_on_in_block_on_in_block_on() {
+fn nested_block_on() {
     fn closures(depth: u32) -> u32 {
         if depth == 0 { spawn(|| 7).join().unwrap() } else { runtime::block_on(move || closures(depth - 1)) }
     }
@@ -300,7 +300,7 @@ fn block_on_in_block_on_in_block_on() {
 }
 
 #[test]
-fn sockets_given_nothing() {
+fn sockets_with_empty_arguments() {
     everywhere(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

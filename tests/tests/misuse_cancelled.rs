@@ -1,5 +1,6 @@
-//! Which calls unwind a cancelled caller, and one whose time is up: those that wait by their nature, always, even when
-//! they would not have to wait this time; those that may proceed at once, only when they must wait; the others, never.
+//! Which calls unwind a caller that is cancelled or whose time-out has expired. Calls that wait by their nature
+//! always unwind, even if they could return at once. Calls that may complete at once unwind only if they must wait.
+//! Other calls never unwind.
 
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +25,7 @@ fn ended<T: Send + 'static>(value: T) -> JoinHandle<T> {
     thread
 }
 
-/// Waits by their nature. None of these would have to wait.
+/// Calls that wait by their nature. Each could return at once here.
 const ALWAYS: &[(&str, fn())] = &[
     ("sleep", || runtime::sleep(Duration::ZERO)),
     ("sleep_until", || runtime::sleep_until(Instant::now())),
@@ -45,12 +46,12 @@ const ALWAYS: &[(&str, fn())] = &[
                 thread::yield_now();
             }
             let _ = thread.join();
-            unreachable!("its join unwinds");
+            unreachable!("the join unwinds");
         });
     }),
 ];
 
-/// These go on as if nothing had happened.
+/// Calls that never unwind.
 const NEVER: &[(&str, fn())] = &[
     ("yield_now", thread::yield_now),
     ("spawn", || drop(spawn(|| ()))),
@@ -71,7 +72,7 @@ const NEVER: &[(&str, fn())] = &[
     }),
 ];
 
-/// These too, as long as they need not wait.
+/// Calls that may complete at once, and do so here.
 const AT_ONCE: &[(&str, fn())] = &[
     ("block_on a future", || runtime::block_on(async {})),
     ("await an ended thread", || assert_eq!(runtime::block_on(ended(7)).unwrap(), 7)),
@@ -79,7 +80,7 @@ const AT_ONCE: &[(&str, fn())] = &[
     ("timeout_async", || assert_eq!(runtime::block_on(timeout_async(HOUR, async { 7 })), Ok(7))),
     ("sockets", || {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        // The connection is made by std, so that no connect of ours waits for it.
+        // std makes the connection, so that no connect of the runtime waits.
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         server.write_all(b"x").unwrap();
@@ -88,7 +89,7 @@ const AT_ONCE: &[(&str, fn())] = &[
     }),
 ];
 
-/// But not when they must.
+/// Calls that may complete at once, and must wait here.
 const WAITING: &[(&str, fn())] = &[
     ("block_on a future", || runtime::block_on(std::future::pending())),
     ("await a thread", || drop(runtime::block_on(spawn(thread::park)))),
@@ -98,12 +99,12 @@ const WAITING: &[(&str, fn())] = &[
     ("read", || {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
-        // A connect that waits would unwind as well.
+        // A connect that must wait unwinds too.
         let _ = TcpStream::connect(addr).unwrap().read(&mut [0]);
     }),
 ];
 
-/// Runs `main` on a green thread that has been cancelled and goes on.
+/// Runs `main` on a green thread after its cancellation.
 fn cancelled(main: impl FnOnce() + Send + 'static) {
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
@@ -115,13 +116,13 @@ fn cancelled(main: impl FnOnce() + Send + 'static) {
         main();
         7
     });
-    wait_until("it has begun", || begun.load(SeqCst));
+    wait_until("the thread has begun", || begun.load(SeqCst));
     thread.cancel();
-    assert_eq!(thread.join().expect("it goes on"), 7);
+    assert_eq!(thread.join().expect("the thread returns"), 7);
 }
 
 #[test]
-fn what_unwinds_one_that_is_cancelled() {
+fn which_calls_unwind_a_cancelled_thread() {
     on_each(|| {
         for &(name, call) in ALWAYS.iter().chain(WAITING) {
             cancelled(move || {
@@ -136,13 +137,14 @@ fn what_unwinds_one_that_is_cancelled() {
 }
 
 #[test]
-fn what_unwinds_one_whose_time_is_up() {
+fn which_calls_unwind_after_a_timeout() {
     everywhere(|| {
         let is_up = |call: fn()| timeout(Duration::ZERO, call);
         for &(name, call) in ALWAYS {
             assert!(is_up(call).is_err(), "{name}");
         }
-        // Those of a plain thread are driven by a green one, whose time is its own.
+        // On a plain thread, a green thread drives the future, and the plain thread's time-out does not apply to that
+        // thread.
         if Handle::try_current().is_some() {
             for &(name, call) in WAITING {
                 assert!(is_up(call).is_err(), "{name}");
@@ -154,9 +156,9 @@ fn what_unwinds_one_whose_time_is_up() {
     });
 }
 
-/// What a call that does not unwind has done is done; what one that unwinds had in hand is dropped.
+/// The result that an unwinding `join` has taken is dropped.
 #[test]
-fn a_result_that_is_joined_by_a_cancelled_one_is_dropped() {
+fn a_result_joined_by_a_cancelled_thread_is_dropped() {
     on_each(|| {
         let drops = tests::Drops::default();
         let token = drops.token();
@@ -169,18 +171,18 @@ fn a_result_that_is_joined_by_a_cancelled_one_is_dropped() {
 }
 
 #[test]
-fn cancelling_twice_or_oneself_or_the_dead() {
+fn cancelling_twice_oneself_or_an_ended_thread() {
     with(2, |runtime| {
         let twice = runtime.spawn(thread::park);
         twice.cancel();
         twice.cancel();
         assert!(twice.join().unwrap_err().is::<Cancelled>());
         let dead = runtime.spawn(|| 7);
-        wait_until("it has ended", || dead.is_finished());
+        wait_until("the thread has ended", || dead.is_finished());
         dead.cancel();
         dead.thread().unpark();
         assert_eq!(dead.join().unwrap(), 7);
-        // Itself, by its own handle.
+        // A thread cancels itself through its own handle.
         let (sender, own) = std::sync::mpsc::channel::<JoinHandle<()>>();
         let itself = runtime.spawn(move || {
             let own = own.recv().unwrap();
@@ -193,7 +195,7 @@ fn cancelling_twice_or_oneself_or_the_dead() {
         let thread = itself.thread().clone();
         sender.send(itself).unwrap();
         let handle = runtime.handle();
-        wait_until("it has ended", || handle.metrics().spawned == handle.metrics().ended);
+        wait_until("all threads have ended", || handle.metrics().spawned == handle.metrics().ended);
         thread.unpark();
     });
 }

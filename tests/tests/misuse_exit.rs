@@ -1,4 +1,4 @@
-//! The last moments of a thread and of the process: destructors of std's thread-locals, `atexit`, `exit` on a green
+//! The end of a thread and of the process: destructors of std's thread-locals, `atexit`, and `exit` on a green
 //! thread.
 
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ use tests::{Watchdog, calls, child, everywhere, on, panics_with, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A value of std's whose destructor runs a closure.
+/// A value in a std thread-local, whose destructor runs a closure.
 struct AtEnd(RefCell<Option<Box<dyn FnOnce()>>>);
 
 impl Drop for AtEnd {
@@ -24,7 +24,7 @@ impl Drop for AtEnd {
 
 std::thread_local!(static AT_END: AtEnd = const { AtEnd(RefCell::new(None)) });
 
-/// Has `f` called when this OS thread ends. Never inlined, for it touches a thread-local of std's.
+/// Arranges that `f` runs when this OS thread ends. Never inlined, because it uses a std thread-local.
 #[inline(never)]
 fn at_end(f: impl FnOnce() + 'static) {
     AT_END.with(|end| end.0.replace(Some(Box::new(f))));
@@ -32,7 +32,8 @@ fn at_end(f: impl FnOnce() + 'static) {
 
 runtime::thread_local!(static NUMBER: Cell<u32> = const { Cell::new(1) });
 
-/// A thread's values go in the order of their making, backwards: before those of the runtime, and after them.
+/// Thread-locals are destroyed in the reverse order of their creation: std's destructor runs before those of the
+/// runtime, or after.
 #[test]
 fn destructors_of_std_on_a_plain_thread() {
     let _dog = Watchdog::new();
@@ -62,14 +63,14 @@ fn destructors_of_std_on_a_plain_thread() {
     assert_eq!(done.load(SeqCst), calls);
 }
 
-/// What belongs to the thread itself is gone when its time is over, and is not made anew.
+/// Values of a plain thread that were destroyed are not made again.
 #[test]
-fn a_plain_threads_values_are_gone_for_good() {
+fn destroyed_values_of_a_plain_thread_stay_inaccessible() {
     let _dog = Watchdog::new();
     let seen = Arc::new(AtomicUsize::new(0));
     let sees = seen.clone();
     let thread = std::thread::spawn(move || {
-        // Registered first, so it goes last.
+        // Registered first, so its destructor runs last.
         at_end(move || {
             assert!(NUMBER.try_with(|_| ()).is_err());
             panics_with("destruction", || NUMBER.get());
@@ -81,7 +82,8 @@ fn a_plain_threads_values_are_gone_for_good() {
     assert_eq!(seen.load(SeqCst), 1);
 }
 
-/// An OS thread of a runtime that ends: its green threads left values there. It is a plain thread by then.
+/// A green thread leaves a value on an OS thread of the runtime. Its destructor runs when the OS thread ends, and is
+/// then on a plain thread.
 #[test]
 fn destructors_of_std_on_a_thread_of_the_runtime() {
     for (name, call) in calls::everything() {
@@ -104,7 +106,7 @@ fn destructors_of_std_on_a_thread_of_the_runtime() {
     }
 }
 
-/// A child process of which this must be the last word.
+/// Runs `body` in a child process that must end well and print "its last word" in an exit handler or destructor.
 fn says_last(test: &str, case: &str, body: impl FnOnce()) {
     let watched = || {
         let _dog = Watchdog::new();
@@ -124,7 +126,7 @@ fn calls_everything() {
     eprintln!("its last word");
 }
 
-/// `exit` runs the destructors of the thread that calls it.
+/// `exit` runs the destructors of the calling thread.
 #[test]
 fn destructors_of_std_when_the_process_ends() {
     for used in [false, true] {
@@ -147,7 +149,7 @@ extern "C" fn last_of_all() {
 fn exit_handlers() {
     for case in ["unused", "used", "on a green thread", "of its own", "while others run"] {
         says_last("exit_handlers", case, move || {
-            // SAFETY: the function may run at exit: nothing that it uses is destroyed before that.
+            // SAFETY: `last_of_all` may run at exit: nothing that it uses is destroyed before that.
             assert_eq!(unsafe { libc::atexit(last_of_all) }, 0);
             match case {
                 "unused" => {}
@@ -162,14 +164,14 @@ fn exit_handlers() {
                             }
                         });
                     }
-                    wait_until("they run", || runtime::metrics::snapshot().yields > 1000);
+                    wait_until("the threads run", || runtime::metrics::snapshot().yields > 1000);
                 }
             }
         });
     }
 }
 
-/// The exit waits for no thread.
+/// `exit` waits for no green thread.
 #[test]
 fn a_process_ends_with_green_threads_in_every_state() {
     child::passes("a_process_ends_with_green_threads_in_every_state", "", || {

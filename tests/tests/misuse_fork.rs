@@ -1,5 +1,6 @@
-//! Children of `fork` that do not exec: they have one thread and no scheduler. What needs none goes on; what would start a
-//! green thread or wait for one is refused, and nothing hangs. `Command` works from anywhere.
+//! Children of `fork` that do not exec: such a child has a single thread and no scheduler. Calls that need no
+//! scheduler work. Calls that would start or await a green thread are refused, and none hangs. `Command` works on
+//! every thread.
 #![cfg(unix)]
 
 use std::cell::RefCell;
@@ -22,32 +23,32 @@ const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const FORKED: &str = "this process was forked from one that runs green threads";
 
-/// Forks, and runs `main` in the child, which then ends without a word to anyone; gives how it ended.
+/// Forks and runs `main` in the child, which exits silently. Returns how the child ended.
 fn fork_and(main: impl FnOnce()) -> ExitStatus {
-    // SAFETY: the child uses what it has as one thread may, and leaves by `_exit` or `abort`.
+    // SAFETY: the child uses only what a single thread may use after a fork, and ends with `_exit` or `abort`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
         let code = if catch_unwind(AssertUnwindSafe(main)).is_ok() { 0 } else { 1 };
-        // SAFETY: it ends the process.
+        // SAFETY: `_exit` ends the process and takes no pointer.
         unsafe { libc::_exit(code) }
     }
     runtime::blocking(|| ends(pid))
 }
 
-/// How that process ends, which must be soon.
+/// Waits for the end of process `pid` and returns its status. Panics after 20 s.
 fn ends(pid: libc::pid_t) -> ExitStatus {
-    // Anything else is no process, but a group of them, or all: not to be killed.
+    // Zero and negative numbers name groups of processes, which must not be killed.
     assert!(pid > 0, "the fork has failed");
     let start = Instant::now();
     loop {
         let mut status = 0;
-        // SAFETY: it writes to the number that it is given.
+        // SAFETY: `waitpid` writes to `status`, which is exclusively borrowed.
         if unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == pid {
             return ExitStatus::from_raw(status);
         }
         if start.elapsed() > Duration::from_secs(20) {
-            // SAFETY: it is our own child.
+            // SAFETY: `kill` takes no pointer, and `pid` is a child of this process.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             panic!("the child hangs");
         }
@@ -55,7 +56,7 @@ fn ends(pid: libc::pid_t) -> ExitStatus {
     }
 }
 
-/// What a child may find that its parent made: of a runtime that has all kinds of things under way.
+/// What the child inherits from a parent with green threads and sockets in use.
 struct Parent {
     handle: Handle,
     runtime: RefCell<Option<Runtime>>,
@@ -71,7 +72,7 @@ impl Parent {
         let handle = runtime.handle();
         let sleeper = handle.spawn(|| runtime::sleep(HOUR));
         let ended = handle.spawn(|| 7);
-        wait_until("it has ended", || ended.is_finished());
+        wait_until("the thread has ended", || ended.is_finished());
         let (listener, client, server) = handle.block_on(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -82,7 +83,7 @@ impl Parent {
         Parent { handle, runtime: RefCell::new(Some(runtime)), sleeper, ended, listener, client, server }
     }
 
-    /// All that a child may try, on whatever thread it is.
+    /// Makes all calls that a child may try, on any kind of thread.
     fn meets_a_child(&self) {
         self.what_needs_nothing_works();
         self.what_would_start_or_wait_is_refused();
@@ -115,7 +116,7 @@ impl Parent {
         sleeper.thread().unpark();
         sleeper.cancel();
         assert_eq!(self.ended.take().unwrap().join().unwrap(), 7);
-        // What a socket has at hand can be read, and it can be written to.
+        // A socket can be read and written as long as it need not wait.
         assert!((&self.client).read(&mut [0; 64]).unwrap() >= 1);
         (&self.client).write_all(b"y").unwrap();
         assert!(self.listener.local_addr().is_ok());
@@ -154,17 +155,18 @@ impl Parent {
     fn what_is_kept_is_let_go(&self) {
         let runtime = self.runtime.take().unwrap();
         let start = Instant::now();
-        assert!(!runtime.shutdown_timeout(HOUR), "its green threads are not here");
+        assert!(!runtime.shutdown_timeout(HOUR), "the child has no green threads to wait for");
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 
-    /// After all its children: undisturbed.
+    /// Checks the parent after its children: it is not disturbed.
     fn goes_on(self) {
         self.handle.block_on(|| {
             let start = Instant::now();
             runtime::sleep(MILLI);
             assert!(start.elapsed() >= MILLI);
-            // The first child has written, and taken the byte that was there; later ones found none.
+            // The first child has written a byte and read the byte that was there. Later children found the byte that
+            // each round writes.
             let mut bytes = [0; 64];
             assert!((&self.server).read(&mut bytes).unwrap() >= 1);
             (&self.server).write_all(b"z").unwrap();
@@ -178,7 +180,7 @@ impl Parent {
     }
 }
 
-/// Keeps the runtime busy: queues, timers and sockets are in use at the moment of a fork.
+/// Keeps the runtime busy, so that queues, timers and sockets are in use at the moment of a fork.
 fn load(handle: &Handle) {
     for i in 0..8 {
         handle.spawn(move || {
@@ -195,13 +197,13 @@ fn load(handle: &Handle) {
 }
 
 #[test]
-fn from_a_plain_thread() {
+fn a_fork_from_a_plain_thread() {
     for procs in PROCS {
-        child::passes("from_a_plain_thread", &procs.to_string(), || {
+        child::passes("a_fork_from_a_plain_thread", &procs.to_string(), || {
             let parent = Parent::new(runtime(procs));
             load(&parent.handle);
             for _ in 0..5 {
-                // Its twin takes nothing from it, but bytes.
+                // The child takes nothing from the parent except bytes of the socket.
                 (&parent.server).write_all(b"x").unwrap();
                 assert_eq!(fork_and(|| parent.meets_a_child()).into_raw(), 0);
             }
@@ -211,9 +213,9 @@ fn from_a_plain_thread() {
 }
 
 #[test]
-fn from_a_green_thread() {
+fn a_fork_from_a_green_thread() {
     for procs in PROCS {
-        child::passes("from_a_green_thread", &procs.to_string(), || {
+        child::passes("a_fork_from_a_green_thread", &procs.to_string(), || {
             on(procs, || {
                 let parent = Parent::new(runtime(procs));
                 load(&parent.handle);
@@ -229,12 +231,12 @@ fn from_a_green_thread() {
     }
 }
 
-/// Of what is under way on the forking thread itself, nothing goes on in the child but its own code.
+/// A fork inside a scope, a poll or `blocking`: in the child only the forking thread's code goes on.
 #[test]
-fn in_the_middle_of_things() {
-    child::passes("in_the_middle_of_things", "", || {
+fn a_fork_inside_a_scope_a_poll_and_blocking() {
+    child::passes("a_fork_inside_a_scope_a_poll_and_blocking", "", || {
         on(2, || {
-            // A scope whose threads are not there.
+            // The scope's threads do not exist in the child.
             let status = fork_in(|forks| {
                 runtime::scope(|s| {
                     let other = s.spawn(thread::park);
@@ -243,8 +245,8 @@ fn in_the_middle_of_things() {
                     other.thread().unpark();
                 });
             });
-            assert_eq!(status.code(), Some(1), "it panics at the scope's end");
-            // A future that forks in its poll, and then would wait.
+            assert_eq!(status.code(), Some(1), "the child panics at the end of the scope");
+            // A future that forks in its poll and waits afterwards.
             let status = fork_in(|forks| {
                 runtime::block_on(async {
                     let time = if forks() { HOUR } else { MILLI };
@@ -263,32 +265,33 @@ fn in_the_middle_of_things() {
     });
 }
 
-/// Runs `main`, which forks where it likes (and learns whether it is the child); the parent goes on too. How the child ended.
+/// Runs `main`, whose argument forks and returns `true` in the child. Both processes go on. Returns how the child
+/// ended.
 fn fork_in(main: impl FnOnce(&(dyn Fn() -> bool + Sync))) -> ExitStatus {
     let pid = AtomicUsize::new(0);
     let forks = || {
-        // SAFETY: as in `fork_and`.
+        // SAFETY: see `fork_and`.
         pid.store(unsafe { libc::fork() } as usize, SeqCst);
         pid.load(SeqCst) == 0
     };
     let ended = catch_unwind(AssertUnwindSafe(|| main(&forks)));
     let pid = pid.load(SeqCst);
     if pid == 0 {
-        // SAFETY: it ends the process.
+        // SAFETY: `_exit` ends the process and takes no pointer.
         unsafe { libc::_exit(if ended.is_ok() { 0 } else { 1 }) }
     }
     ended.unwrap();
     runtime::blocking(|| ends(pid as libc::pid_t))
 }
 
-/// A child that comes to the end of its green thread has nowhere to go: it says so and aborts.
+/// A child that reaches the end of its green thread cannot go on: it prints a message and aborts.
 #[test]
 fn a_child_that_returns_from_its_green_thread() {
     struct Forks(usize);
     impl Future for Forks {
         type Output = usize;
         fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<usize> {
-            // SAFETY: as in `fork_and`.
+            // SAFETY: see `fork_and`.
             match unsafe { libc::fork() } {
                 0 if self.0 == 0 => Poll::Pending,
                 pid => Poll::Ready(pid as usize),
@@ -300,7 +303,7 @@ fn a_child_that_returns_from_its_green_thread() {
             let _dog = tests::Watchdog::new();
             tests::quiet_panics_on_purpose();
             let pid = on_two(move || {
-                // SAFETY: as in `fork_and`.
+                // SAFETY: see `fork_and`.
                 let fork = || unsafe { libc::fork() } as usize;
                 let thread = match case {
                     "returns" => spawn(fork),
@@ -328,15 +331,15 @@ fn on_two<T: Send>(main: impl FnOnce() -> T + Send) -> T {
     runtime(2).block_on(main)
 }
 
-/// Who has never had a runtime may fork, and both have their own.
+/// A process that has never had a runtime may fork. Parent and child can then start runtimes.
 #[test]
-fn a_child_of_one_that_has_had_no_runtime() {
-    child::passes("a_child_of_one_that_has_had_no_runtime", "", || {
+fn a_fork_before_the_first_runtime() {
+    child::passes("a_fork_before_the_first_runtime", "", || {
         thread::park_timeout(MILLI);
         let works = || calls::everything().for_each(|(_, call)| call());
         assert!(fork_and(works).success());
         works();
-        // And now no more.
+        // With a runtime, a child of a fork is refused.
         assert!(fork_and(|| panics_with(FORKED, || spawn(|| ()))).success());
     });
 }
@@ -356,13 +359,13 @@ fn commands_from_green_threads() {
                             command.args(["-c", &format!("cat; exit {i}")]);
                             command.stdin(Stdio::piped()).stdout(Stdio::piped());
                             if i % 2 == 0 {
-                                // So that it forks, and calls what a child may call.
+                                // With `pre_exec`, `Command` forks, and the child makes some calls before exec.
                                 let before_exec = || {
                                     thread::yield_now();
                                     assert!(!thread::cancelled());
                                     Ok(())
                                 };
-                                // SAFETY: it neither allocates nor takes a lock.
+                                // SAFETY: the closure neither allocates nor takes a lock.
                                 unsafe { command.pre_exec(before_exec) };
                             }
                             let mut process = command.spawn().unwrap();

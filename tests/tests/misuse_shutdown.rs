@@ -1,5 +1,5 @@
-//! The end of a runtime, where and when one would not expect it: on its own green threads, on another's, with threads
-//! that outlive the time limit of the shutdown, and calls after it.
+//! The end of a runtime in unusual places: on its own green threads, on those of another runtime, with threads that
+//! outlive the shutdown's time limit, and calls after the end.
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, panic_any};
@@ -16,16 +16,16 @@ use tests::{panics_with, quiet_panics_on_purpose, runtime, wait_until, with};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Nothing of it runs any more.
+/// Waits until no thread of the runtime is left, and checks that spawns are refused.
 fn all_is_over(handle: &Handle) {
-    wait_until("its threads have ended", || handle.metrics().threads == 0);
+    wait_until("the runtime's OS threads have ended", || handle.metrics().threads == 0);
     let metrics = handle.metrics();
     assert_eq!(metrics.spawned, metrics.ended);
     panics_with("shut down", || handle.spawn(|| ()));
 }
 
 #[test]
-fn a_handle_that_is_kept() {
+fn a_handle_after_the_end() {
     let _dog = Watchdog::new();
     for procs in PROCS {
         let runtime = runtime(procs);
@@ -38,7 +38,7 @@ fn a_handle_that_is_kept() {
             panics_with("shut down", || handle.block_on(|| ()));
             panics_with("shut down", || handle.block_on(async {}));
             assert_eq!(handle.procs(), procs);
-            // It is remembered, and nothing comes of it.
+            // The number is stored and has no effect.
             handle.set_procs(procs + 1).unwrap();
             assert_eq!(handle.procs(), procs + 1);
             handle.set_procs(procs).unwrap();
@@ -54,7 +54,7 @@ fn a_handle_that_is_kept() {
 }
 
 #[test]
-fn threads_that_are_kept() {
+fn thread_handles_after_the_end() {
     let _dog = Watchdog::new();
     let runtime = runtime(2);
     let begun = Arc::new(AtomicBool::new(false));
@@ -66,7 +66,9 @@ fn threads_that_are_kept() {
             thread::park()
         }),
     );
-    wait_until("one has ended, one has begun", || ended.is_finished() && begun.load(SeqCst));
+    wait_until("the first thread has ended, the second has begun", || {
+        ended.is_finished() && begun.load(SeqCst)
+    });
     let (one, other) = (ended.thread().clone(), cancelled.thread().clone());
     drop(runtime);
     for _ in 0..2 {
@@ -81,10 +83,10 @@ fn threads_that_are_kept() {
     assert!(runtime::block_on(cancelled).unwrap_err().is::<Cancelled>());
 }
 
-/// What a green thread meets that goes on after its runtime's end was called: every wait unwinds, destructors wait as
-/// always, and all ends in the background.
+/// A green thread goes on after its runtime's shutdown has timed out. Each wait unwinds, destructors may wait, and
+/// the thread ends in the background.
 #[test]
-fn one_that_outlives_a_shutdown_timeout() {
+fn a_thread_that_outlives_a_shutdown_timeout() {
     let _dog = Watchdog::new();
     for procs in PROCS {
         let runtime = runtime(procs);
@@ -107,11 +109,11 @@ fn one_that_outlives_a_shutdown_timeout() {
             for wait in waits {
                 assert!(catch_unwind(wait).unwrap_err().is::<Cancelled>());
             }
-            // These do not wait, and go on.
+            // Calls that do not wait work.
             (0..10).for_each(|_| thread::yield_now());
             runtime::blocking(|| std::thread::sleep(MILLI));
             assert_eq!(Handle::current().procs(), procs);
-            drop(spawn(|| unreachable!("it is born cancelled")));
+            drop(spawn(|| unreachable!("the new thread is cancelled before its start")));
             let _last = OnDrop(move || {
                 let start = Instant::now();
                 runtime::sleep(2 * MILLI);
@@ -122,9 +124,9 @@ fn one_that_outlives_a_shutdown_timeout() {
             });
             thread::park();
         });
-        wait_until("it hogs", || begun.load(SeqCst));
+        wait_until("the thread computes", || begun.load(SeqCst));
         assert!(!runtime.shutdown_timeout(5 * MILLI));
-        // From outside, while it still ends.
+        // A spawn from outside, while the last thread still runs.
         assert!(handle.spawn(|| ()).join().unwrap_err().is::<Cancelled>());
         assert!(!survivor.is_finished());
         told.store(true, SeqCst);
@@ -135,18 +137,18 @@ fn one_that_outlives_a_shutdown_timeout() {
 }
 
 #[test]
-fn no_time_at_all_cancels_at_once() {
+fn a_shutdown_timeout_of_zero_cancels_at_once() {
     let _dog = Watchdog::new();
     let runtime = runtime(1);
     let handle = runtime.handle();
     let sleeper = runtime.spawn(|| runtime::sleep(HOUR));
-    // It may end in that time or not.
+    // The shutdown may or may not end in time.
     runtime.shutdown_timeout(Duration::ZERO);
     assert!(sleeper.join().unwrap_err().is::<Cancelled>());
     all_is_over(&handle);
 }
 
-/// Ways to end a runtime on one of its own green threads: each gets the runtime and a token that lives on that thread.
+/// Ways to end a runtime on its own green thread: each gets the runtime, and a token that this thread drops.
 type Ends = fn(Runtime, tests::Token) -> JoinHandle<()>;
 
 fn spawned_in(runtime: Runtime, f: impl FnOnce(Runtime) + Send + 'static) -> JoinHandle<()> {
@@ -154,12 +156,13 @@ fn spawned_in(runtime: Runtime, f: impl FnOnce(Runtime) + Send + 'static) -> Joi
     handle.spawn(move || f(runtime))
 }
 
-/// It has not been waited for, and has cancelled its own thread.
+/// Called after a runtime was dropped on its own green thread: the drop has not waited, and has cancelled this
+/// thread.
 fn cancelled_now() {
     assert!(thread::cancelled());
     thread::yield_now();
     runtime::sleep(HOUR);
-    unreachable!("a sleep of a cancelled one unwinds");
+    unreachable!("a sleep of a cancelled thread unwinds");
 }
 
 const WAYS: [Ends; 8] = [
@@ -173,7 +176,7 @@ const WAYS: [Ends; 8] = [
     |runtime, token| {
         spawned_in(runtime, |runtime| {
             let _token = token;
-            assert!(!runtime.shutdown_timeout(HOUR), "it cannot wait for itself");
+            assert!(!runtime.shutdown_timeout(HOUR), "the shutdown cannot wait for its own thread");
             cancelled_now();
         })
     },
@@ -202,7 +205,7 @@ const WAYS: [Ends; 8] = [
             cancelled_now();
         })
     },
-    // As the last deed of a thread's own values.
+    // In a destructor of the thread's own values.
     |runtime, token| {
         runtime::thread_local! {
             static LAST: RefCell<Option<(Runtime, tests::Token)>> = const { RefCell::new(None) };
@@ -212,7 +215,7 @@ const WAYS: [Ends; 8] = [
             panic_any(ON_PURPOSE);
         })
     },
-    // With the captures of one that never begins.
+    // With the captures of a thread that never begins.
     |runtime, token| {
         let handle = runtime.handle();
         let never = handle.spawn(move || {
@@ -222,7 +225,7 @@ const WAYS: [Ends; 8] = [
         never.cancel();
         never
     },
-    // By one of the threads of its scope.
+    // In a thread of a scope.
     |runtime, token| {
         spawned_in(runtime, |runtime| {
             let _token = token;
@@ -236,7 +239,7 @@ const WAYS: [Ends; 8] = [
 ];
 
 #[test]
-fn on_one_of_its_own_green_threads() {
+fn a_runtime_ended_on_its_own_green_thread() {
     quiet_panics_on_purpose();
     for (i, way) in WAYS.into_iter().enumerate() {
         for procs in PROCS {
@@ -264,9 +267,9 @@ fn on_one_of_its_own_green_threads() {
     }
 }
 
-/// A green thread drops its own result if there is no handle.
+/// The runtime is the result of its own green thread: the thread drops it, unless a joiner takes it.
 #[test]
-fn as_a_result_of_its_own() {
+fn a_runtime_as_the_result_of_its_own_green_thread() {
     let _dog = Watchdog::new();
     for wanted in [false, true] {
         let runtime = runtime(2);
@@ -280,10 +283,10 @@ fn as_a_result_of_its_own() {
             }
             runtime
         });
-        wait_until("it has begun", || begun.load(SeqCst));
+        wait_until("the thread has begun", || begun.load(SeqCst));
         if wanted {
             begun.store(false, SeqCst);
-            // It comes out, and ends here as anywhere.
+            // The joiner gets the runtime and ends it.
             drop(gives.join().unwrap());
         } else {
             drop(gives);
@@ -295,8 +298,8 @@ fn as_a_result_of_its_own() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_is_left_behind() {
-    child::passes("nothing_is_left_behind", "", || {
+fn ended_runtimes_leave_no_threads_or_descriptors() {
+    child::passes("ended_runtimes_leave_no_threads_or_descriptors", "", || {
         let count = || (system::threads(), system::descriptors());
         let before = count();
         for i in 0..100 {
@@ -306,16 +309,16 @@ fn nothing_is_left_behind() {
                 spawn(|| runtime::sleep(HOUR));
                 drop(runtime);
             }));
-            wait_until("its threads have ended", || handle.metrics().threads == 0);
+            wait_until("the runtime's OS threads have ended", || handle.metrics().threads == 0);
         }
-        // The thread that waits for the end goes a moment after the others.
-        wait_until("all are gone", || count() == before);
+        // The closer thread ends a moment after the others.
+        wait_until("threads and descriptors are as before", || count() == before);
     });
 }
 
-/// Dropping a runtime blocks its caller and no other green thread there.
+/// Dropping a runtime blocks the dropping green thread only, and no other green thread of that runtime.
 #[test]
-fn on_a_green_thread_of_another() {
+fn a_runtime_dropped_on_a_green_thread_of_another() {
     with(1, |outer| {
         let stop = Arc::new(AtomicBool::new(false));
         let (hogs, inner, begun) = (stop.clone(), runtime(1), Arc::new(AtomicBool::new(false)));
@@ -324,7 +327,7 @@ fn on_a_green_thread_of_another() {
             begins.store(true, SeqCst);
             while !hogs.load(SeqCst) {}
         });
-        wait_until("it hogs", || begun.load(SeqCst));
+        wait_until("the thread computes", || begun.load(SeqCst));
         let ticks = Arc::new(AtomicUsize::new(0));
         let counts = ticks.clone();
         outer.spawn(move || {
@@ -336,15 +339,16 @@ fn on_a_green_thread_of_another() {
             }
         });
         let dropped = outer.spawn(move || drop(inner));
-        // The hog ends only when the ticker has gone on beside the drop.
+        // The hog ends only after the ticker has run beside the drop.
         dropped.join().unwrap();
         assert!(ticks.load(SeqCst) >= 20 && hog.is_finished());
     });
 }
 
-/// Each waits for the other, until both are cancelled by that.
+/// Two runtimes are dropped on green threads of each other. Each waits for the other until both threads are
+/// cancelled.
 #[test]
-fn each_on_a_green_thread_of_the_other() {
+fn two_runtimes_dropped_on_green_threads_of_each_other() {
     for procs in PROCS {
         for _ in 0..5 {
             let _dog = Watchdog::new();

@@ -1,5 +1,5 @@
-//! Destructors: whatever makes them run (a panic, a cancellation, a time-out, the end of a thread), they may call
-//! anything, and wait for it.
+//! Destructors: they may make any call, and wait, during a panic, a cancellation or a time-out, and at the end of a
+//! thread.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
@@ -17,7 +17,7 @@ use tests::{ON_PURPOSE, OnDrop, calls, everywhere, on, on_each, quiet_panics_on_
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A value whose destructor calls `call` and then says so.
+/// Returns a value whose destructor calls `call` and then increments `done`.
 fn calls_when_dropped(call: fn(), done: &Arc<AtomicUsize>) -> impl Send + 'static {
     let done = done.clone();
     OnDrop(move || {
@@ -26,7 +26,8 @@ fn calls_when_dropped(call: fn(), done: &Arc<AtomicUsize>) -> impl Send + 'stati
     })
 }
 
-/// Checks each call in the destructor that `unwinds` runs; it is given one that is to be dropped, on each kind of thread.
+/// Checks that each call returns in a destructor. `unwinds` drops a value of [`calls_when_dropped`] in the way under
+/// test.
 fn each_call(unwinds: impl Fn(fn(), &Arc<AtomicUsize>)) {
     quiet_panics_on_purpose();
     let done = Arc::new(AtomicUsize::new(0));
@@ -38,7 +39,7 @@ fn each_call(unwinds: impl Fn(fn(), &Arc<AtomicUsize>)) {
 }
 
 #[test]
-fn while_a_panic_unwinds() {
+fn destructors_during_a_panic() {
     everywhere(|| {
         each_call(|call, done| {
             let value = calls_when_dropped(call, done);
@@ -52,7 +53,7 @@ fn while_a_panic_unwinds() {
 }
 
 #[test]
-fn while_a_timeout_unwinds() {
+fn destructors_during_a_timeout() {
     everywhere(|| {
         each_call(|call, done| {
             let value = calls_when_dropped(call, done);
@@ -66,13 +67,13 @@ fn while_a_timeout_unwinds() {
 }
 
 fn is_cancelled_when(begun: &AtomicBool, thread: thread::JoinHandle<()>) {
-    wait_until("it has begun", || begun.load(SeqCst));
+    wait_until("the thread has begun", || begun.load(SeqCst));
     thread.cancel();
     assert!(thread.join().unwrap_err().is::<Cancelled>());
 }
 
 #[test]
-fn while_a_cancellation_unwinds() {
+fn destructors_during_a_cancellation() {
     on_each(|| {
         each_call(|call, done| {
             let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
@@ -87,9 +88,9 @@ fn while_a_cancellation_unwinds() {
     });
 }
 
-/// The same holds for what is not dropped by unwinding: a future between two polls.
+/// A cancelled future is dropped between two polls, without unwinding.
 #[test]
-fn of_a_future_that_is_cancelled() {
+fn destructors_of_a_cancelled_future() {
     on_each(|| {
         each_call(|call, done| {
             let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
@@ -104,15 +105,15 @@ fn of_a_future_that_is_cancelled() {
     });
 }
 
-/// Nor for the captures of one that never began.
+/// The captures of a thread that is cancelled before it begins.
 #[test]
-fn of_one_that_is_cancelled_before_it_begins() {
+fn destructors_of_captures_that_are_cancelled_before_the_start() {
     with(1, |runtime| {
         runtime.block_on(|| {
             each_call(|call, done| {
                 let before = done.load(SeqCst);
                 for future in [false, true] {
-                    // If its P was taken away from this one just then, it has begun, and another is tried.
+                    // If sysmon took the P at that moment, the thread has begun, and the loop tries another.
                     while !never_begins(future, call, done) {}
                     assert_eq!(done.swap(before, SeqCst), before + 1);
                 }
@@ -122,7 +123,7 @@ fn of_one_that_is_cancelled_before_it_begins() {
     });
 }
 
-/// Cancels one at once; whether it had not begun.
+/// Spawns a thread and cancels it at once. Returns `true` if the thread had not begun.
 fn never_begins(future: bool, call: fn(), done: &Arc<AtomicUsize>) -> bool {
     let before = done.load(SeqCst);
     let (value, begun) = (calls_when_dropped(call, done), Arc::new(AtomicBool::new(false)));
@@ -143,7 +144,7 @@ fn never_begins(future: bool, call: fn(), done: &Arc<AtomicUsize>) -> bool {
 }
 
 #[test]
-fn of_a_future_that_is_ready_and_of_its_result() {
+fn destructors_of_a_ready_future_and_of_its_result() {
     struct Ready<T>(T, Option<T>);
     impl<T: Unpin> Future for Ready<T> {
         type Output = T;
@@ -155,17 +156,17 @@ fn of_a_future_that_is_ready_and_of_its_result() {
         each_call(|call, done| {
             let (mine, result) = (calls_when_dropped(call, done), calls_when_dropped(call, done));
             let before = done.load(SeqCst);
-            // There is no handle, so the green thread itself drops both.
+            // Without a handle, the green thread itself drops both.
             drop(spawn(Ready(Box::new(mine), Some(Box::new(result)))));
-            wait_until("both are dropped", || done.load(SeqCst) == before + 2);
+            wait_until("the future and its result are dropped", || done.load(SeqCst) == before + 2);
             done.fetch_sub(1, SeqCst);
         });
     });
 }
 
-/// In a poll, which runs on a borrowed stack.
+/// Calls in a poll, which runs on a borrowed stack.
 #[test]
-fn in_a_poll() {
+fn calls_in_a_poll() {
     on_each(|| {
         each_call(|call, done| {
             let (polled, done) = (Arc::new(AtomicUsize::new(0)), done.clone());
@@ -186,7 +187,7 @@ fn in_a_poll() {
 }
 
 #[test]
-fn of_what_a_refused_spawn_was_given() {
+fn destructors_of_the_captures_of_a_refused_spawn() {
     everywhere(|| {
         each_call(|call, done| {
             let value = calls_when_dropped(call, done);
@@ -196,13 +197,13 @@ fn of_what_a_refused_spawn_was_given() {
     });
 }
 
-/// A value of a thread-local of the runtime's.
+/// A value of a thread-local of the runtime.
 struct Last(RefCell<Option<Box<dyn Send>>>);
 
 runtime::thread_local!(static LAST: Last = const { Last(RefCell::new(None)) });
 
 #[test]
-fn of_a_green_threads_own_values() {
+fn destructors_of_thread_locals_of_the_runtime() {
     for cancelled in [false, true] {
         on_each(|| {
             each_call(|call, done| {
@@ -215,7 +216,7 @@ fn of_a_green_threads_own_values() {
                         runtime::sleep(HOUR);
                     }
                 });
-                wait_until("it has begun", || begun.load(SeqCst));
+                wait_until("the thread has begun", || begun.load(SeqCst));
                 if cancelled {
                     thread.cancel();
                 }
@@ -225,7 +226,8 @@ fn of_a_green_threads_own_values() {
     }
 }
 
-/// A time-out that is set in there does not end what it is around, as nothing may unwind; it says how it came out.
+/// A time-out inside a destructor does not end its wait, because nothing may unwind. `timeout` returns the closure's
+/// value.
 #[test]
 fn a_timeout_in_a_destructor_waits_while_the_thread_unwinds() {
     quiet_panics_on_purpose();
@@ -241,7 +243,7 @@ fn a_timeout_in_a_destructor_waits_while_the_thread_unwinds() {
         }));
         assert!(unwinds.is_err() && slept.load(SeqCst));
     });
-    // Where nothing unwinds, it ends it.
+    // In a destructor that runs without unwinding, the time-out ends the wait.
     on_each(|| {
         let ended = Arc::new(AtomicBool::new(false));
         let ends = ended.clone();
@@ -292,9 +294,9 @@ fn a_scope_in_a_destructor_is_not_cancelled_with_its_thread() {
     });
 }
 
-/// Panics whose payloads panic when they are dropped, and again: each ends where it began.
+/// Payloads that panic when they are dropped, repeatedly: each panic ends in the green thread where it began.
 #[test]
-fn destructors_that_panic_end_nothing_else() {
+fn panics_in_destructors_end_no_other_thread() {
     quiet_panics_on_purpose();
     struct Bomb;
     impl Drop for Bomb {
@@ -315,7 +317,7 @@ fn destructors_that_panic_end_nothing_else() {
             Poll::Ready(self.result.take().unwrap())
         }
     }
-    // Who drops the handle of one that has ended drops its result, and then the panic is the dropper's.
+    // Dropping the handle of an ended thread drops its result, so the panic happens in the dropping thread.
     fn let_go<T>(handle: thread::JoinHandle<T>) {
         std::mem::forget(catch_unwind(AssertUnwindSafe(move || drop(handle))));
     }
@@ -323,13 +325,13 @@ fn destructors_that_panic_end_nothing_else() {
         on(procs, || {
             for i in 0..50 {
                 match i % 5 {
-                    // A result and a payload without a handle.
+                    // A result and a payload that no joiner takes.
                     0 => let_go(spawn(|| Bomb)),
                     1 => let_go(spawn(|| resume_unwind(Box::new(Bomb)))),
-                    // A future whose own destructor panics when its result is there already.
+                    // A future whose own destructor panics after its result is stored.
                     2 => let_go(spawn(Ready { _mine: Bomb, result: Some(Bomb) })),
                     3 => drop(spawn(|| BOMB.with(|_| ()))),
-                    // Captures of one that never began.
+                    // The captures of a thread that never began.
                     _ => {
                         let bomb = Bomb;
                         let never = spawn(move || std::mem::forget(bomb));
@@ -340,18 +342,18 @@ fn destructors_that_panic_end_nothing_else() {
             }
             assert_eq!(spawn(|| 7).join().unwrap(), 7);
             let handle = runtime::Handle::current();
-            wait_until("all have ended", || handle.metrics().spawned == handle.metrics().ended + 1);
+            wait_until("all threads have ended", || handle.metrics().spawned == handle.metrics().ended + 1);
         });
     }
 }
 
-/// A pin guard dropped by another thread unpins its own thread only.
+/// A pin guard that another thread drops unpins only the thread of the guard.
 #[test]
-fn a_pin_guard_in_the_wrong_hands() {
+fn a_pin_guard_dropped_by_another_thread() {
     std::thread_local!(static GUARDS: RefCell<Vec<thread::PinGuard>> = const { RefCell::new(Vec::new()) });
     let moved = Mutex::new(());
     on(1, || {
-        // With one P and threads that do not block, all of this is on one OS thread.
+        // With a single P and threads that do not block, all threads run on the same OS thread.
         spawn(|| GUARDS.with(|guards| guards.borrow_mut().push(thread::pin()))).join().unwrap();
         let mine = thread::pin();
         GUARDS.with(|guards| guards.borrow_mut().clear());
@@ -360,7 +362,11 @@ fn a_pin_guard_in_the_wrong_hands() {
         for _ in 0..20 {
             spawn(|| tests::spin(MILLI));
             runtime::sleep(MILLI);
-            assert_eq!(std::thread::current().id(), here, "the other's guard has unpinned this one");
+            assert_eq!(
+                std::thread::current().id(),
+                here,
+                "the guard of the ended thread has unpinned this thread"
+            );
         }
         drop(mine);
     });

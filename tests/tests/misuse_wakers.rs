@@ -1,4 +1,4 @@
-//! Wakers written by hand: when the runtime calls, clones or drops one, that one may do what any code may do.
+//! Wakers that users write: the runtime calls, clones and drops them where they may run any code.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -16,7 +16,7 @@ use tests::{everywhere, on, on_each, quiet_panics_on_purpose, runtime, wait_unti
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A waker that calls a closure, and then says that it has returned.
+/// A waker that calls a closure and records that the closure has returned.
 struct Calls<F>(F, AtomicBool);
 
 impl<F: Fn() + Send + Sync + 'static> Calls<F> {
@@ -40,19 +40,19 @@ fn poll_with<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// A sleep of about that time that waits for it, and calls this waker then.
+/// Returns a pending sleep of at least `time` that will call `waker`.
 fn armed(mut time: Duration, waker: &Waker) -> Pin<Box<Sleep>> {
     loop {
         let mut sleep = Box::pin(sleep_async(time));
         if poll_with(sleep.as_mut(), waker).is_pending() {
             return sleep;
         }
-        // On a very busy machine that may have been too short.
+        // On a busy machine the sleep was over before its first poll.
         time *= 2;
     }
 }
 
-/// Has `f` called as a waker by a timer, and by the end of a green thread.
+/// Has `f` called as a waker, by a timer and by the end of a green thread.
 fn called_from_everywhere(f: impl Fn() + Clone + Send + Sync + 'static) {
     let by_timer = Calls::new(f.clone());
     let sleep = armed(MILLI, &by_timer.clone().into());
@@ -67,16 +67,16 @@ fn called_from_everywhere(f: impl Fn() + Clone + Send + Sync + 'static) {
 }
 
 #[test]
-fn one_may_call_anything() {
+fn a_waker_may_call_anything() {
     for (name, call) in calls::everything() {
         println!("{name}");
         everywhere(|| called_from_everywhere(call));
     }
 }
 
-/// On the stack of the only M, this would be the end: who has the lock could not run.
+/// On the stack of the only M, this waker would keep the holder of the lock from running.
 #[test]
-fn one_may_wait_for_a_lock_that_a_parked_thread_has() {
+fn a_waker_may_block_on_a_lock_of_a_parked_thread() {
     everywhere(|| {
         let lock = Arc::new(Mutex::new(0));
         let parked = lock.clone();
@@ -85,7 +85,7 @@ fn one_may_wait_for_a_lock_that_a_parked_thread_has() {
             runtime::sleep(5 * MILLI);
             *number += 1;
         });
-        wait_until("it is locked", || lock.try_lock().is_err() || holder.is_finished());
+        wait_until("the lock is held", || lock.try_lock().is_err() || holder.is_finished());
         let seen = lock.clone();
         called_from_everywhere(move || assert_eq!(*seen.lock().unwrap(), 1));
         holder.join().unwrap();
@@ -93,7 +93,7 @@ fn one_may_wait_for_a_lock_that_a_parked_thread_has() {
 }
 
 #[test]
-fn one_that_computes_holds_nobody_up() {
+fn a_waker_that_computes_delays_no_other_thread() {
     on(1, || {
         let sleeps = spawn(|| {
             for _ in 0..40 {
@@ -108,14 +108,14 @@ fn one_that_computes_holds_nobody_up() {
             }
         });
         let _sleep = armed(MILLI, &waker.clone().into());
-        // Its P is taken from it, or this would never end.
+        // The join returns only if the P of the waker's thread is retaken.
         sleeps.join().unwrap();
         over.store(true, SeqCst);
-        wait_until("it has returned", || waker.has_returned());
+        wait_until("the waker has returned", || waker.has_returned());
     });
 }
 
-/// A payload that panics again and again.
+/// A panic payload whose drop panics.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -125,7 +125,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn one_that_panics_is_reported_and_nothing_else_happens() {
+fn a_panic_in_a_waker_is_reported_and_has_no_other_effect() {
     quiet_panics_on_purpose();
     on_each(|| {
         let called = Arc::new(AtomicUsize::new(0));
@@ -140,14 +140,14 @@ fn one_that_panics_is_reported_and_nothing_else_happens() {
             let (_sleep, mut ends) = (armed(MILLI, &waker), spawn(thread::park));
             assert!(poll_with(Pin::new(&mut ends), &waker).is_pending());
             ends.thread().unpark();
-            wait_until("both were called", || called.load(SeqCst) == before + 2);
+            wait_until("both wakers were called", || called.load(SeqCst) == before + 2);
             assert!(matches!(poll_with(Pin::new(&mut ends), &waker), Poll::Ready(Ok(()))));
         }
         assert_eq!(spawn(|| 7).join().unwrap(), 7);
     });
 }
 
-/// What a waker does when it is cloned and when it is dropped, and what tells its clones.
+/// A waker that runs a function when it is cloned, and another when it is dropped.
 struct Odd {
     clones: fn(),
     drops: fn(),
@@ -157,31 +157,31 @@ struct Odd {
 impl Odd {
     fn waker(clones: fn(), drops: fn(), token: Token) -> Waker {
         let odd = Arc::into_raw(Arc::new(Odd { clones, drops, _token: token }));
-        // SAFETY: the functions keep the count of the `Arc`, whatever the two closures do.
+        // SAFETY: the functions of `ODD` keep the reference count of the `Arc`, whatever the two functions do.
         unsafe { Waker::from_raw(RawWaker::new(odd.cast(), &ODD)) }
     }
 }
 
 static ODD: RawWakerVTable = RawWakerVTable::new(
     |odd| {
-        // SAFETY: (all four) the waker holds one count of this `Arc`.
+        // SAFETY: (all four) the waker owns a reference of this `Arc`.
         let this = unsafe { &*odd.cast::<Odd>() };
         (this.clones)();
-        // SAFETY: as above.
+        // SAFETY: see the first.
         unsafe { Arc::increment_strong_count(odd.cast::<Odd>()) };
         RawWaker::new(odd, &ODD)
     },
-    // SAFETY: as above.
+    // SAFETY: see the first.
     |odd| drop(unsafe { Arc::from_raw(odd.cast::<Odd>()) }),
     |_odd| (),
     |odd| {
-        // SAFETY: as above.
+        // SAFETY: see the first.
         let this = unsafe { Arc::from_raw(odd.cast::<Odd>()) };
         (this.drops)();
     },
 );
 
-/// Has such a waker cloned, replaced and dropped by everything that keeps one.
+/// Has such wakers cloned, replaced and dropped by everything in the runtime that keeps a waker.
 fn kept_everywhere(clones: fn(), drops: fn()) {
     let count = Drops::default();
     {
@@ -207,7 +207,7 @@ fn kept_everywhere(clones: fn(), drops: fn()) {
 }
 
 #[test]
-fn clones_and_drops_may_call_anything() {
+fn clone_and_drop_of_a_waker_may_call_anything() {
     for (name, call) in calls::everything() {
         println!("{name}");
         everywhere(|| kept_everywhere(call, call));
@@ -215,7 +215,7 @@ fn clones_and_drops_may_call_anything() {
 }
 
 #[test]
-fn a_clone_that_panics_leaves_the_earlier_waker_in_place() {
+fn a_panic_in_clone_leaves_the_earlier_waker_in_place() {
     quiet_panics_on_purpose();
     everywhere(|| {
         let count = Drops::default();
@@ -224,7 +224,7 @@ fn a_clone_that_panics_leaves_the_earlier_waker_in_place() {
         let (mut sleep, mut ends) = (pin!(sleep_async(20 * MILLI)), spawn(thread::park));
         let polls = |sleep: Pin<&mut Sleep>, ends: Pin<&mut thread::JoinHandle<()>>| {
             let panicked = catch_unwind(AssertUnwindSafe(|| poll_with(sleep, &bad))).is_err();
-            // On a machine that is very busy its time may be over.
+            // On a busy machine the sleep may be over, and then does not clone the waker.
             assert!(panicked || start.elapsed() >= 20 * MILLI);
             assert!(catch_unwind(AssertUnwindSafe(|| poll_with(ends, &bad))).is_err());
             panicked
@@ -234,16 +234,16 @@ fn a_clone_that_panics_leaves_the_earlier_waker_in_place() {
         let in_time = poll_with(sleep.as_mut(), &by_timer.clone().into()).is_pending();
         assert!(poll_with(Pin::new(&mut ends), &by_end.clone().into()).is_pending());
         let in_time = polls(sleep.as_mut(), Pin::new(&mut ends)) && in_time;
-        wait_until("the earlier one is called", || by_timer.has_returned() || !in_time);
+        wait_until("the earlier waker is called", || by_timer.has_returned() || !in_time);
         ends.thread().unpark();
-        wait_until("the earlier one is called", || by_end.has_returned());
+        wait_until("the earlier waker is called", || by_end.has_returned());
         ends.join().unwrap();
         drop(bad);
         assert_eq!(count.alive(), 0);
     });
 }
 
-/// A handle that was polled is joined while its thread ends: the waker is called or dropped, once.
+/// A polled handle is joined while its thread ends: the waker is called once or dropped once.
 #[test]
 fn a_polled_handle_is_joined_while_its_thread_ends() {
     for procs in [1, 2, 8] {
@@ -252,7 +252,8 @@ fn a_polled_handle_is_joined_while_its_thread_ends() {
             for _ in 0..2000 {
                 let spins = random.below(2000);
                 let mut handle = runtime.spawn(move || (0..spins).for_each(|_| std::hint::spin_loop()));
-                // Dropped slowly, so that there is time for both to get at it.
+                // The waker's drop is slow, so that the joiner and the ending thread can reach the waker at the same
+                // time.
                 let slow = || drop(tests::spin(Duration::from_micros(20)).to_string());
                 let odd = Odd::waker(|| (), slow, count.token());
                 if poll_with(Pin::new(&mut handle), &odd).is_pending() {
@@ -265,9 +266,9 @@ fn a_polled_handle_is_joined_while_its_thread_ends() {
     }
 }
 
-/// Timers that fire while their runtime ends: a waiter of another runtime is woken, perhaps early.
+/// Timers fire while their runtime ends: each waiter of another runtime is woken once, perhaps early.
 #[test]
-fn a_runtime_that_ends_calls_every_waker() {
+fn a_runtime_that_ends_calls_each_waker_once() {
     for round in 0..40u32 {
         let _dog = Watchdog::new();
         let ends = runtime(1 + round as usize % 3);
@@ -276,7 +277,7 @@ fn a_runtime_that_ends_calls_every_waker() {
         let mut sleeps: Vec<_> = ends.block_on(move || {
             let polled = (0..100).map(|i| {
                 let counts = counts.clone();
-                // It waits too, and is not cancelled.
+                // The waker sleeps, and this sleep is not cancelled.
                 let waker = Calls::new(move || {
                     runtime::sleep(Duration::from_micros(i));
                     counts.fetch_add(1, SeqCst);
@@ -289,14 +290,14 @@ fn a_runtime_that_ends_calls_every_waker() {
         let waiting = sleeps.iter().filter(|(pending, _)| *pending).count();
         std::thread::sleep(Duration::from_micros(u64::from(round) * 50));
         drop(ends);
-        assert_eq!(called.load(SeqCst), waiting, "each was called once");
-        // And they can be waited for in another runtime.
+        assert_eq!(called.load(SeqCst), waiting, "each waker was called once");
+        // The sleeps can be awaited in another runtime.
         sleeps.drain(..).for_each(|(_, sleep)| runtime::block_on(sleep));
     }
 }
 
 #[test]
-fn one_may_drop_the_runtime_that_calls_it() {
+fn a_waker_may_drop_its_runtime() {
     let _dog = Watchdog::new();
     for procs in [1, 2] {
         for by_timer in [false, true] {
@@ -313,9 +314,9 @@ fn one_may_drop_the_runtime_that_calls_it() {
                 ends.thread().unpark();
                 thread::park();
             });
-            wait_until("it has dropped the runtime", || waker.has_returned());
+            wait_until("the waker has dropped the runtime", || waker.has_returned());
             assert!(ended.join().unwrap_err().is::<thread::Cancelled>());
-            wait_until("all of it has ended", || handle.metrics().threads == 0);
+            wait_until("the runtime's OS threads have ended", || handle.metrics().threads == 0);
         }
     }
 }

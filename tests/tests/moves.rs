@@ -1,8 +1,8 @@
-//! Which calls may move a closure to another OS thread: those that park, and no others, even if its P was taken meanwhile.
+//! Which calls may move a closure to another OS thread: only calls that park, even if the caller's P was taken in the
+//! meantime.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use runtime::sync::{Barrier, Condvar, Mutex, Notify, OnceLock, RwLock, Semaphore
 use runtime::thread::{self, park, park_timeout, pin};
 use runtime::time::{Ticker, Timer, after_func, sleep_async, timeout};
 use runtime::{JoinHandle, block_on, blocking, scope, select, sleep, spawn, yield_now};
+use tests::crowd::Spinners;
 use tests::{on, spin};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -25,16 +26,16 @@ fn os_thread() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Prepares a call, and gives the call.
+/// Prepares a call, and returns the call.
 type Prepare = fn() -> Box<dyn FnOnce()>;
 
-/// Has the call keep a value until all is over, so that no destructor is part of the call.
+/// Makes a call that leaves `value` undropped, so that no destructor is part of the call.
 fn keeping<T: 'static, R>(value: T, call: impl FnOnce(&T) -> R + 'static) -> Box<dyn FnOnce()> {
     let value = Arc::new(std::mem::ManuallyDrop::new(value));
     Box::new(move || drop(call(&value)))
 }
 
-/// The caller stays on its OS thread.
+/// Calls that keep the caller on its OS thread.
 const STAY: &[(&str, Prepare)] = &[
     ("spawn a closure", || Box::new(|| drop(spawn(|| ())))),
     ("spawn a future", || Box::new(|| drop(spawn(async {})))),
@@ -93,7 +94,7 @@ const STAY: &[(&str, Prepare)] = &[
         })
     }),
     ("channel::after, channel::tick", || Box::new(|| drop((channel::after(HOUR), channel::tick(HOUR))))),
-    ("Mutex::lock of a free one, and unlock", || keeping(Mutex::new(0), |mutex| *mutex.lock() += 1)),
+    ("Mutex::lock of a free mutex, and unlock", || keeping(Mutex::new(0), |mutex| *mutex.lock() += 1)),
     ("Mutex::try_lock", || keeping(Mutex::new(0), |mutex| drop(mutex.try_lock()))),
     ("unlock of a Mutex that others wait for", || {
         let mutex = Arc::new(Mutex::new(0));
@@ -102,7 +103,7 @@ const STAY: &[(&str, Prepare)] = &[
         yield_now();
         Box::new(|| drop(guard))
     }),
-    ("RwLock::read and write of a free one", || {
+    ("RwLock::read and write of a free lock", || {
         keeping(RwLock::new(0), |lock| {
             drop(lock.read());
             drop(lock.write());
@@ -190,7 +191,7 @@ const STAY: &[(&str, Prepare)] = &[
     ("scope without threads", || Box::new(|| scope(|_| ()))),
 ];
 
-/// The caller may move: the list in the docs of `runtime`.
+/// Calls that may move the caller: the list in the docs of `runtime`.
 const PARK: &[(&str, fn())] = &[
     ("sleep", || sleep(MILLI / 10)),
     ("yield_now", yield_now),
@@ -221,36 +222,10 @@ const PARK: &[(&str, fn())] = &[
     }),
 ];
 
-/// Green threads that compute and yield, so that no P is idle, until they are dropped.
-struct Others(Arc<AtomicBool>, Vec<JoinHandle<()>>);
-
-impl Others {
-    fn new(number: usize) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let other = |_| {
-            let stop = stop.clone();
-            spawn(move || {
-                while !stop.load(SeqCst) {
-                    spin(MILLI / 5);
-                    yield_now();
-                }
-            })
-        };
-        Others(stop.clone(), (0..number).map(other).collect())
-    }
-}
-
-impl Drop for Others {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-        self.1.drain(..).for_each(|thread| thread.join().unwrap());
-    }
-}
-
 #[test]
-fn a_call_that_does_not_park_moves_nobody() {
+fn a_call_that_does_not_park_does_not_move_its_caller() {
     on(1, || {
-        let others = Others::new(2);
+        let others = Spinners::new(2);
         let before = runtime::metrics::snapshot().rescues_computing;
         for (name, prepare) in STAY {
             for _ in 0..2 {
@@ -262,16 +237,16 @@ fn a_call_that_does_not_park_moves_nobody() {
             }
         }
         let taken = runtime::metrics::snapshot().rescues_computing - before;
-        // Or all this shows nothing.
-        assert!(taken > STAY.len() as u64 / 2, "the P was taken {taken} times only");
+        // The test shows something only if the P was taken during many of the calls.
+        assert!(taken > STAY.len() as u64 / 2, "the P was taken only {taken} times");
         drop(others);
     });
 }
 
 #[test]
-fn calls_that_park_move_their_callers() {
+fn calls_that_park_may_move_their_callers() {
     on(4, || {
-        let others = Others::new(8);
+        let others = Spinners::new(8);
         let moves = |&(name, call): &(&'static str, fn())| {
             let moves = (0..50).filter(|_| {
                 let here = os_thread();
@@ -282,7 +257,7 @@ fn calls_that_park_move_their_callers() {
         };
         let moves: Vec<_> = PARK.iter().map(moves).collect();
         println!("{moves:?}");
-        assert!(moves.iter().any(|(_, moves)| *moves > 0), "none has moved: {moves:?}");
+        assert!(moves.iter().any(|(_, moves)| *moves > 0), "no caller has moved: {moves:?}");
         drop(others);
     });
 }

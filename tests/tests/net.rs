@@ -1,4 +1,5 @@
-//! Sockets: every byte arrives, everyone who waits is woken, and plain threads may use them too.
+//! Sockets: every byte arrives, every waiter is woken, and green threads of other runtimes and plain threads can use
+//! them.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -25,7 +26,7 @@ fn connected() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Sends back what comes, until the end.
+/// Sends everything back until the peer shuts down. Returns the number of bytes.
 fn echo(mut stream: &TcpStream) -> io::Result<usize> {
     let (mut buffer, mut all) = (vec![0; 3000], 0);
     loop {
@@ -39,7 +40,7 @@ fn echo(mut stream: &TcpStream) -> io::Result<usize> {
     }
 }
 
-/// Sends random pieces and reads them back at the same time; every byte is checked.
+/// Sends random pieces to an echo server and checks each byte that comes back. Returns the number of bytes.
 fn talk_to_an_echo(addr: std::net::SocketAddr, seed: u64, pieces: usize, largest: u64) -> usize {
     let stream = Arc::new(TcpStream::connect(addr).unwrap());
     stream.set_nodelay(seed.is_multiple_of(2)).unwrap();
@@ -112,7 +113,7 @@ fn a_few_connections_carry_large_pieces() {
 
 #[test]
 fn plain_threads_use_the_same_sockets() {
-    // The listener is the default runtime's; those who use it are plain threads, and green ones of another.
+    // The listener belongs to the default runtime. Plain threads and green threads of another runtime use it.
     let (listener, addr) = listener();
     let server = std::thread::spawn(move || {
         for stream in listener.incoming().take(6) {
@@ -134,7 +135,7 @@ fn plain_threads_use_the_same_sockets() {
 }
 
 #[test]
-fn a_socket_works_in_a_future_s_poll() {
+fn a_socket_works_in_the_poll_of_a_future() {
     on_each(|| {
         let (client, server) = connected();
         let reader = spawn(async move {
@@ -150,7 +151,7 @@ fn a_socket_works_in_a_future_s_poll() {
 }
 
 #[test]
-fn a_connection_to_nobody_is_refused() {
+fn a_connection_without_a_listener_is_refused() {
     on_each(|| {
         let (listener, addr) = listener();
         drop(listener);
@@ -185,7 +186,7 @@ fn an_address_in_use_is_an_error() {
 }
 
 #[test]
-fn several_accept_on_one_listener_and_each_connection_is_accepted_once() {
+fn several_threads_accept_each_connection_once() {
     on_each(|| {
         let (listener, addr) = listener();
         let (listener, accepted) = (Arc::new(listener), Arc::new(AtomicUsize::new(0)));
@@ -220,11 +221,11 @@ fn several_accept_on_one_listener_and_each_connection_is_accepted_once() {
 }
 
 #[test]
-fn one_reads_while_another_writes() {
+fn reads_and_writes_of_a_socket_run_concurrently() {
     on_each(|| {
         let (client, server) = connected();
         let (client, server) = (Arc::new(client), Arc::new(server));
-        // Both directions of both ends at once, each full of bytes.
+        // Both directions of the connection carry bytes at the same time.
         let mut threads = Vec::new();
         for stream in [&client, &server] {
             let (writes, reads) = (stream.clone(), stream.clone());
@@ -245,7 +246,7 @@ fn one_reads_while_another_writes() {
 }
 
 #[test]
-fn a_shutdown_wakes_the_reader_at_each_end() {
+fn a_shutdown_of_either_end_wakes_the_reader() {
     on_each(|| {
         for how in [Shutdown::Read, Shutdown::Both] {
             let (client, server) = connected();
@@ -266,7 +267,7 @@ fn a_shutdown_wakes_the_reader_at_each_end() {
 }
 
 #[test]
-fn a_peer_that_goes_away_ends_the_writer() {
+fn a_writer_ends_when_its_peer_is_dropped() {
     on_each(|| {
         let (client, server) = connected();
         let writer = spawn(move || {
@@ -296,7 +297,7 @@ fn vectored_writes_and_reads_arrive_in_order() {
 }
 
 #[test]
-fn many_connections_come_and_go() {
+fn many_connections_open_and_close() {
     on_each(|| {
         let (listener, addr) = listener();
         let server = echo_server(listener, 1000);
@@ -311,7 +312,7 @@ fn many_connections_come_and_go() {
 }
 
 #[test]
-fn readers_that_wait_long_cost_others_nothing_and_are_woken() {
+fn parked_readers_are_woken_after_a_long_wait() {
     on_each(|| {
         let pairs: Vec<_> = (0..50).map(|_| connected()).collect();
         let woken = Arc::new(AtomicUsize::new(0));
@@ -326,14 +327,14 @@ fn readers_that_wait_long_cost_others_nothing_and_are_woken() {
                 (reader, server)
             })
             .unzip();
-        // All are parked; others sleep and end.
+        // All readers are parked, while other threads sleep and end.
         (0..5).for_each(|_| spawn(|| runtime::sleep(Duration::from_millis(1))).join().unwrap());
         writers.iter().for_each(|mut stream| stream.write_all(b"a").unwrap());
         runtime::sleep(Duration::from_millis(1));
         assert_eq!(woken.load(SeqCst), 0);
         writers.iter().for_each(|mut stream| stream.write_all(b"b").unwrap());
         readers.into_iter().for_each(|reader| reader.join().unwrap());
-        wait_until("all were woken", || woken.load(SeqCst) == 50);
+        wait_until("all readers were woken", || woken.load(SeqCst) == 50);
     });
 }
 
@@ -343,7 +344,7 @@ fn a_socket_may_outlive_its_runtime() {
         let runtime = tests::runtime(1);
         runtime.block_on(connected)
     };
-    // What is there is read without waiting.
+    // Bytes that have arrived are read without waiting.
     (&server).write_all(b"late").unwrap();
     std::thread::sleep(Duration::from_millis(5));
     let mut text = [0; 4];

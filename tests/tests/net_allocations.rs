@@ -1,4 +1,4 @@
-//! Reading, writing and waiting for a socket allocate nothing.
+//! Reads, writes and waits of a socket allocate nothing.
 #![cfg(target_os = "linux")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,16 +13,16 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: it does as the system's allocator does, which keeps to the contract.
+// SAFETY: each function forwards to `System`, which keeps the contract of `GlobalAlloc`.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
-        // SAFETY: by the contract of this function.
+        // SAFETY: the caller keeps the contract of this function, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: by the contract of this function.
+        // SAFETY: the caller keeps the contract of this function, which is that of `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -49,10 +49,10 @@ fn a_round_trip_allocates_nothing() {
             }
             ALLOCATIONS.load(Relaxed) - before
         };
-        // Each is two waits. The first ones make the queues and heaps that grow once.
+        // Each round trip has two waits. The first round trips grow queues and heaps, once.
         round_trips(500);
         let allocations = round_trips(5000);
-        // Not one in ten waits. (Starting an OS thread takes some.)
+        // Fewer than an allocation in ten waits: the start of an OS thread allocates.
         assert!(allocations < 1000, "{allocations} allocations in 5,000 round trips");
         drop(client);
         echo.join().unwrap();

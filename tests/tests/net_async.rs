@@ -1,4 +1,4 @@
-//! `net::Async`: any descriptor is waited for, by threads and by futures, and each wait can be given up.
+//! `net::Async`: threads and futures wait for any descriptor, and each wait can be abandoned.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -23,7 +23,7 @@ fn pipes() -> (Async<PipeReader>, PipeWriter) {
     (Async::new(reader).unwrap(), writer)
 }
 
-/// Counts how often it is called: a waker that is none of the runtime's.
+/// A foreign waker that counts its wakes.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -34,7 +34,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn a_reader_waits_until_there_is_something_however_early_it_came() {
+fn a_reader_waits_for_bytes_written_before_or_later() {
     everywhere(|| {
         let (reader, mut writer) = pipes();
         for early in [true, false] {
@@ -59,7 +59,7 @@ fn a_reader_waits_until_there_is_something_however_early_it_came() {
 }
 
 #[test]
-fn a_writer_waits_until_there_is_room() {
+fn a_writer_waits_for_room() {
     everywhere(|| {
         let (mut reader, writer) = pipe().unwrap();
         let writer = Async::new(writer).unwrap();
@@ -75,7 +75,7 @@ fn a_writer_waits_until_there_is_room() {
 }
 
 #[test]
-fn waits_are_given_up_and_begun_again() {
+fn abandoned_waits_can_be_repeated() {
     on_each(|| {
         let (reader, mut writer) = pipes();
         let reader = Arc::new(reader);
@@ -99,7 +99,7 @@ fn timeout_future(reader: &Async<PipeReader>, time: Duration) -> Option<()> {
 }
 
 #[test]
-fn futures_and_threads_wait_for_one_descriptor() {
+fn futures_and_threads_wait_for_the_same_descriptor() {
     on_each(|| {
         let (reader, mut writer) = pipes();
         let reader = Arc::new(reader);
@@ -120,25 +120,25 @@ fn futures_and_threads_wait_for_one_descriptor() {
         sleep(MILLI);
         assert_eq!(woken.load(SeqCst), 0);
         writer.write_all(b"x").unwrap();
-        wait_until("all are woken", || woken.load(SeqCst) == 8);
+        wait_until("all waiters are woken", || woken.load(SeqCst) == 8);
     });
 }
 
 #[test]
-fn wakers_of_others_are_called_once_an_event() {
+fn a_foreign_waker_is_called_once_per_event() {
     everywhere(|| {
         let (reader, mut writer) = pipes();
         let (first, second) = (Arc::new(Count::default()), Arc::new(Count::default()));
         let calls = |count: &Arc<Count>| count.0.load(SeqCst);
         {
             let mut future = pin!(reader.readable_async());
-            // The last waker counts.
+            // Only the waker of the last poll is called.
             for count in [&first, &second] {
                 let waker = Waker::from(count.clone());
                 assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             }
             writer.write_all(b"x").unwrap();
-            wait_until("it is woken", || calls(&second) == 1);
+            wait_until("the last waker is called", || calls(&second) == 1);
             let waker = Waker::from(second.clone());
             assert!(matches!(future.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(()))));
         }
@@ -150,13 +150,13 @@ fn wakers_of_others_are_called_once_an_event() {
         }
         writer.write_all(b"x").unwrap();
         sleep(2 * MILLI);
-        assert_eq!((calls(&first), calls(&second)), (0, 1), "one that was dropped is woken no more");
+        assert_eq!((calls(&first), calls(&second)), (0, 1), "a dropped future is not woken");
         wait_until("no waker is kept", || Arc::strong_count(&first) == 1 && Arc::strong_count(&second) == 1);
     });
 }
 
 #[test]
-fn a_future_may_be_polled_here_and_there() {
+fn a_future_may_be_polled_by_different_tasks() {
     on_each(|| {
         let (reader, mut writer) = pipes();
         let reader = Arc::new(reader);
@@ -173,7 +173,7 @@ fn a_future_may_be_polled_here_and_there() {
 }
 
 #[test]
-fn a_runtime_that_ends_wakes_the_futures_that_wait_for_it() {
+fn a_runtime_that_ends_wakes_futures_that_wait_for_its_sockets() {
     let _dog = tests::Watchdog::new();
     let runtime = tests::runtime(1);
     let (reader, _writer) = runtime.block_on(pipes);
@@ -216,12 +216,12 @@ fn many_futures_at_many_pipes() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_waited_for_is_refused_in_plain_words() {
+fn an_unsuitable_descriptor_is_refused_with_a_hint() {
     on(1, || {
         let error = Async::new(File::open("Cargo.toml").unwrap()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("regular file"), "{error}");
-        assert!(error.to_string().contains("blocking"), "it says what to do: {error}");
+        assert!(error.to_string().contains("blocking"), "the message says what to do: {error}");
         assert!(Async::new(File::open("/").unwrap()).is_err());
         let (reader, _writer) = pipes();
         let again = Async::new(&reader).unwrap_err();
@@ -235,7 +235,7 @@ fn what_cannot_be_waited_for_is_refused_in_plain_words() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_timer_of_the_system_is_waited_for() {
+fn a_timerfd_can_be_awaited() {
     use std::os::fd::{FromRawFd, OwnedFd};
     everywhere(|| {
         // SAFETY: the call takes no pointer, and no other code owns the descriptor.
@@ -245,7 +245,7 @@ fn a_timer_of_the_system_is_waited_for() {
         let once = libc::itimerspec { it_interval: zero, it_value: time };
         let number = std::os::fd::AsRawFd::as_raw_fd(&timer);
         let start = std::time::Instant::now();
-        // SAFETY: it reads `once`; the old value is not wanted.
+        // SAFETY: `timerfd_settime` reads `once`; a null pointer for the old value is allowed.
         assert_eq!(unsafe { libc::timerfd_settime(number, 0, &once, std::ptr::null_mut()) }, 0);
         let timer = Async::new(timer).unwrap();
         timer.readable().unwrap();

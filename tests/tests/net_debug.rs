@@ -1,11 +1,11 @@
-//! Sockets print what std's print.
+//! Sockets: their `Debug` output equals that of std's sockets.
 
 use std::fmt::Debug;
 
 use runtime::net;
 use tests::everywhere;
 
-/// The socket turned into std's is the same socket: what it prints then is what it is to print now.
+/// Checks that the output of `ours` equals the output after the conversion to std's type `T`.
 fn prints_as<T: Debug>(ours: impl Debug + Into<T>) {
     let (plain, pretty) = (format!("{ours:?}"), format!("{:#?}", Some(&ours)));
     let stds = ours.into();
@@ -14,12 +14,12 @@ fn prints_as<T: Debug>(ours: impl Debug + Into<T>) {
 }
 
 #[test]
-fn as_std_prints_them() {
+fn tcp_and_udp_sockets_print_as_in_std() {
     everywhere(|| {
         let (client, server) = tests::sockets::connected();
         assert!(format!("{client:?}").contains(&client.local_addr().unwrap().to_string()));
         prints_as::<std::net::TcpStream>(client);
-        // Its peer is gone.
+        // The peer is closed by now.
         prints_as::<std::net::TcpStream>(server);
         prints_as::<std::net::TcpListener>(tests::sockets::listener().0);
         prints_as::<std::net::UdpSocket>(net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -28,7 +28,7 @@ fn as_std_prints_them() {
 
 #[test]
 #[cfg(unix)]
-fn unix_sockets_too() {
+fn unix_sockets_print_as_in_std() {
     use runtime::net::unix::{UnixDatagram, UnixListener, UnixStream};
     use std::os::unix::net as std_net;
 

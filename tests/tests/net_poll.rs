@@ -1,4 +1,4 @@
-//! Streams for async crates: futures-io's and tokio's traits, in this runtime's executor and in tokio's.
+//! Streams for async crates: the traits of futures-io and tokio, in this runtime's executor and in tokio's.
 #![cfg(feature = "async-io")]
 
 use std::io::{self, ErrorKind};
@@ -16,7 +16,7 @@ fn bytes(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i % 251) as u8).collect()
 }
 
-/// What each set of traits must carry: all bytes in both directions at once, and the ends.
+/// Makes a test for a set of traits: all bytes are carried in both directions at the same time, up to the shutdown.
 macro_rules! carries_every_byte {
     ($name:ident, $copy:path, $ext:path) => {
         #[test]
@@ -72,7 +72,7 @@ carries_every_byte!(futures_io_carries_every_byte, echo_futures, futures_ext);
 carries_every_byte!(tokio_carries_every_byte, echo_tokio, tokio_ext);
 
 #[test]
-fn a_task_that_waits_is_woken_and_one_that_is_dropped_is_not() {
+fn a_pending_read_is_woken_and_a_timed_out_read_takes_nothing() {
     use tokio_ext::*;
     everywhere(|| {
         let (mut client, mut server) = connected();
@@ -113,7 +113,7 @@ fn blocking_and_async_code_share_a_stream() {
 }
 
 #[test]
-fn a_reset_and_an_end_are_told() {
+fn a_reset_and_a_close_are_reported() {
     use tokio_ext::*;
     on_each(|| {
         let (mut client, server) = connected();
@@ -129,7 +129,7 @@ fn a_reset_and_an_end_are_told() {
 }
 
 #[test]
-fn tokio_s_own_executor_drives_them() {
+fn tokio_drives_a_stream_in_its_own_executor() {
     use tokio_ext::*;
     let _dog = tests::Watchdog::new();
     let (listener, addr) = listener();
@@ -149,7 +149,7 @@ fn tokio_s_own_executor_drives_them() {
 
 #[cfg(unix)]
 #[test]
-fn unix_streams_too() {
+fn unix_streams_carry_every_byte() {
     on_each(|| {
         let (one, other) = runtime::net::unix::UnixStream::pair().unwrap();
         let writer = spawn(async move {

@@ -1,4 +1,4 @@
-//! TCP as in std: time-outs, clones, modes, options, conversions; and each wait ends by a cancellation or a time-out.
+//! TCP as in std: time-outs, clones, modes, options, conversions. Each wait ends by a cancellation or a time-out.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
@@ -18,10 +18,10 @@ use tests::{everywhere, on, on_each, with};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What std gives on this system when a time-out has run out.
+/// The error kind of an expired time-out in std on this system.
 const EXPIRED: ErrorKind = if cfg!(unix) { ErrorKind::WouldBlock } else { ErrorKind::TimedOut };
 
-/// An address that does not answer: as many wait to be accepted there as may.
+/// Returns an address that does not answer, because its queue of connections to be accepted is full.
 fn deaf() -> (socket2::Socket, SocketAddr, Vec<TcpStream>) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
@@ -30,13 +30,13 @@ fn deaf() -> (socket2::Socket, SocketAddr, Vec<TcpStream>) {
     let mut waiting = Vec::new();
     while let Ok(stream) = TcpStream::connect_timeout(&addr, MILLI * 100) {
         waiting.push(stream);
-        assert!(waiting.len() < 100, "a short queue");
+        assert!(waiting.len() < 100, "the queue is short");
     }
     (socket, addr, waiting)
 }
 
 #[test]
-fn a_read_timeout_runs_out_and_the_next_read_has_what_came_since() {
+fn a_read_times_out_and_the_next_read_gets_later_bytes() {
     everywhere(|| {
         let (client, server) = connected();
         assert_eq!(client.read_timeout().unwrap(), None);
@@ -61,20 +61,20 @@ fn a_read_timeout_runs_out_and_the_next_read_has_what_came_since() {
 }
 
 #[test]
-fn a_write_timeout_runs_out_when_nobody_reads() {
+fn a_write_without_a_reader_times_out() {
     everywhere(|| {
         let (client, server) = connected();
         client.set_write_timeout(Some(5 * MILLI)).unwrap();
         let (written, kind) = fill(&client);
         assert_eq!(kind, EXPIRED);
-        // All that was said to be written arrives, and nothing else.
+        // Exactly the bytes that were reported as written arrive.
         client.shutdown(Shutdown::Write).unwrap();
         assert_eq!(io::copy(&mut &server, &mut io::sink()).unwrap(), written as u64);
     });
 }
 
 #[test]
-fn a_timeout_of_zero_is_refused_and_changes_nothing() {
+fn a_time_out_of_zero_is_refused_and_changes_nothing() {
     on(1, || {
         let (client, _server) = connected();
         client.set_read_timeout(Some(MILLI)).unwrap();
@@ -93,7 +93,7 @@ fn a_timeout_of_zero_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn connect_timeout_gives_up_on_an_address_that_does_not_answer() {
+fn connect_timeout_ends_at_an_address_that_does_not_answer() {
     everywhere(|| {
         let (_socket, addr, _waiting) = deaf();
         let start = Instant::now();
@@ -101,7 +101,7 @@ fn connect_timeout_gives_up_on_an_address_that_does_not_answer() {
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(error.to_string().contains(&addr.to_string()), "{error}");
         assert!(start.elapsed() >= 20 * MILLI);
-        // Connects to a port with a listener, and is refused at a port without.
+        // In time, `connect_timeout` connects to a listener, and is refused at a port without a listener.
         let (listener, addr) = listener();
         let client = TcpStream::connect_timeout(&addr, HOUR).unwrap();
         assert_eq!(listener.accept().unwrap().1, client.local_addr().unwrap());
@@ -112,7 +112,7 @@ fn connect_timeout_gives_up_on_an_address_that_does_not_answer() {
 }
 
 #[test]
-fn one_clone_reads_while_another_writes() {
+fn reads_and_writes_of_clones_run_concurrently() {
     on_each(|| {
         let (client, server) = connected();
         let echo = spawn(move || io::copy(&mut &server, &mut &server).unwrap());
@@ -137,7 +137,7 @@ fn one_clone_reads_while_another_writes() {
 }
 
 #[test]
-fn clones_share_mode_and_timeouts_and_the_last_one_closes() {
+fn clones_share_mode_and_time_outs_and_the_last_closes() {
     on(2, || {
         let (client, mut server) = connected();
         let clone = client.try_clone().unwrap();
@@ -149,7 +149,7 @@ fn clones_share_mode_and_timeouts_and_the_last_one_closes() {
         assert!(start.elapsed() < HOUR);
         drop(client);
         server.set_read_timeout(Some(5 * MILLI)).unwrap();
-        assert_eq!(server.read(&mut [0]).unwrap_err().kind(), EXPIRED, "not closed yet");
+        assert_eq!(server.read(&mut [0]).unwrap_err().kind(), EXPIRED, "a clone keeps the connection open");
         drop(clone);
         server.set_read_timeout(None).unwrap();
         assert_eq!(server.read(&mut [0]).unwrap(), 0);
@@ -157,7 +157,7 @@ fn clones_share_mode_and_timeouts_and_the_last_one_closes() {
 }
 
 #[test]
-fn several_accept_on_clones_of_a_listener() {
+fn clones_of_a_listener_accept_concurrently() {
     on_each(|| {
         let (listener, addr) = listener();
         let accepted = Arc::new(AtomicUsize::new(0));
@@ -184,7 +184,7 @@ fn several_accept_on_clones_of_a_listener() {
         assert_eq!(
             TcpStream::connect(addr).unwrap_err().kind(),
             ErrorKind::ConnectionRefused,
-            "all are gone"
+            "all clones are dropped"
         );
     });
 }
@@ -198,7 +198,7 @@ fn non_blocking_calls_do_not_wait() {
         assert_eq!(listener.incoming().next().unwrap().unwrap_err().kind(), ErrorKind::WouldBlock);
         let client = TcpStream::connect(addr).unwrap();
         let (server, _) = listener.accept().unwrap();
-        // What was accepted is in the usual mode.
+        // An accepted socket is in blocking mode.
         (&client).write_all(b"a").unwrap();
         (&server).read_exact(&mut [0]).unwrap();
         client.set_nonblocking(true).unwrap();
@@ -212,7 +212,7 @@ fn non_blocking_calls_do_not_wait() {
 }
 
 #[test]
-fn peek_waits_and_takes_nothing() {
+fn peek_waits_and_consumes_nothing() {
     everywhere(|| {
         let (client, server) = connected();
         let writer = spawn(move || {
@@ -230,7 +230,7 @@ fn peek_waits_and_takes_nothing() {
 }
 
 #[test]
-fn vectored_reads_fill_one_buffer_after_the_other() {
+fn vectored_reads_fill_the_buffers_in_order() {
     on(2, || {
         let (client, server) = connected();
         (&server).write_all(b"one two").unwrap();
@@ -242,7 +242,7 @@ fn vectored_reads_fill_one_buffer_after_the_other() {
 }
 
 #[test]
-fn options_are_those_of_the_system_s_socket() {
+fn options_reach_the_socket_of_the_system() {
     on(1, || {
         let (client, _server) = connected();
         assert!(!client.nodelay().unwrap());
@@ -265,10 +265,10 @@ fn options_are_those_of_the_system_s_socket() {
 }
 
 #[test]
-fn many_may_wait_to_be_accepted() {
+fn a_thousand_connections_wait_to_be_accepted() {
     on(2, || {
         let (listener, addr) = listener();
-        // With std's backlog of 128 the system would let some of these wait for a second and more.
+        // With std's backlog of 128, the system would delay some of these connects by a second or more.
         let clients: Vec<_> = (0..1000).map(|_| TcpStream::connect(addr).unwrap()).collect();
         let accepted: HashSet<_> = clients.iter().map(|_| listener.accept().unwrap().1).collect();
         assert_eq!(accepted.len(), 1000);
@@ -276,15 +276,15 @@ fn many_may_wait_to_be_accepted() {
 }
 
 #[test]
-fn a_stream_goes_to_std_and_comes_back() {
+fn a_stream_converts_to_std_and_back() {
     everywhere(|| {
         let (client, mut server) = connected();
-        // The system rounds to some milliseconds.
+        // The system rounds the time to some milliseconds.
         client.set_read_timeout(Some(100 * MILLI)).unwrap();
         let mut client = std::net::TcpStream::from(client);
         assert_eq!(client.read_timeout().unwrap(), Some(100 * MILLI));
         client.set_read_timeout(None).unwrap();
-        // It blocks.
+        // After the conversion the socket blocks its OS thread.
         let writer = spawn(move || {
             sleep(MILLI);
             server.write_all(b"hello").unwrap();
@@ -306,7 +306,7 @@ fn a_stream_goes_to_std_and_comes_back() {
 }
 
 #[test]
-fn a_listener_goes_to_std_and_comes_back() {
+fn a_listener_converts_to_std_and_back() {
     everywhere(|| {
         let (listener, addr) = listener();
         let listener = std::net::TcpListener::from(listener);
@@ -326,7 +326,7 @@ fn a_listener_goes_to_std_and_comes_back() {
 }
 
 #[test]
-fn calls_that_wait_are_ended_by_a_cancellation() {
+fn a_cancellation_ends_waiting_calls() {
     on_each(|| {
         let ends = |name: &str, wait: fn()| {
             let thread = spawn(wait);
@@ -369,7 +369,7 @@ fn calls_that_wait_are_ended_by_a_cancellation() {
 }
 
 #[test]
-fn calls_that_wait_are_ended_by_a_timeout_around_them() {
+fn a_timeout_ends_waiting_calls() {
     everywhere(|| {
         let ended = |wait: &dyn Fn()| assert!(timeout(2 * MILLI, wait).is_err());
         let (listener, _) = listener();
@@ -378,7 +378,7 @@ fn calls_that_wait_are_ended_by_a_timeout_around_them() {
         ended(&|| assert!(push(&client) != ErrorKind::WouldBlock));
         ended(&|| drop((&client).read(&mut [0])));
         ended(&|| drop(client.peek(&mut [0])));
-        // Nothing was lost, and nothing is left behind.
+        // The ended calls have consumed no byte and left no waiter.
         (&server).write_all(b"x").unwrap();
         (&client).read_exact(&mut [0]).unwrap();
         let (_socket, addr, _waiting) = deaf();
@@ -387,7 +387,7 @@ fn calls_that_wait_are_ended_by_a_timeout_around_them() {
 }
 
 #[test]
-fn a_reset_is_an_error_to_whoever_waits() {
+fn a_reset_ends_waits_with_an_error() {
     on_each(|| {
         let (client, server) = connected();
         let reader = spawn(move || (&client).read(&mut [0]).unwrap_err().kind());
@@ -406,7 +406,7 @@ fn a_reset_is_an_error_to_whoever_waits() {
 }
 
 #[test]
-fn a_shutdown_of_one_clone_wakes_those_who_wait_on_another() {
+fn a_shutdown_of_a_clone_wakes_waiters_of_other_clones() {
     everywhere(|| {
         let (client, _server) = full();
         let waits = client.try_clone().unwrap();
@@ -421,7 +421,7 @@ fn a_shutdown_of_one_clone_wakes_those_who_wait_on_another() {
 }
 
 #[test]
-fn a_half_closed_connection_still_carries_the_other_direction() {
+fn a_half_closed_connection_carries_the_other_direction() {
     everywhere(|| {
         let (client, mut server) = connected();
         client.shutdown(Shutdown::Write).unwrap();
@@ -458,9 +458,9 @@ fn a_slow_reader_gets_every_byte() {
     });
 }
 
-/// An event wakes all who wait in its direction; those who find nothing wait on.
+/// An event wakes all waiters of its direction. Those that find no byte wait again.
 #[test]
-fn readers_who_are_woken_for_nothing_wait_on() {
+fn readers_woken_without_a_byte_wait_again() {
     on_each(|| {
         let (client, mut server) = connected();
         let got = Arc::new(AtomicUsize::new(0));
@@ -475,14 +475,14 @@ fn readers_who_are_woken_for_nothing_wait_on() {
             .collect();
         for sent in 1..=8 {
             server.write_all(&[1]).unwrap();
-            tests::wait_until("one has it", || got.load(SeqCst) == sent);
+            tests::wait_until("a reader has the byte", || got.load(SeqCst) == sent);
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
 }
 
 #[test]
-fn names_are_resolved_and_hold_nobody_up() {
+fn names_are_resolved_without_delaying_other_threads() {
     with(1, |runtime| {
         runtime.block_on(|| {
             let addrs: Vec<_> = lookup_host(("localhost", 80)).unwrap().collect();
@@ -492,7 +492,7 @@ fn names_are_resolved_and_hold_nobody_up() {
             assert!(TcpStream::connect("no such name:80").is_err());
             assert_eq!(TcpStream::connect("no port").unwrap_err().kind(), ErrorKind::InvalidInput);
         });
-        /// A resolver that answers when others have run.
+        /// A resolver that answers after another green thread has run.
         struct Slow(std::sync::mpsc::Receiver<()>);
         impl std::net::ToSocketAddrs for Slow {
             type Iter = std::vec::IntoIter<SocketAddr>;
@@ -526,23 +526,23 @@ mod linux {
     }
 
     #[test]
-    fn descriptors_come_and_go_in_the_mode_that_their_user_set() {
+    fn descriptors_are_converted_in_the_mode_that_the_user_set() {
         everywhere(|| {
             for nonblocking in [false, true] {
                 let (client, _server) = connected();
                 client.set_nonblocking(nonblocking).unwrap();
-                assert!(is_nonblocking(&client), "underneath always");
+                assert!(is_nonblocking(&client), "the descriptor itself is always non-blocking");
                 let std = std::net::TcpStream::from(client);
                 assert_eq!(is_nonblocking(&std), nonblocking);
                 let fd = OwnedFd::from(TcpStream::from(std));
                 assert_eq!(is_nonblocking(&fd), nonblocking);
                 let raw = TcpStream::from(fd).into_raw_fd();
-                // SAFETY: it was just given up.
+                // SAFETY: `into_raw_fd` has just given up the ownership of `raw`.
                 let client = unsafe { TcpStream::from_raw_fd(raw) };
                 assert!(is_nonblocking(&client));
                 assert_eq!(client.as_raw_fd(), raw);
                 assert_eq!(client.as_fd().as_raw_fd(), raw);
-                // A wait of an hour would be noticed.
+                // If the mode were lost, this read would wait for an hour.
                 let time = if nonblocking { HOUR } else { MILLI };
                 client.set_read_timeout(Some(time)).unwrap();
                 let start = Instant::now();
@@ -553,7 +553,7 @@ mod linux {
     }
 
     #[test]
-    fn an_inherited_descriptor_is_used_as_it_comes() {
+    fn an_inherited_descriptor_keeps_its_mode() {
         everywhere(|| {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = listener.local_addr().unwrap();
@@ -570,7 +570,7 @@ mod linux {
     }
 
     #[test]
-    fn a_clone_stays_when_another_is_given_away() {
+    fn a_clone_stays_usable_when_another_is_converted() {
         everywhere(|| {
             let (client, mut server) = connected();
             let clone = client.try_clone().unwrap();
@@ -583,7 +583,7 @@ mod linux {
             (&clone).read_exact(&mut byte).unwrap();
             assert_eq!(&byte, b"b");
             drop(std);
-            // They share their mode: it would block its OS thread now.
+            // The clones share their mode in the system. In blocking mode, the clone would block its OS thread.
             clone.set_nonblocking(false).unwrap();
             (&clone).write_all(b"c").unwrap();
             server.read_exact(&mut byte).unwrap();
@@ -592,8 +592,8 @@ mod linux {
     }
 
     #[test]
-    fn clones_use_no_descriptors() {
-        child::passes("linux::clones_use_no_descriptors", "", || {
+    fn clones_use_no_further_descriptors() {
+        child::passes("linux::clones_use_no_further_descriptors", "", || {
             on(1, || {
                 let (client, _server) = connected();
                 let before = descriptors();
@@ -608,10 +608,11 @@ mod linux {
         });
     }
 
-    /// A duplicate keeps the system's socket alive, and the poller would get its events for ever.
+    /// A duplicated descriptor keeps the system's socket alive. Unless the socket leaves the poller, events come for
+    /// ever.
     #[test]
-    fn a_socket_that_goes_leaves_the_poller_though_a_duplicate_stays() {
-        child::passes("linux::a_socket_that_goes_leaves_the_poller_though_a_duplicate_stays", "", || {
+    fn a_dropped_socket_leaves_the_poller_despite_a_duplicate() {
+        child::passes("linux::a_dropped_socket_leaves_the_poller_despite_a_duplicate", "", || {
             on(1, || {
                 let (client, _server) = connected();
                 let number = client.as_raw_fd();
@@ -630,7 +631,7 @@ mod linux {
     }
 
     #[test]
-    fn what_is_no_socket_gives_errors_and_no_hang() {
+    fn a_descriptor_that_is_no_socket_gives_errors() {
         everywhere(|| {
             let file = TcpStream::from(OwnedFd::from(File::open("/proc/self/exe").unwrap()));
             assert!((&file).read(&mut [0]).is_err());
@@ -642,14 +643,14 @@ mod linux {
     }
 
     #[test]
-    fn an_accept_loop_without_descriptors_does_not_spin_and_goes_on() {
-        child::passes("linux::an_accept_loop_without_descriptors_does_not_spin_and_goes_on", "", || {
+    fn an_accept_loop_without_descriptors_pauses_and_recovers() {
+        child::passes("linux::an_accept_loop_without_descriptors_pauses_and_recovers", "", || {
             on(2, || {
                 let (listener, addr) = listener();
                 let errors = Arc::new(AtomicUsize::new(0));
                 let counted = errors.clone();
                 let server = spawn(move || {
-                    // Kept, so that none becomes free.
+                    // Keeps the streams, so that no descriptor becomes free.
                     let mut streams = Vec::new();
                     for stream in listener.incoming() {
                         match stream {
@@ -666,13 +667,13 @@ mod linux {
                 });
                 let mut client = TcpStream::connect(addr).unwrap();
                 client.read_exact(&mut [0]).unwrap();
-                // One more for this end, and none for the other.
+                // The limit allows a descriptor for the client's end, and none for the server's end.
                 let more = OwnedFd::from(File::open("/dev/null").unwrap());
                 let limit = Limit::new(libc::RLIMIT_NOFILE, more.as_raw_fd() as u64 + 1);
                 drop(more);
                 let mut client = TcpStream::connect(addr).unwrap();
                 sleep(300 * MILLI);
-                // Pauses of 5, 10, 20, 40, 80, 160 ms.
+                // `accept` pauses for 5, 10, 20, 40, 80 and 160 ms.
                 let count = errors.load(SeqCst);
                 assert!((1..=7).contains(&count), "{count} errors");
                 drop(limit);
@@ -686,7 +687,8 @@ mod linux {
     const CLIENT: &str = "TESTS_IDLE_CLIENT";
     const MANY: usize = 10_000;
 
-    /// Connects as many, waits until it is told, then has each echo a byte. A process of its own: it needs as many descriptors.
+    /// Connects `MANY` times, waits for a line on stdin, and exchanges a byte on each connection. It has a process of
+    /// its own, because it needs as many descriptors as the server.
     fn idle_client(addr: &str) {
         let streams: Vec<_> = (0..MANY).map(|_| std::net::TcpStream::connect(addr).unwrap()).collect();
         println!("connected");
@@ -698,13 +700,13 @@ mod linux {
             let mut byte = [0];
             stream.read_exact(&mut byte).unwrap();
             assert_eq!(byte, [i as u8]);
-            // No port is left behind.
+            // A reset leaves no port in use.
             SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
         }
     }
 
     #[test]
-    fn ten_thousand_idle_connections_are_all_still_there() {
+    fn ten_thousand_idle_connections_stay_usable() {
         if let Ok(addr) = std::env::var(CLIENT) {
             return idle_client(&addr);
         }
@@ -712,7 +714,7 @@ mod linux {
             let _limit = Limit::new(libc::RLIMIT_NOFILE, MANY as u64 + 2000);
             let (listener, addr) = runtime.block_on(listener);
             let mut client = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "linux::ten_thousand_idle_connections_are_all_still_there"])
+                .args(["--exact", "linux::ten_thousand_idle_connections_stay_usable"])
                 .args(["--nocapture", "--test-threads=1"])
                 .env(CLIENT, addr.to_string())
                 .stdin(std::process::Stdio::piped())
@@ -733,9 +735,11 @@ mod linux {
                 echoes.into_iter().for_each(|echo| echo.join().unwrap());
             });
             let mut said = io::BufRead::lines(io::BufReader::new(client.stdout.take().unwrap()));
-            assert!(said.any(|line| line.unwrap().contains("connected")), "the client says so");
-            // The server waits for the echoes.
-            tests::wait_until("all are parked", || runtime.handle().metrics().waiting == MANY as u64 + 1);
+            assert!(said.any(|line| line.unwrap().contains("connected")), "the client has connected");
+            // The further waiter is the server's thread, which joins the others.
+            tests::wait_until("all threads are parked", || {
+                runtime.handle().metrics().waiting == MANY as u64 + 1
+            });
             client.stdin.take().unwrap().write_all(b"now\n").unwrap();
             said.for_each(drop);
             assert!(client.wait().unwrap().success());

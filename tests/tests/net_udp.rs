@@ -1,4 +1,4 @@
-//! UDP as in std: each datagram arrives once, a waiter is woken, and waits end by time-outs and cancellations.
+//! UDP as in std: each datagram arrives once, a waiter is woken, and time-outs and cancellations end waits.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -55,7 +55,7 @@ fn questions_and_answers() {
 }
 
 #[test]
-fn several_receive_on_clones_and_each_datagram_comes_once() {
+fn clones_receive_each_datagram_once() {
     on_each(|| {
         let (server, addr) = socket();
         let got = Arc::new(Mutex::new(HashSet::new()));
@@ -66,7 +66,10 @@ fn several_receive_on_clones_and_each_datagram_comes_once() {
                     loop {
                         let mut number = [0; 4];
                         assert_eq!(server.recv_from(&mut number).unwrap().0, 4);
-                        assert!(got.lock().unwrap().insert(u32::from_le_bytes(number)), "twice");
+                        assert!(
+                            got.lock().unwrap().insert(u32::from_le_bytes(number)),
+                            "a datagram arrived twice"
+                        );
                     }
                 })
             })
@@ -74,7 +77,7 @@ fn several_receive_on_clones_and_each_datagram_comes_once() {
         let (client, _) = socket();
         for number in 0..200u32 {
             client.send_to(&number.to_le_bytes(), addr).unwrap();
-            tests::wait_until("it has arrived", || got.lock().unwrap().contains(&number));
+            tests::wait_until("the datagram has arrived", || got.lock().unwrap().contains(&number));
         }
         for receiver in receivers {
             receiver.cancel();
@@ -84,7 +87,7 @@ fn several_receive_on_clones_and_each_datagram_comes_once() {
 }
 
 #[test]
-fn timeouts_modes_and_peeks() {
+fn udp_time_outs_modes_and_peeks() {
     everywhere(|| {
         let (receiver, addr) = socket();
         let (sender, from) = socket();
@@ -106,7 +109,7 @@ fn timeouts_modes_and_peeks() {
         });
         assert_eq!(receiver.peek_from(&mut buf).unwrap(), (5, from));
         assert_eq!(receiver.peek(&mut buf).unwrap(), 5);
-        // What does not fit is lost.
+        // The rest of the datagram is discarded.
         assert_eq!(receiver.recv_from(&mut buf[..2]).unwrap(), (2, from));
         assert_eq!(&buf[..2], b"he");
         late.join().unwrap();
@@ -119,7 +122,7 @@ fn timeouts_modes_and_peeks() {
 }
 
 #[test]
-fn nobody_there_is_heard_of_on_a_connected_socket() {
+fn a_connected_socket_reports_an_absent_receiver() {
     everywhere(|| {
         let (closed, addr) = socket();
         drop(closed);
@@ -131,7 +134,7 @@ fn nobody_there_is_heard_of_on_a_connected_socket() {
 }
 
 #[test]
-fn options_are_those_of_the_system_s_socket() {
+fn options_reach_the_socket_of_the_system() {
     on(1, || {
         let (socket, _) = socket();
         socket.set_broadcast(true).unwrap();
@@ -143,7 +146,10 @@ fn options_are_those_of_the_system_s_socket() {
         socket.set_ttl(77).unwrap();
         assert_eq!(socket.ttl().unwrap(), 77);
         assert!(socket.take_error().unwrap().is_none());
-        assert!(socket.send_to(&[0; 100_000], socket.local_addr().unwrap()).is_err(), "too long");
+        assert!(
+            socket.send_to(&[0; 100_000], socket.local_addr().unwrap()).is_err(),
+            "the datagram is too long"
+        );
         assert_eq!(
             socket.send_to(&[], &[][..] as &[SocketAddr]).unwrap_err().kind(),
             ErrorKind::InvalidInput
@@ -152,7 +158,7 @@ fn options_are_those_of_the_system_s_socket() {
 }
 
 #[test]
-fn a_socket_goes_to_std_and_comes_back() {
+fn a_socket_converts_to_std_and_back() {
     everywhere(|| {
         let (one, addr) = socket();
         one.set_read_timeout(Some(HOUR)).unwrap();
@@ -169,7 +175,7 @@ fn a_socket_goes_to_std_and_comes_back() {
     });
 }
 
-/// A loopback that carries multicast is not to be had everywhere: joining is checked, not delivery.
+/// Not every system carries multicast on loopback, so only joining is checked, not delivery.
 #[test]
 fn groups_are_joined_and_left() {
     on(1, || {

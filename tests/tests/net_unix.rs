@@ -1,4 +1,5 @@
-//! Unix sockets as in std: paths, abstract names and none; streams and datagrams; waits that the system gives no event for.
+//! Unix sockets as in std: paths, abstract and unnamed addresses; streams and datagrams; waits for which the system
+//! gives no event.
 #![cfg(unix)]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +17,7 @@ use tests::{everywhere, on, on_each};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A path at which nothing is; what comes there is removed in the end.
+/// A path without a file. A socket bound there is removed when the value is dropped.
 struct Path(PathBuf);
 
 impl Path {
@@ -79,7 +80,7 @@ fn streams_over_a_path_carry_every_byte() {
 }
 
 #[test]
-fn a_path_is_taken_missing_or_deserted() {
+fn a_path_in_use_missing_or_without_a_listener() {
     everywhere(|| {
         let path = Path::new();
         assert_eq!(UnixStream::connect(&path.0).unwrap_err().kind(), ErrorKind::NotFound);
@@ -92,7 +93,7 @@ fn a_path_is_taken_missing_or_deserted() {
 }
 
 #[test]
-fn timeouts_and_modes_of_streams() {
+fn time_outs_and_modes_of_unix_streams() {
     everywhere(|| {
         let (one, other) = UnixStream::pair().unwrap();
         one.set_read_timeout(Some(5 * MILLI)).unwrap();
@@ -123,7 +124,7 @@ fn loop_until_full(mut stream: &UnixStream) -> u64 {
 }
 
 #[test]
-fn waits_end_by_cancellation_and_by_timeouts() {
+fn cancellations_and_time_outs_end_unix_waits() {
     on_each(|| {
         let path = Path::new();
         let listener = UnixListener::bind(&path.0).unwrap();
@@ -144,9 +145,9 @@ fn waits_end_by_cancellation_and_by_timeouts() {
     });
 }
 
-/// The system says "try again", and gives no event when that would help.
+/// A full queue gives "try again" on a connect, and the system gives no event when there is room.
 #[test]
-fn connecting_waits_while_too_many_wait_to_be_accepted() {
+fn a_connect_waits_while_the_queue_is_full() {
     everywhere(|| {
         let path = Path::new();
         let listener = std::os::unix::net::UnixListener::bind(&path.0).unwrap();
@@ -154,7 +155,7 @@ fn connecting_waits_while_too_many_wait_to_be_accepted() {
         let mut waiting = Vec::new();
         while let Ok(stream) = timeout(20 * MILLI, || UnixStream::connect(&path.0)) {
             waiting.push(stream.unwrap());
-            assert!(waiting.len() < 100, "a short queue");
+            assert!(waiting.len() < 100, "the queue is short");
         }
         let late = {
             let path = path.0.clone();
@@ -174,7 +175,7 @@ fn connecting_waits_while_too_many_wait_to_be_accepted() {
 }
 
 #[test]
-fn datagrams_arrive_once_and_from_whom() {
+fn datagrams_arrive_once_with_their_sender() {
     everywhere(|| {
         let (server, client) = (Path::new(), Path::new());
         let receiver = UnixDatagram::bind(&server.0).unwrap();
@@ -197,9 +198,10 @@ fn datagrams_arrive_once_and_from_whom() {
     });
 }
 
-/// To a receiver whose queue is full: connected, the system tells when there is room; otherwise it does not.
+/// The receiver's queue is full. The system gives a connected sender an event when there is room, and an unconnected
+/// sender none.
 #[test]
-fn senders_wait_until_there_is_room() {
+fn datagram_senders_wait_for_room() {
     everywhere(|| {
         for connects in [false, true] {
             let path = Path::new();
@@ -213,7 +215,7 @@ fn senders_wait_until_there_is_room() {
                 true => sender.send(&i.to_le_bytes()),
                 false => sender.send_to(&i.to_le_bytes(), &to),
             };
-            // As many as fit.
+            // Fills the queue.
             sender.set_write_timeout(Some(2 * MILLI)).unwrap();
             let mut sent = 0;
             while let Ok(n) = send(&sender, sent) {

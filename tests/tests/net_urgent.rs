@@ -1,4 +1,4 @@
-//! TCP's urgent data: what comes behind an urgent byte is delivered as std delivers it.
+//! TCP's urgent data: bytes behind an urgent byte are delivered as std delivers them.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(5));
 
 fn send_urgent(stream: &impl AsFd, byte: u8) {
-    // SAFETY: the system reads one byte, which lives meanwhile.
+    // SAFETY: `send` reads one byte from `byte`, which lives during the call.
     let sent = unsafe {
         libc::send(
             stream.as_fd().as_raw_fd(),
@@ -28,7 +28,7 @@ fn send_urgent(stream: &impl AsFd, byte: u8) {
 
 fn set_inline(stream: &impl AsFd, inline: bool) {
     let on = libc::c_int::from(inline);
-    // SAFETY: the system reads an int, which lives meanwhile.
+    // SAFETY: `setsockopt` reads an int from `on`, which lives during the call.
     let set = unsafe {
         let len = size_of::<libc::c_int>() as libc::socklen_t;
         let fd = stream.as_fd().as_raw_fd();
@@ -46,7 +46,7 @@ fn send_all(mut to: &std::net::TcpStream, ordinary: [&[u8]; 3]) {
     }
 }
 
-/// What reads of a large buffer give, until so many bytes have come.
+/// Reads until `wanted` bytes have come, with a large buffer. Returns what each read gave.
 fn read_all(mut stream: impl Read, wanted: usize) -> Vec<Vec<u8>> {
     let (mut reads, mut got) = (Vec::new(), 0);
     while got < wanted {
@@ -59,7 +59,7 @@ fn read_all(mut stream: impl Read, wanted: usize) -> Vec<Vec<u8>> {
     reads
 }
 
-/// A stream of ours and one of std's, and who writes to each.
+/// Returns two connections: for a stream of the runtime and for one that becomes std's, each with its writer.
 fn both() -> [(TcpStream, std::net::TcpStream); 2] {
     let pair = || {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -73,20 +73,20 @@ fn both() -> [(TcpStream, std::net::TcpStream); 2] {
 }
 
 #[test]
-fn bytes_behind_an_urgent_one_are_read_as_std_reads_them() {
+fn bytes_behind_an_urgent_byte_are_read_as_in_std() {
     everywhere(|| {
         for inline in [false, true] {
             let [(ours, to_ours), (stds, to_stds)] = both();
             let stds = std::net::TcpStream::from(stds);
             set_inline(&ours, inline);
             set_inline(&stds, inline);
-            // The urgent mark that counts is the last one: of an earlier urgent byte the system makes an ordinary one.
+            // Only the last urgent mark counts: the system turns an earlier urgent byte into an ordinary byte.
             let wanted = 3 + 4 + 5 + 1 + usize::from(inline);
             for round in 0..3 {
                 for to in [&to_ours, &to_stds] {
                     send_all(to, [b"abc", b"defg", b"hijkl"]);
                 }
-                // All of it has come, and its events have been seen, when the first read begins.
+                // After the pause all bytes have come, and their events were seen before the first read.
                 runtime::sleep(PAUSE);
                 let (ours, stds) = (read_all(&ours, wanted), read_all(&stds, wanted));
                 assert_eq!(ours, stds, "inline {inline}, round {round}");
@@ -96,7 +96,7 @@ fn bytes_behind_an_urgent_one_are_read_as_std_reads_them() {
 }
 
 #[test]
-fn a_reader_that_waits_gets_them_too() {
+fn a_waiting_reader_gets_bytes_behind_an_urgent_byte() {
     everywhere(|| {
         for inline in [false, true] {
             let [(ours, to_ours), _] = both();
@@ -114,10 +114,10 @@ fn a_reader_that_waits_gets_them_too() {
                 }
             });
             for i in 1..=50 {
-                // In one event or in several, as it happens.
+                // The bytes arrive in a single event or in several.
                 send_all(&to_ours, [b"ab", b"c", b"defg"]);
-                // No end and no further byte tells the reader of those that have come.
-                wait_until("all have been read", || ordinary.load(SeqCst) == 7 * i);
+                // No further byte and no end follows, so the events so far must suffice.
+                wait_until("all bytes have been read", || ordinary.load(SeqCst) == 7 * i);
             }
             drop(to_ours);
             thread.join().unwrap();

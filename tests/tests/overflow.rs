@@ -1,4 +1,4 @@
-//! Overflows name the green thread and abort; every other fault is what it always was.
+//! Stack overflows: the report names the green thread, and the process aborts. Other faults keep their usual effect.
 #![cfg(unix)]
 
 use std::os::unix::process::ExitStatusExt;
@@ -8,14 +8,14 @@ use runtime::{spawn, thread};
 use tests::child::{run, stderr, text};
 use tests::{OnDrop, on};
 
-/// Uses up any stack, a little at a time.
+/// Overflows any stack in small frames.
 #[inline(never)]
 fn endless(depth: u64) -> u64 {
     let block = std::hint::black_box([depth; 32]);
     if depth == u64::MAX { 0 } else { endless(depth + 1) + block[(depth % 32) as usize] }
 }
 
-/// One frame that is larger than the guard and touches only its far end.
+/// Overflows in frames that are larger than the guard and touch only their far end.
 #[inline(never)]
 fn leaps(depth: u64) -> u64 {
     let block = std::hint::black_box([depth as u8; 20_000]);
@@ -31,9 +31,9 @@ fn assert_dies_by(output: &Output, signal: i32, says: &[&str]) {
 }
 
 #[test]
-fn a_named_one_is_named_with_its_id_place_and_size() {
+fn the_report_has_the_name_the_id_the_place_and_the_size() {
     run(
-        "a_named_one_is_named_with_its_id_place_and_size",
+        "the_report_has_the_name_the_id_the_place_and_the_size",
         "",
         || {
             on(2, || {
@@ -53,7 +53,7 @@ fn a_named_one_is_named_with_its_id_place_and_size() {
                 libc::SIGABRT,
                 &["green thread 'deep one' (id ", "overflow.rs:", "has overflowed its stack", "KiB)"],
             );
-            // The id is the one that the green thread knows itself by.
+            // The reported id is the id that the green thread has.
             let said = stderr(output);
             let id = said.split("ThreadId(").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
             assert!(said.contains(&format!("(id {id}, spawned at ")), "{said}");
@@ -62,10 +62,10 @@ fn a_named_one_is_named_with_its_id_place_and_size() {
 }
 
 #[test]
-fn the_size_is_that_of_the_stack() {
+fn the_reported_size_is_that_of_the_stack() {
     for kib in [64, 512] {
         run(
-            "the_size_is_that_of_the_stack",
+            "the_reported_size_is_that_of_the_stack",
             &kib.to_string(),
             || {
                 on(1, || {
@@ -85,9 +85,9 @@ fn the_size_is_that_of_the_stack() {
 }
 
 #[test]
-fn a_future_overflows_by_its_name_too() {
+fn the_overflow_of_a_future_is_reported_by_its_name() {
     run(
-        "a_future_overflows_by_its_name_too",
+        "the_overflow_of_a_future_is_reported_by_its_name",
         "",
         || {
             on(2, || {
@@ -109,9 +109,9 @@ fn a_future_overflows_by_its_name_too() {
 }
 
 #[test]
-fn one_that_overflows_while_others_run_is_the_one_that_is_named() {
+fn the_report_names_the_overflowing_thread_among_many() {
     run(
-        "one_that_overflows_while_others_run_is_the_one_that_is_named",
+        "the_report_names_the_overflowing_thread_among_many",
         "",
         || {
             on(2, || {
@@ -144,9 +144,9 @@ fn one_that_overflows_while_others_run_is_the_one_that_is_named() {
 }
 
 #[test]
-fn large_frames_do_not_leap_over_the_guard() {
+fn large_frames_do_not_skip_the_guard() {
     run(
-        "large_frames_do_not_leap_over_the_guard",
+        "large_frames_do_not_skip_the_guard",
         "",
         || {
             on(1, || drop(spawn(|| leaps(0)).join()));
@@ -196,7 +196,7 @@ fn a_null_write_in_a_green_thread_is_a_segmentation_fault() {
             on(2, || {
                 let writes = spawn(|| {
                     let nowhere = std::hint::black_box(std::ptr::null_mut::<u32>());
-                    // SAFETY: it is not; this process is to die of it.
+                    // SAFETY: none. The write must kill this process.
                     unsafe { nowhere.write_volatile(1) };
                 });
                 writes.join().unwrap();
@@ -210,12 +210,12 @@ fn a_null_write_in_a_green_thread_is_a_segmentation_fault() {
 }
 
 #[test]
-fn an_overflow_of_a_plain_thread_keeps_stds_words() {
+fn an_overflow_of_a_plain_thread_keeps_the_report_of_std() {
     run(
-        "an_overflow_of_a_plain_thread_keeps_stds_words",
+        "an_overflow_of_a_plain_thread_keeps_the_report_of_std",
         "",
         || {
-            // The runtime is there, and has its handler in place.
+            // The runtime is started, and its signal handler is installed.
             on(2, || spawn(|| ()).join().unwrap());
             runtime::block_on(|| ());
             let plain = std::thread::Builder::new().name("plain".into()).spawn(|| endless(0));
@@ -229,7 +229,7 @@ fn an_overflow_of_a_plain_thread_keeps_stds_words() {
 }
 
 #[test]
-fn deep_but_not_too_deep_is_fine_again_and_again() {
+fn deep_recursion_within_the_stack_works_repeatedly() {
     #[inline(never)]
     fn deep(left: usize) -> usize {
         let block = std::hint::black_box([1u8; 512]);
@@ -237,7 +237,7 @@ fn deep_but_not_too_deep_is_fine_again_and_again() {
     }
     on(2, || {
         for _ in 0..200 {
-            // Well below 256 KiB, in debug builds as well.
+            // The recursion needs much less than 256 KiB, also in debug builds.
             assert_eq!(spawn(|| deep(100)).join().unwrap(), 100);
         }
     });

@@ -1,4 +1,4 @@
-//! Panics: each reaches its joiner alone, and a green thread that waits while it unwinds affects no other.
+//! Panics: each reaches only its joiner, and a wait during unwinding affects no other green thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
@@ -22,7 +22,7 @@ fn says_on_purpose(payload: &(dyn Any + Send)) -> bool {
 }
 
 #[test]
-fn one_of_a_thousand_panics_and_its_joiner_alone_hears_of_it() {
+fn only_the_joiner_sees_the_panic() {
     quiet_panics_on_purpose();
     on_each(|| {
         let threads: Vec<_> = (0..1000)
@@ -69,7 +69,7 @@ fn an_unwanted_payload_is_dropped() {
             let token = drops.token();
             drop(spawn(|| resume_unwind(Box::new(token))));
         }
-        wait_until("all are dropped", || drops.count() == 100);
+        wait_until("all payloads are dropped", || drops.count() == 100);
     });
 }
 
@@ -94,13 +94,13 @@ fn a_future_panics_in_its_first_poll_and_in_a_later_one() {
 }
 
 #[test]
-fn a_captured_values_destructor_panics() {
+fn a_panic_in_the_drop_of_a_capture() {
     quiet_panics_on_purpose();
     on_each(|| {
         let bomb = OnDrop(panics::<()>);
         let closure = spawn(move || drop(bomb));
         assert!(says_on_purpose(&*closure.join().unwrap_err()));
-        // One that lies in a future is dropped with it, after its last poll.
+        // A value inside a future is dropped with the future, after its last poll.
         struct Bomb(OnDrop<fn()>);
         impl Future for Bomb {
             type Output = u32;
@@ -115,7 +115,7 @@ fn a_captured_values_destructor_panics() {
 }
 
 #[test]
-fn the_destructor_of_one_that_never_began_panics() {
+fn a_panic_in_the_drop_of_a_closure_that_never_began() {
     quiet_panics_on_purpose();
     with(1, |runtime| {
         let (sender, go) = std::sync::mpsc::channel();
@@ -133,7 +133,7 @@ fn the_destructor_of_one_that_never_began_panics() {
 }
 
 #[test]
-fn a_caught_panic_is_over() {
+fn a_caught_panic_leaves_no_trace() {
     quiet_panics_on_purpose();
     on_each(|| {
         let thread = spawn(|| {
@@ -149,7 +149,7 @@ fn a_caught_panic_is_over() {
     });
 }
 
-/// What a destructor does while it unwinds.
+/// Waits in a way chosen by `kind`, in a destructor during a panic.
 fn waits_in_every_way(kind: usize) {
     assert!(thread::panicking());
     match kind % 8 {
@@ -169,10 +169,10 @@ fn waits_in_every_way(kind: usize) {
         6 => thread::park_timeout(Duration::from_millis(1)),
         _ => drop(tests::spin(Duration::from_millis(15))),
     }
-    assert!(thread::panicking(), "its own count of panics has been lost");
+    assert!(thread::panicking(), "the thread has lost its count of panics");
 }
 
-/// A thousand looks at `panicking` by green threads that do not panic, while others wait in destructors.
+/// Green threads that do not panic poll `panicking`, while others wait in destructors during a panic.
 fn others_do_not_see_it(kinds: std::ops::Range<usize>) {
     let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let lookers: Vec<_> = (0..4)
@@ -209,11 +209,15 @@ fn others_do_not_see_it(kinds: std::ops::Range<usize>) {
     for looker in lookers {
         looker.join().unwrap();
     }
-    assert_eq!((done.load(SeqCst), seen.load(SeqCst)), (number, 0), "waited, seen by others");
+    assert_eq!(
+        (done.load(SeqCst), seen.load(SeqCst)),
+        (number, 0),
+        "number that waited, number seen by other threads"
+    );
 }
 
 #[test]
-fn a_destructor_waits_while_it_unwinds_and_others_see_no_panic() {
+fn a_destructor_waits_during_a_panic_unseen_by_others() {
     quiet_panics_on_purpose();
     for procs in PROCS {
         for kind in 0..8 {
@@ -223,7 +227,7 @@ fn a_destructor_waits_while_it_unwinds_and_others_see_no_panic() {
 }
 
 #[test]
-fn many_destructors_wait_while_they_unwind() {
+fn many_destructors_wait_during_panics() {
     quiet_panics_on_purpose();
     for procs in PROCS {
         on(procs, || others_do_not_see_it(0..40));
@@ -231,7 +235,7 @@ fn many_destructors_wait_while_they_unwind() {
 }
 
 #[test]
-fn a_futures_destructors_wait_while_they_unwind() {
+fn the_destructors_of_a_future_wait_during_a_panic() {
     quiet_panics_on_purpose();
     on_each(|| {
         for kind in 0..8 {
@@ -252,20 +256,20 @@ fn a_futures_destructors_wait_while_they_unwind() {
 }
 
 #[test]
-fn a_panic_in_block_on_goes_on_in_the_caller() {
+fn a_panic_in_block_on_unwinds_its_caller() {
     quiet_panics_on_purpose();
     let panicked = |main: &dyn Fn()| {
         let payload = catch_unwind(AssertUnwindSafe(main)).unwrap_err();
         assert!(says_on_purpose(&*payload));
         assert!(!std::thread::panicking());
     };
-    // On a plain thread: the default runtime, with a closure and a future.
+    // On a plain thread: a closure and a future in the default runtime.
     panicked(&|| runtime::block_on(panics::<()>));
     panicked(&|| runtime::block_on(async { panics::<()>() }));
     with(2, |own| {
         panicked(&|| own.block_on(panics::<()>));
         panicked(&|| own.block_on(async { panics::<()>() }));
-        // On a green thread: driven there, or on another runtime.
+        // On a green thread: driven there, or in another runtime.
         let other = runtime(2);
         own.block_on(|| {
             panicked(&|| runtime::block_on(panics::<()>));
@@ -278,7 +282,7 @@ fn a_panic_in_block_on_goes_on_in_the_caller() {
 }
 
 #[test]
-fn a_waker_that_panics_is_its_own_affair() {
+fn a_panic_in_a_waker_affects_no_other_thread() {
     quiet_panics_on_purpose();
     struct Bad;
     impl std::task::Wake for Bad {
@@ -289,13 +293,13 @@ fn a_waker_that_panics_is_its_own_affair() {
     on_each(|| {
         let waker = Arc::new(Bad).into();
         let mut cx = Context::from_waker(&waker);
-        // One that a timer calls, and one that the end of a green thread calls.
+        // A waker called by a timer, and a waker called by the end of a green thread.
         let mut sleep = std::pin::pin!(runtime::time::sleep_async(Duration::from_millis(40)));
         assert!(sleep.as_mut().poll(&mut cx).is_pending());
         let mut ends = spawn(|| runtime::sleep(Duration::from_millis(40)));
         assert!(std::pin::Pin::new(&mut ends).poll(&mut cx).is_pending());
         runtime::sleep(Duration::from_millis(45));
-        wait_until("it has ended", || ends.is_finished());
+        wait_until("the thread has ended", || ends.is_finished());
         assert_eq!(spawn(|| 3).join().unwrap(), 3);
     });
 }

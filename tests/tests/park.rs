@@ -1,4 +1,4 @@
-//! `park` and `unpark`: one token, as in std, between green threads and plain ones.
+//! `park` and `unpark`: each thread has a single token, as in std, for green and plain threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -45,7 +45,7 @@ fn an_unpark_before_the_first_run_is_kept() {
 }
 
 #[test]
-fn a_new_green_thread_has_no_token_of_one_before_it() {
+fn a_new_green_thread_has_no_token_of_an_earlier_thread() {
     on_each(|| {
         for _ in 0..50 {
             let marked: Vec<_> = (0..20).map(|_| spawn(|| thread::current().unpark())).collect();
@@ -64,7 +64,8 @@ fn a_new_green_thread_has_no_token_of_one_before_it() {
     });
 }
 
-/// A green thread that parks until `count` says so: an unpark that gets lost leaves it parked.
+/// Returns a function that parks until `count` is `all`. It hangs if an unpark is lost. It returns the number of
+/// parks.
 fn parks_until(count: Arc<AtomicU64>, all: u64) -> impl FnOnce() -> u64 + Send {
     move || {
         let mut parks = 0;
@@ -114,7 +115,7 @@ fn a_park_returns_only_by_a_token() {
 }
 
 #[test]
-fn park_timeout_is_never_early_unless_woken() {
+fn park_timeout_is_never_early_unless_unparked() {
     fn timed_parks(seed: u64) {
         let mut random = Random::new(seed);
         for _ in 0..50 {
@@ -132,7 +133,7 @@ fn park_timeout_is_never_early_unless_woken() {
 }
 
 #[test]
-fn park_timeout_ends_with_an_unpark_long_before_its_time() {
+fn an_unpark_ends_a_long_park_timeout() {
     on_each(|| {
         for time in [Duration::from_secs(3600), Duration::MAX] {
             let thread = spawn(move || thread::park_timeout(time));
@@ -177,7 +178,7 @@ fn unparks_race_with_time_outs_and_none_is_lost() {
 }
 
 #[test]
-fn the_dead_may_be_unparked() {
+fn an_ended_thread_may_be_unparked() {
     on_each(|| {
         let dead: Vec<_> = (0..500).map(|_| spawn(|| ())).collect();
         let mut handles = Vec::new();
@@ -191,7 +192,7 @@ fn the_dead_may_be_unparked() {
                 spawn(|| {
                     let start = Instant::now();
                     thread::park_timeout(SHORT);
-                    assert!(start.elapsed() >= SHORT, "woken by the unpark of a dead one");
+                    assert!(start.elapsed() >= SHORT, "woken by the unpark of an ended thread");
                 })
             })
             .collect();
@@ -204,7 +205,7 @@ fn the_dead_may_be_unparked() {
     });
 }
 
-/// Two threads, of any kind, hand a number to and fro.
+/// Two threads of any kind pass a number back and forth.
 fn ping_pong(
     rounds: u64,
     start_other: impl FnOnce(Box<dyn FnOnce() + Send>, &mut dyn FnMut(thread::Thread)),
@@ -247,12 +248,12 @@ fn many_pairs_play_ping_pong() {
 }
 
 #[test]
-fn a_plain_thread_and_a_green_one_play_ping_pong() {
+fn a_plain_and_a_green_thread_play_ping_pong() {
     with_a_green_one(3000);
 }
 
 #[test]
-fn a_green_thread_and_a_plain_one_play_ping_pong() {
+fn a_green_and_a_plain_thread_play_ping_pong() {
     on_each(|| {
         ping_pong(2000, |other, play| {
             let (sender, receiver) = std::sync::mpsc::channel();
@@ -281,7 +282,7 @@ fn two_runtimes_play_ping_pong() {
 }
 
 #[test]
-fn a_park_in_a_poll_does_not_eat_the_wake_up_of_the_future() {
+fn a_park_in_a_poll_keeps_the_wake_up_of_the_future() {
     on_each(|| {
         for late in [false, true] {
             let (polls, flag) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -296,7 +297,7 @@ fn a_park_in_a_poll_does_not_eat_the_wake_up_of_the_future() {
                     if late {
                         runtime::sleep(Duration::from_millis(1));
                     }
-                    // The wake-up comes while the poll is parked; it is for after the poll.
+                    // The waker is called while the poll is parked. The future must be polled again after that poll.
                     waker.wake();
                     runtime::sleep(Duration::from_millis(1));
                     flag.store(true, SeqCst);
@@ -314,11 +315,11 @@ fn a_park_in_a_poll_does_not_eat_the_wake_up_of_the_future() {
 }
 
 #[test]
-fn an_unpark_of_a_future_waits_for_its_next_park() {
+fn the_token_of_a_future_stays_until_its_next_park() {
     on(2, || {
         let future = async {
             thread::current().unpark();
-            // No park: the token stays.
+            // The await is no park, so the token stays.
             runtime::time::sleep_async(Duration::from_millis(1)).await;
             thread::park();
         };
@@ -327,12 +328,12 @@ fn an_unpark_of_a_future_waits_for_its_next_park() {
 }
 
 #[test]
-fn a_plain_thread_keeps_its_own_token_apart_from_stds() {
+fn a_plain_thread_has_a_token_besides_that_of_std() {
     let me = thread::current();
     std::thread::current().unpark();
     let start = Instant::now();
     thread::park_timeout(SHORT);
-    assert!(start.elapsed() >= SHORT, "std's token was taken for ours");
+    assert!(start.elapsed() >= SHORT, "the token of std has ended the park");
     me.unpark();
     std::thread::park();
     thread::park();

@@ -1,4 +1,4 @@
-//! Pinned green threads keep their OS thread, and delay no other green thread.
+//! Pinning: a pinned green thread stays on its OS thread, and delays no other green thread.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tests::{Drops, Random, everywhere, on, on_each, spin, system, wait_until, wi
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// The guard is of its thread alone: this is ambiguous, and does not compile, if it is `Send` (or `Sync`).
+/// A pin guard belongs to its thread: this code is ambiguous, and does not compile, if the guard is `Send` or `Sync`.
 const _: fn() = || {
     trait Ambiguous<A> {
         fn check() {}
@@ -32,7 +32,7 @@ fn here() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Others that keep the Ps busy and the green threads moving, until it is dropped.
+/// Green threads that keep the Ps busy and cause moves, until `end` is called.
 struct Others {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<u64>>,
@@ -68,7 +68,7 @@ impl Others {
     }
 }
 
-/// Parks in every way, and counts how often it finds itself on another OS thread.
+/// Parks in every way, and returns how often the thread moved to another OS thread.
 fn moves(seed: u64, rounds: usize) -> usize {
     let (mut random, mut os, mut moves) = (Random::new(seed), here(), 0);
     let me = runtime::thread::current();
@@ -94,7 +94,7 @@ fn moves(seed: u64, rounds: usize) -> usize {
 }
 
 #[test]
-fn a_pinned_one_stays() {
+fn a_pinned_green_thread_stays() {
     for procs in [1, 2, 8] {
         on(procs, || {
             let others = Others::new(16);
@@ -102,12 +102,12 @@ fn a_pinned_one_stays() {
                 .map(|seed| {
                     spawn(move || {
                         let _pinned = pin();
-                        moves(seed, 1000)
+                        moves(seed, 300)
                     })
                 })
                 .collect();
             for thread in threads {
-                assert_eq!(thread.join().unwrap(), 0, "it has moved");
+                assert_eq!(thread.join().unwrap(), 0, "a pinned green thread has moved");
             }
             others.end();
         });
@@ -115,19 +115,19 @@ fn a_pinned_one_stays() {
 }
 
 #[test]
-fn one_that_is_not_pinned_moves() {
-    // Or the test above shows nothing.
+fn an_unpinned_green_thread_moves() {
+    // Shows that the test above could fail.
     on(8, || {
         let others = Others::new(16);
         let threads: Vec<_> = (0..8).map(|seed| spawn(move || moves(seed, 500))).collect();
         let moves: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert!(moves > 10, "{moves} moves only");
+        assert!(moves > 10, "only {moves} moves");
         others.end();
     });
 }
 
 #[test]
-fn guards_nest_and_after_the_last_one_it_moves_again() {
+fn guards_nest_and_without_guards_the_thread_moves_again() {
     on(8, || {
         let others = Others::new(16);
         let threads: Vec<_> = (0..8)
@@ -136,7 +136,7 @@ fn guards_nest_and_after_the_last_one_it_moves_again() {
                     let (outer, inner) = (pin(), pin());
                     assert_eq!(moves(seed, 100), 0);
                     drop(outer);
-                    assert_eq!(moves(seed, 200), 0, "one guard is left");
+                    assert_eq!(moves(seed, 200), 0, "a guard is left");
                     drop(inner);
                     {
                         let _again = pin();
@@ -151,20 +151,20 @@ fn guards_nest_and_after_the_last_one_it_moves_again() {
             })
             .collect();
         let moves: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert!(moves > 10, "{moves} moves only");
+        assert!(moves > 10, "only {moves} moves");
         others.end();
     });
 }
 
 #[test]
-fn a_pinned_one_that_waits_leaves_its_p_to_others() {
-    // Without sysmon no other thread takes the P away.
+fn a_pinned_green_thread_that_waits_passes_its_p_on() {
+    // Without sysmon, which would take the P.
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let pinned = runtime.spawn(|| {
             let _pinned = pin();
             runtime::sleep(HOUR);
         });
-        wait_until("it sleeps", || runtime.handle().metrics().timers_pending >= 1);
+        wait_until("the pinned thread sleeps", || runtime.handle().metrics().timers_pending >= 1);
         runtime.block_on(|| {
             let threads: Vec<_> = (0..100).map(|_| spawn(|| runtime::sleep(MILLI))).collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -175,7 +175,7 @@ fn a_pinned_one_that_waits_leaves_its_p_to_others() {
     });
     for sysmon in [false, true] {
         with_built(Builder::new().procs(1).sysmon(sysmon), |runtime| {
-            // A pinned main, whose threads need the only P.
+            // A pinned main waits for threads that need the only P.
             runtime.block_on(|| {
                 let _pinned = pin();
                 for i in 0..300 {
@@ -193,8 +193,8 @@ fn a_pinned_one_that_waits_leaves_its_p_to_others() {
 }
 
 #[test]
-fn a_pinned_one_that_computes_lets_others_run() {
-    // With one P they take turns, thanks to sysmon.
+fn a_pinned_green_thread_that_computes_lets_others_run() {
+    // With a single P, sysmon lets the threads take turns.
     on(1, || {
         let done = Arc::new(AtomicBool::new(false));
         let sets = done.clone();
@@ -203,7 +203,10 @@ fn a_pinned_one_that_computes_lets_others_run() {
         let other = spawn(move || sets.store(true, SeqCst));
         let start = Instant::now();
         while !done.load(SeqCst) {
-            assert!(start.elapsed() < Duration::from_secs(20), "the other waits for one that computes");
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "the other thread waits for the computing thread"
+            );
             spin(MILLI);
         }
         other.join().unwrap();
@@ -212,7 +215,7 @@ fn a_pinned_one_that_computes_lets_others_run() {
 }
 
 #[test]
-fn a_pinned_one_wakes_those_who_wait_for_it() {
+fn two_pinned_green_threads_wake_each_other() {
     on_each(|| {
         let (ball, main) = (Arc::new(AtomicUsize::new(0)), runtime::thread::current());
         let theirs = ball.clone();
@@ -239,7 +242,7 @@ fn a_pinned_one_wakes_those_who_wait_for_it() {
 }
 
 #[test]
-fn many_at_once() {
+fn a_hundred_pinned_green_threads() {
     for procs in [1, 2, 8] {
         with(procs, |runtime| {
             let handle = runtime.handle();
@@ -259,7 +262,7 @@ fn many_at_once() {
                     assert_eq!(thread.join().unwrap().1, 0);
                 }
             });
-            // A green thread that ended has left its OS thread to the others.
+            // Ended threads have left their OS threads to others, so few more are needed.
             let threads = handle.metrics().threads;
             for _ in 0..5 {
                 runtime.block_on(|| {
@@ -273,30 +276,29 @@ fn many_at_once() {
         });
     }
     #[cfg(target_os = "linux")]
-    tests::wait_until("their OS threads are gone with their runtimes", || system::threads() < 100);
+    tests::wait_until("the OS threads have ended with their runtimes", || system::threads() < 100);
 }
 
 #[test]
-fn two_pinned_at_the_same_time_are_on_two_os_threads() {
+fn two_pinned_green_threads_have_two_os_threads() {
     on_each(|| {
-        let (a, b) = (
-            spawn(|| {
+        // Both are pinned at the same time: each waits for the other.
+        let both = Arc::new(runtime::sync::Barrier::new(2));
+        let meets = || {
+            let both = both.clone();
+            spawn(move || {
                 let _pinned = pin();
-                runtime::sleep(20 * MILLI);
+                both.wait();
                 here()
-            }),
-            spawn(|| {
-                let _pinned = pin();
-                runtime::sleep(20 * MILLI);
-                here()
-            }),
-        );
+            })
+        };
+        let (a, b) = (meets(), meets());
         assert_ne!(a.join().unwrap(), b.join().unwrap());
     });
 }
 
 #[test]
-fn a_pinned_one_is_cancelled_and_timed_out() {
+fn pinned_green_threads_are_cancelled_and_time_out() {
     on_each(|| {
         let drops = Drops::default();
         for round in 0..60u64 {
@@ -335,7 +337,7 @@ fn a_pinned_one_is_cancelled_and_timed_out() {
 }
 
 #[test]
-fn pinned_ones_and_sockets() {
+fn a_pinned_green_thread_uses_sockets() {
     use std::io::{Read, Write};
     on_each(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -363,7 +365,7 @@ fn pinned_ones_and_sockets() {
 }
 
 #[test]
-fn a_runtime_that_is_dropped_ends_pinned_ones() {
+fn a_dropped_runtime_ends_pinned_green_threads() {
     let drops = Drops::default();
     for round in 0..20u64 {
         with(2, |runtime| {
@@ -382,7 +384,7 @@ fn a_runtime_that_is_dropped_ends_pinned_ones() {
 }
 
 #[test]
-fn a_guard_anywhere_does_no_harm() {
+fn guards_on_plain_threads_and_in_futures() {
     everywhere(|| {
         let os = here();
         let guards: Vec<_> = (0..1000).map(|_| pin()).collect();
@@ -391,7 +393,7 @@ fn a_guard_anywhere_does_no_harm() {
         drop(guards);
         runtime::yield_now();
     });
-    // In a future: between its polls it has no stack, and is not kept anywhere.
+    // In a future: between its polls the future has no stack and may move.
     on_each(|| {
         let future = spawn(async {
             let os = here();
@@ -406,8 +408,8 @@ fn a_guard_anywhere_does_no_harm() {
     });
 }
 
-/// An OS thread is woken for the polls that are parked on it, too. Such a wake-up may come late, when a pinned green thread
-/// already waits in place there. It does not end that wait.
+/// A wake-up for a poll that is parked on an OS thread wakes this OS thread. The wake-up may come late, when a pinned
+/// green thread waits in place there. It must not end that wait.
 #[test]
 fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
     const SLEEP: Duration = Duration::from_micros(50);
@@ -428,7 +430,8 @@ fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
                 (thread.recv().unwrap(), poll)
             })
             .unzip();
-        // More plain threads than the machine has processors: they lose theirs between any two steps of a wake-up.
+        // More plain threads than the machine has processors, so the system interrupts them between the steps of a
+        // wake-up.
         let wakers: Vec<_> = threads
             .into_iter()
             .map(|thread| {
@@ -447,7 +450,7 @@ fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
                 let _pinned = pin();
                 let start = Instant::now();
                 runtime::sleep(SLEEP);
-                assert!(start.elapsed() >= SLEEP, "woken too early");
+                assert!(start.elapsed() >= SLEEP, "the sleep ended too early");
                 runtime::yield_now();
             }
         };
@@ -460,7 +463,7 @@ fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
     });
 }
 
-/// Without sysmon, which would ask a green thread that keeps its P for it.
+/// Without sysmon, which would ask a green thread that keeps its P to give it up.
 #[test]
 fn a_yield_on_a_kept_os_thread_lets_others_run() {
     for procs in [1, 2] {
@@ -469,7 +472,7 @@ fn a_yield_on_a_kept_os_thread_lets_others_run() {
                 let other = spawn(|| ());
                 let start = Instant::now();
                 while !other.is_finished() {
-                    assert!(start.elapsed() < Duration::from_secs(20), "the other has no turn");
+                    assert!(start.elapsed() < Duration::from_secs(20), "the other thread has no turn");
                     runtime::yield_now();
                 }
             };
@@ -480,7 +483,7 @@ fn a_yield_on_a_kept_os_thread_lets_others_run() {
                 assert_eq!(here(), os);
                 drop(pinned);
             });
-            // While it unwinds.
+            // The same in a destructor that runs while the thread unwinds.
             let unwinds: JoinHandle<()> = runtime.spawn(move || {
                 let _yields = tests::OnDrop(yields_until_one_has_run);
                 std::panic::resume_unwind(Box::new(tests::ON_PURPOSE));

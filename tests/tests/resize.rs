@@ -1,4 +1,4 @@
-//! `set_procs` while everything runs: nothing lost, nothing early, and the counts come out even.
+//! `set_procs` under load: nothing is lost, no sleep is early, and at the end all counts match.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ fn sleeps_at_least(time: Duration) {
 }
 
 #[test]
-fn as_many_run_at_once_as_it_says() {
-    // Without sysmon: a P that is taken away from one that computes would be one more for a moment.
+fn as_many_green_threads_run_as_there_are_ps() {
+    // Without sysmon: a P that sysmon retakes from a computing thread would add a running thread for a moment.
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let stop = Arc::new(AtomicBool::new(false));
-        // They are never at rest, so no P becomes idle by itself.
+        // The threads never park, so no P becomes idle by itself.
         let threads: Vec<_> = (0..12)
             .map(|_| {
                 let (now, most, stop) = (now.clone(), most.clone(), stop.clone());
@@ -43,7 +43,7 @@ fn as_many_run_at_once_as_it_says() {
         for n in [1, 8, 2, 1, 3] {
             runtime.handle().set_procs(n).unwrap();
             assert_eq!((runtime.handle().procs(), runtime.handle().metrics().procs), (n, n));
-            // What runs goes on until it yields, and a busy machine may keep it from that for a while.
+            // A running thread goes on until it yields, and a busy machine may delay that.
             let (start, mut seen) = (Instant::now(), 0);
             while seen == 0 || seen > n || (n > 1 && seen == 1) {
                 assert!(start.elapsed() < Duration::from_secs(20), "{seen} at once on {n} Ps");
@@ -59,14 +59,14 @@ fn as_many_run_at_once_as_it_says() {
 }
 
 #[test]
-fn numbers_that_cannot_be() {
+fn invalid_numbers_are_refused() {
     on(2, || {
         let handle = Handle::current();
         for n in [0, 1025, usize::MAX] {
             let error = handle.set_procs(n).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(error.to_string().contains("from 1 to"), "{error}");
-            assert_eq!(handle.procs(), 2, "it stays as it was");
+            assert_eq!(handle.procs(), 2, "a refused number changes nothing");
         }
         for n in [2, 2, 1024, 2] {
             handle.set_procs(n).unwrap();
@@ -76,7 +76,7 @@ fn numbers_that_cannot_be() {
     });
 }
 
-/// All sorts of work, which counts what it has done.
+/// Work of several kinds, which counts what it has done.
 #[derive(Default)]
 struct Load {
     stop: AtomicBool,
@@ -169,13 +169,13 @@ impl Load {
         threads
     }
 
-    /// Ends all and sees whether everything is there.
+    /// Ends the work and checks that nothing is missing.
     fn end(&self, runtime: &Runtime, threads: Vec<JoinHandle<()>>) {
-        wait_until("all kinds have gone round", || self.rounds.iter().all(|rounds| rounds.load(SeqCst) > 0));
+        wait_until("each kind of work has run", || self.rounds.iter().all(|rounds| rounds.load(SeqCst) > 0));
         self.stop.store(true, SeqCst);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(self.drops.alive(), 0);
-        wait_until("the counts come out even", || {
+        wait_until("all counts match", || {
             let now = runtime.handle().metrics();
             now.spawned == now.ended
                 && (now.running, now.runnable, now.waiting, now.timers_pending) == (0, 0, 0, 0)
@@ -197,17 +197,17 @@ fn changes_under_load(sysmon: bool, mut next: impl FnMut(&mut Random) -> (usize,
             std::thread::sleep(pause);
         }
         load.end(runtime, threads);
-        // All Ps are there, and none that should not be.
+        // Every P is available, and no surplus P is.
         let handle = runtime.handle();
         for n in [8, 2] {
             handle.set_procs(n).unwrap();
-            wait_until("all of them are idle", || handle.metrics().idle_procs == n);
+            wait_until("all Ps are idle", || handle.metrics().idle_procs == n);
         }
     });
 }
 
 #[test]
-fn from_one_to_eight_to_two_under_load() {
+fn one_eight_and_two_ps_in_turn_under_load() {
     for sysmon in [true, false] {
         let mut numbers = [1, 8, 2].into_iter().cycle();
         changes_under_load(sysmon, |_| (numbers.next().unwrap(), 10 * MILLI), 30);
@@ -215,7 +215,7 @@ fn from_one_to_eight_to_two_under_load() {
 }
 
 #[test]
-fn random_numbers_under_load() {
+fn random_numbers_of_ps_under_load() {
     for sysmon in [true, false] {
         let next =
             |random: &mut Random| (random.below(12) as usize + 1, Duration::from_micros(random.below(2000)));
@@ -224,12 +224,12 @@ fn random_numbers_under_load() {
 }
 
 #[test]
-fn as_fast_as_it_goes_under_load() {
+fn changes_without_pauses_under_load() {
     changes_under_load(true, |random| (random.below(5) as usize + 1, Duration::ZERO), 5000);
 }
 
 #[test]
-fn several_change_it_at_the_same_time() {
+fn plain_threads_change_the_number_concurrently() {
     with(4, |runtime| {
         let load = Arc::new(Load::default());
         let threads = load.start(runtime);
@@ -246,12 +246,12 @@ fn several_change_it_at_the_same_time() {
         });
         load.end(runtime, threads);
         runtime.handle().set_procs(3).unwrap();
-        wait_until("all of them are idle", || runtime.handle().metrics().idle_procs == 3);
+        wait_until("all Ps are idle", || runtime.handle().metrics().idle_procs == 3);
     });
 }
 
 #[test]
-fn green_threads_change_it_themselves() {
+fn green_threads_change_the_number() {
     for procs in [1, 8] {
         with(procs, |runtime| {
             let load = Arc::new(Load::default());
@@ -272,7 +272,7 @@ fn green_threads_change_it_themselves() {
                         });
                     }
                 });
-                // Its own P goes.
+                // The caller's own P may retire.
                 for n in [8, 1, 8, 1] {
                     Handle::current().set_procs(n).unwrap();
                     sleeps_at_least(MILLI);
@@ -284,7 +284,7 @@ fn green_threads_change_it_themselves() {
 }
 
 #[test]
-fn timers_of_ps_that_went_fire_in_time() {
+fn timers_of_retired_ps_fire_in_time() {
     for sysmon in [true, false] {
         with_built(Builder::new().procs(8).sysmon(sysmon), |runtime| {
             for round in 0..5 {
@@ -294,7 +294,7 @@ fn timers_of_ps_that_went_fire_in_time() {
                     .map(|i| {
                         let awake = awake.clone();
                         runtime.spawn(move || {
-                            // On all Ps: they compute a little before they sleep.
+                            // The threads compute before they sleep, so they run on all Ps.
                             spin(Duration::from_micros(20));
                             sleeps_at_least(Duration::from_millis(20 + i % 30));
                             awake.fetch_add(1, SeqCst);
@@ -304,7 +304,7 @@ fn timers_of_ps_that_went_fire_in_time() {
                 let futures: Vec<_> = (0..100u64)
                     .map(|i| runtime.spawn(sleep_async(Duration::from_millis(20 + i % 30))))
                     .collect();
-                wait_until("they sleep", || {
+                wait_until("the threads sleep", || {
                     runtime.handle().metrics().timers_pending >= 500 || awake.load(SeqCst) > 0
                 });
                 runtime.handle().set_procs(1 + round % 2).unwrap();
@@ -318,8 +318,8 @@ fn timers_of_ps_that_went_fire_in_time() {
 }
 
 #[test]
-fn a_timer_of_an_idle_p_that_goes_is_watched() {
-    // All sleep, and an M waits in the netpoller for the first of them.
+fn the_timer_of_a_retired_idle_p_is_watched() {
+    // All green threads sleep, and an M waits in the netpoller for the first deadline.
     for round in 0..30 {
         with_built(Builder::new().procs(4).sysmon(false), |runtime| {
             let threads: Vec<_> = (0..8)
@@ -340,7 +340,7 @@ fn a_timer_of_an_idle_p_that_goes_is_watched() {
 }
 
 #[test]
-fn what_was_queued_on_a_p_that_goes_runs_elsewhere() {
+fn the_queue_of_a_retired_p_runs_elsewhere() {
     for sysmon in [true, false] {
         with_built(Builder::new().procs(8).sysmon(sysmon), |runtime| {
             for _ in 0..20 {
@@ -350,7 +350,7 @@ fn what_was_queued_on_a_p_that_goes_runs_elsewhere() {
                     scope(|s| {
                         for _ in 0..8 {
                             s.spawn(|| {
-                                // They lie in the queue of this P.
+                                // These threads are in the queue of this thread's P.
                                 for _ in 0..200 {
                                     s.spawn(|| ran.fetch_add(1, SeqCst));
                                 }
@@ -368,7 +368,7 @@ fn what_was_queued_on_a_p_that_goes_runs_elsewhere() {
 }
 
 #[test]
-fn a_hog_on_a_p_that_goes_goes_on() {
+fn a_hog_on_a_retired_p_runs_on() {
     with(4, |runtime| {
         let (stop, hogs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let threads: Vec<_> = (0..4)
@@ -383,9 +383,9 @@ fn a_hog_on_a_p_that_goes_goes_on() {
                 })
             })
             .collect();
-        wait_until("all compute", || hogs.load(SeqCst) == 4);
+        wait_until("all threads compute", || hogs.load(SeqCst) == 4);
         runtime.handle().set_procs(1).unwrap();
-        // Others run beside them, on the one that is left.
+        // Other threads run beside the hogs, on the remaining P.
         for i in 0..5 {
             assert_eq!(runtime.block_on(|| spawn(move || i).join().unwrap()), i);
         }
@@ -394,12 +394,12 @@ fn a_hog_on_a_p_that_goes_goes_on() {
         runtime.handle().set_procs(2).unwrap();
         stop.store(true, SeqCst);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        wait_until("all of them are idle", || runtime.handle().metrics().idle_procs == 2);
+        wait_until("all Ps are idle", || runtime.handle().metrics().idle_procs == 2);
     });
 }
 
 #[test]
-fn more_ps_wake_up_for_what_waits() {
+fn more_ps_run_waiting_threads() {
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let (stop, others) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (stops, count) = (stop.clone(), others.clone());
@@ -412,18 +412,18 @@ fn more_ps_wake_up_for_what_waits() {
                 std::hint::spin_loop();
             }
         });
-        wait_until("they wait", || runtime.handle().metrics().spawned >= 21);
+        wait_until("the other threads are spawned", || runtime.handle().metrics().spawned >= 21);
         std::thread::sleep(5 * MILLI);
-        assert_eq!(others.load(SeqCst), 0, "one P, and it computes");
+        assert_eq!(others.load(SeqCst), 0, "the only P computes");
         runtime.handle().set_procs(2).unwrap();
-        wait_until("the other P runs them", || others.load(SeqCst) == 20);
+        wait_until("the other P runs the threads", || others.load(SeqCst) == 20);
         stop.store(true, SeqCst);
         hog.join().unwrap();
     });
 }
 
 #[test]
-fn a_runtime_that_is_dropped_after_changes_leaves_nothing() {
+fn a_runtime_dropped_after_changes_leaves_nothing() {
     let drops = Drops::default();
     for round in 0..30usize {
         with(1 + round % 3, |runtime| {
@@ -444,9 +444,10 @@ fn a_runtime_that_is_dropped_after_changes_leaves_nothing() {
     }
 }
 
-/// Ps that retire have timers, for which an M is to be started; no M can be had, so that M's P has to retire in turn.
+/// Retiring Ps have timers that need an M to watch them. No further M can be started, so the P for that M must retire
+/// too.
 #[test]
-fn fewer_ps_while_no_thread_can_be_had() {
+fn fewer_ps_while_no_further_os_thread_is_allowed() {
     const PS: usize = 4;
     for _ in 0..20 {
         with_built(Builder::new().procs(PS).max_threads(PS), |runtime| {
@@ -457,7 +458,7 @@ fn fewer_ps_while_no_thread_can_be_had() {
                     let (begun, go, handle) = (begun.clone(), go.clone(), handle.clone());
                     runtime.spawn(move || {
                         begun.fetch_add(1, SeqCst);
-                        // Each on a P and an M of its own, with a timer there.
+                        // Each thread has a P and an M of its own, with a timer on that P.
                         spin_until(|| begun.load(SeqCst) == PS);
                         let timer = runtime::time::after_func(HOUR, || ());
                         if i > 0 {
@@ -467,7 +468,7 @@ fn fewer_ps_while_no_thread_can_be_had() {
                                 }
                             });
                         } else {
-                            // The Ps of the others are idle, and their Ms are not.
+                            // The Ps of the other threads are idle, and their Ms are in `blocking`.
                             spin_until(|| handle.metrics().idle_procs == PS - 1);
                             for n in [1, PS, 2, 1, PS] {
                                 handle.set_procs(n).unwrap();
@@ -480,7 +481,7 @@ fn fewer_ps_while_no_thread_can_be_had() {
                 .collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
             assert_eq!(runtime.handle().procs(), PS);
-            wait_until("all Ps are there", || runtime.handle().metrics().idle_procs == PS);
+            wait_until("all Ps are idle", || runtime.handle().metrics().idle_procs == PS);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Runtimes: several in one process, and nothing of one is left behind when it ends.
+//! Runtimes: several in a process, and the end of a runtime, which leaves nothing behind.
 
 use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use tests::{Drops, Watchdog, child, on, runtime, system, wait_until, with, with_
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn several_live_side_by_side() {
+fn several_runtimes_side_by_side() {
     let _dog = Watchdog::new();
     let runtimes: Vec<_> = (1..=4).map(runtime).collect();
     let handles: Vec<Handle> = runtimes.iter().map(|runtime| runtime.handle()).collect();
@@ -54,7 +54,7 @@ fn block_on_crosses_runtimes() {
 }
 
 #[test]
-fn dropping_one_cancels_its_green_threads_and_runs_their_destructors() {
+fn dropping_a_runtime_cancels_its_green_threads_and_runs_destructors() {
     let _dog = Watchdog::new();
     for procs in tests::PROCS {
         let (drops, parked) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
@@ -72,14 +72,14 @@ fn dropping_one_cancels_its_green_threads_and_runs_their_destructors() {
                 }
             });
         }
-        wait_until("all wait", || parked.load(SeqCst) == 300);
+        wait_until("all threads wait", || parked.load(SeqCst) == 300);
         drop(runtime);
         assert_eq!((drops.count(), drops.alive()), (300, 0));
     }
 }
 
 #[test]
-fn dropping_one_at_once_drops_what_never_began() {
+fn dropping_a_runtime_at_once_drops_what_never_began() {
     let _dog = Watchdog::new();
     for round in 0..30 {
         let drops = Drops::default();
@@ -95,11 +95,11 @@ fn dropping_one_at_once_drops_what_never_began() {
 }
 
 #[test]
-fn handles_to_green_threads_outlive_the_runtime() {
+fn join_handles_outlive_the_runtime() {
     let _dog = Watchdog::new();
     let runtime = runtime(2);
     let (done, cut) = (runtime.spawn(|| [5u64; 200]), runtime.spawn(|| runtime::sleep(HOUR)));
-    wait_until("it has ended", || done.is_finished());
+    wait_until("the thread has ended", || done.is_finished());
     let thread = cut.thread().clone();
     drop(runtime);
     assert_eq!(done.join().unwrap(), [5; 200]);
@@ -108,7 +108,7 @@ fn handles_to_green_threads_outlive_the_runtime() {
 }
 
 #[test]
-fn one_may_be_dropped_on_a_green_thread_of_another() {
+fn a_runtime_may_be_dropped_on_a_green_thread_of_another() {
     on(1, || {
         for _ in 0..5 {
             let other = runtime(1);
@@ -121,7 +121,7 @@ fn one_may_be_dropped_on_a_green_thread_of_another() {
 }
 
 #[test]
-fn sockets_that_wait_are_cancelled_with_their_runtime() {
+fn waits_for_sockets_are_cancelled_with_their_runtime() {
     let _dog = Watchdog::new();
     for _ in 0..20 {
         let runtime = runtime(2);
@@ -140,13 +140,13 @@ fn sockets_that_wait_are_cancelled_with_their_runtime() {
             counts.fetch_add(1, SeqCst);
             listener.accept().map(drop)
         });
-        wait_until("both wait", || waits.load(SeqCst) == 2);
+        wait_until("both threads wait", || waits.load(SeqCst) == 2);
         drop(runtime);
     }
 }
 
 #[test]
-fn shutdown_timeout_says_whether_all_have_ended() {
+fn shutdown_timeout_returns_true_if_all_have_ended() {
     let _dog = Watchdog::new();
     let quiet = runtime(2);
     quiet.spawn(|| runtime::sleep(HOUR));
@@ -163,7 +163,7 @@ fn shutdown_timeout_says_whether_all_have_ended() {
             }
             11
         });
-        wait_until("it hogs", || begun.load(SeqCst));
+        wait_until("the thread computes", || begun.load(SeqCst));
         let start = Instant::now();
         assert!(!hogged.shutdown_timeout(Duration::from_millis(30)), "a hog does not end");
         assert!(start.elapsed() >= Duration::from_millis(30));
@@ -173,7 +173,7 @@ fn shutdown_timeout_says_whether_all_have_ended() {
 }
 
 #[test]
-fn who_swallows_its_cancellation_is_waited_for() {
+fn a_drop_waits_for_a_thread_that_catches_its_cancellation() {
     let _dog = Watchdog::new();
     let runtime = runtime(1);
     let (parked, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -183,19 +183,19 @@ fn who_swallows_its_cancellation_is_waited_for() {
             parks.store(true, SeqCst);
             let _ = std::panic::catch_unwind(thread::park);
         }
-        // It even starts another one, which is cancelled in its turn.
+        // The thread spawns another thread, which is cancelled in turn.
         let late = spawn(|| runtime::sleep(HOUR));
         let _ = std::panic::catch_unwind(AssertUnwindSafe(move || late.join()));
         tests::spin(Duration::from_millis(20));
         ends.store(true, SeqCst);
     });
-    wait_until("it is parked", || parked.load(SeqCst));
+    wait_until("the thread is parked", || parked.load(SeqCst));
     drop(runtime);
     assert!(ended.load(SeqCst));
 }
 
 #[test]
-fn impossible_values_are_invalid_input_and_say_what_is_allowed() {
+fn invalid_settings_are_refused_with_an_explanation() {
     let page = 4096;
     for (what, builder) in [
         ("no Ps", Builder::new().procs(0)),
@@ -213,7 +213,7 @@ fn impossible_values_are_invalid_input_and_say_what_is_allowed() {
 }
 
 #[test]
-fn extreme_values_work() {
+fn extreme_settings_work() {
     for builder in [
         Builder::new().procs(64),
         Builder::new().procs(1).max_threads(1),
@@ -240,7 +240,7 @@ fn extreme_values_work() {
 }
 
 #[test]
-fn few_threads_and_many_who_block_go_on() {
+fn many_blocking_threads_with_few_os_threads() {
     for max in [1, 2, 4] {
         with_built(Builder::new().procs(2).max_threads(max), |runtime| {
             runtime.block_on(|| {
@@ -265,11 +265,11 @@ fn few_threads_and_many_who_block_go_on() {
 }
 
 #[test]
-fn few_threads_and_destructors_that_wait_go_on() {
+fn destructors_that_wait_with_few_os_threads() {
     tests::quiet_panics_on_purpose();
     with_built(Builder::new().procs(2).max_threads(4), |runtime| {
         runtime.block_on(|| {
-            // Each blocks its thread for as long as it waits; at most three at once leave one for the others.
+            // Each destructor keeps its OS thread while it waits. Three at a time leave an OS thread for the others.
             for _ in 0..10 {
                 let threads: Vec<_> = (0..3)
                     .map(|_| {
@@ -285,7 +285,7 @@ fn few_threads_and_destructors_that_wait_go_on() {
     });
 }
 
-/// Work of all kinds.
+/// Does work of all kinds.
 #[cfg(target_os = "linux")]
 fn work(runtime: &runtime::Runtime) {
     runtime.block_on(|| {
@@ -305,14 +305,14 @@ fn work(runtime: &runtime::Runtime) {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         drop(client.join().unwrap());
         thread::Builder::new().stack_size(1 << 20).spawn(|| ()).unwrap().join().unwrap();
-        // Left behind, to be cancelled.
+        // These threads are left behind, to be cancelled.
         spawn(|| runtime::sleep(HOUR));
         spawn(runtime::time::sleep_async(HOUR));
         drop(spawn(thread::park));
     });
 }
 
-/// What a process has that a runtime might leave behind.
+/// What a runtime might leave behind in its process.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 struct Belongings {
@@ -334,13 +334,13 @@ impl Belongings {
     }
 }
 
-/// A thousand runtimes, each with work of all kinds, one after the other and several at a time.
+/// A thousand runtimes with work of all kinds, some in turn and some at the same time.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_thousand_leave_nothing_behind() {
-    // Thousands of threads are started and ended: on a busy machine that takes minutes.
+fn a_thousand_runtimes_leave_nothing_behind() {
+    // Starting and ending thousands of OS threads takes minutes on a busy machine.
     let patient = || tests::Watchdog::after(Duration::from_secs(600));
-    child::passes_under(patient, "a_thousand_leave_nothing_behind", "", || {
+    child::passes_under(patient, "a_thousand_runtimes_leave_nothing_behind", "", || {
         let rounds = |n: usize| {
             for i in 0..n / 4 {
                 work(&runtime(1 + i % 3));
@@ -352,11 +352,11 @@ fn a_thousand_leave_nothing_behind() {
         let before = Belongings::now();
         rounds(1000);
         let after = Belongings::now();
-        eprintln!("a_thousand_leave_nothing_behind: {before:?} -> {after:?}");
+        eprintln!("a_thousand_runtimes_leave_nothing_behind: {before:?} -> {after:?}");
         assert_eq!((after.threads, after.descriptors), (before.threads, before.descriptors));
-        // The C library keeps the stacks of up to 20 threads that have ended, in two mappings each.
+        // The C library keeps the stacks of up to 20 ended threads, in two mappings each.
         assert!(after.mappings <= before.mappings + 48, "{before:?} -> {after:?}");
-        // AddressSanitizer keeps what was freed.
+        // AddressSanitizer keeps freed memory.
         let more = if cfg!(feature = "sanitizer") { 300 << 20 } else { 4 << 20 };
         assert!(after.resident_bytes < before.resident_bytes + more, "{before:?} -> {after:?}");
     });
@@ -364,8 +364,8 @@ fn a_thousand_leave_nothing_behind() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn its_threads_have_ended_when_the_drop_returns() {
-    child::passes("its_threads_have_ended_when_the_drop_returns", "", || {
+fn os_threads_have_ended_when_the_drop_returns() {
+    child::passes("os_threads_have_ended_when_the_drop_returns", "", || {
         for i in 0..100 {
             let runtime = Builder::new().procs(1 + i % 8).thread_name("leaves").build().unwrap();
             runtime.block_on(|| {
@@ -380,15 +380,15 @@ fn its_threads_have_ended_when_the_drop_returns() {
 }
 
 #[test]
-fn the_environment_says_how_many_ps() {
-    const TEST: &str = "the_environment_says_how_many_ps";
+fn the_environment_sets_the_number_of_ps() {
+    const TEST: &str = "the_environment_sets_the_number_of_ps";
     for (value, procs) in [("3", Some(3)), (" 5 ", Some(5)), ("0", None), ("many", None), ("-1", None)] {
         let body = || {
             match Builder::new().build() {
                 Ok(runtime) => assert_eq!(Some(runtime.handle().procs()), procs),
                 Err(error) => assert!(procs.is_none() && error.kind() == ErrorKind::InvalidInput, "{error}"),
             }
-            // What the builder says goes first.
+            // The builder's setting takes precedence.
             assert_eq!(runtime(2).handle().procs(), 2);
         };
         child::run_with(TEST, value, &[("RUNTIME_PROCS", value)], body, |output| {
@@ -398,8 +398,8 @@ fn the_environment_says_how_many_ps() {
 }
 
 #[test]
-fn a_process_ends_while_its_default_runtime_is_busy() {
-    child::passes("a_process_ends_while_its_default_runtime_is_busy", "", || {
+fn a_process_ends_with_a_busy_default_runtime() {
+    child::passes("a_process_ends_with_a_busy_default_runtime", "", || {
         for i in 0..100 {
             spawn(move || {
                 loop {
@@ -412,14 +412,14 @@ fn a_process_ends_while_its_default_runtime_is_busy() {
 }
 
 #[test]
-fn a_socket_of_one_runtime_that_is_used_in_another() {
+fn a_socket_of_another_runtime() {
     use std::io::{Read, Write};
     for procs in [1, 2] {
         with(procs, |runtime| {
             let echo = |mut stream: TcpStream| {
                 let (home, mut byte) = (Handle::current().procs(), [0]);
                 while stream.read(&mut byte).unwrap() == 1 {
-                    assert_eq!(Handle::current().procs(), home, "it went on in the socket's runtime");
+                    assert_eq!(Handle::current().procs(), home, "the thread stays in its own runtime");
                     runtime::sleep(Duration::from_micros(50));
                     stream.write_all(&byte).unwrap();
                 }
@@ -455,16 +455,17 @@ fn a_socket_of_one_runtime_that_is_used_in_another() {
                 }
             });
             let handle = runtime.handle();
-            wait_until("each has ended where it began", || {
+            wait_until("each thread has ended in its own runtime", || {
                 handle.metrics().ended == handle.metrics().spawned
             });
         });
     }
 }
 
-/// No thread polls for the socket any more, so every waiter, green or plain, gets an error; later waiters, too.
+/// After the end of its runtime, no thread polls the socket. Every waiter, green or plain, gets an error; later
+/// waiters too.
 #[test]
-fn a_socket_whose_runtime_ends_says_so_to_those_who_wait() {
+fn a_socket_whose_runtime_ends_fails_its_waiters() {
     let owner = Builder::new().procs(1).build().unwrap();
     let user = Builder::new().procs(1).build().unwrap();
     let (listener, idle) = owner
@@ -483,10 +484,10 @@ fn a_socket_whose_runtime_ends_says_so_to_those_who_wait() {
     assert_eq!(user.block_on(|| idle.accept().unwrap_err().kind()), ErrorKind::NotConnected);
 }
 
-/// A spawn from outside while a runtime ends gives a thread that ends, or a panic with the reason; never a thread that
-/// is not run.
+/// A spawn from outside during the end of a runtime gives a thread that ends, or panics with the reason. No spawned
+/// thread is left without running or ending.
 #[test]
-fn spawns_from_outside_that_race_with_the_end_are_cancelled_or_refused() {
+fn outside_spawns_during_the_end_are_cancelled_or_refused() {
     for round in 0..50 {
         let runtime = Builder::new().procs(2).build().unwrap();
         let handle = runtime.handle();
@@ -497,7 +498,9 @@ fn spawns_from_outside_that_race_with_the_end_are_cancelled_or_refused() {
                 let thread =
                     std::panic::catch_unwind(AssertUnwindSafe(|| handle.spawn(|| runtime::sleep(HOUR))));
                 match thread {
-                    Ok(thread) if spawned % 3 == 0 => assert!(thread.join().is_err(), "an hour is not over"),
+                    Ok(thread) if spawned % 3 == 0 => {
+                        assert!(thread.join().is_err(), "the sleep lasts an hour")
+                    }
                     Ok(_) => {}
                     Err(panic) => return panic.downcast_ref::<String>().unwrap().contains("shut down"),
                 }
@@ -511,7 +514,7 @@ fn spawns_from_outside_that_race_with_the_end_are_cancelled_or_refused() {
 }
 
 #[test]
-fn a_time_beyond_the_clock_is_no_limit_to_the_end() {
+fn a_shutdown_timeout_beyond_the_clock_never_expires() {
     let runtime = Builder::new().procs(1).build().unwrap();
     runtime.spawn(|| runtime::sleep(HOUR));
     assert!(runtime.shutdown_timeout(Duration::MAX));

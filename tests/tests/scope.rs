@@ -1,4 +1,4 @@
-//! Scopes: what their threads borrow outlives them, also after panics, cancellations and forgotten handles.
+//! Scopes: what their threads borrow outlives the threads, also after panics, cancellations and forgotten handles.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -17,10 +17,10 @@ use tests::{
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// What the scope says, as std's.
+/// The panic message of a scope, as in std.
 const SCOPE_PANIC: &str = "a scoped thread panicked";
 
-/// No message for panics on purpose, and for those of the scopes that pass them on.
+/// Keeps panics on purpose, and panics of scopes that pass them on, off stderr.
 fn quiet() {
     quiet_panics_on_purpose();
     static ONCE: Once = Once::new();
@@ -34,7 +34,7 @@ fn quiet() {
     });
 }
 
-/// How it ends, in words.
+/// Returns how `f` ends, in words.
 fn outcome<T: std::fmt::Debug>(f: impl FnOnce() -> T) -> String {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => format!("returns {value:?}"),
@@ -52,7 +52,7 @@ fn fails() {
     panic!("{ON_PURPOSE}");
 }
 
-/// The same lines with std's threads and with green ones must come to the same end, said in `$expected`.
+/// Makes tests that run the same lines with std's threads and with green threads. Both must end as `$expected` says.
 macro_rules! as_std {
     ($($(#[$attr:meta])* $name:ident: $expected:expr, $body:block)*) => {
         $(
@@ -70,7 +70,7 @@ macro_rules! as_std {
                     outcome(|| $body)
                 }
                 quiet();
-                assert_eq!(with_std(), $expected, "std's");
+                assert_eq!(with_std(), $expected, "with std's threads");
                 everywhere(|| assert_eq!(with_green(), $expected));
             }
         )*
@@ -138,7 +138,7 @@ as_std! {
         });
         total.load(SeqCst)
     }
-    a_panic_of_f_goes_on: "panics: 7", {
+    a_panic_of_f_unwinds_the_caller: "panics: 7", {
         thread::scope(|_| resume_unwind(Box::new(7u32)))
     }
     a_panic_of_f_waits_for_the_threads: "returns (\"panics: 7\", true)", {
@@ -154,19 +154,19 @@ as_std! {
         });
         (how, ended.load(SeqCst))
     }
-    a_panic_of_f_comes_before_that_of_a_thread: "panics: 7", {
+    a_panic_of_f_precedes_that_of_a_thread: "panics: 7", {
         thread::scope(|s| {
             s.spawn(fails);
             thread::sleep(MILLI);
             resume_unwind(Box::new(7u32))
         })
     }
-    the_panic_of_an_unjoined_thread_is_the_scopes: "panics: a scoped thread panicked", {
+    a_panic_of_an_unjoined_thread_panics_the_scope: "panics: a scoped thread panicked", {
         thread::scope(|s| {
             s.spawn(fails);
         })
     }
-    the_panic_of_one_whose_handle_was_dropped_late_is_the_scopes: "panics: a scoped thread panicked", {
+    a_panic_before_the_handle_is_dropped_panics_the_scope: "panics: a scoped thread panicked", {
         thread::scope(|s| {
             let handle = s.spawn(fails);
             while !handle.is_finished() {
@@ -175,7 +175,7 @@ as_std! {
             drop(handle);
         })
     }
-    the_scope_panics_after_the_others_have_ended: "returns (\"panics: a scoped thread panicked\", 3)", {
+    the_scope_panics_after_all_threads_have_ended: "returns (\"panics: a scoped thread panicked\", 3)", {
         let ended = AtomicUsize::new(0);
         let how = outcome(|| {
             thread::scope(|s| {
@@ -191,26 +191,26 @@ as_std! {
         });
         (how, ended.load(SeqCst))
     }
-    the_panic_of_a_joined_thread_is_its_joiners: "returns (\"on purpose\", 5)", {
+    a_panic_of_a_joined_thread_reaches_only_the_joiner: "returns (\"on purpose\", 5)", {
         thread::scope(|s| (words(&*s.spawn(fails).join().unwrap_err()), 5))
     }
-    payloads_of_any_kind_are_handed_over: "returns 7", {
+    payloads_of_any_type_reach_the_joiner: "returns 7", {
         thread::scope(|s| *s.spawn(|| resume_unwind(Box::new(7u32))).join().unwrap_err().downcast::<u32>().unwrap())
     }
-    one_joined_and_one_unjoined_panic: "panics: a scoped thread panicked", {
+    a_joined_and_an_unjoined_panic: "panics: a scoped thread panicked", {
         thread::scope(|s| {
             let joined = s.spawn(fails);
             s.spawn(fails);
             assert!(joined.join().is_err());
         })
     }
-    many_joined_panics_are_not_the_scopes: "returns 50", {
+    many_joined_panics_do_not_panic_the_scope: "returns 50", {
         thread::scope(|s| {
             let threads: Vec<_> = (0..50).map(|_| s.spawn(fails)).collect();
             threads.into_iter().map(|thread| thread.join()).filter(Result::is_err).count()
         })
     }
-    many_joined_panics_and_one_that_is_not: "panics: a scoped thread panicked", {
+    many_joined_panics_and_an_unjoined_one: "panics: a scoped thread panicked", {
         thread::scope(|s| {
             let mut threads: Vec<_> = (0..50).map(|_| s.spawn(fails)).collect();
             threads.swap_remove(20);
@@ -223,7 +223,7 @@ as_std! {
             s.spawn(move || first.join().is_err()).join().unwrap()
         })
     }
-    a_sibling_that_joins_when_f_has_returned: "returns 7", {
+    a_sibling_may_join_after_f_has_returned: "returns 7", {
         thread::scope(|s| {
             let first = s.spawn(|| {
                 thread::sleep(MILLI);
@@ -233,7 +233,7 @@ as_std! {
             7
         })
     }
-    an_inner_scopes_panic_is_its_threads: "returns \"a scoped thread panicked\"", {
+    the_panic_of_an_inner_scope_reaches_its_joiner: "returns \"a scoped thread panicked\"", {
         thread::scope(|s| {
             let thread = s.spawn(|| {
                 thread::scope(|inner| {
@@ -252,7 +252,7 @@ as_std! {
             }
         })
     }
-    a_scope_in_a_destructor_while_a_panic_unwinds: "returns (\"panics: on purpose\", 20)", {
+    a_scope_in_a_destructor_during_a_panic: "returns (\"panics: on purpose\", 20)", {
         let done = AtomicUsize::new(0);
         let how = outcome(|| {
             let _last = OnDrop(|| {
@@ -295,7 +295,7 @@ as_std! {
 }
 
 #[test]
-fn futures_borrow_too() {
+fn futures_borrow_from_the_spawner() {
     everywhere(|| {
         let (mut numbers, word) = (vec![0; 100], String::from("word"));
         let sum = scope(|s| {
@@ -307,7 +307,7 @@ fn futures_borrow_too() {
                 });
             }
             let (a, b) = (s.spawn(async { word.as_str() }), s.spawn(|| 2));
-            // The handles are futures too.
+            // A scoped handle is a future too.
             let (a, b) = runtime::block_on(both(a, b));
             a.unwrap().len() + b.unwrap()
         });
@@ -316,7 +316,7 @@ fn futures_borrow_too() {
 }
 
 #[test]
-fn awaited_panics_are_not_the_scopes() {
+fn awaited_panics_do_not_panic_the_scope() {
     quiet();
     everywhere(|| {
         let how = outcome(|| {
@@ -339,7 +339,7 @@ fn awaited_panics_are_not_the_scopes() {
 }
 
 #[test]
-fn an_impossible_stack_is_an_error_and_the_scope_goes_on() {
+fn an_invalid_stack_size_is_an_error_inside_the_scope() {
     everywhere(|| {
         let drops = Drops::default();
         let done = scope(|s| {
@@ -378,7 +378,7 @@ fn ten_thousand_threads_in_one_scope() {
 }
 
 #[test]
-fn a_long_scope_of_short_threads_keeps_nothing_of_them() {
+fn a_long_scope_of_short_threads_keeps_no_memory() {
     on(2, || {
         let drops = Drops::default();
         scope(|s| {
@@ -418,7 +418,7 @@ fn captures_and_results_are_dropped_once() {
                         0 => drop(thread.join()),
                         1 => drop(thread),
                         _ => {
-                            // A result that is ready when its handle is dropped.
+                            // The result is ready before its handle is dropped.
                             while !thread.is_finished() {
                                 runtime::yield_now();
                             }
@@ -433,7 +433,7 @@ fn captures_and_results_are_dropped_once() {
 }
 
 #[test]
-fn a_forgotten_handle_holds_nobody_up() {
+fn a_scope_waits_for_threads_with_forgotten_handles() {
     quiet();
     everywhere(|| {
         let (drops, ended) = (Drops::default(), AtomicUsize::new(0));
@@ -449,11 +449,12 @@ fn a_forgotten_handle_holds_nobody_up() {
         });
         assert_eq!((ended.load(SeqCst), drops.alive()), (20, 0));
         let how = outcome(|| scope(|s| std::mem::forget(s.spawn(fails))));
-        assert_eq!(how, format!("panics: {SCOPE_PANIC}"), "it was not joined");
+        assert_eq!(how, format!("panics: {SCOPE_PANIC}"), "the thread was not joined");
     });
 }
 
-/// Counts on the spawner's stack who uses it; a use after the scope's end finds it overwritten, and ends the process.
+/// A count on the spawner's stack of the threads that use it. A use after the scope's end finds the count overwritten
+/// and ends the process.
 struct Used(AtomicU64);
 
 struct User<'a>(&'a Used);
@@ -481,7 +482,7 @@ impl Used {
 
 impl Drop for User<'_> {
     fn drop(&mut self) {
-        // Late, so that a scope that does not wait for this fails the test.
+        // Slow, so that a scope that returns without waiting fails the test.
         self.0.check(self.0.0.load(SeqCst));
         runtime::yield_now();
         spin(Duration::from_micros(5));
@@ -489,7 +490,7 @@ impl Drop for User<'_> {
     }
 }
 
-/// Says that it is over when the frame that owns `used` ends, however it does.
+/// Marks `used` as over when the frame that owns it ends, by return or by unwinding.
 struct Ends<'a>(&'a Used);
 
 impl Drop for Ends<'_> {
@@ -518,7 +519,7 @@ fn uses_its_stack(seed: u64) {
                 }
                 assert!(numbers.iter().all(|&number| number == seed));
                 drop(user);
-                // A result that borrows. The last user drops it.
+                // The result borrows too. The last owner of the result drops it.
                 used.user()
             };
             match random.below(5) {
@@ -542,7 +543,7 @@ fn uses_its_stack(seed: u64) {
 }
 
 #[test]
-fn a_scope_never_returns_while_a_thread_uses_what_it_borrowed() {
+fn a_scope_never_returns_while_a_thread_uses_its_borrows() {
     quiet();
     everywhere(|| {
         for seed in 0..400 {
@@ -552,7 +553,7 @@ fn a_scope_never_returns_while_a_thread_uses_what_it_borrowed() {
 }
 
 #[test]
-fn nor_does_it_unwind_when_cancelled_at_any_moment() {
+fn a_cancelled_scope_never_unwinds_while_a_thread_uses_its_borrows() {
     quiet();
     on_each(|| {
         let mut random = Random::new(9);
@@ -582,7 +583,7 @@ fn ends_cancelled(main: impl FnOnce() + Send + 'static, wait: impl FnOnce()) {
 }
 
 #[test]
-fn cancelling_one_that_waits_in_a_scope_cancels_its_threads() {
+fn cancelling_a_waiting_scope_cancels_its_threads() {
     on_each(|| {
         let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
         let (tokens, counter) = (drops.clone(), begun.clone());
@@ -602,7 +603,7 @@ fn cancelling_one_that_waits_in_a_scope_cancels_its_threads() {
                             2 => runtime::thread::park(),
                             _ => runtime::block_on(sleep_async(HOUR)),
                         }
-                        panic!("it was not cancelled");
+                        panic!("the closure was not cancelled");
                     };
                     s.spawn(work);
                     let (token, counter) = (tokens.token(), counter);
@@ -610,19 +611,19 @@ fn cancelling_one_that_waits_in_a_scope_cancels_its_threads() {
                         let _token = token;
                         counter.fetch_add(1, SeqCst);
                         sleep_async(HOUR).await;
-                        panic!("it was not cancelled");
+                        panic!("the future was not cancelled");
                     });
                 }
             });
-            panic!("it was not cancelled");
+            panic!("the spawner was not cancelled");
         };
-        ends_cancelled(main, || wait_until("they run", || begun.load(SeqCst) == 40));
+        ends_cancelled(main, || wait_until("all threads run", || begun.load(SeqCst) == 40));
         assert_eq!((drops.count(), drops.alive()), (41, 0));
     });
 }
 
 #[test]
-fn cancelling_one_in_f_cancels_its_threads() {
+fn a_cancellation_inside_f_cancels_the_threads() {
     on_each(|| {
         let (drops, begun) = (Drops::default(), Arc::new(AtomicUsize::new(0)));
         for joins in [false, true] {
@@ -642,14 +643,14 @@ fn cancelling_one_in_f_cancels_its_threads() {
                 });
             };
             let before = begun.load(SeqCst);
-            ends_cancelled(main, || wait_until("it runs", || begun.load(SeqCst) > before));
+            ends_cancelled(main, || wait_until("the spawner runs", || begun.load(SeqCst) > before));
         }
         assert_eq!((drops.count(), drops.alive()), (2, 0));
     });
 }
 
 #[test]
-fn a_thread_that_swallows_its_cancellation_is_waited_for() {
+fn a_scope_waits_for_a_thread_that_catches_its_cancellation() {
     on_each(|| {
         let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (begins, ends) = (begun.clone(), ended.clone());
@@ -666,15 +667,15 @@ fn a_thread_that_swallows_its_cancellation_is_waited_for() {
                     ends.store(true, SeqCst);
                 });
             });
-            panic!("it was not cancelled");
+            panic!("the spawner was not cancelled");
         };
-        ends_cancelled(main, || wait_until("it runs", || begun.load(SeqCst)));
+        ends_cancelled(main, || wait_until("the thread runs", || begun.load(SeqCst)));
         assert!(ended.load(SeqCst), "the scope has ended before its thread");
     });
 }
 
 #[test]
-fn a_cancelled_thread_is_no_panic_of_the_scope() {
+fn a_cancelled_thread_does_not_panic_the_scope() {
     everywhere(|| {
         let value = scope(|s| {
             let thread = s.spawn(runtime::thread::park);
@@ -687,9 +688,9 @@ fn a_cancelled_thread_is_no_panic_of_the_scope() {
     });
 }
 
-/// One that is cancelled, and starts another before it notices.
+/// A cancelled thread spawns another thread before its own next wait.
 #[test]
-fn a_thread_started_after_the_scope_was_cancelled_is_cancelled_too() {
+fn a_thread_spawned_in_a_cancelled_scope_is_cancelled() {
     on_each(|| {
         let begun = Arc::new(AtomicBool::new(false));
         let begins = begun.clone();
@@ -704,12 +705,12 @@ fn a_thread_started_after_the_scope_was_cancelled_is_cancelled_too() {
                 });
             });
         };
-        ends_cancelled(main, || wait_until("it runs", || begun.load(SeqCst)));
+        ends_cancelled(main, || wait_until("the thread runs", || begun.load(SeqCst)));
     });
 }
 
 #[test]
-fn a_scope_in_a_destructor_while_a_cancellation_unwinds() {
+fn a_scope_in_a_destructor_during_a_cancellation() {
     on_each(|| {
         let (drops, over) = (Drops::default(), Arc::new(AtomicBool::new(false)));
         let (tokens, ends) = (drops.clone(), over.clone());
@@ -737,8 +738,7 @@ fn a_scope_in_a_destructor_while_a_cancellation_unwinds() {
 }
 
 #[test]
-fn scopes_of_other_runtimes() {
-    // The threads are of the runtime of the green thread that spawns them.
+fn scoped_threads_run_in_the_spawners_runtime() {
     with(2, |runtime| {
         let spawned = runtime.handle().metrics().spawned;
         let sum = runtime.block_on(|| {
@@ -754,7 +754,7 @@ fn scopes_of_other_runtimes() {
 }
 
 #[test]
-fn a_runtime_that_is_dropped_ends_the_scopes_in_it() {
+fn a_dropped_runtime_ends_the_scopes_in_it() {
     let drops = Drops::default();
     for round in 0..20 {
         with(2, |runtime| {
@@ -774,7 +774,7 @@ fn a_runtime_that_is_dropped_ends_the_scopes_in_it() {
                 });
             }
             if round % 2 == 0 {
-                wait_until("they run", || drops.alive() == 60);
+                wait_until("all threads run", || drops.alive() == 60);
             }
         });
         assert_eq!(drops.alive(), 0);
@@ -782,7 +782,7 @@ fn a_runtime_that_is_dropped_ends_the_scopes_in_it() {
 }
 
 #[test]
-fn the_handle_shows_its_thread() {
+fn a_scoped_handle_shows_its_thread() {
     everywhere(|| {
         let seen = Mutex::new(None);
         scope(|s| {

@@ -1,4 +1,5 @@
-//! `signal::notify`: every receiver gets each signal that it wants; without receivers the system's default is back.
+//! `signal::notify`: every receiver gets each signal that it asked for. Without receivers, the system's default
+//! action returns.
 #![cfg(unix)]
 
 use std::io::ErrorKind;
@@ -19,18 +20,19 @@ const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn send(signal: i32) {
-    // SAFETY: it sends a signal to this process, for which there is a handler or which is to end it.
+    // SAFETY: `kill` takes no pointer. The signal has a handler, or is meant to end this process.
     assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
 }
 
-/// They are wanted to the end of the process: the system may deliver a signal after its last receiver is gone.
+/// Keeps a receiver for these signals to the end of the process: the system may deliver a signal after its last
+/// receiver is dropped.
 fn keep(signals: &[i32]) {
     std::mem::forget(signal::notify(signals).unwrap());
 }
 
 #[test]
-fn each_receiver_gets_each_signal_that_it_wants() {
-    passes("each_receiver_gets_each_signal_that_it_wants", "", || {
+fn each_receiver_gets_each_signal_that_it_asked_for() {
+    passes("each_receiver_gets_each_signal_that_it_asked_for", "", || {
         keep(&[SIGUSR1, SIGUSR2]);
         everywhere(|| {
             let one = signal::notify(&[SIGUSR1]).unwrap();
@@ -42,7 +44,7 @@ fn each_receiver_gets_each_signal_that_it_wants() {
                 assert_eq!(both.recv(), Ok(SIGUSR2));
                 assert_eq!(one.try_recv(), Err(TryRecvError::Empty));
             }
-            // They are sent from one receiver's end too.
+            // After a receiver is dropped, the others still get the signal.
             drop(one);
             send(SIGUSR1);
             assert_eq!(both.recv(), Ok(SIGUSR1));
@@ -51,8 +53,8 @@ fn each_receiver_gets_each_signal_that_it_wants() {
 }
 
 #[test]
-fn signals_that_nobody_receives_are_kept_once() {
-    passes("signals_that_nobody_receives_are_kept_once", "", || {
+fn unreceived_signals_are_merged() {
+    passes("unreceived_signals_are_merged", "", || {
         keep(&[SIGUSR1, SIGUSR2]);
         on_each(|| {
             let signals = signal::notify(&[SIGUSR1, SIGUSR2]).unwrap();
@@ -67,7 +69,8 @@ fn signals_that_nobody_receives_are_kept_once() {
             while let Ok(signal) = signals.recv_timeout(20 * MILLI) {
                 came.push(signal);
             }
-            // The message in the channel, the one that waits for room, and the flag.
+            // At most: the message in the channel, the message that waits for room, and the pending flag, and a few
+            // received in between.
             assert!((2..=8).contains(&came.len()), "{came:?}");
             assert!(came.contains(&SIGUSR1));
         });
@@ -88,7 +91,7 @@ fn receivers_are_channels() {
             });
             select! {
                 recv(signals.channel()) -> signal => assert_eq!(signal, Ok(SIGUSR1)),
-                default(HOUR) => panic!("it does not come"),
+                default(HOUR) => panic!("the signal does not come"),
             }
             sender.join().unwrap();
             let waits = spawn(move || signals.iter().count());
@@ -111,8 +114,8 @@ fn ctrl_c_waits_for_an_interrupt() {
                 signal::ctrl_c().unwrap();
                 says.store(true, SeqCst);
             });
-            // Until it has begun to wait, the other one gets it alone.
-            wait_until("it waits", || {
+            // Until the other thread waits, only this receiver gets the signal.
+            wait_until("ctrl_c has returned", || {
                 send(SIGINT);
                 assert_eq!(other.recv(), Ok(SIGINT));
                 done.load(SeqCst)
@@ -123,7 +126,7 @@ fn ctrl_c_waits_for_an_interrupt() {
 }
 
 #[test]
-fn a_signal_that_nobody_wants_any_more_does_what_it_did() {
+fn a_signal_without_receivers_has_its_default_effect() {
     let body = || {
         let _dog = Watchdog::new();
         on(2, || {
@@ -138,14 +141,14 @@ fn a_signal_that_nobody_wants_any_more_does_what_it_did() {
             sleep(HOUR);
         });
     };
-    run("a_signal_that_nobody_wants_any_more_does_what_it_did", "", body, |output| {
+    run("a_signal_without_receivers_has_its_default_effect", "", body, |output| {
         assert_eq!(output.status.signal(), Some(SIGTERM), "{}", tests::child::text(output));
         assert!(tests::child::stderr(output).contains("still here"));
     });
 }
 
 #[test]
-fn what_cannot_be_had_is_refused() {
+fn invalid_signals_are_refused() {
     on(1, || {
         for refused in [&[][..], &[SIGKILL], &[SIGUSR1, SIGSEGV], &[12345], &[-1]] {
             assert_eq!(signal::notify(refused).unwrap_err().kind(), ErrorKind::InvalidInput, "{refused:?}");
@@ -154,17 +157,17 @@ fn what_cannot_be_had_is_refused() {
 }
 
 #[test]
-fn nothing_is_left_of_those_that_are_dropped() {
-    passes("nothing_is_left_of_those_that_are_dropped", "", || {
+fn dropped_receivers_leave_nothing_behind() {
+    passes("dropped_receivers_leave_nothing_behind", "", || {
         keep(&[SIGUSR1]);
         with(2, |runtime| {
-            // The first one of a signal stays with the process.
+            // The handler of a signal stays installed after its first receiver.
             runtime.block_on(|| drop(signal::notify(&[SIGUSR1, SIGUSR2]).unwrap()));
             let all_have_ended = || {
                 let metrics = runtime.handle().metrics();
                 metrics.spawned == metrics.ended
             };
-            wait_until("it has ended", all_have_ended);
+            wait_until("the green threads have ended", all_have_ended);
             #[cfg(target_os = "linux")]
             let before = tests::system::descriptors();
             for _ in 0..50 {
@@ -172,7 +175,7 @@ fn nothing_is_left_of_those_that_are_dropped() {
                 send(SIGUSR1);
                 assert_eq!(signals.recv(), Ok(SIGUSR1));
             }
-            wait_until("all have ended", all_have_ended);
+            wait_until("the green threads have ended", all_have_ended);
             #[cfg(target_os = "linux")]
             assert_eq!(tests::system::descriptors(), before);
         });
@@ -186,7 +189,7 @@ fn a_runtime_that_ends_disconnects_its_receivers() {
         let signals = tests::runtime(1).block_on(|| signal::notify(&[SIGUSR1]).unwrap());
         assert!(signals.recv().is_err());
         send(SIGUSR1);
-        // Whenever the system delivers it: before that a receiver must want it.
+        // The other receiver keeps the signal from its default effect, whenever the system delivers it.
         assert_eq!(other.recv(), Ok(SIGUSR1));
         assert!(signals.recv().is_err());
     });

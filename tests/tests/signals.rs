@@ -1,4 +1,4 @@
-//! Signals on the threads that run green threads: the handlers of others work, and nothing here notices.
+//! Signals on the OS threads of a runtime: handlers of other code work, and no green thread is disturbed.
 #![cfg(target_os = "linux")]
 
 use std::ffi::{c_int, c_void};
@@ -15,19 +15,19 @@ use tests::{Random, on, spin, wait_until, with};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// What the handler saw.
+/// Counts what the handler saw.
 static HITS: AtomicU64 = AtomicU64::new(0);
 static ON_ALTERNATE_STACK: AtomicU64 = AtomicU64::new(0);
-/// On a thread that has none yet: it is just being started.
+/// Signals on an OS thread that has no alternate stack yet, because it is just starting.
 static WITHOUT_ONE: AtomicU64 = AtomicU64::new(0);
 static LAST_STACK: AtomicUsize = AtomicUsize::new(0);
 
 type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 extern "C" fn count(_signal: c_int, _info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: all zeroes is a value of this plain struct.
+    // SAFETY: all zero is a valid value of this plain struct.
     let mut stack: libc::stack_t = unsafe { std::mem::zeroed() };
-    // SAFETY: asks only.
+    // SAFETY: with a null pointer first, `sigaltstack` only writes to `stack`.
     unsafe { libc::sigaltstack(std::ptr::null(), &mut stack) };
     if stack.ss_flags & libc::SS_ONSTACK != 0 {
         ON_ALTERNATE_STACK.fetch_add(1, SeqCst);
@@ -38,26 +38,26 @@ extern "C" fn count(_signal: c_int, _info: *mut libc::siginfo_t, _context: *mut 
     HITS.fetch_add(1, SeqCst);
 }
 
-/// Installs a handler and gives what was there before.
+/// Installs a handler and returns the action that was installed before.
 fn install(signal: c_int, flags: c_int, handler: Handler) -> libc::sigaction {
     install_raw(signal, flags | libc::SA_SIGINFO, handler as *const () as libc::sighandler_t)
 }
 
 fn install_raw(signal: c_int, flags: c_int, handler: libc::sighandler_t) -> libc::sigaction {
-    // SAFETY: all zeroes is a value of this plain struct.
+    // SAFETY: all zero is a valid value of this plain struct.
     let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
     (action.sa_sigaction, action.sa_flags) = (handler, flags);
-    // SAFETY: the handlers of this file do only what a handler may.
+    // SAFETY: the handlers of this file only call async-signal-safe functions.
     assert_eq!(unsafe { libc::sigaction(signal, &action, &mut before) }, 0);
     before
 }
 
-/// One that is counted: several of it may be pending.
+/// A real-time signal: several signals of this number may be pending at a time.
 fn counted_signal() -> c_int {
     libc::SIGRTMIN() + 3
 }
 
-/// The threads of the runtimes of this process, those of sysmon too.
+/// Returns the ids of all OS threads of runtimes in this process, with those of sysmon.
 fn runtime_threads() -> Vec<i32> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let ours = tasks.filter(|task| {
@@ -66,13 +66,13 @@ fn runtime_threads() -> Vec<i32> {
     ours.map(|task| task.file_name().unwrap().to_str().unwrap().parse().unwrap()).collect()
 }
 
-/// Sends it to one thread of this process; false if that has ended.
+/// Sends the signal to a thread of this process. Returns `false` if the thread has ended.
 fn send(thread: i32, signal: c_int) -> bool {
-    // SAFETY: takes numbers only.
+    // SAFETY: `tgkill` takes only numbers.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) == 0 }
 }
 
-/// Sends `number` signals to each thread of the runtimes, and waits until all were handled.
+/// Sends `number` signals to each OS thread of the runtimes, and waits until all have been handled.
 fn shower(number: u64) {
     let (before, mut sent) = (HITS.load(SeqCst), 0);
     for _ in 0..number {
@@ -82,18 +82,18 @@ fn shower(number: u64) {
         std::thread::sleep(MILLI / 10);
     }
     assert!(sent >= number);
-    wait_until("all were handled", || HITS.load(SeqCst) >= before + sent);
+    wait_until("all signals were handled", || HITS.load(SeqCst) >= before + sent);
 }
 
 const FLAGS: [c_int; 4] = [0, libc::SA_ONSTACK, libc::SA_RESTART, libc::SA_ONSTACK | libc::SA_RESTART];
 
 #[test]
-fn handlers_run_whatever_the_threads_do() {
+fn handlers_run_on_idle_and_busy_os_threads() {
     for flags in FLAGS {
-        passes("handlers_run_whatever_the_threads_do", &flags.to_string(), || {
+        passes("handlers_run_on_idle_and_busy_os_threads", &flags.to_string(), || {
             install(counted_signal(), flags, count);
             with(2, |runtime| {
-                // All sleep: one in the netpoller, the others on their notes.
+                // All OS threads are idle: an M in the netpoller, the others parked on their notes.
                 runtime.block_on(|| {
                     let blocked: Vec<_> = (0..4)
                         .map(|_| spawn(|| runtime::blocking(|| std::thread::sleep(3 * MILLI))))
@@ -103,7 +103,7 @@ fn handlers_run_whatever_the_threads_do() {
                 let listener = runtime.block_on(|| TcpListener::bind("127.0.0.1:0").unwrap());
                 std::thread::sleep(5 * MILLI);
                 shower(50);
-                // They run green threads that yield, that compute, and that block their thread.
+                // The OS threads run green threads that yield, compute, and block.
                 let stop = Arc::new(AtomicBool::new(false));
                 let busy: Vec<_> = (0..6)
                     .map(|i| {
@@ -131,23 +131,26 @@ fn handlers_run_whatever_the_threads_do() {
             let [all, alternate, without] =
                 [&HITS, &ON_ALTERNATE_STACK, &WITHOUT_ONE].map(|count| count.load(SeqCst));
             let expected = if flags & libc::SA_ONSTACK != 0 { all - without } else { 0 };
-            assert_eq!(alternate, expected, "of {all}, {without} without one");
-            assert!(without < all / 2, "{without} of {all} without one");
+            assert_eq!(
+                alternate, expected,
+                "of {all} signals, {without} on threads without an alternate stack"
+            );
+            assert!(without < all / 2, "{without} of {all} signals on threads without an alternate stack");
         });
     }
 }
 
-/// Without SA_ONSTACK it runs on whatever stack its thread is on: a green thread's.
+/// Without SA_ONSTACK the handler runs on the current stack, which may be a green thread's.
 #[test]
-fn a_handler_runs_on_the_stack_that_it_asked_for() {
+fn a_handler_runs_on_the_requested_stack() {
     for flags in FLAGS {
-        passes("a_handler_runs_on_the_stack_that_it_asked_for", &flags.to_string(), || {
+        passes("a_handler_runs_on_the_requested_stack", &flags.to_string(), || {
             install(counted_signal(), flags, count);
             on(1, || {
                 let size = 64 << 10;
                 let on_green = thread::Builder::new().stack_size(size).spawn(|| {
                     let here = 0u8;
-                    // SAFETY: takes a number; the handler may run here.
+                    // SAFETY: `raise` takes a number, and the handler may run on this stack.
                     assert_eq!(unsafe { libc::raise(counted_signal()) }, 0);
                     (std::ptr::from_ref(&here).addr(), LAST_STACK.load(SeqCst))
                 });
@@ -159,7 +162,7 @@ fn a_handler_runs_on_the_stack_that_it_asked_for() {
     }
 }
 
-/// Work of all kinds that checks itself: no wait ends before its time or with an error, no byte and no wake-up is lost.
+/// Work of all kinds that checks itself: no wait ends early or with an error, and no byte or wake-up is lost.
 struct Work {
     stop: Arc<AtomicBool>,
     done: Arc<[AtomicU64; 6]>,
@@ -167,7 +170,7 @@ struct Work {
 }
 
 impl Work {
-    /// *On a green thread.*
+    /// Starts the work. The caller is a green thread.
     fn start() -> Work {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new([const { AtomicU64::new(0) }; 6]));
         let mut work = Work { stop, done, threads: Vec::new() };
@@ -212,7 +215,7 @@ impl Work {
         work
     }
 
-    /// Does it again and again.
+    /// Spawns a thread that repeats `once` until the end.
     fn add(&mut self, kind: usize, mut once: impl FnMut() + Send + 'static) {
         let (stop, done) = (self.stop.clone(), self.done.clone());
         self.threads.push(spawn(move || {
@@ -256,13 +259,13 @@ impl Work {
                     done[2].fetch_add(1, SeqCst);
                 }
             }
-            // One that says nothing ends the server.
+            // A connection without a byte ends the server.
             drop(TcpStream::connect(addr).unwrap());
             server.join().unwrap();
         }));
     }
 
-    /// Two who hand a number to and fro by `park` and `unpark`.
+    /// Spawns two threads that pass a number back and forth with `park` and `unpark`.
     fn ping_pong(&mut self) {
         let (number, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let turn = |mine: u64| {
@@ -294,7 +297,7 @@ impl Work {
         }));
     }
 
-    /// All kinds have gone on `rounds` times since the beginning.
+    /// Returns `true` if each kind of work has been done `rounds` times.
     fn has_done(&self, rounds: u64) -> bool {
         self.done.iter().all(|done| done.load(SeqCst) >= rounds)
     }
@@ -308,48 +311,54 @@ impl Work {
 }
 
 #[test]
-fn a_storm_loses_nothing_and_cuts_nothing_short() {
+fn a_storm_of_signals_loses_nothing_and_ends_no_wait_early() {
     const STORM: u64 = 10_000;
     for (procs, flags) in [(1, 0), (2, 0), (2, libc::SA_ONSTACK | libc::SA_RESTART), (8, 0)] {
-        passes("a_storm_loses_nothing_and_cuts_nothing_short", &format!("{procs}-{flags}"), || {
-            install(counted_signal(), flags, count);
-            with(procs, |runtime| {
-                let work = runtime.block_on(Work::start);
-                let (mut sent, mut random) = (0, Random::new(7));
-                while sent < STORM || !work.has_done(20) {
-                    let threads = runtime_threads();
-                    for _ in 0..100 {
-                        let thread = threads[random.below(threads.len() as u64) as usize];
-                        sent += u64::from(send(thread, counted_signal()));
+        passes(
+            "a_storm_of_signals_loses_nothing_and_ends_no_wait_early",
+            &format!("{procs}-{flags}"),
+            || {
+                install(counted_signal(), flags, count);
+                with(procs, |runtime| {
+                    let work = runtime.block_on(Work::start);
+                    let (mut sent, mut random) = (0, Random::new(7));
+                    while sent < STORM || !work.has_done(20) {
+                        let threads = runtime_threads();
+                        for _ in 0..100 {
+                            let thread = threads[random.below(threads.len() as u64) as usize];
+                            sent += u64::from(send(thread, counted_signal()));
+                        }
+                        std::thread::sleep(MILLI / 5);
                     }
-                    std::thread::sleep(MILLI / 5);
-                }
-                runtime.block_on(|| work.end());
-                wait_until("all were handled", || HITS.load(SeqCst) >= sent);
-                assert_eq!(HITS.load(SeqCst), sent);
-                assert_eq!(runtime.handle().metrics().stackless, 0);
-            });
-        });
+                    runtime.block_on(|| work.end());
+                    wait_until("all signals were handled", || HITS.load(SeqCst) >= sent);
+                    assert_eq!(HITS.load(SeqCst), sent);
+                    assert_eq!(runtime.handle().metrics().stackless, 0);
+                });
+            },
+        );
     }
 }
 
-/// Profilers and alarms: a signal each half millisecond, of time or of CPU time, to whatever thread is there.
+/// Profilers and alarms: each half millisecond, of real or of CPU time, the system interrupts some thread.
 #[test]
-fn timers_of_the_system_may_interrupt_all_the_time() {
+fn profiling_and_alarm_timers_may_interrupt_at_any_time() {
     for (timer, signal) in [(libc::ITIMER_PROF, libc::SIGPROF), (libc::ITIMER_REAL, libc::SIGALRM)] {
-        passes("timers_of_the_system_may_interrupt_all_the_time", &signal.to_string(), || {
+        passes("profiling_and_alarm_timers_may_interrupt_at_any_time", &signal.to_string(), || {
             install(signal, libc::SA_ONSTACK, count);
             let each = |micros| {
                 let time = libc::timeval { tv_sec: 0, tv_usec: micros };
                 let value = libc::itimerval { it_interval: time, it_value: time };
-                // SAFETY: it reads the struct that it is given.
+                // SAFETY: `setitimer` reads `value`, and the null pointer means that the old value is not wanted.
                 let set = unsafe { libc::syscall(libc::SYS_setitimer, timer, &raw const value, 0) };
                 assert_eq!(set, 0);
             };
             with(2, |runtime| {
                 each(500);
                 let work = runtime.block_on(Work::start);
-                wait_until("enough has been done", || work.has_done(30) && HITS.load(SeqCst) > 100);
+                wait_until("the work and the signals have gone on", || {
+                    work.has_done(30) && HITS.load(SeqCst) > 100
+                });
                 runtime.block_on(|| work.end());
                 each(0);
             });
@@ -358,15 +367,15 @@ fn timers_of_the_system_may_interrupt_all_the_time() {
 }
 
 #[test]
-fn signal_hook_works_beside_us() {
-    passes("signal_hook_works_beside_us", "", || {
+fn signal_hook_works_beside_the_runtime() {
+    passes("signal_hook_works_beside_the_runtime", "", || {
         use signal_hook::consts::{SIGUSR1, SIGUSR2};
         use signal_hook::iterator::Signals;
         let flag = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGUSR1, flag.clone()).unwrap();
         with(2, |runtime| {
             runtime.block_on(|| {
-                // Its iterator blocks a thread of ours, by its own reads.
+                // signal_hook's iterator blocks an OS thread of the runtime in its reads.
                 let mut signals = Signals::new([SIGUSR2]).unwrap();
                 let (handle, seen) = (signals.handle(), Arc::new(AtomicUsize::new(0)));
                 let counts = seen.clone();
@@ -383,7 +392,7 @@ fn signal_hook_works_beside_us() {
                     }
                     wait_until("the flag is set", || flag.load(SeqCst));
                     signal_hook::low_level::raise(SIGUSR2).unwrap();
-                    wait_until("the iterator gives it", || seen.load(SeqCst) >= round);
+                    wait_until("the iterator returns the signal", || seen.load(SeqCst) >= round);
                     runtime::sleep(MILLI);
                 }
                 handle.close();
@@ -394,11 +403,11 @@ fn signal_hook_works_beside_us() {
 }
 
 #[test]
-fn writing_to_a_closed_connection_is_an_error_and_no_signal() {
+fn a_write_to_a_closed_connection_is_an_error_and_no_signal() {
     for default in [false, true] {
-        passes("writing_to_a_closed_connection_is_an_error_and_no_signal", &default.to_string(), || {
+        passes("a_write_to_a_closed_connection_is_an_error_and_no_signal", &default.to_string(), || {
             if default {
-                // std had it ignored from before `main` on.
+                // std ignores SIGPIPE from before `main` on.
                 install_raw(libc::SIGPIPE, 0, libc::SIG_DFL);
             }
             on(2, || {
@@ -413,7 +422,7 @@ fn writing_to_a_closed_connection_is_an_error_and_no_signal() {
                 };
                 let kinds = [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset];
                 assert!(kinds.contains(&error.kind()), "{error}");
-                // From the second time on it is the closed pipe alone.
+                // From the second write on, the error is the closed pipe.
                 assert_eq!(client.write(&[1; 1000]).unwrap_err().kind(), ErrorKind::BrokenPipe);
             });
         });
@@ -430,30 +439,30 @@ fn endless(depth: u64) -> u64 {
 
 fn touch(address: usize) {
     let nowhere = std::hint::black_box(std::ptr::without_provenance_mut::<u32>(address));
-    // SAFETY: it is not; the process is to die of it, or its handler to end it.
+    // SAFETY: none. The write must end the process, by its default effect or by a handler.
     unsafe { nowhere.write_volatile(1) };
 }
 
-/// Ends the process with a code that tells what was the matter.
+/// Ends the process with an exit code that depends on the fault's address.
 extern "C" fn exits(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel gives a valid one, with an address for a fault.
+    // SAFETY: the kernel passes a valid pointer, with the address of the fault.
     let at = unsafe { (*info).si_addr().addr() };
-    // SAFETY: ends the process.
+    // SAFETY: `_exit` ends the process and takes no pointer.
     unsafe { libc::_exit(if at == 64 { 42 } else { 43 }) }
 }
 
 extern "C" fn exits_simply(_signal: c_int) {
-    // SAFETY: ends the process.
+    // SAFETY: `_exit` ends the process and takes no pointer.
     unsafe { libc::_exit(44) }
 }
 
-/// Says so and returns, so that the fault repeats.
+/// Prints a line and returns, so that the fault repeats.
 extern "C" fn says_so(_signal: c_int) {
     if HITS.fetch_add(1, SeqCst) > 9 {
-        // SAFETY: ends the process.
+        // SAFETY: `_exit` ends the process and takes no pointer.
         unsafe { libc::_exit(45) }
     }
-    // SAFETY: writes the bytes given.
+    // SAFETY: the buffer has eight bytes and lives for ever.
     unsafe { libc::write(2, c"said so\n".as_ptr().cast(), 8) };
 }
 
@@ -479,8 +488,8 @@ fn on_green_and_plain(test: &str, before: impl Fn(), fault: fn(), check: impl Fn
 }
 
 #[test]
-fn a_handler_from_before_gets_the_faults_that_are_no_overflow() {
-    let test = "a_handler_from_before_gets_the_faults_that_are_no_overflow";
+fn an_earlier_handler_gets_faults_other_than_overflows() {
+    let test = "an_earlier_handler_gets_faults_other_than_overflows";
     let before = || {
         install(libc::SIGSEGV, libc::SA_ONSTACK, exits);
     };
@@ -488,18 +497,18 @@ fn a_handler_from_before_gets_the_faults_that_are_no_overflow() {
 }
 
 #[test]
-fn a_simple_handler_from_before_without_an_alternate_stack_too() {
-    let test = "a_simple_handler_from_before_without_an_alternate_stack_too";
+fn an_earlier_simple_handler_without_an_alternate_stack_gets_faults() {
+    let test = "an_earlier_simple_handler_without_an_alternate_stack_gets_faults";
     let before = || {
         install_raw(libc::SIGSEGV, 0, exits_simply as *const () as libc::sighandler_t);
     };
     on_green_and_plain(test, before, || touch(64), assert_exits(44));
 }
 
-/// SA_RESETHAND: it is asked once, and the fault that repeats is the default's.
+/// With SA_RESETHAND the handler runs once, and the repeated fault has its default effect.
 #[test]
-fn a_handler_from_before_that_wants_one_fault_gets_one() {
-    let test = "a_handler_from_before_that_wants_one_fault_gets_one";
+fn an_earlier_handler_for_a_single_fault_runs_once() {
+    let test = "an_earlier_handler_for_a_single_fault_runs_once";
     let before = || {
         install_raw(libc::SIGSEGV, libc::SA_RESETHAND, says_so as *const () as libc::sighandler_t);
     };
@@ -515,21 +524,22 @@ fn a_handler_from_before_that_wants_one_fault_gets_one() {
 }
 
 #[test]
-fn an_overflow_is_named_although_there_was_a_handler_before() {
+fn an_overflow_is_reported_despite_an_earlier_handler() {
     let body = || {
         install(libc::SIGSEGV, libc::SA_ONSTACK, exits);
         on(2, || drop(spawn(|| endless(0)).join()));
     };
-    run("an_overflow_is_named_although_there_was_a_handler_before", "", body, |output| {
+    run("an_overflow_is_reported_despite_an_earlier_handler", "", body, |output| {
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{}: {}", output.status, text(output));
         assert!(stderr(output).contains("has overflowed its stack"), "{}", text(output));
     });
 }
 
-/// A handler installed later replaces ours: it gets overflows, too, on the alternate stack that the runtime provides.
+/// A handler that is installed later replaces the runtime's handler. It gets overflows too, on the runtime's
+/// alternate stack.
 #[test]
-fn a_handler_installed_later_replaces_ours() {
-    let test = "a_handler_installed_later_replaces_ours";
+fn a_later_handler_replaces_the_runtimes() {
+    let test = "a_later_handler_replaces_the_runtimes";
     let later = |fault: fn() -> u64| {
         on(2, move || {
             spawn(|| ()).join().unwrap();
@@ -549,17 +559,17 @@ fn a_handler_installed_later_replaces_ours() {
 
 static OURS: std::sync::OnceLock<libc::sigaction> = std::sync::OnceLock::new();
 
-/// As a crash reporter does: its own part first, then the handler that was there before.
+/// Like a crash reporter: does its own work first, then calls the handler that was installed before.
 extern "C" fn chains(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     says_so(signal);
-    let next = OURS.get().expect("set before").sa_sigaction;
-    // SAFETY: that of the runtime takes three arguments.
+    let next = OURS.get().expect("the earlier handler is stored").sa_sigaction;
+    // SAFETY: the runtime's handler is installed with SA_SIGINFO, so it takes three arguments.
     let next = unsafe { std::mem::transmute::<libc::sighandler_t, Handler>(next) };
     next(signal, info, context);
 }
 
 #[test]
-fn a_handler_installed_later_that_passes_on_keeps_the_report() {
+fn a_later_handler_that_calls_the_earlier_one_keeps_the_report() {
     let body = || {
         on(2, || {
             let before = install(libc::SIGSEGV, libc::SA_ONSTACK, chains);
@@ -567,7 +577,7 @@ fn a_handler_installed_later_that_passes_on_keeps_the_report() {
             drop(spawn(|| endless(0)).join());
         });
     };
-    run("a_handler_installed_later_that_passes_on_keeps_the_report", "", body, |output| {
+    run("a_later_handler_that_calls_the_earlier_one_keeps_the_report", "", body, |output| {
         assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{}: {}", output.status, text(output));
         let said = stderr(output);
         assert!(said.contains("said so") && said.contains("has overflowed its stack"), "{said}");

@@ -1,4 +1,4 @@
-//! The soak: it comes to its end, and finds what it is there to find.
+//! The soak, for a few seconds; and that the soak finds each defect of `ops/broken.rs`.
 
 use std::process::{Command, Output};
 
@@ -7,63 +7,64 @@ use tests::child::text;
 fn soak(settings: &str) -> Output {
     let mut soak = Command::new(env!("CARGO_BIN_EXE_soak"));
     soak.args(settings.split(' ')).env("RUST_BACKTRACE", "0").env_remove("TESTS_ON_HANG");
-    // What fails leaves no core file.
+    // A failing soak leaves no core file.
     #[cfg(unix)]
     tests::system::no_core_dump();
     soak.output().expect("a process")
 }
 
 #[test]
-fn all_operations_come_out_even() {
+fn a_soak_of_all_operations_succeeds() {
     let output = soak("--secs 6");
     assert!(output.status.success(), "{}\n{}", output.status, text(&output));
     assert!(text(&output).lines().any(|line| line.starts_with("ok: ")), "{}", text(&output));
 }
 
-/// Each by the operation that does it, on one runtime; it says how to have the same choices again.
+/// Checks that the soak fails with operation `op` within a few seconds, prints `says`, and prints the settings for a
+/// repetition.
 fn is_found(op: &str, says: &[&str]) {
     let output = soak(&format!("--secs 1 --procs 2 --workers 6 --patience 3 --seed 7 --ops {op}"));
     let text = text(&output);
     assert!(!output.status.success(), "{op} was not found:\n{text}");
     for says in says.iter().chain(&["--seed 7", op]) {
-        assert!(text.contains(says), "it does not say {says:?} of {op}:\n{text}");
+        assert!(text.contains(says), "the output for {op} lacks {says:?}:\n{text}");
     }
 }
 
 #[test]
-fn what_hangs_is_found() {
+fn a_hanging_operation_is_found() {
     is_found("broken-hang", &["broken-hang, since 3", "Snapshot"]);
 }
 
 #[test]
-fn a_check_that_fails_is_found_in_a_thread_that_nobody_joins() {
+fn a_failed_check_in_a_detached_thread_is_found() {
     is_found("broken-check", &["a check failed", "left: 0"]);
 }
 
 #[test]
-fn what_is_not_dropped_is_found() {
+fn a_lost_drop_is_found() {
     is_found("broken-drop", &["all is dropped), since 3"]);
 }
 
 #[test]
-fn what_stays_open_is_found() {
-    is_found("broken-descriptor", &["it began with", "descriptors: "]);
+fn a_leaked_descriptor_is_found() {
+    is_found("broken-descriptor", &["the round began with", "descriptors: "]);
 }
 
 #[test]
-fn a_thread_that_stays_is_found() {
-    is_found("broken-thread", &["it began with", "threads: "]);
+fn a_leaked_os_thread_is_found() {
+    is_found("broken-thread", &["the round began with", "threads: "]);
 }
 
 #[test]
-fn wake_ups_that_are_late_are_found() {
+fn late_wake_ups_are_found() {
     for settings in ["broken-late", "broken-late --sysmon off"] {
         is_found(settings, &["sleeps of an idle runtime were 8.192ms late"]);
     }
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused() {
+fn invalid_settings_are_refused() {
     for settings in [
         "--secs 0",
         "--secs",

@@ -1,4 +1,4 @@
-//! Spawning and joining: closures, futures and results of all sizes, every drop counted, from everywhere.
+//! Spawning and joining: closures, futures and results of all sizes, each dropped once, from green and plain threads.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -21,13 +21,13 @@ fn pattern<const N: usize>() -> [u8; N] {
     std::array::from_fn(|i| (i * 7 + N) as u8)
 }
 
-/// Without a copy, for those that are as large as a good part of a stack.
+/// Takes a slice, so that large arrays are not copied to the stack.
 fn is_pattern(bytes: &[u8]) -> bool {
     let n = bytes.len();
     bytes.iter().enumerate().all(|(i, &byte)| byte == (i * 7 + n) as u8)
 }
 
-/// A green thread with room for unoptimised copies of what it spawns.
+/// Runs `main` on a green thread whose stack has room for unoptimised copies of large captures.
 fn on_a_large_stack(main: impl FnOnce() + Send + 'static) {
     let large = Builder::new().stack_size(8 << 20);
     on(2, move || large.spawn(main).unwrap().join().unwrap());
@@ -70,7 +70,10 @@ fn captures_of_all_sizes_arrive_from_a_green_thread() {
 
 fn returned<const N: usize>() {
     assert!(spawn(pattern::<N>).join().unwrap() == pattern::<N>(), "a result of {N} bytes");
-    assert!(spawn(async { pattern::<N>() }).join().unwrap() == pattern::<N>(), "a future's of {N} bytes");
+    assert!(
+        spawn(async { pattern::<N>() }).join().unwrap() == pattern::<N>(),
+        "a future's result of {N} bytes"
+    );
     let awaited = async { spawn(pattern::<N>).await.unwrap() };
     assert!(runtime::block_on(awaited) == pattern::<N>(), "an awaited result of {N} bytes");
 }
@@ -93,7 +96,7 @@ fn results_of_all_sizes_arrive() {
 }
 
 #[test]
-fn over_aligned_types_are_aligned_wherever_they_lie() {
+fn over_aligned_captures_are_aligned() {
     on_each(|| {
         let line = Line([7; 64]);
         let (seen, back) = spawn(move || (std::ptr::from_ref(&line).addr() % 64, line)).join().unwrap();
@@ -139,7 +142,7 @@ fn captures_and_results_are_dropped_once_each() {
 }
 
 #[test]
-fn results_that_nobody_wants_are_dropped_once_each() {
+fn unwanted_results_are_dropped_once_each() {
     on_each(|| {
         let results = Drops::default();
         for i in 0..1000 {
@@ -149,26 +152,27 @@ fn results_that_nobody_wants_are_dropped_once_each() {
             match i % 4 {
                 0 => {}
                 1 => runtime::yield_now(),
-                2 => wait_until("it has ended", || small.is_finished()),
-                _ => wait_until("it has ended", || large.is_finished()),
+                2 => wait_until("the thread has ended", || small.is_finished()),
+                _ => wait_until("the thread has ended", || large.is_finished()),
             }
         }
-        wait_until("all are dropped", || results.count() == 2000);
+        wait_until("all results are dropped", || results.count() == 2000);
         assert_eq!(results.alive(), 0);
     });
 }
 
 #[test]
-fn a_result_that_panics_when_it_is_dropped_unwanted_ends_nothing_else() {
+fn a_panic_in_the_drop_of_an_unwanted_result_affects_no_other_thread() {
     quiet_panics_on_purpose();
     on_each(|| {
         for i in 0..50 {
             let thread = spawn(|| OnDrop(|| panic!("{ON_PURPOSE}")));
             let late = i % 2 == 0;
             if late {
-                wait_until("it has ended", || thread.is_finished());
+                wait_until("the thread has ended", || thread.is_finished());
             }
-            // A thread that has ended leaves the result to the handle; else it drops the result itself, unheard.
+            // If the thread has ended, the handle drops the result. Otherwise the thread drops the result, and the
+            // panic is not reported.
             let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(thread)));
             assert!(dropped.is_err() || !late);
         }
@@ -177,7 +181,7 @@ fn a_result_that_panics_when_it_is_dropped_unwanted_ends_nothing_else() {
 }
 
 #[test]
-fn a_hundred_thousand_are_spawned_and_joined() {
+fn a_hundred_thousand_threads_are_spawned_and_joined() {
     on_each(|| {
         let threads: Vec<_> = (0..100_000u64).map(|i| spawn(move || i)).collect();
         let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
@@ -207,20 +211,20 @@ fn green_threads_spawn_green_threads() {
 }
 
 #[test]
-fn is_finished_turns_true_at_the_end_and_stays() {
+fn is_finished_becomes_true_at_the_end() {
     on_each(|| {
         let thread = spawn(runtime::thread::park);
         runtime::sleep(Duration::from_millis(2));
         assert!(!thread.is_finished());
         thread.thread().unpark();
-        wait_until("it has ended", || thread.is_finished());
+        wait_until("the thread has ended", || thread.is_finished());
         assert!(thread.is_finished());
         thread.join().unwrap();
     });
 }
 
 #[test]
-fn a_handle_is_awaited() {
+fn a_handle_can_be_awaited() {
     on_each(|| {
         let inner = spawn(|| {
             runtime::sleep(Duration::from_millis(1));
@@ -232,7 +236,7 @@ fn a_handle_is_awaited() {
 }
 
 #[test]
-fn a_handle_may_be_polled_first_and_joined_then() {
+fn a_handle_may_be_polled_and_then_joined() {
     on_each(|| {
         let flag = Flag::default();
         let waits = flag.clone();
@@ -246,7 +250,7 @@ fn a_handle_may_be_polled_first_and_joined_then() {
 
 #[test]
 #[expect(clippy::async_yields_async, reason = "the handle is passed on")]
-fn a_handle_may_be_polled_in_one_place_and_awaited_in_another() {
+fn a_handle_may_be_polled_by_different_tasks() {
     with(2, |runtime| {
         let flag = Flag::default();
         let waits = flag.clone();
@@ -273,7 +277,7 @@ fn a_handle_may_be_polled_in_one_place_and_awaited_in_another() {
 }
 
 #[test]
-fn a_handle_that_was_polled_and_dropped_wakes_nobody_wrongly() {
+fn a_handle_that_was_polled_and_dropped_leaves_no_waiter() {
     on_each(|| {
         for _ in 0..200 {
             let results = Drops::default();
@@ -307,7 +311,7 @@ fn plain_threads_join() {
 }
 
 #[test]
-fn green_threads_of_another_runtime_join_and_spawn() {
+fn green_threads_of_two_runtimes_spawn_and_join_each_other() {
     for procs in [1, 2] {
         with(procs, |one| {
             let other = runtime(procs);
@@ -318,7 +322,7 @@ fn green_threads_of_another_runtime_join_and_spawn() {
                         let back = back.clone();
                         handle.spawn(move || {
                             runtime::sleep(Duration::from_micros(i % 300));
-                            // There and back again.
+                            // Back in the first runtime.
                             back.spawn(move || i).join().unwrap()
                         })
                     })
@@ -370,7 +374,7 @@ fn a_green_thread_spawns_in_its_own_runtime() {
 }
 
 #[test]
-fn names_and_ids_are_their_own() {
+fn names_and_ids_belong_to_their_thread() {
     on(2, || {
         let me = runtime::thread::current().id();
         let threads: Vec<_> = (0..100)
@@ -393,7 +397,7 @@ fn names_and_ids_are_their_own() {
 }
 
 #[test]
-fn a_stack_of_its_own_is_as_large_as_was_asked_for() {
+fn a_stack_has_the_requested_size() {
     #[inline(never)]
     fn deep(bytes: usize) -> u64 {
         let block = std::hint::black_box([1u8; 1024]);
@@ -408,7 +412,7 @@ fn a_stack_of_its_own_is_as_large_as_was_asked_for() {
 }
 
 #[test]
-fn impossible_stacks_are_refused_and_disturb_nothing() {
+fn invalid_stack_sizes_are_refused_without_effect() {
     on(2, || {
         for bytes in [0, 1, usize::MAX, usize::MAX / 2] {
             let drops = Drops::default();
@@ -422,14 +426,14 @@ fn impossible_stacks_are_refused_and_disturb_nothing() {
 }
 
 #[test]
-fn all_green_threads_run_even_when_nobody_joins() {
+fn detached_green_threads_all_run() {
     on_each(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..10_000 {
             let ran = ran.clone();
             drop(spawn(move || ran.fetch_add(1, SeqCst)));
         }
-        wait_until("all have run", || ran.load(SeqCst) == 10_000);
+        wait_until("all threads have run", || ran.load(SeqCst) == 10_000);
     });
 }
 

@@ -1,4 +1,5 @@
-//! Standard input: a pipe and a terminal park the reader, a file is read, and other green threads run on.
+//! Standard input: reads from a pipe or a terminal park the green thread, and a file is read. Other green threads run
+//! on.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -16,11 +17,11 @@ use tests::with;
 const MILLI: Duration = Duration::from_millis(1);
 const CASE: &str = "TESTS_STDIN_CASE";
 
-/// What a child says when it is about to read.
+/// The child prints this line before it reads.
 const READY: &str = "now something may come";
 
-/// Runs `body` in a child whose standard input is `input`. `feed` gets the other end of a pipe, and what waits until the child
-/// is about to read.
+/// Runs `body` in a child process whose standard input is `input`. `feed` gets the other end of a pipe, and a
+/// function that waits until the child is about to read.
 fn child(
     test: &str,
     input: Stdio,
@@ -42,7 +43,7 @@ fn child(
     let mut said = BufReader::new(child.stdout.take().unwrap());
     let mut ready = || {
         let mut line = String::new();
-        // It may have ended, and says why.
+        // If the child has ended, its output says why.
         while !line.contains(READY) && said.read_line(&mut line).is_ok_and(|n| n > 0) {}
         std::thread::sleep(3 * MILLI);
     };
@@ -53,17 +54,17 @@ fn child(
 }
 
 #[test]
-fn a_pipe_parks_its_reader() {
+fn a_read_from_a_pipe_parks() {
     let feed = |pipe: Option<ChildStdin>, ready: &mut dyn FnMut()| {
         let mut pipe = pipe.unwrap();
         for i in 0..20 {
             ready();
-            // If the child does not read, it has ended and says why.
+            // If the child has ended, the write fails, and the child's output says why.
             let _ = pipe.write_all(format!("line {i}\n").as_bytes());
         }
         let _ = pipe.write_all(b"the rest");
     };
-    child("a_pipe_parks_its_reader", Stdio::piped(), feed, || {
+    child("a_read_from_a_pipe_parks", Stdio::piped(), feed, || {
         with(1, |runtime| {
             runtime.block_on(|| {
                 let ticks = Arc::new(AtomicUsize::new(0));
@@ -78,7 +79,7 @@ fn a_pipe_parks_its_reader() {
                 for i in 0..20 {
                     println!("{READY}");
                     line.clear();
-                    // A wait that is given up loses nothing; one that blocked its OS thread could not be.
+                    // A read that times out loses no byte. A read that blocked its OS thread could not time out.
                     while timeout(MILLI, || stdin().read_line(&mut line).unwrap()).is_err() {
                         given_up += 1;
                     }
@@ -96,12 +97,12 @@ fn a_pipe_parks_its_reader() {
 }
 
 #[test]
-fn green_and_plain_threads_read_one_line_each() {
+fn green_and_plain_threads_read_each_line_once() {
     let feed = |pipe: Option<ChildStdin>, _: &mut dyn FnMut()| {
         let mut pipe = pipe.unwrap();
         (0..100).for_each(|i| pipe.write_all(format!("{i}\n").as_bytes()).unwrap_or(()));
     };
-    child("green_and_plain_threads_read_one_line_each", Stdio::piped(), feed, || {
+    child("green_and_plain_threads_read_each_line_once", Stdio::piped(), feed, || {
         fn sum() -> u64 {
             let mut sum = 0;
             loop {
@@ -141,9 +142,9 @@ fn a_file_is_read_to_its_end() {
 }
 
 #[test]
-fn nothing_is_there_at_all() {
+fn an_empty_input() {
     child(
-        "nothing_is_there_at_all",
+        "an_empty_input",
         Stdio::null(),
         |_, _| (),
         || {
@@ -154,20 +155,20 @@ fn nothing_is_there_at_all() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_parks_its_reader() {
+fn a_read_from_a_terminal_parks() {
     use std::os::fd::{FromRawFd, OwnedFd};
     let (mut main, mut other) = (-1, -1);
     let none = std::ptr::null_mut::<u8>();
-    // SAFETY: it writes the two numbers; null means that names and modes are not wanted.
+    // SAFETY: `openpty` writes the two numbers. Null pointers mean that names and modes are not wanted.
     assert_eq!(unsafe { libc::openpty(&mut main, &mut other, none.cast(), none.cast(), none.cast()) }, 0);
-    // SAFETY: the descriptors were just made, so no other code owns them.
+    // SAFETY: `openpty` has just made the descriptors, so no other code owns them.
     let (main, other) = unsafe { (OwnedFd::from_raw_fd(main), OwnedFd::from_raw_fd(other)) };
     let feed = |_, ready: &mut dyn FnMut()| {
         ready();
-        // The second byte is ctrl-d at the beginning of a line: the end.
+        // The last byte is ctrl-d at the beginning of a line: the end of the input.
         File::from(main.try_clone().unwrap()).write_all(b"typed\n\x04").unwrap();
     };
-    child("a_terminal_parks_its_reader", Stdio::from(other), feed, || {
+    child("a_read_from_a_terminal_parks", Stdio::from(other), feed, || {
         with(1, |runtime| {
             runtime.block_on(|| {
                 assert!(timeout(MILLI, || stdin().lines().next()).is_err());

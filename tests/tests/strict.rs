@@ -1,4 +1,4 @@
-//! Strict mode (`Migration::BeforeStart`): a green thread that has started stays on its OS thread, and nothing is lost.
+//! Strict runtimes (`Migration::BeforeStart`): a started green thread stays on its OS thread, and nothing is lost.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ fn strict(procs: usize) -> Builder {
     Builder::new().procs(procs).migration(Migration::BeforeStart)
 }
 
-/// Runs `main` as a green thread of a strict runtime of so many Ps.
+/// Runs `main` as a green thread of a strict runtime with `procs` Ps.
 fn on(procs: usize, main: impl FnOnce() + Send) {
     with_built(strict(procs), |runtime| runtime.block_on(main));
 }
@@ -30,12 +30,12 @@ fn on_each(main: impl Fn() + Send + Sync) {
     PROCS.into_iter().for_each(|procs| on(procs, &main));
 }
 
-/// The OS thread, as std sees it.
+/// Returns the id of the OS thread, as std sees it.
 fn os_thread() -> ThreadId {
     std::thread::current().id()
 }
 
-/// Says whether the caller is still on the OS thread where this was made.
+/// The OS thread on which this value was made. `check` panics on any other OS thread.
 struct Home(ThreadId);
 
 impl Home {
@@ -44,11 +44,11 @@ impl Home {
     }
 
     fn check(&self) {
-        assert_eq!(self.0, os_thread(), "a green thread that had started was moved");
+        assert_eq!(self.0, os_thread(), "a started green thread has moved");
     }
 }
 
-/// One half of a pair: waits until the flag is its own, and gives it to the other.
+/// A member of a pair: waits for its own flag, clears it and sets the partner's flag.
 fn hand_to_and_fro(mine: &AtomicBool, other: &AtomicBool, partner: &Mutex<Option<Thread>>, rounds: usize) {
     let home = Home::here();
     let partner = loop {
@@ -67,7 +67,7 @@ fn hand_to_and_fro(mine: &AtomicBool, other: &AtomicBool, partner: &Mutex<Option
     }
 }
 
-/// Four pairs that make `parks` parks at least.
+/// Runs four pairs, which park about `parks` times in all.
 fn pairs(parks: usize) {
     let threads: Vec<_> = (0..4)
         .flat_map(|_| {
@@ -86,14 +86,14 @@ fn pairs(parks: usize) {
 }
 
 #[test]
-fn a_million_parks_later_each_is_where_it_began() {
+fn a_million_parks_leave_each_thread_on_its_os_thread() {
     on(1, || pairs(600_000));
     on(2, || pairs(200_000));
     on(8, || pairs(200_000));
 }
 
 #[test]
-fn whatever_wakes_it_it_goes_on_at_home() {
+fn every_kind_of_wake_resumes_a_thread_on_its_os_thread() {
     on_each(|| {
         let threads: Vec<_> = (0..40)
             .map(|i| {
@@ -119,7 +119,7 @@ fn whatever_wakes_it_it_goes_on_at_home() {
 }
 
 #[test]
-fn wakes_from_plain_threads_and_from_other_runtimes_reach_it() {
+fn wakes_from_plain_threads_and_other_runtimes_arrive() {
     with_built(strict(2), |runtime| {
         let relaxed = tests::runtime(2);
         let stop = Arc::new(AtomicBool::new(false));
@@ -146,8 +146,8 @@ fn wakes_from_plain_threads_and_from_other_runtimes_reach_it() {
         for _ in 0..2_000 {
             let before = beats.load(SeqCst);
             plain.unpark();
-            // Each wake-up is heard, though the other waker may share it.
-            wait_until("the wake-up is heard", || beats.load(SeqCst) > before);
+            // Each wake-up has an effect, which another waker's wake-up may share.
+            wait_until("the sleeper has run", || beats.load(SeqCst) > before);
         }
         from_green.join().unwrap();
         stop.store(true, SeqCst);
@@ -157,7 +157,7 @@ fn wakes_from_plain_threads_and_from_other_runtimes_reach_it() {
 }
 
 #[test]
-fn those_that_have_not_started_are_shared_out() {
+fn unstarted_threads_are_distributed() {
     on(4, || {
         let threads = Arc::new(Mutex::new(HashSet::new()));
         scope(|scope| {
@@ -168,15 +168,15 @@ fn those_that_have_not_started_are_shared_out() {
                 });
             }
         });
-        assert!(threads.lock().unwrap().len() >= 2, "one OS thread ran all");
+        assert!(threads.lock().unwrap().len() >= 2, "a single OS thread ran all threads");
     });
 }
 
 #[test]
-fn hogs_hold_up_only_those_that_share_their_os_thread() {
+fn hogs_delay_only_threads_bound_to_their_os_thread() {
     with_built(strict(2), |runtime| {
         let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        // More hogs than Ps.
+        // There are more hogs than Ps.
         let hogs: Vec<_> = (0..4)
             .map(|_| {
                 let (stop, running) = (stop.clone(), running.clone());
@@ -187,7 +187,7 @@ fn hogs_hold_up_only_those_that_share_their_os_thread() {
             })
             .collect();
         wait_until("all hogs run", || running.load(SeqCst) == 4);
-        // What starts now starts on other OS threads.
+        // New threads start on other OS threads.
         let others: Vec<_> = (0..50).map(|_| runtime.spawn(|| sleep(MILLI))).collect();
         others.into_iter().for_each(|other| other.join().unwrap());
         stop.store(true, SeqCst);
@@ -196,8 +196,8 @@ fn hogs_hold_up_only_those_that_share_their_os_thread() {
 }
 
 #[test]
-fn os_threads_with_something_to_run_take_turns() {
-    // One P; blocking calls make several OS threads, and what started on each goes on for ever.
+fn os_threads_with_bound_threads_take_turns() {
+    // With a single P, blocking calls make several OS threads. The threads that started on each run without end.
     on(1, || {
         let stop = Arc::new(AtomicBool::new(false));
         let rounds: Arc<Vec<AtomicUsize>> = Arc::new((0..6).map(|_| AtomicUsize::new(0)).collect());
@@ -220,7 +220,7 @@ fn os_threads_with_something_to_run_take_turns() {
         for _ in 0..5 {
             let before: Vec<_> = rounds.iter().map(|rounds| rounds.load(SeqCst)).collect();
             let all_went_on = || (0..6).all(|i| rounds[i].load(SeqCst) > before[i]);
-            wait_until("all have their turn", all_went_on);
+            wait_until("each thread has its turn", all_went_on);
         }
         assert!(homes.lock().unwrap().len() >= 2, "the blocking calls did not overlap");
         stop.store(true, SeqCst);
@@ -229,7 +229,7 @@ fn os_threads_with_something_to_run_take_turns() {
 }
 
 #[test]
-fn thread_locals_of_the_system_hold_across_parks() {
+fn references_to_std_thread_locals_are_valid_across_parks() {
     std::thread_local! { static COUNT: Cell<usize> = const { Cell::new(0) } }
     on_each(|| {
         let all = Arc::new(AtomicUsize::new(0));
@@ -238,7 +238,7 @@ fn thread_locals_of_the_system_hold_across_parks() {
                 let all = all.clone();
                 spawn(move || {
                     for _ in 0..50 {
-                        // A borrow that lives across a park: what the default mode forbids.
+                        // A reference that lives across a park, which is not allowed in the default mode.
                         COUNT.with(|count| {
                             let before = Home::here();
                             sleep(Duration::from_micros(50));
@@ -256,7 +256,7 @@ fn thread_locals_of_the_system_hold_across_parks() {
 }
 
 #[test]
-fn sockets_wake_it_at_home() {
+fn sockets_wake_a_thread_on_its_os_thread() {
     on_each(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -290,7 +290,7 @@ fn sockets_wake_it_at_home() {
     });
 }
 
-/// Sleeps in its destructor, and says when it is through.
+/// Sleeps in its destructor, and counts its end.
 struct SleepsInDrop(Arc<AtomicUsize>);
 
 impl Drop for SleepsInDrop {
@@ -303,7 +303,7 @@ impl Drop for SleepsInDrop {
 }
 
 #[test]
-fn those_that_park_while_they_unwind_hold_nobody_up() {
+fn threads_that_park_while_they_unwind_delay_no_other_thread() {
     on_each(|| {
         let (begun, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let threads: Vec<_> = (0..20)
@@ -322,7 +322,7 @@ fn those_that_park_while_they_unwind_hold_nobody_up() {
         threads.iter().for_each(|thread| thread.cancel());
         threads.into_iter().for_each(|thread| drop(thread.join().unwrap_err()));
         assert_eq!(dropped.load(SeqCst), 20);
-        // All counts of panics are even again, on every OS thread.
+        // The count of panics is zero again on every OS thread.
         scope(|scope| {
             for _ in 0..50 {
                 scope.spawn(|| {
@@ -334,7 +334,7 @@ fn those_that_park_while_they_unwind_hold_nobody_up() {
     });
 }
 
-/// Ends its thread and waits for it, as many do.
+/// A handle whose destructor cancels its thread and joins it.
 struct Worker(Option<runtime::JoinHandle<()>>);
 
 impl Drop for Worker {
@@ -346,7 +346,7 @@ impl Drop for Worker {
 }
 
 #[test]
-fn a_destructor_may_join_one_of_the_same_os_thread() {
+fn a_destructor_may_join_a_thread_of_the_same_os_thread() {
     for procs in PROCS {
         let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         with_built(strict(procs), |runtime| {
@@ -361,15 +361,18 @@ fn a_destructor_may_join_one_of_the_same_os_thread() {
                     sleep(HOUR);
                 }));
             }
-            // A snapshot's counts are not of one moment, so `waiting` alone does not say that all have begun.
-            wait_until("all sleep", || begun.load(SeqCst) == 50 && runtime.handle().metrics().waiting >= 100);
+            // The numbers of a snapshot are not taken at the same moment, so `waiting` alone does not show that all
+            // threads have begun.
+            wait_until("all threads sleep", || {
+                begun.load(SeqCst) == 50 && runtime.handle().metrics().waiting >= 100
+            });
         });
         assert_eq!(ended.load(SeqCst), 50);
     }
 }
 
 #[test]
-fn pins_nest_and_change_nothing() {
+fn nested_pins_change_nothing() {
     on_each(|| {
         let home = Home::here();
         let (outer, inner) = (pin(), pin());
@@ -414,26 +417,27 @@ fn fewer_and_more_ps_lose_nothing() {
 }
 
 #[test]
-fn it_ends_while_thousands_are_parked_at_home() {
+fn a_strict_runtime_ends_with_thousands_of_parked_threads() {
     for procs in PROCS {
         with_built(strict(procs), |runtime| {
             for i in 0..2_000 {
                 drop(runtime.spawn(move || if i % 2 == 0 { park() } else { sleep(HOUR) }));
             }
-            wait_until("all are parked", || runtime.handle().metrics().waiting >= 2_000);
+            wait_until("all threads are parked", || runtime.handle().metrics().waiting >= 2_000);
         });
     }
 }
 
-/// The wait for another runtime's end parks: a thread that ends there may first need a green thread of this OS thread.
+/// The drop of another runtime parks. A thread of that runtime may need a green thread of this OS thread before it
+/// can end.
 #[test]
-fn who_ends_a_runtime_holds_no_neighbour_up() {
+fn dropping_a_runtime_does_not_block_the_os_thread() {
     on(1, || {
         let may_end = Arc::new(AtomicBool::new(false));
         let other = Builder::new().procs(1).build().unwrap();
         let waits = may_end.clone();
         other.spawn(move || {
-            // Whatever cancels it, it ends only when the neighbour has run.
+            // The thread ignores its cancellation until the neighbour has run.
             while !waits.load(SeqCst) {
                 yield_now();
             }
@@ -444,7 +448,7 @@ fn who_ends_a_runtime_holds_no_neighbour_up() {
             home.check();
             may_end.store(true, SeqCst);
         });
-        // It has started, and is bound to this OS thread.
+        // The neighbour has started, and is bound to this OS thread.
         sleep(MILLI);
         let home = Home::here();
         drop(other);

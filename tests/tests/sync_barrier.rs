@@ -1,4 +1,5 @@
-//! The barrier: all go on together, one is the leader; who is cancelled is not counted.
+//! The barrier: all waiters are released together, a single waiter is the leader, and a cancelled waiter is not
+//! counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -14,7 +15,7 @@ use tests::{Random, on_each};
 const MILLI: Duration = Duration::from_millis(1);
 
 #[test]
-fn all_go_on_together() {
+fn all_waiters_are_released_together() {
     in_each(|| {
         const ROUNDS: usize = 30;
         let (barrier, arrived, leaders) = (Barrier::new(8), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -22,7 +23,7 @@ fn all_go_on_together() {
             for round in 1..=ROUNDS {
                 arrived.fetch_add(1, SeqCst);
                 leaders.fetch_add(usize::from(barrier.wait().is_leader()), SeqCst);
-                assert!(arrived.load(SeqCst) >= 8 * round, "one went on before all were there");
+                assert!(arrived.load(SeqCst) >= 8 * round, "a waiter was released before all had arrived");
             }
         });
         assert_eq!(leaders.into_inner(), ROUNDS);
@@ -32,7 +33,7 @@ fn all_go_on_together() {
 }
 
 #[test]
-fn who_is_cancelled_is_not_counted() {
+fn a_cancelled_waiter_is_not_counted() {
     on_each(|| {
         let barrier = Arc::new(Barrier::new(3));
         let waiter = || {
@@ -46,16 +47,16 @@ fn who_is_cancelled_is_not_counted() {
         assert!(first.join().unwrap_err().is::<Cancelled>());
         assert_eq!(timeout(2 * MILLI, || barrier.wait().is_leader()), Err(Elapsed));
         let third = waiter();
-        assert!(!second.is_finished() && !third.is_finished(), "there are two");
-        // The last to arrive.
+        assert!(!second.is_finished() && !third.is_finished(), "two of three have arrived");
+        // The caller is the last to arrive.
         let leaders = [barrier.wait().is_leader(), second.join().unwrap(), third.join().unwrap()];
         assert_eq!(leaders.into_iter().filter(|&leads| leads).count(), 1);
     });
 }
 
-/// The cancellation comes together with the last one.
+/// A waiter is cancelled at about the moment when the last waiter arrives.
 #[test]
-fn a_cancellation_meets_the_last_one() {
+fn a_cancellation_races_with_the_last_arrival() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let mut random = Random::new(7);
@@ -70,7 +71,7 @@ fn a_cancellation_meets_the_last_one() {
                 if other.join().is_ok() {
                     last.join().unwrap();
                 } else {
-                    // It waits for another, or was let through with the one that was cancelled.
+                    // The last waiter waits for another, or was released together with the cancelled waiter.
                     while !last.is_finished() {
                         let _ = timeout(MILLI, || barrier.wait());
                     }

@@ -1,5 +1,5 @@
-//! The condition variable: a notified waiter returns with the mutex, no notification is lost, and no waiter wakes without
-//! cause; one who is cancelled has the mutex while it unwinds, and took no notification with it.
+//! The condition variable: a notified waiter returns with the mutex, no notification is lost, and no waiter wakes
+//! without a cause. A cancelled waiter has the mutex while it unwinds, and has taken no notification.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use tests::{OnDrop, Random, everywhere, on_each, wait_until, with};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A counter and the condition that it has changed.
+/// A counter, and a condition that tells of its changes.
 #[derive(Default)]
 struct Changes {
     count: Mutex<u32>,
@@ -26,7 +26,7 @@ struct Changes {
 }
 
 impl Changes {
-    /// A green thread that waits once and then adds one; it waits when this returns.
+    /// Spawns a green thread that waits for a notification and then adds 1. Returns when the thread waits.
     fn waiter(self: &Arc<Self>) -> JoinHandle<u32> {
         let before = self.waiting.load(SeqCst);
         let it = self.clone();
@@ -37,15 +37,15 @@ impl Changes {
             *count += 1;
             *count
         });
-        wait_until("it has the mutex", || self.waiting.load(SeqCst) > before);
-        // A thread that has the mutex now took it after the waiter began to wait.
+        wait_until("the waiter has the mutex", || self.waiting.load(SeqCst) > before);
+        // The waiter releases the mutex by waiting, so it waits when this thread has the mutex.
         drop(self.count.lock());
         thread
     }
 }
 
 #[test]
-fn nobody_waits() {
+fn notifications_without_a_waiter() {
     let condition = Condvar::new();
     assert!(!condition.notify_one());
     assert_eq!(condition.notify_all(), 0);
@@ -53,7 +53,7 @@ fn nobody_waits() {
 }
 
 #[test]
-fn one_is_notified_in_its_turn() {
+fn notify_one_wakes_waiters_in_order() {
     on_each(|| {
         let changes = Arc::new(Changes::default());
         let waiters: Vec<_> = (0..4).map(|_| changes.waiter()).collect();
@@ -72,7 +72,7 @@ fn one_is_notified_in_its_turn() {
 }
 
 #[test]
-fn all_are_notified() {
+fn notify_all_wakes_all_waiters() {
     on_each(|| {
         for holding in [false, true] {
             let changes = Arc::new(Changes::default());
@@ -88,10 +88,9 @@ fn all_are_notified() {
 }
 
 #[test]
-fn a_ball_goes_to_and_fro() {
+fn a_green_and_a_plain_thread_alternate() {
     in_each(|| {
         let (turn, changed) = (Mutex::new(0), Condvar::new());
-        // A green thread and a plain one.
         crowd(1, 1, |i| {
             for round in 0..500 {
                 let mut turn = turn.lock();
@@ -106,7 +105,7 @@ fn a_ball_goes_to_and_fro() {
 }
 
 #[test]
-fn with_a_deadline() {
+fn condvar_waits_with_a_deadline() {
     everywhere(|| {
         let (mutex, condition) = (Mutex::new(7), Condvar::new());
         let mut guard = mutex.lock();
@@ -119,9 +118,9 @@ fn with_a_deadline() {
         let start = Instant::now();
         assert!(condition.wait_until(&mut guard, start + 2 * MILLI).timed_out());
         assert!(start.elapsed() >= 2 * MILLI, "early");
-        assert!(condition.wait_until(&mut guard, start).timed_out(), "long past");
+        assert!(condition.wait_until(&mut guard, start).timed_out(), "the deadline is past");
         assert_eq!(*guard, 7);
-        assert!(!condition.notify_one(), "who timed out has left");
+        assert!(!condition.notify_one(), "a timed-out waiter has left the queue");
     });
     on_each(|| {
         for patience in [HOUR, Duration::MAX] {
@@ -140,7 +139,7 @@ fn with_a_deadline() {
 }
 
 #[test]
-fn while_a_condition_holds() {
+fn wait_while_waits_while_the_condition_holds() {
     everywhere(|| {
         let (mutex, condition) = (Mutex::new(0), Condvar::new());
         let mut guard = mutex.lock();
@@ -149,12 +148,12 @@ fn while_a_condition_holds() {
             calls += 1;
             *count > 0
         });
-        assert_eq!(calls, 1, "it does not wait if it need not");
+        assert_eq!(calls, 1, "the condition is false, so there is no wait");
         let end = condition.wait_while_for(&mut guard, |_| true, 2 * MILLI);
         assert!(end.timed_out());
         let end = condition.wait_while_until(&mut guard, |count| *count > 0, Instant::now());
-        assert!(!end.timed_out(), "the condition decides");
-        // It looks once more after the time is up.
+        assert!(!end.timed_out(), "the condition is false, so the deadline does not matter");
+        // The condition is evaluated again after the deadline.
         let mut looks = 0;
         let end = condition.wait_while_for(
             &mut guard,
@@ -189,7 +188,7 @@ fn while_a_condition_holds() {
 }
 
 #[test]
-fn one_mutex_at_a_time() {
+fn waiters_must_use_the_same_mutex() {
     on_each(|| {
         let changes = Arc::new(Changes::default());
         let waiter = changes.waiter();
@@ -198,22 +197,22 @@ fn one_mutex_at_a_time() {
         let panic = catch_unwind(AssertUnwindSafe(|| changes.changed.wait(&mut guard)));
         let text = *panic.unwrap_err().downcast::<&str>().unwrap();
         assert_eq!(text, "attempted to use a condition variable with more than one mutex");
-        assert!(other.is_locked(), "the guard guards what it did");
+        assert!(other.is_locked(), "the guard still holds its mutex");
         assert!(changes.changed.notify_one());
         waiter.join().unwrap();
-        // One after the other.
+        // After the last waiter has left, another mutex is allowed.
         assert!(changes.changed.wait_for(&mut guard, MILLI).timed_out());
     });
 }
 
 #[test]
-fn a_notified_one_has_the_mutex_before_a_newcomer_starves_it() {
+fn a_notified_waiter_gets_a_bumped_mutex() {
     on_each(|| {
         let changes = Arc::new(Changes::default());
         let waiter = changes.waiter();
         let mut guard = changes.count.lock();
         assert!(changes.changed.notify_one());
-        // It waits for the mutex now: it gets it from here.
+        // The waiter waits for the mutex now, and `bump` hands it the mutex.
         MutexGuard::bump(&mut guard);
         assert_eq!(*guard, 1);
         drop(guard);
@@ -221,7 +220,7 @@ fn a_notified_one_has_the_mutex_before_a_newcomer_starves_it() {
     });
 }
 
-/// A bounded queue with two conditions, used by everybody, with and without time-outs.
+/// A bounded queue with two conditions, used by green and plain threads, with and without time-outs.
 fn bounded_queue(
     capacity: usize,
     patience: Option<Duration>,
@@ -244,7 +243,7 @@ fn bounded_queue(
         None => condition.wait(guard),
         Some(time) => drop(condition.wait_for(guard, time)),
     };
-    // The even ones produce, the odd ones consume.
+    // Threads with an even number produce, the others consume.
     let pairs = (greens + plains) / 2;
     crowd(greens, plains, |i| {
         for n in 0..EACH {
@@ -283,7 +282,7 @@ fn bounded_queues() {
 }
 
 #[test]
-fn who_is_cancelled_has_the_mutex_when_it_unwinds() {
+fn a_cancelled_waiter_unwinds_with_the_mutex() {
     on_each(|| {
         let changes = Arc::new(Changes::default());
         let in_order = Arc::new(AtomicBool::new(false));
@@ -295,13 +294,13 @@ fn who_is_cancelled_has_the_mutex_when_it_unwinds() {
             its.changed.wait(&mut count);
             unreachable!("there is no notifier");
         });
-        wait_until("it has the mutex", || changes.waiting.load(SeqCst) == 1);
-        // It must wait for this one.
+        wait_until("the waiter has the mutex", || changes.waiting.load(SeqCst) == 1);
+        // The cancelled waiter must wait for this guard.
         let guard = changes.count.lock();
         thread.cancel();
         sleep(2 * MILLI);
         assert!(!thread.is_finished());
-        assert!(!changes.changed.notify_one(), "no waiter is left");
+        assert!(!changes.changed.notify_one(), "the cancelled waiter has left the queue");
         drop(guard);
         assert!(thread.join().unwrap_err().is::<Cancelled>());
         assert!(in_order.load(SeqCst));
@@ -310,7 +309,7 @@ fn who_is_cancelled_has_the_mutex_when_it_unwinds() {
 }
 
 #[test]
-fn who_was_cancelled_is_not_notified() {
+fn a_cancelled_waiter_takes_no_notification() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let changes = Arc::new(Changes::default());
@@ -318,7 +317,7 @@ fn who_was_cancelled_is_not_notified() {
                 let (first, second) = (changes.waiter(), changes.waiter());
                 first.cancel();
                 assert!(changes.changed.notify_one());
-                second.join().expect("the notification is for the one that waits");
+                second.join().expect("the notification goes to the waiting thread");
                 assert!(first.join().unwrap_err().is::<Cancelled>());
                 assert!(!changes.changed.notify_one());
             }
@@ -326,9 +325,10 @@ fn who_was_cancelled_is_not_notified() {
     });
 }
 
-/// Exactly as many come back notified as notifications were given, however that meets cancellations and time-outs.
+/// The number of waits that end as notified equals the number of notifications, also with cancellations and
+/// time-outs.
 #[test]
-fn notifications_meet_ends() {
+fn notifications_race_with_cancellations_and_time_outs() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let changes = Arc::new(Changes::default());
@@ -379,23 +379,23 @@ fn notifications_meet_ends() {
 }
 
 #[test]
-fn a_timeout_ends_the_wait() {
+fn a_timeout_ends_a_condvar_wait() {
     everywhere(|| {
         let (mutex, condition) = (Mutex::new(()), Condvar::new());
         let mut guard = mutex.lock();
         let start = Instant::now();
         assert_eq!(timeout(3 * MILLI, || condition.wait(&mut guard)), Err(Elapsed));
         assert!(start.elapsed() >= 3 * MILLI, "early");
-        assert!(mutex.is_locked(), "it unwound with the mutex");
+        assert!(mutex.is_locked(), "the unwound wait has the mutex");
         assert!(!condition.notify_one());
         assert!(timeout(HOUR, || condition.wait_for(&mut guard, MILLI)).unwrap().timed_out());
         assert_eq!(timeout(2 * MILLI, || condition.wait_for(&mut guard, HOUR)), Err(Elapsed));
     });
 }
 
-/// Moved into the queue of the mutex, and then out of patience: it was notified.
+/// A waiter is notified, and its deadline expires while it waits for the mutex. It returns as notified.
 #[test]
-fn notified_is_notified() {
+fn a_notified_waiter_does_not_time_out() {
     on_each(|| {
         let changes = Arc::new(Changes::default());
         let other = changes.clone();
@@ -404,7 +404,7 @@ fn notified_is_notified() {
             other.waiting.fetch_add(1, SeqCst);
             other.changed.wait_for(&mut count, 4 * MILLI).timed_out()
         });
-        wait_until("it waits", || changes.waiting.load(SeqCst) == 1);
+        wait_until("the waiter has the mutex", || changes.waiting.load(SeqCst) == 1);
         let guard = changes.count.lock();
         let notified = changes.changed.notify_one();
         sleep(8 * MILLI);
@@ -414,7 +414,7 @@ fn notified_is_notified() {
 }
 
 #[test]
-fn across_runtimes() {
+fn waiters_in_two_runtimes() {
     with(1, |one| {
         with(2, |two| {
             let changes = Arc::new(Changes::default());

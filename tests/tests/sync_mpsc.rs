@@ -1,4 +1,5 @@
-//! std's channels: order, disconnection on both sides, time-outs, iterators, between threads of all kinds.
+//! The runtime's version of std's channels: order, disconnection of both sides, time-outs and iterators, between
+//! green and plain threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -14,7 +15,7 @@ use tests::{Drops, everywhere, on_each, wait_until};
 const MILLI: Duration = Duration::from_millis(1);
 
 #[test]
-fn one_after_another() {
+fn messages_arrive_in_order() {
     in_each(|| {
         let (sender, receiver) = channel();
         let other = spawn(move || (0..1000).for_each(|i| sender.send(i).unwrap()));
@@ -31,7 +32,7 @@ fn one_after_another() {
 }
 
 #[test]
-fn many_senders() {
+fn many_senders_and_a_receiver() {
     in_each(|| {
         let (sender, receiver) = sync_channel(3);
         for i in 0..10u64 {
@@ -50,7 +51,7 @@ fn many_senders() {
 }
 
 #[test]
-fn without_waiting() {
+fn non_waiting_operations() {
     everywhere(|| {
         let (sender, receiver) = sync_channel(1);
         assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
@@ -69,7 +70,7 @@ fn without_waiting() {
 }
 
 #[test]
-fn with_a_deadline() {
+fn recv_timeout_and_timeout() {
     everywhere(|| {
         let (sender, receiver) = channel::<u32>();
         let start = Instant::now();
@@ -84,7 +85,7 @@ fn with_a_deadline() {
 }
 
 #[test]
-fn who_waits_is_told_that_the_other_side_is_gone() {
+fn a_waiter_sees_the_disconnection() {
     on_each(|| {
         let (sender, receiver) = channel::<u32>();
         let waits = spawn(move || receiver.recv());
@@ -114,7 +115,7 @@ fn messages_are_dropped_once() {
 }
 
 #[test]
-fn who_is_cancelled_takes_no_message() {
+fn a_cancelled_receiver_takes_no_message() {
     on_each(|| {
         let (sender, receiver) = channel();
         let started = Arc::new(AtomicBool::new(false));
@@ -124,7 +125,7 @@ fn who_is_cancelled_takes_no_message() {
             let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| receiver.recv()));
             (end, receiver.try_recv())
         });
-        wait_until("it has started", || started.load(SeqCst));
+        wait_until("the receiver has started", || started.load(SeqCst));
         sleep(MILLI);
         waits.cancel();
         let _ = sender.send(1);
@@ -133,7 +134,7 @@ fn who_is_cancelled_takes_no_message() {
                 assert!(end.is::<Cancelled>());
                 assert!(matches!(message, Ok(1) | Err(TryRecvError::Empty | TryRecvError::Disconnected)));
             }
-            // It came so late that the message was there first.
+            // The message arrived before the receive, which then did not wait.
             (Ok(received), message) => {
                 assert_eq!(received, Ok(1));
                 assert!(message.is_err());

@@ -1,4 +1,5 @@
-//! The mutex: one owner at a time; no lost wake-up; a waiter that is cancelled or timed out leaves the queue.
+//! The mutex: a single owner at a time, no lost wake-up, and a waiter that is cancelled or times out leaves the
+//! queue.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,7 @@ fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
     assert!(thread.join().unwrap_err().is::<Cancelled>());
 }
 
-/// Starts a green thread that waits for `mutex`, and lets it get there.
+/// Spawns a green thread that locks `mutex`, and gives it time to wait.
 fn waiter(mutex: &Arc<Mutex<Vec<u32>>>, number: u32) -> JoinHandle<()> {
     let (mutex, about_to) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
     let says = about_to.clone();
@@ -28,13 +29,13 @@ fn waiter(mutex: &Arc<Mutex<Vec<u32>>>, number: u32) -> JoinHandle<()> {
         says.store(true, SeqCst);
         mutex.lock().push(number);
     });
-    wait_until("it is about to wait", || about_to.load(SeqCst));
+    wait_until("the thread is about to lock", || about_to.load(SeqCst));
     sleep(2 * MILLI);
     thread
 }
 
 #[test]
-fn what_it_holds() {
+fn access_to_the_value() {
     in_each(|| {
         let mut mutex = Mutex::new(vec![1]);
         mutex.get_mut().push(2);
@@ -56,10 +57,10 @@ fn what_it_holds() {
 }
 
 #[test]
-fn parts_of_it() {
+fn guards_of_parts_of_the_value() {
     let map = Mutex::new(HashMap::from([("hello", String::from("world"))]));
     let missing = MutexGuard::try_map(map.lock(), |map| map.get_mut("hello2"));
-    let guard = missing.expect_err("it is not there");
+    let guard = missing.expect_err("the key is missing");
     let word = MutexGuard::try_map_or_err(guard, |map| map.get_mut("hello").ok_or("not there")).unwrap();
     let (word, error) = MappedMutexGuard::try_map_or_err(word, |_| Err::<&mut str, _>(7)).unwrap_err();
     assert_eq!((word.as_str(), error), ("world", 7));
@@ -80,20 +81,20 @@ fn guards_may_be_sent_and_shared() {
         let mut guard: ArcMutexGuard<i32> = is_send_and_sync(mutex.lock_arc());
         assert!(mutex.try_lock_arc().is_none());
         spawn(move || *guard += 1).join().unwrap();
-        assert_eq!(*mutex.lock(), 2, "it was given back on another thread");
+        assert_eq!(*mutex.lock(), 2, "the guard was dropped on another thread");
         let guard = is_send_and_sync(mutex.lock());
         runtime::scope(|s| drop(s.spawn(move || assert_eq!(*guard, 2))));
         assert!(!mutex.is_locked());
         let mutex = ArcMutexGuard::into_arc(mutex.lock_arc());
         assert!(!mutex.is_locked());
-        // Forgotten, it stays locked, and nothing else happens.
+        // A leaked guard keeps the mutex locked, with no other effect.
         MutexGuard::leak(mutex.lock());
         assert!(mutex.try_lock_for(MILLI).is_none());
     });
 }
 
 #[test]
-fn one_owner_at_a_time() {
+fn a_single_owner_at_a_time() {
     in_each(|| {
         let (mutex, inside) = (Mutex::new(0), AtomicUsize::new(0));
         crowd(20, 4, |i| {
@@ -112,14 +113,14 @@ fn one_owner_at_a_time() {
 }
 
 #[test]
-fn a_guard_is_kept_across_parks() {
+fn a_guard_is_held_across_parks() {
     in_each(|| {
         let mutex = Mutex::new((0, 0));
         crowd(10, 2, |_| {
             for _ in 0..10 {
                 let mut pair = mutex.lock();
                 pair.0 += 1;
-                // On another OS thread after this, perhaps.
+                // The thread may resume on another OS thread.
                 sleep(Duration::from_micros(50));
                 pair.1 += 1;
                 assert_eq!(pair.0, pair.1);
@@ -129,10 +130,10 @@ fn a_guard_is_kept_across_parks() {
     });
 }
 
-/// Two runtimes, plain threads and futures use one mutex.
+/// Two runtimes, plain threads and futures use the same mutex.
 #[test]
-#[allow(clippy::await_holding_lock, reason = "that this may be done is what is tested")]
-fn everybody_uses_one() {
+#[allow(clippy::await_holding_lock, reason = "the test checks that this is allowed")]
+fn threads_of_all_kinds_use_a_mutex() {
     static COUNT: Mutex<u64> = Mutex::new(0);
     with(2, |one| {
         with(1, |two| {
@@ -167,7 +168,7 @@ fn everybody_uses_one() {
 }
 
 #[test]
-fn those_who_wait_are_served_in_order() {
+fn waiters_are_served_in_order() {
     on_each(|| {
         let mutex = Arc::new(Mutex::new(Vec::new()));
         let guard = mutex.lock();
@@ -179,7 +180,7 @@ fn those_who_wait_are_served_in_order() {
 }
 
 #[test]
-fn a_fair_unlock_gives_it_away() {
+fn a_fair_unlock_hands_the_mutex_off() {
     on_each(|| {
         let mutex = Arc::new(Mutex::new(Vec::new()));
         for unlock in
@@ -188,11 +189,11 @@ fn a_fair_unlock_gives_it_away() {
             let guard = mutex.lock();
             let waiter = waiter(&mutex, 7);
             unlock(guard);
-            // No other thread can have been faster: the unlocker handed the mutex to the waiter.
+            // No other thread can lock first: the unlocker has handed the mutex to the waiter.
             assert_eq!(mutex.lock().pop(), Some(7));
             waiter.join().unwrap();
         }
-        // Without a waiter the mutex is just unlocked, or kept.
+        // Without a waiter, `unlock_fair` unlocks the mutex, and `bump` keeps it.
         MutexGuard::unlock_fair(mutex.lock());
         MutexGuard::bump(&mut mutex.lock());
         assert!(!mutex.is_locked());
@@ -200,7 +201,7 @@ fn a_fair_unlock_gives_it_away() {
 }
 
 #[test]
-fn a_fair_mutex_is_given_away() {
+fn a_fair_mutex_is_handed_off() {
     in_each(|| {
         let mutex = FairMutex::new(0);
         crowd(8, 2, |_| (0..50).for_each(|_| *mutex.lock() += 1));
@@ -224,36 +225,43 @@ fn a_fair_mutex_is_given_away() {
     });
 }
 
-/// A thread that locks in a loop gives way to a waiter that has waited for long.
-#[test]
-fn nobody_starves() {
-    fn greedy_and_others(rest: impl Fn() + Send + Sync) {
-        let (mutex, had) = (Mutex::new(()), AtomicUsize::new(0));
-        crowd(4, 2, |i| {
-            if i % 2 == 0 {
-                while had.load(SeqCst) < 3 * 5 {
-                    // It is free only for a moment.
-                    let guard = mutex.lock();
-                    std::hint::black_box(&guard);
-                    drop(guard);
-                    rest();
-                }
-            } else {
-                for _ in 0..5 {
-                    sleep(Duration::from_micros(100));
-                    drop(mutex.lock());
-                    had.fetch_add(1, SeqCst);
-                }
+/// Green threads that lock in a loop, with `rest` in between, must let threads that have waited for long have the
+/// mutex.
+fn greedy_and_others(rest: impl Fn() + Send + Sync) {
+    let (mutex, had) = (Mutex::new(()), AtomicUsize::new(0));
+    crowd(4, 2, |i| {
+        if i % 2 == 0 {
+            while had.load(SeqCst) < 3 * 5 {
+                // The mutex is unlocked only for a moment.
+                let guard = mutex.lock();
+                std::hint::black_box(&guard);
+                drop(guard);
+                rest();
             }
-        });
-    }
+        } else {
+            for _ in 0..5 {
+                sleep(Duration::from_micros(100));
+                drop(mutex.lock());
+                had.fetch_add(1, SeqCst);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_greedy_locker_starves_no_waiter() {
     on_each(|| greedy_and_others(|| ()));
-    // In strict mode a computing green thread keeps its OS thread, and the green threads at home there wait.
+}
+
+#[test]
+fn a_greedy_locker_that_yields_starves_no_waiter() {
+    // In a strict runtime, a green thread that computes without a yield would block the green threads bound to its OS
+    // thread.
     with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
 }
 
 #[test]
-fn with_a_deadline() {
+fn locks_with_a_deadline() {
     in_each(|| {
         let mutex = Mutex::new(());
         assert!(mutex.try_lock_for(Duration::ZERO).is_some());
@@ -272,7 +280,7 @@ fn with_a_deadline() {
         drop(guard);
         crowd(3, 1, |i| {
             let patience = if i == 0 { Duration::MAX } else { HOUR };
-            let guard = mutex.try_lock_for(patience).expect("it comes free before that");
+            let guard = mutex.try_lock_for(patience).expect("the mutex is unlocked in time");
             sleep(MILLI);
             drop(guard);
         });
@@ -281,7 +289,7 @@ fn with_a_deadline() {
 }
 
 #[test]
-fn who_is_cancelled_leaves_it_to_the_next() {
+fn a_cancelled_waiter_leaves_the_mutex_to_the_next() {
     on_each(|| {
         let mutex = Arc::new(Mutex::new(Vec::new()));
         for unlock in [MutexGuard::unlock_fair, |guard: MutexGuard<'_, Vec<u32>>| drop(guard)] {
@@ -296,9 +304,9 @@ fn who_is_cancelled_leaves_it_to_the_next() {
     });
 }
 
-/// The cancellation and the unlocking come at the same moment.
+/// A cancellation and an unlock come at about the same moment.
 #[test]
-fn a_cancellation_meets_an_unlock() {
+fn a_cancellation_races_with_an_unlock() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let (mutex, mut random) = (Arc::new(Mutex::new(0u32)), Random::new(3));
@@ -323,14 +331,14 @@ fn a_cancellation_meets_an_unlock() {
                 }
                 had += threads.into_iter().map(|thread| u32::from(thread.join().is_ok())).sum::<u32>();
             }
-            assert_eq!(*mutex.lock(), had, "who was cancelled did not have it");
+            assert_eq!(*mutex.lock(), had, "a cancelled thread has not had the mutex");
             assert!(!mutex.is_locked());
         });
     });
 }
 
 #[test]
-fn a_timeout_ends_the_wait() {
+fn a_timeout_ends_a_wait_for_the_mutex() {
     in_each(|| {
         let mutex = Mutex::new(());
         let guard = mutex.lock();
@@ -340,12 +348,16 @@ fn a_timeout_ends_the_wait() {
         assert_eq!(timeout(3 * MILLI, || mutex.try_lock_for(HOUR).is_some()), Err(Elapsed));
         assert_eq!(timeout(HOUR, || mutex.try_lock_for(MILLI).is_some()), Ok(false));
         drop(guard);
-        assert_eq!(timeout(Duration::ZERO, || drop(mutex.lock())), Ok(()), "a free one is taken in any case");
+        assert_eq!(
+            timeout(Duration::ZERO, || drop(mutex.lock())),
+            Ok(()),
+            "a free mutex is locked without a wait"
+        );
     });
 }
 
 #[test]
-fn time_outs_meet_unlocks() {
+fn time_outs_race_with_unlocks() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let (mutex, had) = (Mutex::new(0), AtomicUsize::new(0));
@@ -381,7 +393,7 @@ fn time_outs_meet_unlocks() {
 }
 
 #[test]
-fn a_panic_poisons_nothing() {
+fn a_panic_does_not_poison_the_mutex() {
     quiet_panics_on_purpose();
     in_each(|| {
         let mutex = Mutex::new(1);
@@ -394,25 +406,27 @@ fn a_panic_poisons_nothing() {
     });
 }
 
-/// A destructor that runs while its thread unwinds waits for the lock as any other code.
+/// A destructor that runs while its thread unwinds can wait for the mutex.
 #[test]
-fn taken_while_unwinding() {
+fn a_mutex_is_locked_while_unwinding() {
     on_each(|| {
         let mutex = Arc::new(Mutex::new(0));
         for cancelled in [false, true] {
             let guard = mutex.lock();
-            let other = mutex.clone();
+            let (other, begun) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
+            let says = begun.clone();
             let thread = spawn(move || {
                 let _on_drop = OnDrop(|| *other.lock() += 1);
+                says.store(true, SeqCst);
                 if cancelled {
                     sleep(HOUR);
                 }
                 std::panic::resume_unwind(Box::new("quietly"));
             });
-            sleep(MILLI);
+            wait_until("the thread has begun", || begun.load(SeqCst));
             thread.cancel();
             sleep(2 * MILLI);
-            assert!(!thread.is_finished(), "its destructor waits, cancelled or not");
+            assert!(!thread.is_finished(), "the destructor waits for the mutex");
             drop(guard);
             assert!(thread.join().is_err());
         }
@@ -420,9 +434,10 @@ fn taken_while_unwinding() {
     });
 }
 
-/// What takes the mutex again waits for it: an unwind would leave a guard that guards nothing.
+/// Operations that lock the mutex again wait for it despite a cancellation: an unwind would leave a guard without its
+/// mutex.
 #[test]
-fn who_is_ended_takes_it_again() {
+fn relocking_is_not_cancelled() {
     fn wait_for(step: &AtomicUsize, is: usize) {
         while step.load(SeqCst) != is {
             yield_now();
@@ -441,7 +456,7 @@ fn who_is_ended_takes_it_again() {
             let body = move || {
                 let mut guard = its.lock();
                 its_step.store(1, SeqCst);
-                // The other one is in the queue after that, most likely.
+                // The other thread has most likely joined the queue by then.
                 let start = Instant::now();
                 while start.elapsed() < 2 * MILLI {
                     yield_now();
@@ -458,11 +473,11 @@ fn who_is_ended_takes_it_again() {
                 body();
                 false
             });
-            wait_until("it has the mutex", || step.load(SeqCst) >= 1);
+            wait_until("the thread has the mutex", || step.load(SeqCst) >= 1);
             let (other, other_step) = (mutex.clone(), step.clone());
             let in_between = spawn(move || {
                 let guard = other.lock();
-                // The first one waits to take it again; or this one came too late and has it only now.
+                // The first thread waits to lock again. If this thread came too late, the first has finished already.
                 let _ = other_step.compare_exchange(1, 2, SeqCst, SeqCst);
                 sleep(5 * MILLI);
                 drop(guard);
@@ -471,9 +486,9 @@ fn who_is_ended_takes_it_again() {
             if !by_timeout {
                 thread.cancel();
             }
-            wait_until("it has it again", || step.load(SeqCst) == 3);
+            wait_until("the thread has locked again", || step.load(SeqCst) == 3);
             match by_timeout {
-                true => assert!(thread.join().unwrap(), "the next wait is ended"),
+                true => assert!(thread.join().unwrap(), "the time-out ends the next wait"),
                 false => was_cancelled(thread),
             }
             in_between.join().unwrap();
@@ -482,9 +497,9 @@ fn who_is_ended_takes_it_again() {
     });
 }
 
-/// Green threads that wait for a mutex when their runtime ends unwind.
+/// Green threads that wait for a mutex unwind when their runtime ends.
 #[test]
-fn a_runtime_ends() {
+fn waiters_unwind_when_their_runtime_ends() {
     let mutex = Arc::new(Mutex::new(0));
     let guard = mutex.lock();
     with(2, |runtime| {
@@ -499,7 +514,7 @@ fn a_runtime_ends() {
 }
 
 #[test]
-fn many_wait_at_once() {
+fn ten_thousand_waiters() {
     on(2, || {
         let mutex = Arc::new(Mutex::new(0));
         let guard = mutex.lock();

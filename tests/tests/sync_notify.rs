@@ -1,4 +1,4 @@
-//! Notifications: one is kept, none is lost, none counts twice.
+//! `Notify`: a single notification is kept, none is lost, and none counts twice.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn is_kept(notify: &Notify) -> bool {
     timeout(MILLI, || notify.notified()).is_ok()
 }
 
-/// One that waits when this returns.
+/// Spawns a thread that waits for a notification. Returns when it most likely waits.
 fn waiter(notify: &Arc<Notify>) -> JoinHandle<()> {
     let notify = notify.clone();
     let thread = spawn(move || notify.notified());
@@ -28,7 +28,7 @@ fn waiter(notify: &Arc<Notify>) -> JoinHandle<()> {
 }
 
 #[test]
-fn one_is_kept() {
+fn a_single_notification_is_kept() {
     everywhere(|| {
         let notify = Notify::new();
         assert!(!is_kept(&notify));
@@ -37,7 +37,7 @@ fn one_is_kept() {
         assert!(is_kept(&notify));
         assert!(!is_kept(&notify));
         notify.notify_waiters();
-        assert!(!is_kept(&notify), "that is not kept");
+        assert!(!is_kept(&notify), "notify_waiters keeps no notification");
         notify.notify_one();
         drive_on_plain_thread(notify.notified_async());
         assert!(!is_kept(&notify));
@@ -45,7 +45,7 @@ fn one_is_kept() {
 }
 
 #[test]
-fn one_after_another_or_all_at_once() {
+fn notify_one_and_notify_waiters() {
     on_each(|| {
         let notify = Arc::new(Notify::new());
         let (first, second) = (waiter(&notify), waiter(&notify));
@@ -62,7 +62,7 @@ fn one_after_another_or_all_at_once() {
 }
 
 #[test]
-fn futures_are_notified_from_when_they_are_made() {
+fn a_future_is_notified_from_its_creation() {
     everywhere(|| {
         let notify = Notify::new();
         let (before, mut enabled) = (notify.notified_async(), pin!(notify.notified_async()));
@@ -74,7 +74,7 @@ fn futures_are_notified_from_when_they_are_made() {
             before.await;
             enabled.await;
             assert!(timeout_async(MILLI, after).await.is_err());
-            // In the queue since it was enabled; the one that was only made comes later.
+            // `first` is in the queue since `enable`. `late` joins the queue only at its poll.
             let mut late = pin!(notify.notified_async());
             let mut first = pin!(notify.notified_async());
             first.as_mut().enable();
@@ -86,7 +86,7 @@ fn futures_are_notified_from_when_they_are_made() {
 }
 
 #[test]
-fn what_nobody_fetches_is_passed_on() {
+fn the_notification_of_a_dropped_future_is_passed_on() {
     on_each(|| {
         let notify = Arc::new(Notify::new());
         {
@@ -102,7 +102,7 @@ fn what_nobody_fetches_is_passed_on() {
         dropped.as_mut().enable();
         notify.notify_one();
         drop(dropped);
-        assert!(is_kept(&notify), "without a waiter it is kept");
+        assert!(is_kept(&notify), "without a waiter the notification is kept");
         let mut dropped = Box::pin(notify.notified_async());
         dropped.as_mut().enable();
         notify.notify_waiters();
@@ -112,7 +112,7 @@ fn what_nobody_fetches_is_passed_on() {
 }
 
 #[test]
-fn who_is_cancelled_takes_none() {
+fn a_cancelled_waiter_takes_no_notification() {
     on_each(|| {
         let notify = Arc::new(Notify::new());
         let (first, second) = (waiter(&notify), waiter(&notify));
@@ -126,7 +126,7 @@ fn who_is_cancelled_takes_none() {
 }
 
 #[test]
-fn a_cancellation_meets_a_notification() {
+fn a_cancellation_races_with_a_notification() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let notify = Arc::new(Notify::new());
@@ -142,15 +142,15 @@ fn a_cancellation_meets_a_notification() {
                 notify.notify_one();
                 thread.cancel();
                 let was_notified = thread.join().is_ok();
-                assert_eq!(is_kept(&notify), !was_notified, "with one of the two");
+                assert_eq!(is_kept(&notify), !was_notified, "the notification is either kept or taken");
             }
         });
     });
 }
 
-/// A channel of units: as many are taken as were sent, although only one notification is kept.
+/// A counted queue: all items are taken, although only a single notification is kept.
 #[test]
-fn none_is_lost() {
+fn no_notification_is_lost() {
     in_each(|| {
         let (notify, sent, taken) = (Notify::new(), AtomicUsize::new(0), AtomicUsize::new(0));
         let take = || sent.fetch_update(SeqCst, SeqCst, |sent| sent.checked_sub(1)).is_ok();
@@ -167,7 +167,7 @@ fn none_is_lost() {
                         if taken.fetch_add(1, SeqCst) + 1 == ALL {
                             notify.notify_waiters();
                         }
-                        // Perhaps there are more, and one notification stood for all of them.
+                        // More items may have been sent under the same notification.
                         notify.notify_one();
                     } else {
                         let _ = timeout(Duration::from_micros(200), || notify.notified());
@@ -175,7 +175,7 @@ fn none_is_lost() {
                 }
             }
         });
-        wait_until("all are taken", || taken.load(SeqCst) == ALL);
+        wait_until("all items are taken", || taken.load(SeqCst) == ALL);
         assert_eq!(sent.into_inner(), 0);
     });
 }

@@ -1,4 +1,5 @@
-//! `Once`, `OnceLock`, `LazyLock`: one thread initialises, all others wait; a failed or cancelled initialiser blocks no other thread.
+//! `Once`, `OnceLock`, `LazyLock`: a single thread initialises and the others wait. A failed or cancelled initialiser
+//! blocks no other thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ fn text(panic: Box<dyn std::any::Any + Send>) -> String {
 }
 
 #[test]
-fn done_once() {
+fn an_initialiser_runs_once() {
     in_each(|| {
         let (once, runs, done) = (Once::new(), AtomicUsize::new(0), AtomicUsize::new(0));
         assert_eq!(format!("{once:?}"), "Once { state: New }");
@@ -50,7 +51,7 @@ fn done_once() {
 }
 
 #[test]
-fn done_again_when_it_failed() {
+fn a_failed_initialiser_poisons_the_once() {
     quiet_panics_on_purpose();
     in_each(|| {
         let once = Once::new();
@@ -69,7 +70,7 @@ fn done_again_when_it_failed() {
 }
 
 #[test]
-fn who_waits_may_be_cancelled_and_who_does_it_too() {
+fn waiters_and_the_initialiser_may_be_cancelled() {
     on_each(|| {
         let (once, step) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
         let (its, says) = (once.clone(), step.clone());
@@ -79,7 +80,7 @@ fn who_waits_may_be_cancelled_and_who_does_it_too() {
                 sleep(HOUR);
             })
         });
-        wait_until("it runs", || step.load(SeqCst) == 1);
+        wait_until("the initialiser runs", || step.load(SeqCst) == 1);
         let its = once.clone();
         let waits = spawn(move || its.call_once(|| unreachable!()));
         assert_eq!(timeout(2 * MILLI, || once.wait()), Err(Elapsed));
@@ -97,7 +98,7 @@ fn who_waits_may_be_cancelled_and_who_does_it_too() {
 }
 
 #[test]
-fn a_value_made_once() {
+fn a_once_lock_is_initialised_once() {
     in_each(|| {
         let (value, runs) = (OnceLock::new(), AtomicUsize::new(0));
         assert_eq!(format!("{value:?}"), "OnceLock(<uninit>)");
@@ -125,7 +126,7 @@ fn a_value_made_once() {
 }
 
 #[test]
-fn a_value_that_is_not_made_is_made_by_the_next() {
+fn a_once_lock_is_initialised_after_a_failure() {
     quiet_panics_on_purpose();
     on_each(|| {
         let value = Arc::new(OnceLock::new());
@@ -149,7 +150,7 @@ fn a_value_that_is_not_made_is_made_by_the_next() {
 }
 
 #[test]
-fn a_lazy_value() {
+fn a_lazy_lock_is_initialised_once() {
     quiet_panics_on_purpose();
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     static LAZY: LazyLock<usize> = LazyLock::new(|| COUNT.fetch_add(1, SeqCst) + 7);

@@ -1,4 +1,4 @@
-//! The reentrant mutex: its owner is the green thread, wherever that runs, or the plain thread.
+//! The reentrant mutex: the owner is the green thread, on any OS thread, or the plain OS thread.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn again_and_again() {
+fn the_owner_locks_again() {
     in_each(|| {
         let mutex = ReentrantMutex::new(Cell::new(0));
         let outer = mutex.lock();
-        let inner = mutex.try_lock().expect("it is ours");
+        let inner = mutex.try_lock().expect("this thread is the owner");
         assert!(mutex.try_lock_for(MILLI).is_some() && mutex.try_lock_until(Instant::now()).is_some());
         assert!(mutex.is_owned_by_current_thread());
         runtime::scope(|s| {
             s.spawn(|| {
-                assert!(mutex.try_lock().is_none(), "it is another's");
+                assert!(mutex.try_lock().is_none(), "another thread is the owner");
                 assert!(mutex.try_lock_for(MILLI).is_none());
                 assert!(!mutex.is_owned_by_current_thread());
             });
@@ -41,14 +41,14 @@ fn again_and_again() {
 }
 
 #[test]
-fn one_owner_at_a_time_wherever_it_runs() {
+fn a_single_owner_on_any_os_thread() {
     in_each(|| {
         let mutex = ReentrantMutex::new(Cell::new((0u32, 0u32)));
         crowd(12, 3, |_| {
             for _ in 0..30 {
                 let outer = mutex.lock();
                 outer.set((outer.get().0 + 1, outer.get().1));
-                // On another OS thread after that, perhaps.
+                // The thread may resume on another OS thread.
                 sleep(Duration::from_micros(20));
                 let inner = mutex.lock();
                 inner.set((inner.get().0, inner.get().1 + 1));
@@ -61,7 +61,7 @@ fn one_owner_at_a_time_wherever_it_runs() {
 }
 
 #[test]
-fn given_away() {
+fn a_fair_unlock_hands_the_reentrant_mutex_off() {
     on_each(|| {
         let mutex = Arc::new(ReentrantMutex::new(Cell::new(0)));
         let mut guard: ArcReentrantMutexGuard<Cell<i32>> = mutex.lock_arc();
@@ -72,7 +72,7 @@ fn given_away() {
             let guard = its.lock();
             guard.set(guard.get() + 1);
         });
-        wait_until("it is about to wait", || about_to.load(SeqCst));
+        wait_until("the thread is about to lock", || about_to.load(SeqCst));
         sleep(2 * MILLI);
         ArcReentrantMutexGuard::bump(&mut guard);
         assert_eq!(guard.get(), 1);
@@ -81,9 +81,9 @@ fn given_away() {
     });
 }
 
-/// `lock` waits, cancelled or not; what has a deadline unwinds.
+/// `lock` waits on despite a cancellation. A lock with a deadline unwinds.
 #[test]
-fn who_is_cancelled() {
+fn a_cancellation_ends_only_locks_with_a_deadline() {
     on_each(|| {
         let mutex = Arc::new(ReentrantMutex::new(Cell::new(0)));
         let guard = mutex.lock();

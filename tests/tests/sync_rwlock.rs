@@ -1,4 +1,4 @@
-//! The reader-writer locks: many readers or one writer; upgrades, downgrades, time-outs; no lost wake-up.
+//! The reader-writer locks: many readers or a single writer, upgrades, downgrades, time-outs, and no lost wake-up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn was_cancelled<T: std::fmt::Debug>(thread: JoinHandle<T>) {
     assert!(thread.join().unwrap_err().is::<Cancelled>());
 }
 
-/// Starts a green thread that is to wait, and lets it get there.
+/// Spawns a green thread that will wait in `does`, and gives it time to get there.
 fn waits<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let about_to = Arc::new(AtomicBool::new(false));
     let says = about_to.clone();
@@ -31,13 +31,13 @@ fn waits<T: Send + 'static>(does: impl FnOnce() -> T + Send + 'static) -> JoinHa
         says.store(true, SeqCst);
         does()
     });
-    wait_until("it is about to wait", || about_to.load(SeqCst));
+    wait_until("the thread is about to wait", || about_to.load(SeqCst));
     sleep(2 * MILLI);
     thread
 }
 
 #[test]
-fn what_it_holds() {
+fn access_to_the_value() {
     in_each(|| {
         let mut lock = RwLock::new(vec![1]);
         lock.get_mut().push(2);
@@ -65,7 +65,7 @@ fn what_it_holds() {
 }
 
 #[test]
-fn parts_of_it() {
+fn guards_of_parts_of_the_value() {
     let pair = RwLock::new((1, [2, 3]));
     let second = RwLockReadGuard::map(pair.read(), |pair| &pair.1);
     let last = MappedRwLockReadGuard::map(second, |second| &second[1]);
@@ -74,7 +74,7 @@ fn parts_of_it() {
     assert_eq!((*same, error), (3, "no"));
     drop(same);
     let none = RwLockReadGuard::try_map(pair.read(), |_| None::<&i32>);
-    drop(none.expect_err("there is none"));
+    drop(none.expect_err("the closure returns none"));
     let second = RwLockWriteGuard::map(pair.write(), |pair| &mut pair.1);
     assert!(pair.try_read().is_none());
     *MappedRwLockWriteGuard::map(second, |second| &mut second[0]) = 7;
@@ -101,9 +101,9 @@ fn guards_may_be_sent_and_shared() {
     });
 }
 
-/// Readers and writers of all kinds; a negative number is a writer inside.
+/// Readers and writers of all kinds. A negative number means that a writer is inside.
 #[test]
-fn many_read_or_one_writes() {
+fn many_readers_or_a_single_writer() {
     in_each(|| {
         let (lock, inside) = (RwLock::new(0u64), AtomicIsize::new(0));
         let written = AtomicUsize::new(0);
@@ -153,24 +153,24 @@ fn many_read_or_one_writes() {
             }
         });
         assert_eq!(*lock.read() as usize, written.into_inner());
-        assert!(lock.try_write().is_some(), "all of it was given back");
+        assert!(lock.try_write().is_some(), "all guards were dropped");
     });
 }
 
 #[test]
-fn readers_are_together() {
+fn readers_are_inside_together() {
     in_each(|| {
         let (lock, inside) = (RwLock::new(()), AtomicUsize::new(0));
         crowd(4, 2, |_| {
             let _guard = lock.read();
             inside.fetch_add(1, SeqCst);
-            wait_until("all are inside", || inside.load(SeqCst) == 6);
+            wait_until("all readers are inside", || inside.load(SeqCst) == 6);
         });
     });
 }
 
 #[test]
-fn readers_go_behind_a_writer_that_waits() {
+fn new_readers_queue_behind_a_waiting_writer() {
     on_each(|| {
         let lock = Arc::new(RwLock::new(0));
         let first = lock.read();
@@ -182,14 +182,14 @@ fn readers_go_behind_a_writer_that_waits() {
         let its = lock.clone();
         let reader = waits(move || *its.read());
         drop(first);
-        assert_eq!(reader.join().unwrap(), 1, "the writer came first");
+        assert_eq!(reader.join().unwrap(), 1, "the writer was served first");
         writer.join().unwrap();
         assert!(lock.try_write().is_some());
     });
 }
 
 #[test]
-fn readers_come_in_when_the_writer_gives_up() {
+fn readers_enter_when_the_waiting_writer_leaves() {
     on_each(|| {
         for cancelled in [false, true] {
             let lock = Arc::new(RwLock::new(()));
@@ -212,9 +212,9 @@ fn readers_come_in_when_the_writer_gives_up() {
     });
 }
 
-/// An upgradable reader that waits for another keeps no reader out.
+/// An upgradable reader that waits for another upgradable reader blocks no reader.
 #[test]
-fn one_upgradable_reader_at_a_time() {
+fn a_single_upgradable_reader_at_a_time() {
     on_each(|| {
         let lock = Arc::new(RwLock::new(0));
         let first = lock.upgradable_read();
@@ -224,8 +224,8 @@ fn one_upgradable_reader_at_a_time() {
         assert!(lock.try_read().is_some());
         let shared = RwLockUpgradableReadGuard::downgrade(first);
         sleep(2 * MILLI);
-        assert!(!second.is_finished(), "it waits for the reader now");
-        assert!(lock.try_read().is_none(), "and keeps others out");
+        assert!(!second.is_finished(), "the upgrade waits for the reader");
+        assert!(lock.try_read().is_none(), "a waiting upgrade blocks new readers");
         drop(shared);
         second.join().unwrap();
         assert_eq!(*lock.read(), 1);
@@ -233,7 +233,7 @@ fn one_upgradable_reader_at_a_time() {
 }
 
 #[test]
-fn upgrades() {
+fn upgrades_with_and_without_a_deadline() {
     in_each(|| {
         let lock = RwLock::new(0);
         let guard = lock.upgradable_read();
@@ -245,12 +245,12 @@ fn upgrades() {
         assert!(start.elapsed() >= 2 * MILLI, "early");
         let mut guard =
             RwLockUpgradableReadGuard::try_upgrade_until(guard, start).expect_err("there is a reader");
-        assert!(lock.try_read().is_some(), "it keeps no reader out any more");
+        assert!(lock.try_read().is_some(), "a failed upgrade blocks no reader");
         assert_eq!(guard.try_with_upgraded(|_| ()), None);
         drop(reader);
         guard.with_upgraded(|count| *count += 1);
         assert_eq!(guard.try_with_upgraded_for(MILLI, |count| *count += 1), Some(()));
-        assert!(lock.try_read().is_some(), "it is shared again");
+        assert!(lock.try_read().is_some(), "the guard is shared again");
         let mut guard = RwLockUpgradableReadGuard::try_upgrade_for(guard, Duration::MAX).unwrap();
         *guard += 1;
         assert!(lock.try_read().is_none());
@@ -260,7 +260,7 @@ fn upgrades() {
 }
 
 #[test]
-fn an_upgrade_goes_before_those_who_wait() {
+fn an_upgrade_precedes_waiting_writers() {
     on_each(|| {
         let lock = Arc::new(RwLock::new(Vec::new()));
         let upgradable = lock.upgradable_read();
@@ -275,7 +275,7 @@ fn an_upgrade_goes_before_those_who_wait() {
 }
 
 #[test]
-fn fair_unlocks() {
+fn fair_unlocks_hand_the_lock_off() {
     type GiveBack = fn(&RwLock<Vec<u32>>);
     let ways: [GiveBack; 6] = [
         |lock| RwLockWriteGuard::unlock_fair(lock.write()),
@@ -285,7 +285,7 @@ fn fair_unlocks() {
         |lock| RwLockReadGuard::bump(&mut lock.read()),
         |lock| RwLockUpgradableReadGuard::bump(&mut lock.upgradable_read()),
     ];
-    // Without a waiter.
+    // The calls without a waiter.
     ways.iter().for_each(|give_back| give_back(&RwLock::new(Vec::new())));
     on_each(|| {
         let lock = Arc::new(RwLock::new(Vec::new()));
@@ -293,7 +293,7 @@ fn fair_unlocks() {
             let lock = lock.clone();
             waits(move || lock.write().push(number))
         };
-        // It was given to the one who waited: the caller cannot be faster.
+        // The lock was handed to the waiter, so the caller cannot lock first.
         let guard = lock.write();
         let one = waiter(1);
         RwLockWriteGuard::unlock_fair(guard);
@@ -318,7 +318,7 @@ fn fair_unlocks() {
 }
 
 #[test]
-fn with_a_deadline() {
+fn locks_with_a_deadline() {
     in_each(|| {
         let lock = RwLock::new(());
         assert!(lock.try_read_for(Duration::ZERO).is_some() && lock.try_write_for(Duration::MAX).is_some());
@@ -338,12 +338,12 @@ fn with_a_deadline() {
             assert!(start.elapsed() >= 2 * time, "early");
             drop(reader);
         }
-        assert!(lock.try_write().is_some(), "nothing was left behind");
+        assert!(lock.try_write().is_some(), "no share of the lock is left");
     });
 }
 
 #[test]
-fn time_outs_and_cancellations_meet_unlocks() {
+fn time_outs_and_cancellations_race_with_unlocks() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let (lock, written) = (RwLock::new(0u64), AtomicUsize::new(0));
@@ -368,7 +368,7 @@ fn time_outs_and_cancellations_meet_unlocks() {
                         2 => drop(timeout(patience, || write(&mut lock.write()))),
                         3 => drop(timeout(patience, || lock.read()).map(|_guard| read())),
                         4 => {
-                            // Unwinds, perhaps, in the middle of the upgrade, and gives its share up.
+                            // The time-out may unwind in the middle of the upgrade, which then gives its share up.
                             let _ = timeout(patience, || {
                                 let guard = lock.upgradable_read();
                                 read();
@@ -391,13 +391,13 @@ fn time_outs_and_cancellations_meet_unlocks() {
                 }
             });
             assert_eq!(*lock.read() as usize, written.into_inner());
-            assert!(lock.try_write().is_some(), "nothing was left behind");
+            assert!(lock.try_write().is_some(), "no share of the lock is left");
         });
     });
 }
 
 #[test]
-fn who_is_cancelled_leaves_it_to_the_next() {
+fn a_cancelled_waiter_leaves_the_lock_to_the_next() {
     on_each(|| {
         let lock = Arc::new(RwLock::new(0));
         let guard = lock.write();
@@ -411,21 +411,21 @@ fn who_is_cancelled_leaves_it_to_the_next() {
         was_cancelled(first);
         was_cancelled(second);
         assert_eq!(third.join().unwrap(), 0);
-        // One that waits to upgrade gives its share up.
+        // A cancelled upgrade gives its share up.
         let reader = lock.read();
         let its = lock.clone();
         let upgrades = waits(move || *RwLockUpgradableReadGuard::upgrade(its.upgradable_read()) += 1);
-        assert!(lock.try_read().is_none(), "it keeps others out");
+        assert!(lock.try_read().is_none(), "the waiting upgrade blocks readers");
         upgrades.cancel();
         was_cancelled(upgrades);
-        drop((reader, lock.try_upgradable_read().expect("its share is free again")));
+        drop((reader, lock.try_upgradable_read().expect("the upgrade has given its share up")));
         assert!(lock.try_write().is_some());
     });
 }
 
-/// What takes the lock again, or makes a guard another one in place, is not ended: it waits.
+/// Operations that lock again, or change a guard in place, wait despite a cancellation.
 #[test]
-fn who_is_ended_takes_it_again() {
+fn relocking_is_not_cancelled() {
     on_each(|| {
         let lock = Arc::new(RwLock::new(0));
         let step = Arc::new(AtomicUsize::new(0));
@@ -436,26 +436,26 @@ fn who_is_ended_takes_it_again() {
             while says.load(SeqCst) == 1 {
                 yield_now();
             }
-            // There is a reader, for a while.
+            // A reader is inside for a while.
             guard.with_upgraded(|count| *count += 1);
             RwLockUpgradableReadGuard::unlocked(&mut guard, || says.store(3, SeqCst));
             drop(guard);
             says.store(4, SeqCst);
             sleep(HOUR);
         });
-        wait_until("it has the lock", || step.load(SeqCst) == 1);
+        wait_until("the thread has the lock", || step.load(SeqCst) == 1);
         let reader = lock.read();
         step.store(2, SeqCst);
         sleep(MILLI);
         thread.cancel();
         sleep(MILLI);
-        assert_eq!(step.load(SeqCst), 2, "it waits for the reader");
+        assert_eq!(step.load(SeqCst), 2, "the upgrade waits for the reader");
         drop(reader);
-        wait_until("it is through", || step.load(SeqCst) == 4);
+        wait_until("the thread has unlocked", || step.load(SeqCst) == 4);
         was_cancelled(thread);
         assert_eq!(*lock.read(), 1);
     });
-    // The other guards, too, ended by a time-out: another thread has the lock exclusively for longer than that.
+    // The other guards, with a time-out: another thread holds the lock exclusively for longer than the time-out.
     type Again = fn(&RwLock<i32>, &dyn Fn());
     let ways: [Again; 3] = [
         |lock, lend| RwLockWriteGuard::unlocked_fair(&mut lock.write(), lend),
@@ -498,7 +498,7 @@ fn who_is_ended_takes_it_again() {
 }
 
 #[test]
-fn a_timeout_ends_the_wait() {
+fn a_timeout_ends_a_wait_for_the_lock() {
     in_each(|| {
         let lock = RwLock::new(());
         let writer = lock.write();
@@ -517,12 +517,12 @@ fn a_timeout_ends_the_wait() {
         let ended = timeout(2 * MILLI, || drop(RwLockUpgradableReadGuard::upgrade(lock.upgradable_read())));
         assert_eq!(ended, Err(Elapsed));
         drop(reader);
-        assert!(lock.try_write().is_some(), "nothing was left behind");
+        assert!(lock.try_write().is_some(), "no share of the lock is left");
     });
 }
 
 #[test]
-fn a_panic_poisons_nothing() {
+fn a_panic_does_not_poison_the_lock() {
     quiet_panics_on_purpose();
     in_each(|| {
         let lock = RwLock::new(1);
@@ -535,67 +535,77 @@ fn a_panic_poisons_nothing() {
         let mut guard = lock.upgradable_read();
         let panic = catch_unwind(AssertUnwindSafe(|| guard.with_upgraded(|_| panic!("{ON_PURPOSE}"))));
         assert!(panic.is_err());
-        assert_eq!(*lock.read(), *guard, "it is shared again");
+        assert_eq!(*lock.read(), *guard, "the guard is shared again");
     });
 }
 
 #[test]
-fn taken_while_unwinding() {
+fn a_lock_is_taken_while_unwinding() {
     on_each(|| {
         let lock = Arc::new(RwLock::new(0));
         let reader = lock.read();
-        let its = lock.clone();
+        let (its, begun) = (lock.clone(), Arc::new(AtomicBool::new(false)));
+        let says = begun.clone();
         let thread = spawn(move || {
             let _on_drop = OnDrop(|| *its.write() += 1);
+            says.store(true, SeqCst);
             sleep(HOUR);
         });
-        sleep(MILLI);
+        wait_until("the thread has begun", || begun.load(SeqCst));
         thread.cancel();
         sleep(2 * MILLI);
-        assert!(!thread.is_finished(), "its destructor waits");
+        assert!(!thread.is_finished(), "the destructor waits for the lock");
         drop(reader);
         was_cancelled(thread);
         assert_eq!(*lock.read(), 1);
     });
 }
 
+/// Green threads that lock in a loop, with `rest` in between, must let threads that have waited for long have the
+/// lock.
+fn greedy_and_others(rest: impl Fn() + Send + Sync) {
+    let (lock, had) = (RwLock::new(()), AtomicUsize::new(0));
+    crowd(6, 2, |i| match i % 4 {
+        0 => {
+            while had.load(SeqCst) < 4 * 4 {
+                drop(lock.write());
+                rest();
+            }
+        }
+        1 => {
+            while had.load(SeqCst) < 4 * 4 {
+                drop(lock.read());
+                rest();
+            }
+        }
+        kind => {
+            for _ in 0..4 {
+                sleep(Duration::from_micros(100));
+                if kind == 2 {
+                    drop(lock.write())
+                } else {
+                    drop(lock.read())
+                }
+                had.fetch_add(1, SeqCst);
+            }
+        }
+    });
+}
+
 #[test]
-fn nobody_starves() {
-    fn greedy_and_others(rest: impl Fn() + Send + Sync) {
-        let (lock, had) = (RwLock::new(()), AtomicUsize::new(0));
-        crowd(6, 2, |i| match i % 4 {
-            0 => {
-                while had.load(SeqCst) < 4 * 4 {
-                    drop(lock.write());
-                    rest();
-                }
-            }
-            1 => {
-                while had.load(SeqCst) < 4 * 4 {
-                    drop(lock.read());
-                    rest();
-                }
-            }
-            kind => {
-                for _ in 0..4 {
-                    sleep(Duration::from_micros(100));
-                    if kind == 2 {
-                        drop(lock.write())
-                    } else {
-                        drop(lock.read())
-                    }
-                    had.fetch_add(1, SeqCst);
-                }
-            }
-        });
-    }
+fn a_greedy_locker_starves_no_waiter() {
     on_each(|| greedy_and_others(|| ()));
-    // In strict mode a computing green thread keeps its OS thread, and the green threads at home there wait.
+}
+
+#[test]
+fn a_greedy_locker_that_yields_starves_no_waiter() {
+    // In a strict runtime, a green thread that computes without a yield would block the green threads bound to its OS
+    // thread.
     with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
 }
 
 #[test]
-fn recursive_reads_pass_a_writer() {
+fn recursive_reads_pass_a_waiting_writer() {
     on_each(|| {
         let lock = Arc::new(RecursiveRwLock::new(0));
         let mut outer = lock.read();
@@ -608,7 +618,7 @@ fn recursive_reads_pass_a_writer() {
         drop((inner, outer));
         writer.join().unwrap();
         assert_eq!(*lock.read(), 1);
-        // Past one that upgrades, too.
+        // Recursive reads also pass a waiting upgrade.
         let outer = lock.read();
         let its = lock.clone();
         let upgrades =
@@ -635,9 +645,9 @@ fn recursive_reads_pass_a_writer() {
     });
 }
 
-/// Green threads that wait for a lock when their runtime ends unwind.
+/// Green threads that wait for a lock unwind when their runtime ends.
 #[test]
-fn a_runtime_ends() {
+fn waiters_unwind_when_their_runtime_ends() {
     let lock = Arc::new(RwLock::new(0));
     let guard = lock.upgradable_read();
     with(2, |runtime| {

@@ -1,4 +1,4 @@
-//! The semaphore: permits are neither lost nor made, and given in order.
+//! The semaphore: permits are neither lost nor created, and waiters are served in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -14,7 +14,7 @@ use tests::{ON_PURPOSE, Random, Watchdog, on_each, quiet_panics_on_purpose, unti
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Waits for so many, notes its number, and gives them back; it waits when this returns.
+/// Spawns a thread that acquires `n` permits, records `n` and releases them. Returns when the thread waits.
 fn waiter(semaphore: &Arc<Semaphore>, served: &Arc<Mutex<Vec<u32>>>, n: u32) -> JoinHandle<()> {
     let (semaphore, served) = (semaphore.clone(), served.clone());
     let thread = spawn(move || {
@@ -26,7 +26,7 @@ fn waiter(semaphore: &Arc<Semaphore>, served: &Arc<Mutex<Vec<u32>>>, n: u32) -> 
 }
 
 #[test]
-fn permits() {
+fn permits_are_merged_split_and_forgotten() {
     in_each(|| {
         let semaphore = Arc::new(Semaphore::new(5));
         let mut permit = semaphore.acquire_many(3).unwrap();
@@ -54,14 +54,14 @@ fn permits() {
 }
 
 #[test]
-fn in_order() {
+fn waiters_are_served_in_order() {
     on_each(|| {
         let (semaphore, served) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
         let waiters = [3, 1, 2].map(|n| waiter(&semaphore, &served, n));
         semaphore.add_permits(2);
         sleep(MILLI);
-        assert!(served.lock().is_empty(), "one passed the first");
-        assert_eq!(semaphore.available_permits(), 0, "none for a newcomer");
+        assert!(served.lock().is_empty(), "no waiter passes the first");
+        assert_eq!(semaphore.available_permits(), 0, "no permit is left for a new caller");
         assert!(semaphore.try_acquire().is_err());
         semaphore.add_permits(1);
         waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
@@ -71,7 +71,7 @@ fn in_order() {
 }
 
 #[test]
-fn the_first_gives_up() {
+fn permits_pass_to_the_next_when_the_first_waiter_leaves() {
     on_each(|| {
         let (semaphore, served) = (Arc::new(Semaphore::new(1)), Arc::new(Mutex::new(Vec::new())));
         let (first, second) = (waiter(&semaphore, &served, 2), waiter(&semaphore, &served, 1));
@@ -80,7 +80,7 @@ fn the_first_gives_up() {
         second.join().unwrap();
         assert_eq!(timeout(2 * MILLI, || drop(semaphore.acquire_many(2))), Err(Elapsed));
         assert_eq!(*served.lock(), [1]);
-        // A dropped future gives its permits back as well.
+        // A dropped future returns its permits too.
         runtime::block_on(async {
             assert!(timeout_async(2 * MILLI, semaphore.acquire_many_async(2)).await.is_err());
             let first = timeout_async(20 * MILLI, semaphore.acquire_many_async(2));
@@ -97,7 +97,7 @@ fn the_first_gives_up() {
 }
 
 #[test]
-fn closed() {
+fn close_ends_all_waits() {
     on_each(|| {
         let semaphore = Arc::new(Semaphore::new(1));
         let permit = semaphore.clone().acquire_owned().unwrap();
@@ -116,7 +116,7 @@ fn closed() {
 }
 
 #[test]
-fn too_many() {
+fn more_permits_than_allowed() {
     quiet_panics_on_purpose();
     let _ = ON_PURPOSE;
     assert!(std::panic::catch_unwind(|| Semaphore::new(Semaphore::MAX_PERMITS + 1)).is_err());
@@ -125,9 +125,10 @@ fn too_many() {
     assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS);
 }
 
-/// Threads of all kinds take and give back, in vain sometimes; there are never more than there were.
+/// Threads of all kinds acquire and release permits, some without success. The number of permits never exceeds the
+/// initial number.
 #[test]
-fn conserved() {
+fn the_number_of_permits_is_conserved() {
     const ALL: usize = 3;
     with_each(|runtime| {
         runtime.block_on(|| {
@@ -174,7 +175,7 @@ fn conserved() {
 }
 
 #[test]
-fn a_cancellation_meets_a_permit() {
+fn a_cancellation_races_with_a_permit() {
     with_each(|runtime| {
         runtime.block_on(|| {
             let semaphore = Arc::new(Semaphore::new(0));
@@ -190,7 +191,11 @@ fn a_cancellation_meets_a_permit() {
                 semaphore.add_permits(1);
                 thread.cancel();
                 let taken = usize::from(thread.join().is_ok());
-                assert_eq!(semaphore.available_permits(), 1 - taken, "the permit is with one of the two");
+                assert_eq!(
+                    semaphore.available_permits(),
+                    1 - taken,
+                    "the permit is either taken or available"
+                );
                 semaphore.forget_permits(1);
             }
         });
@@ -198,7 +203,7 @@ fn a_cancellation_meets_a_permit() {
 }
 
 #[test]
-fn in_another_executor() {
+fn acquire_in_another_executor() {
     let semaphore = Arc::new(Semaphore::new(0));
     let its = semaphore.clone();
     let thread =
@@ -209,9 +214,9 @@ fn in_another_executor() {
     assert_eq!(semaphore.available_permits(), 1);
 }
 
-/// Plain threads whose time runs out just when they are served, many at once.
+/// The time-outs of several plain threads expire at about the moment when they are served.
 #[test]
-fn plain_threads_run_out_of_time_when_they_are_served() {
+fn time_outs_of_plain_threads_race_with_permits() {
     const THREADS: usize = 6;
     let _dog = Watchdog::new();
     let semaphore = Semaphore::new(0);

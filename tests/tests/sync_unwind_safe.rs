@@ -1,10 +1,11 @@
-//! What may be seen after a panic (`UnwindSafe`, `RefUnwindSafe`) is what the type that each one replaces lets be seen.
+//! `UnwindSafe` and `RefUnwindSafe`: each type implements them exactly if the type that it replaces does.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// Whether `T` has the two traits: the constants of the inherent implementations come before those of `No`.
+/// Reports whether `T` has the two traits: the constants of inherent implementations take precedence over those of
+/// `No`.
 struct Has<T: ?Sized>(PhantomData<T>);
 
 trait No {
@@ -39,7 +40,7 @@ macro_rules! safe {
 }
 
 #[test]
-fn as_of_the_types_that_they_replace() {
+fn types_are_unwind_safe_if_the_replaced_types_are() {
     use runtime::sync;
 
     same! {
@@ -66,7 +67,7 @@ fn as_of_the_types_that_they_replace() {
 }
 
 #[test]
-fn what_has_no_contents_is_safe_both_ways() {
+fn types_without_contents_are_unwind_safe() {
     use runtime::sync;
 
     safe! {

@@ -1,4 +1,4 @@
-//! The wait group: it waits for all clones, whichever thread drops them.
+//! The wait group: `wait` returns when all clones are dropped, on any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -14,7 +14,7 @@ use tests::on_each;
 const MILLI: Duration = Duration::from_millis(1);
 
 #[test]
-fn waits_for_all() {
+fn wait_returns_after_all_clones_are_dropped() {
     in_each(|| {
         WaitGroup::new().wait();
         WaitGroup::default().wait();
@@ -39,9 +39,9 @@ fn waits_for_all() {
     });
 }
 
-/// As a barrier: all wait for all.
+/// A wait group as a barrier.
 #[test]
-fn all_wait_for_all() {
+fn all_threads_wait_for_each_other() {
     in_each(|| {
         let (group, arrived) = (WaitGroup::new(), AtomicUsize::new(0));
         let clones: Vec<_> = (0..8).map(|_| runtime::sync::Mutex::new(Some(group.clone()))).collect();
@@ -56,7 +56,7 @@ fn all_wait_for_all() {
 }
 
 #[test]
-fn who_waits_may_be_cancelled() {
+fn a_wait_may_be_cancelled_or_time_out() {
     on_each(|| {
         let group = WaitGroup::new();
         let other = group.clone();

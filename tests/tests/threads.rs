@@ -1,4 +1,4 @@
-//! OS threads: as many as block, and a few when none does.
+//! OS threads: as many as block at a time, and only a few when none blocks.
 #![cfg(target_os = "linux")]
 
 use std::os::unix::process::CommandExt;
@@ -11,10 +11,11 @@ use runtime::{Builder, Runtime, spawn};
 use tests::{Watchdog, child, system, wait_until, with};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// OS threads that were not needed for ten seconds end, a hundred a second, and sysmon looks every ten seconds.
+/// How long the tests wait: sysmon looks every ten seconds, and ends a hundred OS threads a second that were idle for
+/// ten seconds.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Runs `body` in a process of its own, on a runtime of two Ps, with more patience than most tests need.
+/// Runs `body` in a child process, with a runtime of two Ps and a watchdog with more time than usual.
 fn alone(test: &str, builder: Builder, body: impl FnOnce(&Runtime)) {
     let body = || {
         let dog = Watchdog::after(3 * PATIENCE);
@@ -30,12 +31,12 @@ fn alone(test: &str, builder: Builder, body: impl FnOnce(&Runtime)) {
     });
 }
 
-/// Those of the system, by their names; those of sysmon too.
+/// Returns the number of OS threads of runtimes, counted by name, with those of sysmon.
 fn threads_of_runtimes() -> usize {
     system::threads_named("green").len()
 }
 
-/// `number` green threads block their OS threads at the same moment.
+/// Blocks the OS threads of `number` green threads at the same time.
 fn block(runtime: &Runtime, number: usize) {
     let (begun, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(RwLock::new(())));
     let closed = open.write().unwrap();
@@ -50,13 +51,13 @@ fn block(runtime: &Runtime, number: usize) {
             })
         })
         .collect();
-    wait_until("all block", || begun.load(SeqCst) == number);
+    wait_until("all threads block", || begun.load(SeqCst) == number);
     assert!(runtime.handle().metrics().threads >= number);
     drop(closed);
     blocked.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Waits until no more threads are there than are kept for later.
+/// Waits until only as many OS threads are left as the runtime keeps for later.
 fn threads_end(runtime: &Runtime) {
     let start = Instant::now();
     let few = runtime.handle().procs() + 8;
@@ -69,34 +70,36 @@ fn threads_end(runtime: &Runtime) {
 }
 
 #[test]
-fn the_threads_of_a_burst_of_blocking_calls_end() {
-    alone("the_threads_of_a_burst_of_blocking_calls_end", Builder::new(), |runtime| {
+fn os_threads_of_a_burst_of_blocking_calls_end() {
+    alone("os_threads_of_a_burst_of_blocking_calls_end", Builder::new(), |runtime| {
         let mappings = system::mappings();
         block(runtime, 500);
         let all = || runtime.handle().metrics();
-        // But for the one in the netpoller.
-        wait_until("all rest", || all().idle_threads + 1 >= all().threads && all().idle_procs == 2);
+        // All OS threads are idle, except for the M in the netpoller.
+        wait_until("all OS threads are idle", || {
+            all().idle_threads + 1 >= all().threads && all().idle_procs == 2
+        });
         let wakes = runtime.handle().metrics().sysmon_wakeups;
         threads_end(runtime);
-        // Nothing ran meanwhile: it woke for this alone, and sleeps for good now.
+        // No green thread ran meanwhile. Sysmon woke only to end OS threads, and now sleeps.
         let after = runtime.handle().metrics().sysmon_wakeups;
         assert!(after - wakes < 60, "sysmon woke {} times", after - wakes);
-        wait_until("the system has no more of them", || threads_of_runtimes() <= 12);
+        wait_until("the system lists no more OS threads", || threads_of_runtimes() <= 12);
         let last = runtime.handle().metrics().sysmon_wakeups;
         std::thread::sleep(3 * SECOND);
         assert!(runtime.handle().metrics().sysmon_wakeups - last <= 1);
-        // Two each, for those that are kept, and for 20 stacks that the C library keeps.
+        // Two mappings for each kept OS thread, and for each of 20 stacks that the C library keeps.
         let now = system::mappings();
         assert!(now <= mappings + 80, "mappings: {mappings} -> {now}");
-        // They come back when they are needed.
+        // New OS threads are started when they are needed.
         block(runtime, 200);
         assert_eq!(runtime.block_on(|| spawn(|| 7).join().unwrap()), 7);
     });
 }
 
 #[test]
-fn also_while_others_work() {
-    alone("also_while_others_work", Builder::new(), |runtime| {
+fn os_threads_end_while_others_work() {
+    alone("os_threads_end_while_others_work", Builder::new(), |runtime| {
         let stop = Arc::new(AtomicBool::new(false));
         let stops = stop.clone();
         let worker = runtime.spawn(move || {
@@ -114,14 +117,14 @@ fn also_while_others_work() {
     });
 }
 
-/// While sysmon sleeps until it is time to end threads, whatever runs wakes it.
+/// While sysmon sleeps until the next OS threads may end, a hog must wake it.
 #[test]
-fn a_hog_is_noticed_while_idle_threads_have_yet_to_end() {
+fn a_hog_is_noticed_while_idle_os_threads_wait_to_end() {
     for procs in [1, 2] {
         with(procs, |runtime| {
             let start = Instant::now();
             block(runtime, 40);
-            // All is idle, and more threads are parked than are kept.
+            // All green threads have ended, and more OS threads are parked than are kept.
             std::thread::sleep(SECOND / 4);
             let stop = Arc::new(AtomicBool::new(false));
             let hogs: Vec<_> = (0..procs)
@@ -135,30 +138,31 @@ fn a_hog_is_noticed_while_idle_threads_have_yet_to_end() {
                 })
                 .collect();
             runtime.spawn(move || stop.store(true, SeqCst)).join().unwrap();
-            assert!(start.elapsed() < 9 * SECOND, "the hogs were left alone");
+            assert!(start.elapsed() < 9 * SECOND, "no hog was preempted");
             hogs.into_iter().for_each(|hog| hog.join().unwrap());
         });
     }
 }
 
-/// What ended makes room under `max_threads`.
+/// Ended OS threads no longer count against `max_threads`.
 #[test]
-fn there_is_room_for_others_again() {
-    alone("there_is_room_for_others_again", Builder::new().max_threads(150), |runtime| {
+fn ended_os_threads_make_room_under_the_limit() {
+    alone("ended_os_threads_make_room_under_the_limit", Builder::new().max_threads(150), |runtime| {
         block(runtime, 140);
         threads_end(runtime);
         block(runtime, 140);
     });
 }
 
-/// The calling thread's slice (sched_setattr(2)) and timer slack (prctl(2)), which threads and processes inherit.
+/// Returns the calling thread's slice (sched_setattr(2)) and timer slack (prctl(2)), which threads and processes
+/// inherit.
 fn attributes() -> String {
-    // `struct sched_attr`: its size and policy, flags, nice value and priority, runtime, deadline, period.
+    // `struct sched_attr`: size and policy, flags, nice value and priority, runtime, deadline, period.
     let mut attr = [0u64; 6];
-    // SAFETY: the kernel writes as many bytes as it is told that there are.
+    // SAFETY: the kernel writes at most `size_of_val(&attr)` bytes to `attr`, which is exclusively borrowed.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size_of_val(&attr), 0) };
     assert_eq!(got, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: takes a number only.
+    // SAFETY: `prctl` with this option takes no pointer.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
     format!("slice {} slack {slack};", attr[3])
 }
@@ -166,7 +170,7 @@ fn attributes() -> String {
 const INHERIT: &str = "threads_and_processes_inherit_nothing_that_the_runtime_has_set";
 const PRINTS: &str = "TESTS_PRINTS_ATTRIBUTES";
 
-/// This test in a process that prints its attributes: started by posix_spawn, or after a fork.
+/// Returns a command that runs this test as a printer of its attributes, started by posix_spawn or by a fork.
 fn printer(forks: bool) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", INHERIT, "--nocapture", "--test-threads=1"]).env(PRINTS, "1");
@@ -193,7 +197,7 @@ fn threads_and_processes_inherit_nothing_that_the_runtime_has_set() {
     with(2, |runtime| {
         let green = check.clone();
         runtime.spawn(move || green("a green thread")).join().unwrap();
-        // Six of them have OS threads that sysmon has started.
+        // Six of these threads run on OS threads that sysmon has started.
         let all = Arc::new(Barrier::new(8));
         let blocked: Vec<_> = (0..8)
             .map(|_| {
@@ -205,7 +209,7 @@ fn threads_and_processes_inherit_nothing_that_the_runtime_has_set() {
             })
             .collect();
         blocked.into_iter().for_each(|thread| thread.join().unwrap());
-        // The P of each is taken.
+        // Sysmon retakes the P of each hog.
         let hogs: Vec<_> = (0..3)
             .map(|_| {
                 let check = check.clone();

@@ -1,5 +1,5 @@
-//! `time::after_func`: its function runs once each time it is set, on a green thread of its own, or `stop` and `reset` say
-//! that it does not.
+//! `time::after_func`: for each setting of its timer, the function runs once, on a green thread of its own, or `stop`
+//! or `reset` reports that it does not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,7 +21,7 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn it_runs_once_and_never_early() {
+fn the_function_runs_once_and_never_early() {
     everywhere(|| {
         for time in [0, 1, 4] {
             let (s, r) = unbounded();
@@ -34,9 +34,9 @@ fn it_runs_once_and_never_early() {
     });
 }
 
-/// Each run sets the timer of the next one.
+/// Each run of the function resets its timer.
 #[test]
-fn it_sets_itself_again() {
+fn a_function_may_reset_its_timer() {
     everywhere(|| {
         let (s, r) = bounded(0);
         let timer: Arc<OnceLock<Timer>> = Arc::default();
@@ -56,24 +56,24 @@ fn it_sets_itself_again() {
 }
 
 #[test]
-fn stop_says_whether_it_would_have_run() {
+fn stop_returns_true_if_the_function_would_have_run() {
     everywhere(|| {
         let (s, r) = unbounded();
         let timer = after_func(HOUR, move || s.send(()).unwrap());
         assert!(timer.stop());
-        assert!(!timer.stop(), "it was stopped before");
+        assert!(!timer.stop(), "the timer is stopped");
         assert!(!timer.reset(ms(1)));
         r.recv().unwrap();
-        assert!(!timer.stop(), "it has run");
-        assert!(!timer.reset(HOUR), "it has run");
+        assert!(!timer.stop(), "the function has run");
+        assert!(!timer.reset(HOUR), "the function has run");
         assert!(timer.reset(ms(1)));
         r.recv().unwrap();
-        assert!(timer.channel().try_recv().is_err(), "it has no messages");
+        assert!(timer.channel().try_recv().is_err(), "the channel has no message");
     });
 }
 
 #[test]
-fn one_that_was_stopped_does_not_run() {
+fn a_stopped_function_does_not_run() {
     everywhere(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         let timers: Vec<_> = (0..100)
@@ -82,17 +82,17 @@ fn one_that_was_stopped_does_not_run() {
                 after_func(ms(20), move || _ = its.fetch_add(1, Ordering::SeqCst))
             })
             .collect();
-        // All, but on a machine that is so busy that some came before this.
+        // Stops all timers, unless the machine is so busy that some have fired already.
         let stopped = timers.iter().filter(|timer| timer.stop()).count();
         drop(timers);
         runtime::sleep(ms(25));
-        wait_until("the others have run", || ran.load(Ordering::SeqCst) + stopped >= 100);
-        assert_eq!(ran.load(Ordering::SeqCst) + stopped, 100, "one has run that was stopped");
+        wait_until("the other functions have run", || ran.load(Ordering::SeqCst) + stopped >= 100);
+        assert_eq!(ran.load(Ordering::SeqCst) + stopped, 100, "a stopped function has run");
     });
 }
 
 #[test]
-fn beyond_the_clocks_range_it_never_runs_but_is_pending() {
+fn a_time_beyond_the_clock_never_comes_and_is_pending() {
     everywhere(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         let its = ran.clone();
@@ -103,11 +103,11 @@ fn beyond_the_clocks_range_it_never_runs_but_is_pending() {
         assert!(!timer.reset(Duration::MAX));
         assert_eq!(ran.load(Ordering::SeqCst), 0);
         assert!(timer.reset(Duration::ZERO));
-        wait_until("it runs", || ran.load(Ordering::SeqCst) == 1);
+        wait_until("the function runs", || ran.load(Ordering::SeqCst) == 1);
     });
 }
 
-/// It may wait; and it runs beside itself if it is set again meanwhile.
+/// A function may wait. If its timer is reset meanwhile, the function runs twice at a time.
 #[test]
 fn each_run_is_a_green_thread_of_its_own() {
     everywhere(|| {
@@ -118,7 +118,7 @@ fn each_run_is_a_green_thread_of_its_own() {
             r.recv().unwrap();
         });
         let first = runs.recv().unwrap();
-        assert!(!timer.reset(Duration::ZERO), "it runs");
+        assert!(!timer.reset(Duration::ZERO), "the timer has fired");
         let second = runs.recv().unwrap();
         assert!(first != second && first != thread::current().id());
         s.send(()).unwrap();
@@ -126,9 +126,9 @@ fn each_run_is_a_green_thread_of_its_own() {
     });
 }
 
-/// A timer is reset to an earlier time while all else is idle: an M wakes in time for it.
+/// The timer is reset to an earlier time while all OS threads are idle, and an M must wake in time.
 #[test]
-fn made_earlier_it_runs_earlier() {
+fn a_reset_to_an_earlier_time() {
     everywhere(|| {
         for _ in 0..20 {
             let (s, r) = unbounded();
@@ -142,7 +142,7 @@ fn made_earlier_it_runs_earlier() {
 }
 
 #[test]
-fn made_later_it_runs_later() {
+fn a_reset_to_a_later_time() {
     everywhere(|| {
         let (s, r) = unbounded();
         let timer = after_func(ms(3), move || s.send(Instant::now()).unwrap());
@@ -155,7 +155,7 @@ fn made_later_it_runs_later() {
 }
 
 #[test]
-fn in_the_order_of_their_times() {
+fn functions_run_in_the_order_of_their_times() {
     on_each(|| {
         let (s, r) = unbounded();
         let start = Instant::now();
@@ -173,7 +173,8 @@ fn in_the_order_of_their_times() {
     });
 }
 
-/// Set anew at random, each is run once more for each time that was neither stopped nor replaced.
+/// Random resets and stops: the function runs as often as the timer was set, less the settings that a stop or a reset
+/// ended.
 #[test]
 fn stop_and_reset_race_with_the_runs() {
     everywhere(|| {
@@ -202,15 +203,15 @@ fn stop_and_reset_race_with_the_runs() {
         });
         count(timer.stop());
         let expected = armed.into_inner() - ended.load(Ordering::Relaxed);
-        wait_until("all have run", || ran.load(Ordering::SeqCst) == expected);
+        wait_until("all functions have run", || ran.load(Ordering::SeqCst) == expected);
         runtime::sleep(ms(2));
         assert_eq!(ran.load(Ordering::SeqCst), expected);
     });
 }
 
-/// Thousands, moved about at random: each runs once, at its last time or later.
+/// Thousands of timers are reset at random: each function runs once, at its last time or later.
 #[test]
-fn thousands_that_are_moved_about() {
+fn thousands_of_timers_are_reset() {
     on_each(|| {
         const N: usize = 2000;
         let due: Arc<Vec<Mutex<Option<Instant>>>> = Arc::new((0..N).map(|_| Mutex::new(None)).collect());
@@ -221,7 +222,7 @@ fn thousands_that_are_moved_about() {
             .map(|i| {
                 let (due, ran) = (due.clone(), ran.clone());
                 after_func(HOUR, move || {
-                    let due = due[i].lock().unwrap().take().expect("it runs once");
+                    let due = due[i].lock().unwrap().take().expect("the function runs once");
                     assert!(Instant::now() >= due, "early");
                     ran.fetch_add(1, Ordering::SeqCst);
                 })
@@ -237,12 +238,12 @@ fn thousands_that_are_moved_about() {
                 }
             }
         }
-        wait_until("all have run", || ran.load(Ordering::SeqCst) == N);
+        wait_until("all functions have run", || ran.load(Ordering::SeqCst) == N);
         assert!(timers.iter().all(|timer| !timer.stop()));
     });
 }
 
-/// The thread that drops a timer drops its function; the destructor may call anything.
+/// The thread that drops a timer drops the function. Its destructor may make any call.
 #[test]
 fn a_dropped_timer_does_not_run_and_drops_its_function() {
     everywhere(|| {
@@ -257,7 +258,7 @@ fn a_dropped_timer_does_not_run_and_drops_its_function() {
             });
             drop(after_func(HOUR, move || {
                 _ = (&token, &sleeps);
-                panic!("an hour is not over");
+                panic!("the hour has not passed");
             }));
             assert_eq!(drops.count(), i + 1);
         }
@@ -265,7 +266,7 @@ fn a_dropped_timer_does_not_run_and_drops_its_function() {
 }
 
 #[test]
-fn a_function_that_runs_is_dropped_when_it_has_ended() {
+fn a_running_function_is_dropped_after_its_end() {
     everywhere(|| {
         let drops = Drops::default();
         let (s, r) = bounded::<()>(0);
@@ -279,14 +280,14 @@ fn a_function_that_runs_is_dropped_when_it_has_ended() {
         runs.recv().unwrap();
         drop(timer);
         runtime::sleep(ms(1));
-        assert_eq!(drops.count(), 0, "it is still needed");
+        assert_eq!(drops.count(), 0, "the function still runs");
         drop(s);
-        wait_until("it is dropped", || drops.count() == 1);
+        wait_until("the function is dropped", || drops.count() == 1);
     });
 }
 
 #[test]
-fn a_panic_in_it_is_its_own() {
+fn a_panic_in_the_function_affects_no_other_run() {
     quiet_panics_on_purpose();
     everywhere(|| {
         let runs = Arc::new(AtomicUsize::new(0));
@@ -295,15 +296,15 @@ fn a_panic_in_it_is_its_own() {
             its.fetch_add(1, Ordering::SeqCst);
             panic!("{ON_PURPOSE}");
         });
-        wait_until("it runs", || runs.load(Ordering::SeqCst) == 1);
+        wait_until("the function runs", || runs.load(Ordering::SeqCst) == 1);
         timer.reset(Duration::ZERO);
-        wait_until("it runs again", || runs.load(Ordering::SeqCst) == 2);
+        wait_until("the function runs again", || runs.load(Ordering::SeqCst) == 2);
     });
 }
 
-/// A timer belongs to the runtime that made it, whichever thread sets it.
+/// A timer belongs to the runtime that made it, whichever thread resets it.
 #[test]
-fn set_from_another_runtime_and_from_plain_threads() {
+fn a_timer_is_reset_from_other_runtimes_and_plain_threads() {
     with(2, |home| {
         let other = runtime(1);
         let (s, r) = unbounded();
@@ -325,7 +326,7 @@ fn set_from_another_runtime_and_from_plain_threads() {
 }
 
 #[test]
-fn when_its_runtime_has_ended_it_does_not_run() {
+fn a_function_does_not_run_after_its_runtime_has_ended() {
     with(2, |here| {
         let drops = Drops::default();
         let [timer, pending] = {
@@ -334,12 +335,12 @@ fn when_its_runtime_has_ended_it_does_not_run() {
                 [drops.token(), drops.token()].map(|token| {
                     after_func(HOUR, move || {
                         _ = &token;
-                        panic!("its runtime has ended");
+                        panic!("the function has run after the end of its runtime");
                     })
                 })
             })
         };
-        assert!(!timer.stop(), "it has ended with its runtime");
+        assert!(!timer.stop(), "the timer has ended with its runtime");
         assert!(!timer.reset(Duration::ZERO));
         here.block_on(|| runtime::sleep(ms(3)));
         assert!(timer.stop(), "the function has not run");
@@ -348,9 +349,9 @@ fn when_its_runtime_has_ended_it_does_not_run() {
     });
 }
 
-/// Timers that fire while their runtime goes away.
+/// Timers fire while their runtime ends.
 #[test]
-fn they_fire_while_their_runtime_ends() {
+fn timers_fire_while_their_runtime_ends() {
     for round in 0..20 {
         let drops = Drops::default();
         let gone = runtime(2);
@@ -371,10 +372,10 @@ fn they_fire_while_their_runtime_ends() {
     }
 }
 
-/// Made and stopped without end, while nothing else happens: what was stopped does not pile up.
+/// Timers are made and stopped while nothing else happens: stopped timers do not accumulate.
 #[test]
 #[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer keeps what is freed")]
-fn what_was_stopped_does_not_pile_up() {
+fn stopped_timers_do_not_accumulate() {
     let churn = || {
         let kept: Vec<_> = (0..10).map(|_| after_func(HOUR, || ())).collect();
         let before = tests::system::resident_bytes();
@@ -385,13 +386,13 @@ fn what_was_stopped_does_not_pile_up() {
         assert!(grown < 8 << 20, "{grown} bytes more");
         assert!(kept.iter().all(Timer::stop));
     };
-    // In a process of its own: its memory is measured.
-    passes("what_was_stopped_does_not_pile_up", "", || on(1, churn));
+    // In a child process, because its memory is measured.
+    passes("stopped_timers_do_not_accumulate", "", || on(1, churn));
 }
 
-/// Many at once: no function waits for another, and all of them run.
+/// No function waits for another, and all run.
 #[test]
-fn a_hundred_thousand_at_once() {
+fn a_hundred_thousand_functions() {
     on(2, || {
         let ran = Arc::new(AtomicUsize::new(0));
         let timers: Vec<_> = (0..100_000u64)
@@ -400,14 +401,14 @@ fn a_hundred_thousand_at_once() {
                 after_func(Duration::from_micros(i % 5000), move || _ = ran.fetch_add(1, Ordering::Relaxed))
             })
             .collect();
-        wait_until("all have run", || ran.load(Ordering::Relaxed) == 100_000);
+        wait_until("all functions have run", || ran.load(Ordering::Relaxed) == 100_000);
         assert!(timers.iter().all(|timer| !timer.stop()));
     });
 }
 
-/// What `stop` or `reset` has not stopped runs, although the timer is dropped at once.
+/// A function that `stop` or `reset` has not prevented runs, even if its timer is dropped at once.
 #[test]
-fn what_was_not_stopped_runs_although_its_timer_is_dropped() {
+fn an_unprevented_function_runs_despite_the_drop_of_its_timer() {
     everywhere(|| {
         let (ran, mut to_run) = (Arc::new(AtomicUsize::new(0)), 0);
         let mut random = Random::new(7);
@@ -431,6 +432,6 @@ fn what_was_not_stopped_runs_although_its_timer_is_dropped() {
             runtime::sleep(ms(1));
         }
         runtime::sleep(ms(5));
-        assert_eq!(ran.load(Ordering::SeqCst), to_run, "that many were not stopped");
+        assert_eq!(ran.load(Ordering::SeqCst), to_run, "the number of functions that were not stopped");
     });
 }

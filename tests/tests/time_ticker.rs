@@ -1,4 +1,4 @@
-//! `time::Ticker`: the grid, slow receivers, stop and reset.
+//! `time::Ticker`: ticks at whole periods, slow receivers, stop and reset.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn all_ticks_are_on_the_grid() {
+fn all_ticks_are_whole_periods_apart() {
     everywhere(|| {
         let period = ms(2);
         let before = Instant::now();
@@ -29,20 +29,20 @@ fn all_ticks_are_on_the_grid() {
                 runtime::sleep(ms(5));
             }
         }
-        // Late receivers missed some; but each is a whole number of periods after the first.
+        // Late receivers have missed ticks. Each received tick is a whole number of periods after the first.
         let first = ticks[0];
         assert!((before + period..=made + period).contains(&first));
         for pair in ticks.windows(2) {
             assert!(pair[0] < pair[1], "a tick came twice");
         }
         for tick in ticks {
-            assert_eq!((tick - first).as_nanos() % period.as_nanos(), 0, "it drifts");
+            assert_eq!((tick - first).as_nanos() % period.as_nanos(), 0, "the ticks drift");
         }
     });
 }
 
 #[test]
-fn for_the_slow_one_tick_waits_and_others_are_left_out() {
+fn a_slow_receiver_gets_a_single_waiting_tick() {
     everywhere(|| {
         let period = ms(3);
         let ticker = Ticker::new(period);
@@ -52,9 +52,9 @@ fn for_the_slow_one_tick_waits_and_others_are_left_out() {
         let slept = Instant::now();
         assert_eq!(ticker.channel().len(), 1);
         let waiting = ticker.channel().try_recv().unwrap();
-        assert!(first < waiting && waiting <= received + period, "the oldest one waits");
+        assert!(first < waiting && waiting <= received + period, "the oldest tick waits");
         let next = ticker.channel().recv().unwrap();
-        assert!(next > slept, "those that came meanwhile are left out");
+        assert!(next > slept, "ticks during the sleep are dropped");
         assert_eq!((next - first).as_nanos() % period.as_nanos(), 0);
     });
 }
@@ -70,7 +70,7 @@ fn a_period_of_zero_panics() {
 }
 
 #[test]
-fn a_period_beyond_the_clocks_range_never_comes() {
+fn a_period_beyond_the_clock_never_comes() {
     everywhere(|| {
         let ticker = Ticker::new(Duration::MAX);
         assert_eq!(ticker.channel().recv_timeout(ms(1)), Err(RecvTimeoutError::Timeout));
@@ -80,7 +80,7 @@ fn a_period_beyond_the_clocks_range_never_comes() {
 }
 
 #[test]
-fn the_shortest_period_there_is() {
+fn the_shortest_period() {
     everywhere(|| {
         let ticker = Ticker::new(Duration::from_nanos(1));
         let mut last = None;
@@ -92,13 +92,13 @@ fn the_shortest_period_there_is() {
 }
 
 #[test]
-fn after_stop_no_tick_comes_until_reset() {
+fn a_stopped_ticker_sends_no_tick_until_reset() {
     everywhere(|| {
         let ticker = Ticker::new(ms(1));
         ticker.channel().recv().unwrap();
         runtime::sleep(ms(3));
         ticker.stop();
-        assert_eq!(ticker.channel().try_recv(), Err(TryRecvError::Empty), "a tick of before");
+        assert_eq!(ticker.channel().try_recv(), Err(TryRecvError::Empty), "a tick from before the stop");
         assert_eq!(ticker.channel().recv_timeout(ms(5)), Err(RecvTimeoutError::Timeout));
         ticker.stop();
         let start = Instant::now();
@@ -109,7 +109,7 @@ fn after_stop_no_tick_comes_until_reset() {
 }
 
 #[test]
-fn reset_forgets_the_ticks_of_before() {
+fn reset_discards_earlier_ticks() {
     everywhere(|| {
         let ticker = Ticker::new(Duration::from_micros(1));
         for _ in 0..200 {
@@ -123,7 +123,7 @@ fn reset_forgets_the_ticks_of_before() {
 }
 
 #[test]
-fn who_waits_hears_of_a_shorter_period() {
+fn a_waiting_receiver_sees_a_shorter_period() {
     everywhere(|| {
         let ticker = Ticker::new(HOUR);
         thread::scope(|scope| {
@@ -155,7 +155,7 @@ fn receivers_share_the_ticks() {
 }
 
 #[test]
-fn made_and_dropped_while_it_ticks() {
+fn a_ticker_is_dropped_while_it_runs() {
     everywhere(|| {
         for _ in 0..3 {
             let ticker = Ticker::new(ms(1));
@@ -169,7 +169,7 @@ fn made_and_dropped_while_it_ticks() {
 }
 
 #[test]
-fn beside_a_timer_in_a_select() {
+fn a_ticker_and_a_timer_in_a_select() {
     everywhere(|| {
         let (ticker, end) = (Ticker::new(ms(1)), Timer::new(ms(10)));
         let mut ticks = 0;
@@ -180,13 +180,13 @@ fn beside_a_timer_in_a_select() {
             }
         }
         assert!(!end.stop());
-        // Both may have been due when it looked at last.
+        // Both channels may have been ready at the last select.
         assert!(ticks >= 1 || ticker.channel().try_recv().is_ok());
     });
 }
 
 #[test]
-fn in_futures() {
+fn a_ticker_in_a_future() {
     on_each(|| {
         let start = Instant::now();
         let last = runtime::spawn(async {
@@ -201,7 +201,7 @@ fn in_futures() {
     });
 }
 
-/// Whatever others do to it: each tick is received once, and is not in the future.
+/// Each tick is received once and is not in the future, whatever other threads do to the ticker.
 #[test]
 fn stop_and_reset_race_with_receivers() {
     everywhere(|| {
@@ -214,7 +214,7 @@ fn stop_and_reset_race_with_receivers() {
                     while !over.load(Ordering::Relaxed) {
                         if let Ok(tick) = ticker.channel().recv_timeout(ms(1)) {
                             assert!(tick <= Instant::now(), "early");
-                            assert!(last != Some(tick), "twice");
+                            assert!(last != Some(tick), "the tick came twice");
                             last = Some(tick);
                             got.fetch_add(1, Ordering::Relaxed);
                         }
@@ -232,7 +232,7 @@ fn stop_and_reset_race_with_receivers() {
                         }
                         runtime::sleep(Duration::from_micros(random.below(40)));
                     }
-                    // The last green thread leaves the ticker running.
+                    // The last reset leaves the ticker running, for the receivers.
                     ticker.reset(Duration::from_micros(20));
                 });
             }

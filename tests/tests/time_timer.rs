@@ -1,4 +1,5 @@
-//! `time::Timer` with a channel: when its message comes, what `stop` and `reset` say, and that no old message is received.
+//! `time::Timer` with a channel: when its message comes, what `stop` and `reset` return, and that no old message is
+//! received.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ fn ms(n: u64) -> Duration {
 }
 
 #[test]
-fn it_fires_once_and_never_early() {
+fn a_timer_fires_once_and_never_early() {
     everywhere(|| {
         for time in [0, 1, 3, 10] {
             let start = Instant::now();
@@ -29,9 +30,9 @@ fn it_fires_once_and_never_early() {
     });
 }
 
-/// The message is the moment at which it was due, however late it is received.
+/// The message is the due time, however late it is received.
 #[test]
-fn the_message_is_when_it_was_due() {
+fn the_message_is_the_due_time() {
     everywhere(|| {
         let start = Instant::now();
         let timers: Vec<_> = [3, 1, 2].map(|time| Timer::new(ms(time))).into();
@@ -45,23 +46,23 @@ fn the_message_is_when_it_was_due() {
 }
 
 #[test]
-fn stop_says_whether_it_was_pending() {
+fn stop_returns_true_if_the_timer_was_pending() {
     everywhere(|| {
         let timer = Timer::new(HOUR);
         assert!(timer.stop());
-        assert!(!timer.stop(), "it was stopped before");
-        assert!(!timer.reset(Duration::ZERO), "it was stopped before");
+        assert!(!timer.stop(), "the timer is stopped");
+        assert!(!timer.reset(Duration::ZERO), "the timer is stopped");
         assert!(timer.channel().recv().is_ok());
-        assert!(!timer.stop(), "its message was received");
+        assert!(!timer.stop(), "the message was received");
         assert!(!timer.reset(HOUR));
         assert!(timer.reset(HOUR));
         assert!(timer.stop());
     });
 }
 
-/// A timer that has fired without a receive counts as pending; `stop` removes its message.
+/// A timer that has fired without a receive counts as pending. `stop` and `reset` remove its message.
 #[test]
-fn a_message_that_nobody_received_is_discarded() {
+fn an_unreceived_message_is_discarded() {
     everywhere(|| {
         let timer = Timer::new(Duration::ZERO);
         for _ in 0..1000 {
@@ -77,7 +78,7 @@ fn a_message_that_nobody_received_is_discarded() {
 }
 
 #[test]
-fn reset_counts_from_now() {
+fn reset_counts_from_its_call() {
     everywhere(|| {
         let timer = Timer::new(ms(10));
         runtime::sleep(ms(5));
@@ -91,7 +92,7 @@ fn reset_counts_from_now() {
 }
 
 #[test]
-fn beyond_the_clocks_range_it_never_fires_but_is_pending() {
+fn a_time_beyond_the_clock_never_comes_and_is_pending() {
     everywhere(|| {
         let timer = Timer::new(Duration::MAX);
         assert_eq!(timer.channel().recv_timeout(ms(2)), Err(RecvTimeoutError::Timeout));
@@ -104,7 +105,7 @@ fn beyond_the_clocks_range_it_never_fires_but_is_pending() {
 }
 
 #[test]
-fn who_waits_hears_of_an_earlier_time() {
+fn a_waiting_receiver_sees_an_earlier_time() {
     everywhere(|| {
         let timer = Timer::new(HOUR);
         let waiting = AtomicBool::new(false);
@@ -113,7 +114,7 @@ fn who_waits_hears_of_an_earlier_time() {
                 waiting.store(true, Ordering::Release);
                 timer.channel().recv().unwrap()
             });
-            wait_until("it waits", || waiting.load(Ordering::Acquire));
+            wait_until("the receiver is about to wait", || waiting.load(Ordering::Acquire));
             runtime::sleep(ms(2));
             let start = Instant::now();
             assert!(timer.reset(ms(1)));
@@ -123,14 +124,14 @@ fn who_waits_hears_of_an_earlier_time() {
 }
 
 #[test]
-fn who_waits_hears_of_a_later_time() {
+fn a_waiting_receiver_sees_a_later_time() {
     everywhere(|| {
         let timer = Timer::new(ms(4));
         thread::scope(|scope| {
             let start = Instant::now();
             let receiver = scope.spawn(|| timer.channel().recv().unwrap());
             runtime::sleep(ms(1));
-            // If the receiver was faster, there is nothing to see.
+            // If the message was received before the reset, nothing can be checked.
             let pending = timer.reset(ms(12));
             let due = receiver.join().unwrap();
             assert!(!pending || due >= start + ms(13));
@@ -139,7 +140,7 @@ fn who_waits_hears_of_a_later_time() {
 }
 
 #[test]
-fn who_waits_for_one_that_was_stopped_hears_of_its_next_start() {
+fn a_receiver_of_a_stopped_timer_sees_the_next_setting() {
     everywhere(|| {
         let timer = Timer::new(HOUR);
         assert!(timer.stop());
@@ -154,7 +155,7 @@ fn who_waits_for_one_that_was_stopped_hears_of_its_next_start() {
 }
 
 #[test]
-fn of_several_who_wait_one_receives() {
+fn a_single_receiver_of_several_gets_the_message() {
     on_each(|| {
         let timer = Arc::new(Timer::new(ms(2)));
         let threads: Vec<_> = (0..8)
@@ -168,9 +169,9 @@ fn of_several_who_wait_one_receives() {
     });
 }
 
-/// Every time that it was set ends in one way: it is received, or a `stop` or `reset` returns that it was pending.
+/// Each setting ends in a single way: its message is received, or a `stop` or `reset` returns `true`.
 #[test]
-fn stop_and_reset_race_with_those_who_receive() {
+fn stop_and_reset_race_with_receivers() {
     everywhere(|| {
         let timer = Timer::new(Duration::ZERO);
         let (armed, ended, over) = (AtomicUsize::new(1), AtomicUsize::new(0), AtomicBool::new(false));
@@ -211,38 +212,38 @@ fn stop_and_reset_race_with_those_who_receive() {
             });
         });
         count(timer.stop());
-        assert_eq!(armed.into_inner(), ended.load(Ordering::Relaxed), "lost, or counted twice");
+        assert_eq!(armed.into_inner(), ended.load(Ordering::Relaxed), "settings and their ends");
     });
 }
 
 #[test]
-fn in_a_select() {
+fn timers_in_a_select() {
     everywhere(|| {
         let (first, second) = (Timer::new(ms(2)), Timer::new(HOUR));
         select! {
             recv(first.channel()) -> due => assert!(due.is_ok()),
-            recv(second.channel()) -> _ => panic!("an hour is not over"),
+            recv(second.channel()) -> _ => panic!("the hour has not passed"),
         }
-        // Moved while the select waits.
+        // The second timer is reset while the select waits.
         thread::scope(|scope| {
             scope.spawn(|| {
                 runtime::sleep(ms(2));
                 assert!(second.reset(ms(1)));
             });
             select! {
-                recv(first.channel()) -> _ => panic!("it has fired before"),
+                recv(first.channel()) -> _ => panic!("the first timer has fired before"),
                 recv(second.channel()) -> due => assert!(due.is_ok()),
             }
         });
         select! {
-            recv(second.channel()) -> _ => panic!("it has fired before"),
+            recv(second.channel()) -> _ => panic!("the second timer has fired before"),
             default => {}
         }
     });
 }
 
 #[test]
-fn in_futures() {
+fn a_timer_in_a_future() {
     on_each(|| {
         let timer = Arc::new(Timer::new(HOUR));
         let its = timer.clone();
@@ -251,7 +252,7 @@ fn in_futures() {
         let start = Instant::now();
         assert!(timer.reset(ms(2)));
         assert!(waiter.join().unwrap() >= start + ms(2));
-        // One that is dropped while it waits leaves nothing behind.
+        // A future that is dropped while it waits takes no message.
         assert!(!timer.reset(ms(5)));
         let start = Instant::now();
         let dropped = runtime::time::timeout_async(ms(1), timer.fired_async());
@@ -263,7 +264,7 @@ fn in_futures() {
 }
 
 #[test]
-fn a_cancelled_receiver_takes_nothing() {
+fn a_cancelled_receiver_takes_no_message() {
     on_each(|| {
         let timer = Arc::new(Timer::new(ms(3)));
         let its = timer.clone();
@@ -278,7 +279,7 @@ fn a_cancelled_receiver_takes_nothing() {
 }
 
 #[test]
-fn when_the_timer_is_dropped_clones_of_its_channel_get_nothing() {
+fn clones_of_the_channel_get_no_message_after_the_timer_is_dropped() {
     everywhere(|| {
         let timer = Timer::new(Duration::ZERO);
         let channel = timer.channel().clone();
@@ -288,9 +289,9 @@ fn when_the_timer_is_dropped_clones_of_its_channel_get_nothing() {
     });
 }
 
-/// Those who wait in any order wake in the order of their times.
+/// Waiters that started in any order wake in the order of their times.
 #[test]
-fn after_in_order() {
+fn at_wakes_in_the_order_of_the_times() {
     on_each(|| {
         let times: Vec<u64> = vec![8, 5, 2, 7, 1, 6, 0, 4, 3, 9];
         let (s, r) = runtime::channel::unbounded();
@@ -312,7 +313,7 @@ fn after_in_order() {
 }
 
 #[test]
-fn after_and_at_give_the_moment() {
+fn after_and_at_send_the_due_time() {
     everywhere(|| {
         let start = Instant::now();
         assert!(after(ms(2)).recv().unwrap() >= start + ms(2));
@@ -321,9 +322,9 @@ fn after_and_at_give_the_moment() {
     });
 }
 
-/// As in a server: one timer a connection, put off at each message, of which hardly any fires.
+/// As in a server: each connection has a timer that is reset at each message and hardly ever fires.
 #[test]
-fn put_off_again_and_again() {
+fn timers_that_are_reset_all_the_time() {
     on(2, || {
         let threads: Vec<_> = (0..50)
             .map(|_| {
@@ -331,7 +332,7 @@ fn put_off_again_and_again() {
                     let timer = Timer::new(HOUR);
                     for _ in 0..100 {
                         select! {
-                            recv(timer.channel()) -> _ => panic!("an hour is not over"),
+                            recv(timer.channel()) -> _ => panic!("the hour has not passed"),
                             default(Duration::from_micros(100)) => assert!(timer.reset(HOUR)),
                         }
                     }

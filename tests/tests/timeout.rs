@@ -1,4 +1,4 @@
-//! Time-outs: they end whatever waits, wherever, and nothing else.
+//! Time-outs: `timeout` and `timeout_async` end any wait inside them, and no other wait.
 
 use std::cell::Cell;
 use std::future::pending;
@@ -18,7 +18,7 @@ use tests::{Drops, OnDrop, Random, child, everywhere, on, on_each, spin, wait_un
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// `f` waits for ever, or nearly; it must be ended, not before its time.
+/// Checks that a time-out ends `f`, which waits without end, and that it does not do so early.
 fn is_ended<T: std::fmt::Debug>(f: impl FnOnce() -> T) {
     let (start, drops) = (Instant::now(), Drops::default());
     let token = drops.token();
@@ -26,10 +26,10 @@ fn is_ended<T: std::fmt::Debug>(f: impl FnOnce() -> T) {
         let _token = token;
         f()
     });
-    assert_eq!(result.expect_err("it waits for ever"), Elapsed);
+    assert_eq!(result.expect_err("the closure waits without end"), Elapsed);
     assert!(start.elapsed() >= 3 * MILLI, "early: {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(20), "late: {:?}", start.elapsed());
-    assert_eq!(drops.count(), 1, "destructors run");
+    assert_eq!(drops.count(), 1, "the destructors have run");
 }
 
 fn sleeps_at_least(time: Duration) {
@@ -45,7 +45,7 @@ fn connected() -> (TcpStream, TcpStream) {
 }
 
 #[test]
-fn ends_a_sleep() {
+fn a_timeout_ends_a_sleep() {
     everywhere(|| {
         is_ended(|| runtime::sleep(HOUR));
         is_ended(|| runtime::sleep(Duration::MAX));
@@ -59,7 +59,7 @@ fn ends_a_sleep() {
 }
 
 #[test]
-fn ends_a_park() {
+fn a_timeout_ends_a_park() {
     everywhere(|| {
         is_ended(|| {
             loop {
@@ -71,7 +71,7 @@ fn ends_a_park() {
                 thread::park_timeout(HOUR);
             }
         });
-        // A thread that ends so neither keeps nor loses a token.
+        // A park that timed out neither keeps nor loses a token.
         thread::current().unpark();
         thread::park();
         let start = Instant::now();
@@ -82,7 +82,7 @@ fn ends_a_park() {
 }
 
 #[test]
-fn ends_a_join_and_leaves_the_other_alone() {
+fn a_timeout_ends_a_join_and_leaves_the_joined_thread_alone() {
     everywhere(|| {
         let stop = Arc::new(AtomicBool::new(false));
         let stops = stop.clone();
@@ -97,12 +97,12 @@ fn ends_a_join_and_leaves_the_other_alone() {
         is_ended(|| thread.join());
         assert_eq!(drops.count(), 0);
         stop.store(true, SeqCst);
-        wait_until("it has ended by itself", || drops.count() == 1);
+        wait_until("the joined thread has ended", || drops.count() == 1);
     });
 }
 
 #[test]
-fn ends_an_accept_and_a_read_and_loses_nothing() {
+fn a_timeout_ends_socket_calls_without_losing_bytes() {
     everywhere(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         is_ended(|| listener.accept());
@@ -117,7 +117,7 @@ fn ends_an_accept_and_a_read_and_loses_nothing() {
             timeout(HOUR, || server.read_exact(&mut buffer).map(|()| buffer)).unwrap().unwrap(),
             *b"here"
         );
-        // A writer without a reader.
+        // A writer whose peer does not read.
         is_ended(|| {
             loop {
                 client.write_all(&[7; 65_536]).unwrap();
@@ -131,7 +131,7 @@ fn ends_an_accept_and_a_read_and_loses_nothing() {
 }
 
 #[test]
-fn ends_what_drives_a_future() {
+fn a_timeout_ends_block_on() {
     on_each(|| {
         is_ended(|| runtime::block_on(pending::<()>()));
         is_ended(|| runtime::block_on(sleep_async(HOUR)));
@@ -139,7 +139,7 @@ fn ends_what_drives_a_future() {
 }
 
 #[test]
-fn ends_a_scope_and_its_threads() {
+fn a_timeout_ends_a_scope_and_its_threads() {
     everywhere(|| {
         let (drops, begun, ended) = (Drops::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         is_ended(|| {
@@ -156,9 +156,9 @@ fn ends_a_scope_and_its_threads() {
             });
         });
         assert_eq!((drops.count(), drops.alive()), (10, 0));
-        // On a busy machine some may never have begun.
+        // On a busy machine some threads were cancelled before they began.
         assert_eq!(ended.load(SeqCst), begun.load(SeqCst));
-        // In f, before the scope waits.
+        // Inside the scope's closure, before the scope waits.
         is_ended(|| {
             scope(|s| {
                 let token = drops.token();
@@ -174,7 +174,7 @@ fn ends_a_scope_and_its_threads() {
 }
 
 #[test]
-fn a_scope_that_ends_late_waits_for_its_threads() {
+fn a_scope_that_times_out_waits_for_its_threads() {
     on_each(|| {
         let (begun, ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let result = timeout(3 * MILLI, || {
@@ -195,7 +195,7 @@ fn a_scope_that_ends_late_waits_for_its_threads() {
 }
 
 #[test]
-fn does_not_interrupt_what_blocks_or_computes() {
+fn a_timeout_does_not_interrupt_blocking_or_computing_code() {
     everywhere(|| {
         let blocked = timeout(MILLI, || {
             runtime::blocking(|| std::thread::sleep(20 * MILLI));
@@ -213,7 +213,7 @@ fn does_not_interrupt_what_blocks_or_computes() {
             7
         });
         assert_eq!(plain, Ok(7));
-        // But the next park ends the thread.
+        // After that code, the next park is ended.
         is_ended(|| {
             spin(5 * MILLI);
             runtime::sleep(Duration::from_nanos(1));
@@ -222,13 +222,13 @@ fn does_not_interrupt_what_blocks_or_computes() {
             runtime::blocking(|| std::thread::sleep(5 * MILLI));
             thread::park();
         });
-        // In time is in time.
+        // Blocking code that is in time.
         assert_eq!(timeout(HOUR, || runtime::blocking(|| 8)), Ok(8));
     });
 }
 
 #[test]
-fn those_that_are_in_time_give_their_value() {
+fn code_that_is_in_time_returns_its_value() {
     everywhere(|| {
         for i in 0..200u64 {
             let value = timeout(HOUR, || {
@@ -244,12 +244,12 @@ fn those_that_are_in_time_give_their_value() {
 }
 
 #[test]
-fn the_inner_one_first() {
+fn the_inner_timeout_expires_first() {
     everywhere(|| {
         let result = timeout(HOUR, || {
             let inner = timeout(3 * MILLI, || runtime::sleep(HOUR));
             assert_eq!(inner, Err(Elapsed));
-            // The outer one has time left.
+            // The outer time-out has not expired.
             sleeps_at_least(5 * MILLI);
             5
         });
@@ -258,7 +258,7 @@ fn the_inner_one_first() {
 }
 
 #[test]
-fn the_outer_one_first() {
+fn the_outer_timeout_expires_first() {
     everywhere(|| {
         let went_on = Cell::new(false);
         let result = timeout(3 * MILLI, || {
@@ -266,8 +266,8 @@ fn the_outer_one_first() {
             went_on.set(true);
         });
         assert_eq!(result, Err(Elapsed));
-        assert!(!went_on.get(), "the inner one was not up");
-        // Three of them, the middle one is the first.
+        assert!(!went_on.get(), "the inner time-out had not expired");
+        // Three nested time-outs, of which the middle expires first.
         let result = timeout(HOUR, || {
             let middle = timeout(3 * MILLI, || {
                 let _ = timeout(HOUR, || runtime::sleep(HOUR));
@@ -282,7 +282,7 @@ fn the_outer_one_first() {
 }
 
 #[test]
-fn both_at_once() {
+fn both_timeouts_expire() {
     everywhere(|| {
         let inner = Cell::new(None);
         let result = timeout(3 * MILLI, || {
@@ -293,7 +293,7 @@ fn both_at_once() {
             runtime::sleep(HOUR);
         });
         assert_eq!((inner.get(), result), (Some(Err(Elapsed)), Err(Elapsed)));
-        // Late without a park after the inner one: the outer one's value counts.
+        // Both have expired, and no park follows the inner time-out: the outer closure returns its value.
         let result = timeout(3 * MILLI, || {
             timeout(2 * MILLI, || {
                 spin(10 * MILLI);
@@ -305,7 +305,7 @@ fn both_at_once() {
 }
 
 #[test]
-fn a_longer_one_inside_gives_no_more_time() {
+fn a_longer_inner_timeout_gives_no_more_time() {
     everywhere(|| {
         let start = Instant::now();
         is_ended(|| {
@@ -318,7 +318,7 @@ fn a_longer_one_inside_gives_no_more_time() {
 }
 
 #[test]
-fn destructors_may_wait() {
+fn destructors_may_wait_during_a_timeout() {
     everywhere(|| {
         let (slept, joined) = (Cell::new(false), Cell::new(0));
         is_ended(|| {
@@ -326,7 +326,7 @@ fn destructors_may_wait() {
                 sleeps_at_least(5 * MILLI);
                 slept.set(true);
                 joined.set(spawn(|| 5).join().unwrap());
-                // A time-out in there runs out, for nothing may unwind.
+                // A time-out inside a destructor does not unwind, and its waits last their full time.
                 assert_eq!(timeout(MILLI, || sleeps_at_least(3 * MILLI)), Ok(()));
             });
             runtime::sleep(HOUR);
@@ -337,7 +337,7 @@ fn destructors_may_wait() {
 }
 
 #[test]
-fn it_is_sticky_inside_and_over_outside() {
+fn an_expired_timeout_ends_all_waits_inside_and_none_outside() {
     everywhere(|| {
         let ends = Cell::new(0);
         let result = timeout(2 * MILLI, || {
@@ -354,13 +354,13 @@ fn it_is_sticky_inside_and_over_outside() {
             }
             5
         });
-        // Code that catches the unwind decides the result.
+        // The code caught each unwind and returned a value, so `timeout` returns this value.
         assert_eq!((result, ends.get()), (Ok(5), 6));
         for _ in 0..3 {
             sleeps_at_least(MILLI);
         }
         spawn(|| sleeps_at_least(MILLI)).join().unwrap();
-        // Code that catches it and parks again is ended by that park.
+        // Code that catches the unwind and parks again is ended by that park.
         is_ended(|| {
             assert!(catch_unwind(|| runtime::sleep(HOUR)).is_err());
             runtime::sleep(HOUR);
@@ -370,7 +370,7 @@ fn it_is_sticky_inside_and_over_outside() {
 }
 
 #[test]
-fn a_panic_goes_through() {
+fn a_panic_passes_out_of_a_timeout() {
     everywhere(|| {
         for up in [false, true] {
             let result = catch_unwind(|| {
@@ -380,14 +380,14 @@ fn a_panic_goes_through() {
                 })
             });
             assert_eq!(result.unwrap_err().downcast_ref::<u32>(), Some(&7));
-            // It is over all the same.
+            // The time-out has no effect after the panic.
             sleeps_at_least(5 * MILLI);
         }
     });
 }
 
 #[test]
-fn a_cancellation_goes_through() {
+fn a_cancellation_passes_out_of_a_timeout() {
     on_each(|| {
         let drops = Drops::default();
         for time in [HOUR, Duration::MAX, 2 * MILLI] {
@@ -400,12 +400,12 @@ fn a_cancellation_goes_through() {
                 let _ = timeout(time, thread::park);
                 runtime::sleep(HOUR);
             });
-            wait_until("it runs", || begun.load(SeqCst));
+            wait_until("the thread runs", || begun.load(SeqCst));
             thread.cancel();
             assert!(thread.join().unwrap_err().is::<Cancelled>());
         }
         assert_eq!((drops.count(), drops.alive()), (3, 0));
-        // Cancelled when its time is up already: the cancellation is meant for all of it.
+        // The thread is cancelled and its time-out has expired. The cancellation ends the whole thread.
         let thread = spawn(|| {
             let _ = timeout(MILLI, || {
                 while !thread::cancelled() {
@@ -414,7 +414,7 @@ fn a_cancellation_goes_through() {
                 spin(2 * MILLI);
                 runtime::sleep(HOUR);
             });
-            panic!("it was not cancelled");
+            panic!("the thread was not cancelled");
         });
         thread.cancel();
         assert!(thread.join().unwrap_err().is::<Cancelled>());
@@ -422,7 +422,7 @@ fn a_cancellation_goes_through() {
 }
 
 #[test]
-fn no_time_and_all_the_time() {
+fn the_shortest_and_longest_timeouts() {
     everywhere(|| {
         assert_eq!(timeout(Duration::ZERO, || 5), Ok(5));
         assert_eq!(timeout(Duration::ZERO, thread::park), Err(Elapsed));
@@ -437,7 +437,7 @@ fn no_time_and_all_the_time() {
 }
 
 #[test]
-fn those_spawned_inside_have_their_own_time() {
+fn threads_spawned_inside_do_not_time_out() {
     everywhere(|| {
         let thread = timeout(MILLI, || {
             let thread = spawn(|| {
@@ -449,7 +449,7 @@ fn those_spawned_inside_have_their_own_time() {
         });
         assert_eq!(thread.unwrap().join().unwrap(), 9);
     });
-    // What another runtime runs for the caller may borrow from it, and is waited for.
+    // A closure that another runtime runs for the caller may borrow from the caller, so the caller waits for it.
     with(2, |other| {
         let done = AtomicBool::new(false);
         let _ = timeout(MILLI, || {
@@ -458,13 +458,13 @@ fn those_spawned_inside_have_their_own_time() {
                 done.store(true, SeqCst);
             });
         });
-        assert!(done.load(SeqCst), "it was left alone with what it borrows");
+        assert!(done.load(SeqCst), "block_on has returned before its closure");
     });
 }
 
 #[test]
-fn says_nothing() {
-    let test = "says_nothing";
+fn a_timeout_prints_nothing() {
+    let test = "a_timeout_prints_nothing";
     let body = || {
         everywhere(|| {
             assert!(timeout(MILLI, || runtime::sleep(HOUR)).is_err());
@@ -490,7 +490,7 @@ fn elapsed_is_an_error() {
 }
 
 #[test]
-fn never_early_and_never_wrong() {
+fn random_timeouts_are_never_early() {
     on_each(|| {
         let threads: Vec<_> = (0..200)
             .map(|seed| {
@@ -522,7 +522,7 @@ fn never_early_and_never_wrong() {
 }
 
 #[test]
-fn sockets_that_time_out_again_and_again_lose_no_byte() {
+fn sockets_that_time_out_repeatedly_lose_no_byte() {
     on_each(|| {
         let pairs: Vec<_> = (0..20u64)
             .map(|seed| {
@@ -559,7 +559,7 @@ fn sockets_that_time_out_again_and_again_lose_no_byte() {
 }
 
 #[test]
-fn no_timer_stays_pending() {
+fn timeouts_leave_no_pending_timer() {
     for procs in [1, 2, 8] {
         with(procs, |runtime| {
             let pending = || runtime.handle().metrics().timers_pending;
@@ -591,12 +591,15 @@ fn no_timer_stays_pending() {
                 let start = Instant::now();
                 while pending() > before {
                     let now = pending();
-                    assert!(start.elapsed() < Duration::from_secs(10), "{now} timers are left of {before}");
+                    assert!(
+                        start.elapsed() < Duration::from_secs(10),
+                        "{now} timers are pending, {before} were at the beginning"
+                    );
                     std::thread::sleep(MILLI);
                 }
             };
             none_is_left();
-            // Those that live on, and wait for something else, have none either.
+            // Threads that live on, and wait for something else, have no pending timer either.
             let begun = Arc::new(AtomicUsize::new(0));
             let parked: Vec<_> = (0..20)
                 .map(|_| {
@@ -609,7 +612,7 @@ fn no_timer_stays_pending() {
                     })
                 })
                 .collect();
-            wait_until("they are parked", || begun.load(SeqCst) == 20);
+            wait_until("the threads park", || begun.load(SeqCst) == 20);
             none_is_left();
             parked.iter().for_each(|thread| thread.thread().unpark());
             parked.into_iter().for_each(|thread| thread.join().unwrap());
@@ -618,7 +621,7 @@ fn no_timer_stays_pending() {
 }
 
 #[test]
-fn futures_in_time_and_late() {
+fn futures_time_out_or_return_their_value() {
     everywhere(|| {
         let drops = Drops::default();
         let token = drops.token();
@@ -631,14 +634,14 @@ fn futures_in_time_and_late() {
             assert_eq!(late.await, Err(Elapsed));
             assert!(start.elapsed() >= 3 * MILLI);
             assert_eq!(timeout_async(HOUR, async { 5 }).await, Ok(5));
-            assert_eq!(timeout_async(Duration::ZERO, async { 6 }).await, Ok(6), "it is polled first");
+            assert_eq!(timeout_async(Duration::ZERO, async { 6 }).await, Ok(6), "the future is polled first");
             assert_eq!(timeout_async(Duration::ZERO, pending::<()>()).await, Err(Elapsed));
             assert_eq!(timeout_async(Duration::MAX, sleep_async(MILLI)).await, Ok(()));
             let nested = timeout_async(HOUR, timeout_async(MILLI, pending::<()>())).await;
             assert_eq!(nested, Ok(Err(Elapsed)));
             let nested = timeout_async(MILLI, timeout_async(HOUR, pending::<()>())).await;
             assert_eq!(nested, Err(Elapsed));
-            // Anything that becomes a future; and as one of two.
+            // A type that implements `IntoFuture`, and a time-out as part of a race.
             assert_eq!(timeout_async(HOUR, std::future::ready(7)).await, Ok(7));
             let first =
                 either(timeout_async(HOUR, pending::<()>()), timeout_async(MILLI, pending::<()>())).await;
@@ -658,7 +661,7 @@ fn futures_in_time_and_late() {
 }
 
 #[test]
-fn the_time_of_a_future_counts_from_the_call() {
+fn the_time_of_timeout_async_counts_from_its_call() {
     on(2, || {
         let late = timeout_async(3 * MILLI, pending::<()>());
         runtime::sleep(5 * MILLI);
@@ -667,7 +670,7 @@ fn the_time_of_a_future_counts_from_the_call() {
 }
 
 #[test]
-fn a_timeout_in_a_poll() {
+fn a_timeout_inside_a_poll() {
     on_each(|| {
         let threads: Vec<_> = (0..50)
             .map(|i| {
@@ -675,7 +678,7 @@ fn a_timeout_in_a_poll() {
                     sleep_async(Duration::from_micros(i)).await;
                     let result = timeout(MILLI, || runtime::sleep(HOUR));
                     sleep_async(2 * MILLI).await;
-                    // It is over, in later polls too.
+                    // The time-out has no effect on later waits.
                     sleeps_at_least(MILLI);
                     result
                 })
@@ -686,12 +689,13 @@ fn a_timeout_in_a_poll() {
 }
 
 #[test]
-fn a_sleep_future_whose_g_times_out_meanwhile() {
+fn a_sleep_future_beside_a_timeout_of_the_same_g() {
     on_each(|| {
         runtime::block_on(async {
             let start = Instant::now();
             let mut sleep = sleep_async(5 * MILLI);
-            // Polled once, it has the green thread's timer; then the green thread parks with a time-out.
+            // After its first poll, the sleep uses the green thread's timer, which the park with a time-out needs
+            // too.
             assert!(tests::futures::poll_once(&mut sleep).await.is_none());
             assert_eq!(timeout(MILLI, || runtime::sleep(HOUR)), Err(Elapsed));
             sleep.await;

@@ -1,4 +1,4 @@
-//! Sleeping: never early, in order, by the hundred thousand, and for ever.
+//! Sleeps: never early, in order, in large numbers, and without end.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -30,13 +30,13 @@ fn ten_thousand_random_sleeps_are_never_early() {
     });
 }
 
-/// The places of 300 sleepers as they woke; `None` if not all of them slept before the first one woke.
+/// Returns the order in which 300 sleepers woke, or `None` if some began to sleep after the first deadline.
 fn order_of_waking() -> Option<Vec<u64>> {
     let (order, start) = (Arc::new(Mutex::new(Vec::new())), Instant::now());
     let first = start + Duration::from_millis(20);
     let threads: Vec<_> = (0..300u64)
         .map(|i| {
-            // 7 and 300 have no common divisor: each of 0..300 once, in disorder.
+            // 7 and 300 have no common divisor, so the places are 0..300, each once, in mixed order.
             let (order, place) = (order.clone(), i * 7 % 300);
             spawn(move || {
                 let in_time = Instant::now() < first;
@@ -53,17 +53,17 @@ fn order_of_waking() -> Option<Vec<u64>> {
 
 #[test]
 fn sleepers_wake_in_the_order_of_their_deadlines() {
-    // Without sysmon the P stays with one OS thread, so what is woken first runs first.
+    // Without sysmon the P stays with a single OS thread, so the first to be woken is the first to run.
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let tries = (0..100).find_map(|_| runtime.block_on(order_of_waking));
-        let order = tries.expect("a machine that is not this busy for ever");
+        let order = tries.expect("all began to sleep in time, in some attempt");
         assert_eq!(order.len(), 300);
         assert!(order.is_sorted(), "{order:?}");
     });
 }
 
 #[test]
-fn zero_and_the_past_return_at_once() {
+fn zero_and_past_sleeps_return_at_once() {
     on_each(|| {
         let long_ago = Instant::now();
         runtime::sleep(Duration::from_millis(1));
@@ -80,7 +80,7 @@ fn zero_and_the_past_return_at_once() {
 }
 
 #[test]
-fn a_sleep_of_zero_is_no_yield() {
+fn a_sleep_of_zero_does_not_yield() {
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         runtime.block_on(|| {
             let ran = Arc::new(AtomicUsize::new(0));
@@ -90,7 +90,7 @@ fn a_sleep_of_zero_is_no_yield() {
                 runtime::sleep(Duration::ZERO);
                 runtime::sleep_until(Instant::now());
             }
-            assert_eq!(ran.load(SeqCst), 0, "another one ran meanwhile");
+            assert_eq!(ran.load(SeqCst), 0, "the other thread ran meanwhile");
             thread.join().unwrap();
         });
     });
@@ -119,7 +119,7 @@ fn a_huge_sleep_lasts_until_it_is_cancelled() {
 }
 
 #[test]
-fn plain_threads_sleep_too() {
+fn plain_threads_sleep() {
     sleeps_at_least(Duration::from_millis(3));
     let deadline = Instant::now() + Duration::from_millis(3);
     runtime::sleep_until(deadline);
@@ -143,11 +143,11 @@ fn sleep_until_is_never_early() {
 }
 
 #[test]
-fn timers_of_parks_that_ended_early_do_no_harm() {
+fn timers_of_parks_that_ended_early_have_no_effect() {
     on_each(|| {
         let parker = spawn(|| {
             for round in 0..3000u64 {
-                // It ends at once, by the token, and its timer lies in the heap for an hour, for a moment, ..
+                // The token ends the first park at once. Its timer stays in the heap for a while.
                 thread::current().unpark();
                 thread::park_timeout(Duration::from_secs(3600));
                 thread::park_timeout(Duration::from_micros(round % 7));
@@ -162,7 +162,7 @@ fn timers_of_parks_that_ended_early_do_no_harm() {
 }
 
 #[test]
-fn timers_that_others_end_early_are_taken_away() {
+fn timers_of_parks_that_others_end_are_removed() {
     on_each(|| {
         let parkers: Vec<_> = (0..200)
             .map(|_| {
@@ -179,7 +179,7 @@ fn timers_that_others_end_early_are_taken_away() {
             thread::yield_now();
         }
         parkers.into_iter().for_each(|thread| thread.join().unwrap());
-        // Deleted timers may lie in the heaps for a while, but not one for each of the 4,000 hours.
+        // Deleted timers may stay in the heaps for a while, but not all 4,000 of them.
         let pending = runtime::metrics::snapshot().timers_pending;
         assert!(pending <= 1000, "{pending} timers are left");
     });
@@ -204,7 +204,7 @@ fn a_hundred_thousand_sleepers_finish() {
 }
 
 #[test]
-fn a_timer_set_by_one_that_goes_on_computing_fires_elsewhere() {
+fn a_timer_of_a_computing_thread_fires_elsewhere() {
     on(2, || {
         let fired = Arc::new(AtomicUsize::new(0));
         for _ in 0..20 {
@@ -214,19 +214,19 @@ fn a_timer_set_by_one_that_goes_on_computing_fires_elsewhere() {
                 fired.fetch_add(1, SeqCst);
             });
         }
-        // Let them arm their timers, on this P or the other.
+        // The sleep lets the futures arm their timers, on this P or the other.
         runtime::sleep(Duration::from_micros(200));
         let start = Instant::now();
         while fired.load(SeqCst) < 20 {
-            assert!(start.elapsed() < Duration::from_secs(20), "they wait for one that computes");
+            assert!(start.elapsed() < Duration::from_secs(20), "the timers wait for the computing thread");
             std::hint::spin_loop();
         }
     });
 }
 
 #[test]
-fn somebody_watches_the_timers_when_the_one_who_did_computes() {
-    // Without sysmon, which would see to it in the end.
+fn another_m_watches_the_timers_when_their_watcher_computes() {
+    // Without sysmon, which would repair a missing watcher.
     with_built(Builder::new().procs(2).sysmon(false), |runtime| {
         for _ in 0..20 {
             runtime.block_on(|| {
@@ -238,7 +238,7 @@ fn somebody_watches_the_timers_when_the_one_who_did_computes() {
                         fired.fetch_add(1, SeqCst);
                     });
                 }
-                // All sleep, and one thread of the runtime waits for the first timer, that of this one.
+                // All green threads sleep, and an M waits for the first timer, which is that of this thread.
                 runtime::sleep(Duration::from_millis(2));
                 let start = Instant::now();
                 while fired.load(SeqCst) < 10 {
@@ -251,9 +251,9 @@ fn somebody_watches_the_timers_when_the_one_who_did_computes() {
 }
 
 #[test]
-fn a_short_sleep_set_while_a_long_one_is_watched_is_not_late() {
+fn a_short_sleep_beside_a_watched_long_one_is_not_late() {
     with(2, |runtime| {
-        // The poller sleeps for an hour; then comes something shorter, from a green thread and from a plain one.
+        // The poller waits for an hour. Then shorter timers are set, by a green thread and by a plain thread.
         let long = runtime.spawn(|| runtime::sleep(Duration::from_secs(3600)));
         std::thread::sleep(Duration::from_millis(20));
         for _ in 0..20 {
@@ -263,24 +263,24 @@ fn a_short_sleep_set_while_a_long_one_is_watched_is_not_late() {
             assert!(start.elapsed() < Duration::from_secs(20));
             std::thread::sleep(Duration::from_millis(1));
         }
-        wait_until("the timers are gone", || runtime.handle().metrics().timers_pending <= 1);
+        wait_until("the short timers are removed", || runtime.handle().metrics().timers_pending <= 1);
         long.cancel();
         assert!(long.join().is_err());
     });
 }
 
 #[test]
-fn timers_left_behind_in_a_dropped_runtime_do_not_follow_into_the_next() {
+fn timers_of_a_dropped_runtime_do_not_reach_the_next() {
     for round in 0..20 {
         with(1, |runtime| {
-            // Some of them live where others had been cancelled, with their timers still in a heap.
+            // Some of these threads use Gs of cancelled threads, whose timers were still in a heap.
             runtime.block_on(|| {
                 let short: Vec<_> =
                     (0..50).map(|_| spawn(|| sleeps_at_least(Duration::from_micros(100)))).collect();
                 short.into_iter().for_each(|thread| thread.join().unwrap());
             });
             let long: Vec<_> = (0..50).map(|_| runtime.spawn(|| runtime::sleep(Duration::MAX))).collect();
-            wait_until("they sleep", || runtime.handle().metrics().timers_pending >= 50);
+            wait_until("the threads sleep", || runtime.handle().metrics().timers_pending >= 50);
             if round % 2 == 0 {
                 long.iter().for_each(|thread| thread.cancel());
                 long.into_iter().for_each(|thread| assert!(thread.join().is_err()));

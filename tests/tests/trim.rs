@@ -1,4 +1,4 @@
-//! The memory of a burst goes back to the system.
+//! The memory of a burst of green threads is returned to the system.
 #![cfg(target_os = "linux")]
 
 use std::sync::Arc;
@@ -13,12 +13,12 @@ const NUMBER: usize = if cfg!(debug_assertions) { 50_000 } else { 200_000 };
 const HOUR: Duration = Duration::from_secs(3600);
 const MIB: usize = 1 << 20;
 
-/// Green threads that all sleep at the same moment; returns the memory then.
+/// Runs `number` green threads that all sleep at the same time. Returns the memory in use at that time.
 fn burst(runtime: &Runtime, number: usize) -> usize {
     burst_of(runtime, number, &|_| Builder::new())
 }
 
-/// As `burst`; `builder` tells the stack of each.
+/// Like [`burst`]; `builder` gives the stack size of each thread.
 fn burst_of(runtime: &Runtime, number: usize, builder: &(impl Fn(usize) -> Builder + Sync)) -> usize {
     let begun = Arc::new(AtomicUsize::new(0));
     let spawn_one = |i| {
@@ -30,7 +30,7 @@ fn burst_of(runtime: &Runtime, number: usize, builder: &(impl Fn(usize) -> Build
         builder(i).spawn(sleeper).unwrap()
     };
     let threads: Vec<_> = runtime.block_on(|| (0..number).map(spawn_one).collect());
-    wait_until("all sleep", || begun.load(SeqCst) == number);
+    wait_until("all threads sleep", || begun.load(SeqCst) == number);
     std::thread::sleep(Duration::from_millis(50));
     let peak = system::resident_bytes();
     threads.iter().for_each(|thread| thread.cancel());
@@ -61,21 +61,21 @@ fn falls_back(what: &str, before: usize, peak: usize) {
 }
 
 #[test]
-fn the_memory_of_a_burst_goes_back() {
-    child::passes("the_memory_of_a_burst_goes_back", "", || {
+fn the_memory_of_a_burst_is_returned() {
+    child::passes("the_memory_of_a_burst_is_returned", "", || {
         with(2, |runtime| {
             runtime.block_on(|| (0..100).for_each(|_| spawn(|| ()).join().unwrap()));
             let before = system::resident_bytes();
             let peak = burst(runtime, NUMBER);
-            // No green thread runs meanwhile: the runtime does all of this by itself.
+            // No green thread runs meanwhile, so the runtime returns the memory by itself.
             falls_back("idle", before, peak);
         });
     });
 }
 
 #[test]
-fn also_while_others_work() {
-    child::passes("also_while_others_work", "", || {
+fn the_memory_is_returned_while_others_work() {
+    child::passes("the_memory_is_returned_while_others_work", "", || {
         with(2, |runtime| {
             let before = system::resident_bytes();
             let worker = runtime.spawn(|| {
@@ -93,8 +93,8 @@ fn also_while_others_work() {
 }
 
 #[test]
-fn and_what_went_back_is_there_for_the_next_burst() {
-    child::passes("and_what_went_back_is_there_for_the_next_burst", "", || {
+fn returned_memory_serves_the_next_burst() {
+    child::passes("returned_memory_serves_the_next_burst", "", || {
         with(2, |runtime| {
             let number = NUMBER / 2;
             let before = system::resident_bytes();
@@ -103,7 +103,7 @@ fn and_what_went_back_is_there_for_the_next_burst() {
             let stacks = runtime.handle().metrics().stack_bytes;
             for _ in 0..3 {
                 let peak = burst(runtime, number);
-                // The same memory again: no more of it, and no more address space.
+                // The same memory and address space are used again.
                 assert!(
                     peak < first + (first - before) / 3,
                     "{first} bytes at the first peak, {peak} at a later one"
@@ -117,8 +117,8 @@ fn and_what_went_back_is_there_for_the_next_burst() {
 }
 
 #[test]
-fn those_that_sleep_on_keep_their_stacks() {
-    child::passes("those_that_sleep_on_keep_their_stacks", "", || {
+fn sleeping_threads_keep_their_stacks() {
+    child::passes("sleeping_threads_keep_their_stacks", "", || {
         with(2, |runtime| {
             let stop = Arc::new(AtomicUsize::new(0));
             let keepers: Vec<_> = (0..500u64)
@@ -137,7 +137,7 @@ fn those_that_sleep_on_keep_their_stacks() {
             let before = system::resident_bytes();
             let peak = burst(runtime, NUMBER / 2);
             falls_back("beside sleepers", before, peak);
-            // On stacks that went back, and on warm ones.
+            // These threads get stacks that were returned, and warm stacks.
             let fresh: Vec<_> = (0..5000u64)
                 .map(|i| {
                     runtime.spawn(move || {
@@ -159,8 +159,8 @@ fn those_that_sleep_on_keep_their_stacks() {
 }
 
 #[test]
-fn odd_stacks_are_used_again() {
-    child::passes("odd_stacks_are_used_again", "", || {
+fn stacks_of_unusual_size_are_reused() {
+    child::passes("stacks_of_unusual_size_are_reused", "", || {
         with(2, |runtime| {
             let round = || {
                 runtime.block_on(|| {
@@ -185,8 +185,8 @@ fn odd_stacks_are_used_again() {
 }
 
 #[test]
-fn the_memory_of_odd_stacks_goes_back_and_serves_the_next_burst() {
-    child::passes("the_memory_of_odd_stacks_goes_back_and_serves_the_next_burst", "", || {
+fn memory_of_unusual_stacks_is_returned_and_serves_the_next_burst() {
+    child::passes("memory_of_unusual_stacks_is_returned_and_serves_the_next_burst", "", || {
         with(2, |runtime| {
             let before = system::resident_bytes();
             let odd = &|i: usize| Builder::new().stack_size([100_000, 300_000, 5000][i % 3]);
@@ -201,10 +201,10 @@ fn the_memory_of_odd_stacks_goes_back_and_serves_the_next_burst() {
     });
 }
 
-/// As many sizes as green threads: each would take a mapping of its own, and keep it.
+/// There are as many sizes as green threads. If each size had its own class, each would take a mapping and keep it.
 #[test]
-fn stacks_of_many_sizes_are_of_few_classes() {
-    child::passes("stacks_of_many_sizes_are_of_few_classes", "", || {
+fn stacks_of_many_sizes_share_few_classes() {
+    child::passes("stacks_of_many_sizes_share_few_classes", "", || {
         with(2, |runtime| {
             let mappings = system::mappings();
             runtime.block_on(|| {

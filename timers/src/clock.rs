@@ -1,28 +1,28 @@
-//! Time as the timers count it: nanoseconds on the monotonic clock since this process first asked.
+//! The clock of the timers: nanoseconds of monotonic time since this process first used the clock.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The time that never comes. A timer set for it is kept, and never fires; nobody is woken for it.
+/// The time that never comes. A timer armed for this time stays in its heap and never fires; no thread is woken for it.
 pub const NEVER: u64 = u64::MAX;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Now, in nanoseconds. Never goes back; 585 years to the end.
+/// Returns the present time in nanoseconds. The time never goes back; it reaches its end after 585 years.
 #[inline]
 pub fn now() -> u64 {
     let since = base().elapsed();
     since.as_secs() * NANOS_PER_SECOND + u64::from(since.subsec_nanos())
 }
 
-/// The time `delay` from now, or [`NEVER`] if that is beyond what 64 bits can say.
+/// Returns the time `delay` from now; [`NEVER`] if 64 bits cannot hold that time.
 #[inline]
 pub fn after(delay: Duration) -> u64 {
     now().saturating_add(nanos(delay))
 }
 
-/// The time of `instant`: 0 (long past, so due at once) if it lies before the clock's beginning, [`NEVER`] if it is
-/// beyond what 64 bits can say.
+/// Returns the time of `instant`: 0, which is due at once, if `instant` is before the clock's beginning; [`NEVER`] if 64 bits
+/// cannot hold that time.
 pub fn at(instant: Instant) -> u64 {
     instant.checked_duration_since(base()).map_or(0, nanos)
 }
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(
             nanos(Duration::from_nanos(NEVER - 1)),
             NEVER - 1,
-            "the last nanosecond but one is a real time"
+            "the last nanosecond before NEVER is a real time"
         );
     }
 
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_beginning_is_due_at_once() {
+    fn an_instant_before_the_beginning_is_due_at_once() {
         let base = base();
         if let Some(past) = base.checked_sub(Duration::from_nanos(1)) {
             assert_eq!(at(past), 0);

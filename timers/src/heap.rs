@@ -1,25 +1,29 @@
 //! A 4-ary min-heap of (time, item), laid out so that the four children of an entry are one cache line.
 //!
-//! Pure data: it knows nothing of timers or threads. The parent of entry i is (i - 1) / 4, and its children are
-//! 4i + 1 to 4i + 4. Nodes of four slots, aligned to a cache line, hold them three slots late:
+//! The heap is plain data and knows nothing of timers or threads. The parent of entry i is (i - 1) / 4, and its children are
+//! 4i + 1 to 4i + 4. A node has four slots and is aligned to a cache line. The first three slots of node 0 stay empty:
 //!
 //! ```text
 //! node 0  [ -  -  -  0 ]     the root alone
 //! node 1  [ 1  2  3  4 ]     the children of 0
-//! node 2  [ 5  6  7  8 ]     the children of 1: those of entry i are node i + 1, and nothing else is in it
+//! node 2  [ 5  6  7  8 ]     the children of 1: node i + 1 has the children of entry i and nothing else
 //! ```
 //!
-//! So a sift reads one line a level, and a leaf is an entry whose children's node does not exist. An empty slot says
-//! [`NEVER`] and loses to every real time, so that the least of four children needs no bound.
+//! So a sift reads one line a level. An empty slot has the time [`NEVER`], which no time exceeds. So the search for the least
+//! of four children needs no check of the length. A leaf is an entry whose children's node is empty or does not exist.
+//!
+//! The nodes lie in chunks of 4 KiB. So the heap grows without copying, and returns its memory chunk by chunk. A single
+//! vector of a million entries would be copied in 17 ms when it grows, and unmapped in 4 ms.
 
 use std::mem;
 
 const NEVER: u64 = u64::MAX;
 const ARITY: usize = 4;
-/// Where entry 0 stands among the slots: last in node 0.
+/// The slot of entry 0: the last slot of node 0.
 const SHIFT: usize = ARITY - 1;
-/// Below this many nodes (1,024 entries, 16 KiB) memory is not given back.
-const KEEP_NODES: usize = 256;
+/// How many nodes a chunk has: 256 entries, 4 KiB. A chunk is small, because each P with a timer has one, and a process that is
+/// short of memory gets small pieces for longer. A model makes many heaps, so its chunks have few nodes.
+const CHUNK: usize = if cfg!(loom) { 4 } else { 64 };
 
 struct Slot<T> {
     when: u64,
@@ -44,7 +48,8 @@ struct Node<T>([Slot<T>; ARITY]);
 impl<T> Node<T> {
     const EMPTY: Self = Self([const { Slot::EMPTY }; ARITY]);
 
-    /// The least time in the node and its slot. Two pairs, then their winners: no branch depends on the data.
+    /// Returns the slot with the least time in the node, and that time. Compares two pairs and then the lesser of each: no
+    /// branch depends on the data.
     #[inline]
     fn least(&self) -> (usize, u64) {
         let [a, b, c, d] = &self.0;
@@ -54,20 +59,23 @@ impl<T> Node<T> {
     }
 }
 
-/// The heap. Its nodes are exactly those that hold an entry.
+type Chunk<T> = Box<[Node<T>; CHUNK]>;
+
+/// A 4-ary min-heap: see the head of this file.
 pub(crate) struct Heap<T> {
-    nodes: Vec<Node<T>>,
+    /// The slots of all entries, and empty slots behind them.
+    chunks: Vec<Chunk<T>>,
     len: usize,
 }
 
-/// Memory that a heap has given up, without entries.
+/// Memory without entries that a heap does not need any more.
 pub(crate) struct Spare<T> {
-    _nodes: Vec<Node<T>>,
+    _chunks: Vec<Chunk<T>>,
 }
 
 impl<T> Heap<T> {
     pub(crate) const fn new() -> Self {
-        Self { nodes: Vec::new(), len: 0 }
+        Self { chunks: Vec::new(), len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -78,91 +86,111 @@ impl<T> Heap<T> {
         self.len == 0
     }
 
-    /// The time and item of the head.
+    /// Returns the time and item of the head; `None` if the heap is empty.
     pub(crate) fn head(&self) -> Option<(u64, &T)> {
         (self.len > 0).then(|| self.get(0))
     }
 
-    /// The time and item of entry `i`.
+    /// Returns the time and item of entry `i`.
     pub(crate) fn get(&self, i: usize) -> (u64, &T) {
         let slot = self.slot(i);
         (slot.when, slot.item.as_ref().expect("an entry has an item"))
     }
 
-    /// Makes room, so that the next `more` pushes do not allocate.
+    /// Makes room for `more` entries: the next `more` pushes do not allocate.
+    #[inline]
     pub(crate) fn reserve(&mut self, more: usize) {
-        self.nodes.reserve(nodes_for(self.len + more) - self.nodes.len());
+        let chunks = chunks_for(self.len + more);
+        if self.chunks.len() < chunks {
+            self.grow(chunks);
+        }
     }
 
+    #[cold]
+    fn grow(&mut self, chunks: usize) {
+        self.chunks.resize_with(chunks, || {
+            // Collected on the heap: the stack of a green thread may have no room for an array of this size.
+            let nodes: Box<[Node<T>]> = (0..CHUNK).map(|_| Node::EMPTY).collect();
+            nodes.try_into().unwrap_or_else(|_| unreachable!("the length is that of a chunk"))
+        });
+    }
+
+    /// Adds an entry. Allocates unless [`Heap::reserve`] has made room.
     pub(crate) fn push(&mut self, when: u64, item: T) {
-        if self.last_node_is_full() {
-            self.nodes.push(Node::EMPTY);
-        }
+        self.reserve(1);
         let last = self.len;
         self.len += 1;
         self.sift_up(last, Slot { when, item: Some(item) });
     }
 
-    /// Takes entry `i` out. What comes to stand at `i`, if anything, was either behind `i` before or on the way from
-    /// the root to it, and nothing else comes to a place at or behind `i` from before it: a walk from the last entry
-    /// to the first that looks at `i` once more after a removal sees every entry.
+    /// Removes entry `i`. The entry at place `i` afterwards was behind `i` before, or was an ancestor of `i`. No other entry
+    /// moves from a place before `i` to `i` or behind it. So a walk from the last entry to the first that examines `i` again
+    /// after a removal examines every entry.
     pub(crate) fn remove(&mut self, i: usize) -> (u64, T) {
         let removed = self.slot_mut(i).take();
         let last = self.take_last();
         if i < self.len {
-            let parent_is_later = i > 0 && last.when < self.slot((i - 1) / ARITY).when;
-            if parent_is_later {
-                self.sift_up(i, last);
-            } else {
-                self.sift_down(i, last);
-            }
+            self.sift(i, last);
         }
         removed.open()
     }
 
-    /// Gives the head another time; returns where it stands now.
-    pub(crate) fn reschedule_head(&mut self, when: u64) -> usize {
-        let mut head = self.slot_mut(0).take();
-        head.when = when;
-        self.sift_down(0, head)
+    /// Gives entry `i` another time. Returns its new place. If entry `i` moves, an entry from the path to the new place takes
+    /// place `i`; no other entry passes place `i`.
+    pub(crate) fn reschedule(&mut self, i: usize, when: u64) -> usize {
+        let mut slot = self.slot_mut(i).take();
+        slot.when = when;
+        self.sift(i, slot)
     }
 
-    /// Takes everything out, in no order.
+    /// Returns the nearest ancestor of place `i` that is before `end`; `None` if `i` itself is before `end`.
+    pub(crate) fn ancestor_before(&self, mut i: usize, end: usize) -> Option<usize> {
+        debug_assert!(end > 0);
+        let mut ancestor = None;
+        while i >= end {
+            i = (i - 1) / ARITY;
+            ancestor = Some(i);
+        }
+        ancestor
+    }
+
+    /// Removes all entries, in any order.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(u64, T)) {
         for i in 0..mem::take(&mut self.len) {
             let (when, item) = self.slot_mut(i).take().open();
             each(when, item);
         }
-        self.nodes.clear();
     }
 
-    /// Gives up its memory once the heap fills less than an eighth of it, and keeps twice what is needed: the next
-    /// growth and the next shrinking are both far away. The caller drops what this returns when the lock is free, because
-    /// unmapping takes milliseconds for a million entries.
+    /// Returns the memory that the heap does not need, for the caller to drop after the unlock. The heap keeps one empty
+    /// chunk: so it next grows or shrinks only after some hundred entries.
     #[must_use]
+    #[inline]
     pub(crate) fn give_back(&mut self) -> Option<Spare<T>> {
-        let (used, capacity) = (self.nodes.len(), self.nodes.capacity());
-        if capacity <= KEEP_NODES || used >= capacity / 8 {
-            return None;
-        }
-        let mut fewer = Vec::with_capacity((used * 2).max(KEEP_NODES));
-        fewer.append(&mut self.nodes);
-        Some(Spare { _nodes: mem::replace(&mut self.nodes, fewer) })
+        let keep = chunks_for(self.len) + 1;
+        (self.chunks.len() > keep).then(|| Spare { _chunks: self.chunks.split_off(keep) })
     }
 
-    /// All entries, in no order.
+    /// Returns all entries, in any order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         (0..self.len).map(|i| self.get(i))
     }
 
-    /// The first entry that is earlier than its parent, if the heap is broken.
+    /// Returns the first entry that is earlier than its parent; `None` if the heap is in order.
     pub(crate) fn misplaced(&self) -> Option<usize> {
         (1..self.len).find(|&i| self.slot(i).when < self.slot((i - 1) / ARITY).when)
     }
 
-    /// Puts `slot` at `hole` or as far above it as it belongs; what is later moves down into the hole.
+    /// Puts `slot` at `hole`, or above or below the hole where its time belongs. Returns its place.
     #[inline]
-    fn sift_up(&mut self, mut hole: usize, slot: Slot<T>) {
+    fn sift(&mut self, hole: usize, slot: Slot<T>) -> usize {
+        let parent_is_later = hole > 0 && slot.when < self.slot((hole - 1) / ARITY).when;
+        if parent_is_later { self.sift_up(hole, slot) } else { self.sift_down(hole, slot) }
+    }
+
+    /// Puts `slot` at `hole`, or above the hole where its time belongs: later ancestors move down. Returns its place.
+    #[inline]
+    fn sift_up(&mut self, mut hole: usize, slot: Slot<T>) -> usize {
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
             if self.slot(parent).when <= slot.when {
@@ -173,14 +201,15 @@ impl<T> Heap<T> {
             hole = parent;
         }
         self.fill(hole, slot);
+        hole
     }
 
-    /// Puts `slot` at `hole` or as far below it as it belongs; what is earlier moves up into the hole.
+    /// Puts `slot` at `hole`, or below the hole where its time belongs: earlier children move up. Returns its place.
     #[inline]
     fn sift_down(&mut self, mut hole: usize, slot: Slot<T>) -> usize {
-        while let Some(children) = self.nodes.get_mut(hole + 1) {
+        while let Some(children) = self.node_mut(hole + 1) {
             let (nth, least) = children.least();
-            // An empty slot says NEVER, which is not less than anything: no entry sinks into one.
+            // An empty slot has the time NEVER, which is not less than any time: no entry sinks into an empty slot.
             if slot.when <= least {
                 break;
             }
@@ -192,26 +221,27 @@ impl<T> Heap<T> {
         hole
     }
 
-    /// Takes the last entry's slot away; empty if that entry is the one just removed.
+    /// Takes the last slot away. Returns an empty slot if the caller has just taken that entry.
     fn take_last(&mut self) -> Slot<T> {
         self.len -= 1;
-        let last = self.slot_mut(self.len).take();
-        self.nodes.truncate(nodes_for(self.len));
-        last
-    }
-
-    fn last_node_is_full(&self) -> bool {
-        nodes_for(self.len) < nodes_for(self.len + 1)
+        self.slot_mut(self.len).take()
     }
 
     #[inline]
     fn slot(&self, i: usize) -> &Slot<T> {
-        &self.nodes[(i + SHIFT) / ARITY].0[(i + SHIFT) % ARITY]
+        let node = (i + SHIFT) / ARITY;
+        &self.chunks[node / CHUNK][node % CHUNK].0[(i + SHIFT) % ARITY]
     }
 
     #[inline]
     fn slot_mut(&mut self, i: usize) -> &mut Slot<T> {
-        &mut self.nodes[(i + SHIFT) / ARITY].0[(i + SHIFT) % ARITY]
+        let node = (i + SHIFT) / ARITY;
+        &mut self.chunks[node / CHUNK][node % CHUNK].0[(i + SHIFT) % ARITY]
+    }
+
+    #[inline]
+    fn node_mut(&mut self, node: usize) -> Option<&mut Node<T>> {
+        Some(&mut self.chunks.get_mut(node / CHUNK)?[node % CHUNK])
     }
 
     /// Fills the hole at `i`.
@@ -219,14 +249,14 @@ impl<T> Heap<T> {
     fn fill(&mut self, i: usize, slot: Slot<T>) {
         let hole = mem::replace(self.slot_mut(i), slot);
         debug_assert!(hole.item.is_none());
-        // A hole has nothing to drop; saying so spares each level of a sift the question.
+        // A hole has no item to drop. The `forget` saves a check at each level of a sift.
         mem::forget(hole);
     }
 }
 
-/// How many nodes `len` entries fill.
-fn nodes_for(len: usize) -> usize {
-    if len == 0 { 0 } else { (len + SHIFT).div_ceil(ARITY) }
+/// How many chunks hold the slots of `len` entries.
+fn chunks_for(len: usize) -> usize {
+    if len == 0 { 0 } else { (len + SHIFT).div_ceil(ARITY * CHUNK) }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -242,13 +272,13 @@ mod tests {
         Push(u64),
         Pop,
         Remove(usize),
-        RescheduleHead(u64),
-        /// From the last entry to the first, every `one_in`th goes.
+        Reschedule(usize, u64),
+        /// Removes every `one_in`th entry, from the last entry to the first.
         RemoveBackwards(usize),
         Drain,
     }
 
-    /// Few times, so that many are equal, and NEVER among them.
+    /// Generates few different times, so that many are equal. NEVER is one of these times.
     fn when() -> impl Strategy<Value = u64> {
         prop_oneof![10 => 0..50_u64, 1 => Just(NEVER), 1 => any::<u64>()]
     }
@@ -258,7 +288,7 @@ mod tests {
             20 => when().prop_map(Op::Push),
             8 => Just(Op::Pop),
             4 => any::<usize>().prop_map(Op::Remove),
-            4 => when().prop_map(Op::RescheduleHead),
+            6 => (any::<usize>(), when()).prop_map(|(i, when)| Op::Reschedule(i, when)),
             1 => (1..5_usize).prop_map(Op::RemoveBackwards),
             1 => Just(Op::Drain),
         ]
@@ -274,16 +304,18 @@ mod tests {
             }
             Op::Pop if !heap.is_empty() => {
                 let (when, id) = heap.remove(0);
-                assert_eq!(model.keys().next().unwrap().0, when, "the head is the least");
+                assert_eq!(model.keys().next().unwrap().0, when, "the head has the least time");
                 model.remove(&(when, *id)).unwrap();
             }
             Op::Remove(i) if !heap.is_empty() => {
                 let (when, id) = heap.remove(i % heap.len());
                 model.remove(&(when, *id)).unwrap();
             }
-            Op::RescheduleHead(when) if !heap.is_empty() => {
-                let (before, id) = heap.head().map(|(when, id)| (when, **id)).unwrap();
-                let at = heap.reschedule_head(when);
+            Op::Reschedule(i, when) if !heap.is_empty() => {
+                // Chooses the head as often as all other entries together.
+                let i = if i % 2 == 0 { 0 } else { i % heap.len() };
+                let (before, id) = Some(heap.get(i)).map(|(when, id)| (when, **id)).unwrap();
+                let at = heap.reschedule(i, when);
                 assert_eq!(heap.get(at), (when, &Rc::new(id)));
                 model.remove(&(before, id)).unwrap();
                 model.insert((when, id), ());
@@ -300,24 +332,25 @@ mod tests {
                     }
                 }
                 let left = heap.iter().filter(|(_, id)| (***id as usize).is_multiple_of(one_in)).count();
-                assert_eq!(left, 0, "a walk backwards misses none");
+                assert_eq!(left, 0, "a walk backwards examines every entry");
             }
             Op::Drain => heap.drain(|when, id| {
                 model.remove(&(when, *id)).unwrap();
             }),
-            Op::Pop | Op::Remove(_) | Op::RescheduleHead(_) => {}
+            Op::Pop | Op::Remove(_) | Op::Reschedule(..) => {}
         }
     }
 
     proptest! {
         #[test]
-        fn is_a_sorted_map_of_the_same_operations(ops in vec(op(), 0..400)) {
+        fn a_heap_agrees_with_a_sorted_map(ops in vec(op(), 0..400)) {
             let (mut heap, mut model) = (Heap::new(), Model::new());
             for (id, op) in ops.into_iter().enumerate() {
                 apply(&mut heap, &mut model, op, id as u32);
                 drop(heap.give_back());
                 prop_assert_eq!(heap.misplaced(), None);
-                prop_assert_eq!(heap.nodes.len(), nodes_for(heap.len()));
+                let slots = heap.chunks.iter().flat_map(|chunk| chunk.iter()).flat_map(|node| &node.0);
+                prop_assert_eq!(slots.filter(|slot| slot.when != NEVER || slot.item.is_some()).count(), heap.len());
                 let entries: Model = heap.iter().map(|(when, id)| ((when, **id), ())).collect();
                 prop_assert_eq!(&entries, &model);
                 prop_assert_eq!(heap.len(), model.len());
@@ -326,14 +359,14 @@ mod tests {
     }
 
     #[test]
-    fn four_one_word_entries_are_a_cache_line() {
+    fn a_node_of_one_word_items_is_a_cache_line() {
         assert_eq!(size_of::<Node<Rc<u32>>>(), 64);
         assert_eq!(align_of::<Node<Rc<u32>>>(), 64);
     }
 
-    /// The promise that a walk from the last to the first relies on.
+    /// Sweep and adjust rely on this: see `Heap::remove`.
     #[test]
-    fn a_walk_backwards_that_removes_sees_every_entry() {
+    fn a_walk_backwards_that_removes_examines_every_entry() {
         for seed in 1..50_u64 {
             let mut heap = Heap::new();
             let mut random = seed;
@@ -362,35 +395,58 @@ mod tests {
         }
     }
 
+    /// Growing moves no entry, and `give_back` returns memory in small portions.
     #[test]
-    fn memory_is_given_back_and_not_asked_for_again_at_once() {
-        let capacity = |heap: &Heap<u32>| heap.nodes.capacity() * ARITY;
-        let mut heap = Heap::new();
-        (0..100_000).for_each(|id| heap.push(u64::from(id), id));
-        let mut shrunk = 0;
-        while heap.len() > 1_000 {
-            heap.remove(0);
-            let before = capacity(&heap);
-            drop(heap.give_back());
-            let after = capacity(&heap);
-            assert!(heap.len() * 10 > after, "{after} slots for {} entries", heap.len());
-            if after < before {
-                shrunk += 1;
-                assert!(heap.len() * 3 / 2 < after, "it would grow again at once");
+    fn a_heap_grows_and_shrinks_by_chunks() {
+        const ENTRIES: u64 = 100_000;
+        let places = |heap: &Heap<u64>| heap.chunks.iter().map(|chunk| chunk.as_ptr()).collect::<Vec<_>>();
+        let (mut heap, mut before) = (Heap::new(), Vec::new());
+        for id in 0..ENTRIES {
+            heap.push(id, id);
+            if heap.chunks.len() > before.len() {
+                let now = places(&heap);
+                assert!(now.starts_with(&before), "a chunk has moved");
+                before = now;
             }
         }
-        assert!((2..10).contains(&shrunk), "shrunk {shrunk} times");
+        assert_eq!(heap.chunks.len(), chunks_for(heap.len()));
+        let mut given_back = 0;
+        while !heap.is_empty() {
+            (0..heap.len().min(ARITY * CHUNK)).for_each(|_| _ = heap.remove(0));
+            if let Some(spare) = heap.give_back() {
+                assert_eq!(spare._chunks.len(), 1);
+                given_back += 1;
+            }
+            assert!(heap.chunks.len() <= chunks_for(heap.len()) + 1);
+        }
+        assert_eq!(given_back, before.len() - 1);
     }
 
     #[test]
-    fn what_is_reserved_is_not_allocated_by_a_push() {
+    fn a_heap_that_gave_memory_back_does_not_grow_at_once() {
         let mut heap = Heap::new();
-        for id in 0..1_000_u64 {
-            heap.reserve(1);
-            assert!(nodes_for(heap.len() + 1) <= heap.nodes.capacity());
-            let at = heap.nodes.as_ptr();
+        (0..10_000).for_each(|id| heap.push(id, id));
+        (0..3_000).for_each(|_| _ = heap.remove(0));
+        drop(heap.give_back());
+        let chunks = heap.chunks.len();
+        for id in 0..(ARITY * CHUNK) as u64 {
             heap.push(id, id);
-            assert_eq!(at, heap.nodes.as_ptr());
+            assert_eq!(heap.chunks.len(), chunks, "after {id} more");
+        }
+    }
+
+    #[test]
+    fn a_push_into_reserved_room_does_not_allocate() {
+        for more in [1, 3, 5_000, 20_000] {
+            let mut heap = Heap::new();
+            for id in 0..30_000_u64 {
+                if id % more == 0 {
+                    heap.reserve(more as usize);
+                }
+                let before = (heap.chunks.len(), heap.chunks.as_ptr());
+                heap.push(id, id);
+                assert_eq!(before, (heap.chunks.len(), heap.chunks.as_ptr()));
+            }
         }
     }
 }

@@ -12,42 +12,43 @@ use crate::timers::{Checked, Timers};
 
 /// The timers of one runtime, a heap for each P.
 ///
-/// Whenever an `add`, `modify` or `move_all` returns a time, whoever sleeps until later than that must be woken, or the
-/// timer fires late. The protocol that makes sure of it is the caller's, and is two mirrored lists:
+/// When `add`, `modify` or `move_all` returns a time, the caller must wake each thread that sleeps until a later time.
+/// Otherwise the timer fires late. The callers follow this protocol:
 ///
 /// ```text
-/// adder                                sleeper
-///   1. add / modify / move_all           1. publish when it will wake
-///   2. fence(SeqCst)                     2. fence(SeqCst)
-///   3. read when the sleeper wakes       3. read `earliest` / `time_sleep_until`
-///   4. later than this timer? wake it    4. sleep until then
+/// adder                                  sleeper
+///   1. add / modify / move_all             1. publish the time at which the sleeper will wake
+///   2. fence(SeqCst)                       2. fence(SeqCst)
+///   3. read the sleeper's time             3. read `earliest` / `time_sleep_until`
+///   4. later than this timer: wake it      4. sleep until then
 /// ```
 ///
-/// For that, all times are published when `add`, `modify` and `move_all` return.
+/// `add`, `modify` and `move_all` publish all times before they return.
 pub struct Heaps<H: Handle> {
     heaps: Box<[OnceLock<Box<Timers<H>>>]>,
 }
 
 impl<H: Handle> Heaps<H> {
-    /// Room for `capacity` Ps, with indices below it; each gets its heap by [`Heaps::open`].
+    /// Makes room for `capacity` Ps, with indices below `capacity`. [`Heaps::open`] makes the heap of a P.
     pub fn new(capacity: usize) -> Self {
         assert!(u32::try_from(capacity).is_ok(), "fewer Ps than 2^32");
         Self { heaps: (0..capacity).map(|_| OnceLock::new()).collect() }
     }
 
-    /// Gives P `p` its heap, unless it has one. All below it have theirs.
+    /// Makes the heap of P `p`, unless the P has one. Precondition: each P with a lower index has its heap.
     pub fn open(&self, p: usize) {
         assert!(p == 0 || self.heaps[p - 1].get().is_some(), "timers: heaps are opened in order");
         self.heaps[p].get_or_init(|| Box::new(Timers::new(p)));
     }
 
-    /// Arms a fresh timer: `fire` gets it and `seq` at `when`, and with a `period` other than 0 at each multiple of that
-    /// after it. Returns the time to wake the netpoller for; none if that is [`NEVER`].
-    /// Go: `addtimer`. Runs on: any thread; `p` is its P, or some P if it has none.
+    /// Arms a fresh timer: `fire` gets the timer and `seq` at `when`. With a `period` other than 0, `fire` gets them again
+    /// after each period. Returns the time for which to wake the netpoller; `None` if the time is [`NEVER`].
+    /// Precondition: no other thread arms this timer meanwhile.
+    /// Go: `addtimer`. Runs on: any thread; `p` is the thread's P, or any P if the thread has none.
     ///
     /// # Panics
     ///
-    /// If the timer is not fresh (NoStatus), or `p` is not open. No one else may arm the timer at the same time.
+    /// If the timer is not fresh (NoStatus), or `p` is not open.
     pub fn add(&self, p: usize, h: H, when: u64, period: u64, seq: u64) -> Option<u64> {
         let mut locked = self.opened(p).lock();
         locked.prepare();
@@ -56,16 +57,16 @@ impl<H: Handle> Heaps<H> {
         wake_for(when)
     }
 
-    /// Stops a timer. True if it was armed and now will not fire; false if it has fired, is being fired, or was not
-    /// armed. A ticker's tick that has been taken to be fired may still come after true: it brings the `seq` it was
-    /// taken with. Never touches the heap; a holder of the heap's lock removes the entry later.
+    /// Stops a timer. Returns `true` if the timer was armed and will not fire; `false` if the timer has fired, is being
+    /// fired, or was not armed. After `true` for a ticker, a tick that was taken before may still fire, with the `seq` that the
+    /// ticker had then. Never touches the heap; a holder of the heap's lock removes the entry later.
     /// Go: `deltimer`. Runs on: any thread.
     pub fn delete(&self, timer: &Timer) -> bool {
         timer.delete(|p| self.counts(p))
     }
 
-    /// Arms a timer in whatever state, or sets an armed one for another time.
-    /// Go: `modtimer`. Runs on: any thread; `p` is its P, or some P if it has none.
+    /// Arms a timer for `when`, in whichever state the timer is. An armed timer gets this time instead of its own.
+    /// Go: `modtimer`. Runs on: any thread; `p` is the thread's P, or any P if the thread has none.
     ///
     /// # Panics
     ///
@@ -87,7 +88,8 @@ impl<H: Handle> Heaps<H> {
         }
     }
 
-    /// The lock before the claim: nobody waits for a lock in a brief state. None if the timer is no longer in `from`.
+    /// Inserts a timer that is in no heap. Returns `None` if the timer is no longer in `from`. The lock comes before the
+    /// claim: a thread never waits for a lock while its timer is in a brief state.
     fn insert_again(&self, p: usize, h: &H, from: State, to: (u64, u64, u64)) -> Option<Modified> {
         let (timer, (when, period, seq)) = (h.timer(), to);
         let entry = h.clone();
@@ -100,14 +102,14 @@ impl<H: Handle> Heaps<H> {
         Some(Modified::inserted(when))
     }
 
-    /// Fires what is due at `now` in the heap of `p`: calls `fire` with each timer, the `seq` it was armed with, and
-    /// `now`, holding no lock. Returns at once, without locking, if nothing is due. `own` says that the caller has this P:
-    /// it then also removes deleted timers, if they are more than a quarter of the heap. A call removes a bounded portion
-    /// of deleted timers, also of those that are due; [`Checked::more`] asks for another call.
+    /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and `now`, without
+    /// a lock. If no timer is due, returns at once and takes no lock. `own` is true if the caller has this P: the call then
+    /// also removes deleted timers if they are more than a quarter of the heap. A call removes a bounded portion of the
+    /// deleted timers, due or not; [`Checked::more`] asks for another call.
     /// Go: `checkTimers`. Runs on: any thread.
     ///
-    /// `fire` may add, delete and modify timers. It should not panic; if it does, what was taken together with that
-    /// timer is fired before the panic goes on, and nothing is lost.
+    /// `fire` may add, delete and modify timers. `fire` should not panic. If `fire` panics, the timers that were taken
+    /// together with this one fire before the panic goes on, and no timer is lost.
     pub fn check(&self, p: usize, now: u64, own: bool, fire: &mut impl FnMut(H, u64, u64)) -> Checked {
         match self.heap(p) {
             Some(timers) => timers.check(now, own, fire),
@@ -121,44 +123,47 @@ impl<H: Handle> Heaps<H> {
         self.heap(p).is_some_and(Timers::tidy)
     }
 
-    /// When somebody must look at the heap of `p`: at the latest when its next timer is due, perhaps earlier; [`NEVER`]
-    /// if it is empty. Two loads. Runs on: any thread.
+    /// Returns the time by which the heap of `p` must be checked; [`NEVER`] if the heap is empty. That time is never later
+    /// than the next timer, but may be earlier. Costs two loads. Runs on: any thread.
     #[inline]
     pub fn earliest(&self, p: usize) -> u64 {
         self.heap(p).map_or(NEVER, |timers| timers.counts.earliest())
     }
 
-    /// [`Heaps::earliest`] over all Ps. Go: `timeSleepUntil`. Runs on: any thread.
+    /// Returns the least [`Heaps::earliest`] of all Ps. Go: `timeSleepUntil`. Runs on: any thread.
     pub fn time_sleep_until(&self) -> u64 {
-        // In order, so that few of them need a look where many could be.
+        // Heaps are opened in order, so the first place without a heap ends the search.
         let opened = self.heaps.iter().map_while(OnceLock::get);
         opened.map(|timers| timers.counts.earliest()).min().unwrap_or(NEVER)
     }
 
-    /// How many timers of `p` are armed, nearly: others may be arming and stopping them. Runs on: any thread.
+    /// Returns about how many timers of `p` are armed. Other threads may arm and stop timers meanwhile. Runs on: any thread.
     pub fn len(&self, p: usize) -> usize {
         self.heap(p).map_or(0, |timers| timers.counts.live())
     }
 
-    /// Moves all armed timers of P `from` to P `to`, for good, before `from` goes away. Returns the time to wake the
-    /// netpoller for: the earliest that moved. Go: `moveTimers`. Runs on: any thread.
+    /// Moves all armed timers of P `from` to P `to`; the caller is about to retire `from`. Returns the time for which to wake
+    /// the netpoller: the earliest of the moved timers; `None` if none of them will fire. Go: `moveTimers`. Runs on: any
+    /// thread.
     ///
     /// # Panics
     ///
-    /// If the two are one, or `to` is not open.
+    /// If `from` and `to` are the same P, or `to` is not open.
     pub fn move_all(&self, from: usize, to: usize) -> Option<u64> {
         let to = self.opened(to);
         self.heap(from).and_then(|from| wake_for(from.move_all(to)))
     }
 
-    /// Walks the heap of `p`; panics if it is out of order or holds what it should not. Others may be at work.
+    /// Examines the heap of `p`. Panics if the heap is out of order, or holds a timer that it must not hold. Other threads
+    /// may use the heap meanwhile.
     pub fn verify(&self, p: usize) {
         if let Some(timers) = self.heap(p) {
             timers.lock().verify();
         }
     }
 
-    /// [`Heaps::verify`], and the counts as well: nobody else may be at work on the timers of `p`.
+    /// [`Heaps::verify`], and panics if a count or a published time is wrong. Precondition: no other thread uses the timers
+    /// of `p`.
     pub fn verify_idle(&self, p: usize) {
         if let Some(timers) = self.heap(p) {
             timers.lock().verify_idle();
@@ -241,7 +246,7 @@ mod models {
         });
     }
 
-    /// Deleted and armed again while the heap moves, with a thief in it.
+    /// A timer is deleted and armed again while `move_all` moves its heap and a thief checks that heap.
     #[test]
     fn delete_modify_and_thief_against_move_all() {
         explore(2, || {
@@ -283,8 +288,8 @@ mod models {
         });
     }
 
-    /// The two lists at the top of [`Heaps`](super::Heaps): the sleeper sees the timer, or the adder the sleeper.
-    fn nobody_oversleeps(arm: fn(&World)) {
+    /// The protocol of [`Heaps`](super::Heaps): the sleeper sees the timer, or the adder sees that the sleeper must be woken.
+    fn never_oversleeps(arm: fn(&World)) {
         explore(5, move || {
             let world = World::new(1);
             let timer = world.add(0, 100, 0, 1);
@@ -309,12 +314,12 @@ mod models {
     }
 
     #[test]
-    fn nobody_oversleeps_a_new_timer() {
-        nobody_oversleeps(|world| drop(world.add(0, 40, 0, 2)));
+    fn a_sleeper_does_not_miss_a_new_timer() {
+        never_oversleeps(|world| drop(world.add(0, 40, 0, 2)));
     }
 
     #[test]
-    fn nobody_oversleeps_a_timer_made_earlier() {
-        nobody_oversleeps(|_| ());
+    fn a_sleeper_does_not_miss_a_timer_made_earlier() {
+        never_oversleeps(|_| ());
     }
 }

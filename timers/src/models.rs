@@ -1,7 +1,7 @@
-//! What the loom models share: a small world of heaps that logs what fires, and the law of conservation they all obey.
+//! The world of the loom models: some heaps, and a log of the timers that were armed and that fired.
 //!
-//! Each time a timer is armed, that ends in exactly one of three ways: it fires, a `delete` returns true, or a `modify`
-//! finds it pending. A timer lost, fired twice, or fired after it was deleted upsets the sum.
+//! Each arming ends in exactly one way: the timer fires, a `delete` returns true, or a `modify` finds the timer pending. So
+//! the number of armings is the number of ends. The sum is wrong if a timer is lost, fires twice, or fires after its `delete`.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{Checked, Heaps, Modified, Timer};
 
-/// Explores the interleavings with at most `preemptions` involuntary switches: each model in seconds.
+/// Explores the interleavings with at most `preemptions` involuntary switches, so that a model takes only seconds.
 pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -27,11 +27,11 @@ struct Log {
 pub(crate) struct World {
     pub(crate) heaps: Heaps<Arc<Timer>>,
     ps: usize,
-    /// What every operation begins with. loom remembers one access to each atomic: a thread that loads a word and then
-    /// exchanges it hides from loom that another had loaded it before, and that order is never turned round. Here it
-    /// always is; and then the other's load meets the exchange, and all orders between the two follow.
+    /// Every operation begins with a read-modify-write of this word. loom remembers only the last access to each atomic. If
+    /// thread A loads a word, and then thread B loads and exchanges that word, B's load hides A's load. So loom never tries
+    /// B's exchange before A's load. Because of the gate, loom tries B's operation before A's, and then all orders of both.
     gate: AtomicUsize,
-    // std's, not loom's: the log is no part of the protocol, and adds no interleavings.
+    // std's mutex, not loom's: the log is no part of the protocol and must add no interleavings.
     log: Mutex<Log>,
 }
 
@@ -42,9 +42,9 @@ impl World {
         Arc::new(Self { heaps, ps, gate: AtomicUsize::new(0), log: Mutex::default() })
     }
 
-    /// Any thread's turn.
+    /// Lets loom choose the thread that goes on: see `gate`.
     pub(crate) fn turn(&self) {
-        // Relaxed: it shall order nothing.
+        // Relaxed: the gate must not synchronize the threads.
         self.gate.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -72,7 +72,20 @@ impl World {
         modified
     }
 
+    /// Checks P `p` until no timer is due any more. Returns the result of the last check, but `ran` is true if a timer fired
+    /// in any of these checks.
     pub(crate) fn check(&self, p: usize, now: u64, own: bool) -> Checked {
+        let mut ran = false;
+        loop {
+            let checked = self.check_once(p, now, own);
+            ran |= checked.ran;
+            if !checked.more {
+                return Checked { ran, ..checked };
+            }
+        }
+    }
+
+    pub(crate) fn check_once(&self, p: usize, now: u64, own: bool) -> Checked {
         self.turn();
         self.heaps.check(p, now, own, &mut |_, seq, _| {
             self.log.lock().unwrap().fired.push(seq);
@@ -89,22 +102,28 @@ impl World {
         self.heaps.earliest(p)
     }
 
-    /// The seqs that have fired, sorted.
+    /// Returns the `seq`s that have fired, sorted.
     pub(crate) fn fired(&self) -> Vec<u64> {
         let mut fired = self.log.lock().unwrap().fired.clone();
         fired.sort_unstable();
         fired
     }
 
-    /// When all threads are done: everything counted right, and everything that is still armed fires by `end`.
+    /// Fires all timers that are due by `end`, and panics if a count is wrong, a timer is left, or armings and ends differ.
+    /// Precondition: all other threads are done.
     pub(crate) fn finish(&self, end: u64) {
         (0..self.ps).for_each(|p| self.heaps.verify_idle(p));
         for p in 0..self.ps {
             self.check(p, end, true);
         }
         (0..self.ps).for_each(|p| self.heaps.verify_idle(p));
-        assert_eq!(self.heaps.time_sleep_until(), crate::clock::NEVER, "left over");
+        assert_eq!(self.heaps.time_sleep_until(), crate::clock::NEVER, "a timer is left");
         let log = self.log.lock().unwrap();
-        assert_eq!(log.armed, log.ended + log.fired.len(), "lost, or fired twice: {:?}", log.fired);
+        assert_eq!(
+            log.armed,
+            log.ended + log.fired.len(),
+            "a timer was lost or fired twice: {:?}",
+            log.fired
+        );
     }
 }

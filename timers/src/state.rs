@@ -1,33 +1,33 @@
-//! The ten states of a timer, which may follow which, and the word that holds one.
+//! The ten states of a timer, the transitions between them, and the word that holds the state.
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// Where a timer is in its life. Go: `timerNoStatus` and its nine followers.
+/// The state of a timer. Go: `timerNoStatus` and the nine constants after it.
 ///
-/// The *brief* ones belong to one thread, which leaves them within a few instructions: it neither waits for anything
-/// nor calls anything that could. Whoever else meets a brief state yields and looks again.
+/// In a *brief* state the timer belongs to one thread, which ends that state within a few instructions. This thread neither
+/// waits nor calls a function that may wait. Every other thread that reads a brief state yields and reads again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum State {
     /// In no heap: fresh, or a one-shot that was taken to be fired.
     NoStatus,
-    /// In a heap, in its right place; fires at `when`.
+    /// In a heap, sorted by the right time; fires at `when`.
     Waiting,
-    /// Brief, in a heap: being taken to be fired.
+    /// Brief, in a heap: a holder of the heap's lock takes the timer to fire it.
     Running,
-    /// In a heap, but stopped; a holder of the heap's lock will remove it.
+    /// In a heap, but stopped; a holder of the heap's lock will remove the timer.
     Deleted,
-    /// Brief, in a heap: being removed.
+    /// Brief, in a heap: a holder of the heap's lock removes the timer.
     Removing,
     /// In no heap: stopped and removed.
     Removed,
-    /// Brief, in a heap or not: its fields are being changed.
+    /// Brief, in a heap or in none: a thread changes the fields of the timer.
     Modifying,
-    /// In a heap, in a place too late for it: `nextwhen < when`.
+    /// In a heap, sorted by too late a time: `nextwhen < when`.
     ModifiedEarlier,
-    /// In a heap, in a place too early for it or just right: `nextwhen >= when`.
+    /// In a heap, sorted by too early a time or by the right one: `nextwhen >= when`.
     ModifiedLater,
-    /// Brief, in a heap: being put into its right place.
+    /// Brief, in a heap: a holder of the heap's lock moves the entry to its right place.
     Moving,
 }
 
@@ -51,7 +51,7 @@ impl State {
         matches!(self, Running | Removing | Modifying | Moving)
     }
 
-    /// The arrows of the picture in `lib.rs`.
+    /// Returns `true` if the picture in `lib.rs` has an arrow from this state to `next`.
     pub(crate) fn may_become(self, next: State) -> bool {
         match self {
             NoStatus => matches!(next, Waiting | Modifying),
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// One timer's state. Private to `timer.rs`, whose verbs are all that changes it.
+/// The word that holds one timer's state. Only functions of `timer.rs` change it.
 pub(crate) struct Status(AtomicU32);
 
 impl Status {
@@ -81,27 +81,37 @@ impl Status {
         Self(AtomicU32::new(NoStatus as u32))
     }
 
-    /// Acquire, with the Release of [`Status::put`]: who sees a state sees the fields and counts that go with it.
+    /// Returns the state.
+    // Acquire: the partner is the Release in `put` and `step`. A thread that reads a state sees its fields and counts.
     pub(crate) fn get(&self) -> State {
         State::ALL[self.0.load(Ordering::Acquire) as usize]
     }
 
-    /// One step, if nobody else took one first.
+    /// Returns `true` if the timer is in `state`.
+    #[inline]
+    pub(crate) fn is(&self, state: State) -> bool {
+        // Acquire: the partner is the Release in `put` and `step`.
+        self.0.load(Ordering::Acquire) == state as u32
+    }
+
+    /// Changes the state from `from` to `to`. Returns `false` if the timer is not in `from`.
     pub(crate) fn step(&self, from: State, to: State) -> bool {
         debug_assert!(from.may_become(to), "no such transition: {from:?} -> {to:?}");
-        // Acquire, with the Release of `put`: the winner works on the fields as the last one left them. Release: an
-        // `add` goes NoStatus -> Waiting in this one step, and its fields must be seen by who claims it (`get`, `step`).
+        // Acquire: the partner is the Release in `put`. The winner sees the fields as the last claimer has left them.
+        // Release: the partners are the Acquires in `get` and `step`. `add` changes NoStatus to Waiting in this one step, and
+        // the next claimer must see the fields that `add` has set.
         self.0.compare_exchange(from as u32, to as u32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Leaves the brief state `from`, which the caller entered: no one else may write the word until then.
+    /// Changes the state from the brief `from` to `to`. Precondition: the caller has claimed the timer, so no other thread
+    /// writes the word meanwhile.
     pub(crate) fn put(&self, from: State, to: State) {
         debug_assert!(from.is_brief() && from.may_become(to), "no such transition: {from:?} -> {to:?}");
-        // Release, with the Acquire of `get` and `step`: hands on what was done in the brief state.
+        // Release: the partners are the Acquires in `get` and `step`. Publishes what was done in the brief state.
         self.0.store(to as u32, Ordering::Release);
     }
 
-    /// Takes the word whatever it says. Right nowhere: for the models, which must see this fail.
+    /// Changes the state to `brief` from any state. Only the broken twins of models call this.
     pub(crate) fn seize(&self, brief: State) {
         self.0.store(brief as u32, Ordering::Release);
     }
@@ -112,14 +122,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_states_stand_at_their_number() {
+    fn each_state_has_its_number_as_its_index() {
         for (number, state) in State::ALL.into_iter().enumerate() {
             assert_eq!(state as usize, number);
         }
     }
 
     #[test]
-    fn brief_states_lead_only_to_settled_ones_and_each_state_can_be_left() {
+    fn no_brief_state_follows_a_brief_state_and_each_state_has_a_next() {
         for from in State::ALL {
             let next: Vec<_> = State::ALL.into_iter().filter(|&to| from.may_become(to)).collect();
             assert!(!next.is_empty(), "{from:?} is a dead end");
@@ -131,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_steps_from_one_state_one_is_taken() {
+    fn only_one_of_two_steps_from_the_same_state_succeeds() {
         let status = Status::new();
         assert!(status.step(NoStatus, Waiting));
         assert!(status.step(Waiting, Modifying));

@@ -1,4 +1,4 @@
-//! The primitives the protocols are built from: std's and parking_lot's, or loom's when a model runs.
+//! The primitives that the protocols use: those of std and parking_lot, or those of loom in a model.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ pub(crate) use loom::{
     thread::yield_now,
 };
 
-/// loom's mutex with parking_lot's face: a lock that a panic does not poison.
+/// loom's mutex with parking_lot's signatures: a panic does not poison the lock.
 #[cfg(loom)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -32,8 +32,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
-/// to see its model fail. In every other build the compiler drops the wrong branch.
+/// True if a model runs with `BROKEN=name` in the environment: the protocol step of that name is then wrong on purpose, to
+/// see its model fail. In every other build it is `false`, and the compiler drops the wrong branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]

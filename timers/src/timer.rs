@@ -1,47 +1,48 @@
-//! One timer: its fields, and what any thread may do to it without its heap: delete and modify.
+//! One timer: its fields, and the two operations that need no heap, delete and modify.
 //!
-//! The fields are plain data behind the state. Who has claimed the timer for a brief state writes them, and the state it
-//! leaves hands them on (`state.rs`); `when` and `owner` of a timer in a heap change under that heap's lock besides.
-//! They are atomics because several threads share them; `Relaxed`, because the state orders them.
+//! The state protects the fields. A thread writes them only while its claim keeps the timer in a brief state. The state that
+//! follows publishes them (`state.rs`). While the timer is in a heap, `when` and `owner` change only under that heap's lock.
+//! The fields are atomics because several threads share them. Their accesses are `Relaxed` because the state orders them.
 
 use crate::clock::NEVER;
 use crate::counts::Counts;
 use crate::state::{State, Status};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, broken, yield_now};
 
-/// A timer, to be embedded in what it wakes: 40 bytes, and usable again and again for ever.
+/// A timer, a field of the object that it wakes. A timer has 40 bytes and may be armed any number of times.
 ///
-/// It holds no callback: a heap entry holds a [`Handle`](crate::Handle), which leads to the timer and tells whoever
-/// fires it what to do.
+/// A timer has no callback. Its heap entry holds a [`Handle`](crate::Handle), which leads to the timer. The function that
+/// fires the timer gets that handle.
 pub struct Timer {
-    /// The time its heap entry is sorted by.
+    /// The time by which the heap sorts the timer's entry.
     when: AtomicU64,
-    /// The time it is to fire at, in ModifiedEarlier and ModifiedLater.
+    /// In ModifiedEarlier and ModifiedLater: the time at which the timer is to fire.
     nextwhen: AtomicU64,
     /// 0 for a one-shot.
     period: AtomicU64,
-    /// Its holder's word, handed back when it fires.
+    /// A word of the timer's user, which `fire` gets.
     seq: AtomicU64,
     status: Status,
-    /// The index of the P whose heap it is in.
+    /// The index of the P that has the timer in its heap.
     owner: AtomicU32,
 }
 
 /// What [`Heaps::modify`](crate::Heaps::modify) found and did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modified {
-    /// Whether the timer was armed, and has not fired for that.
+    /// True if the timer was armed and had not fired for that.
     pub was_pending: bool,
-    /// Wake the netpoller for this time: the timer is new in its heap, or earlier than it was.
+    /// The time for which to wake the netpoller, if the timer is new in its heap or earlier than its heap entry. Otherwise
+    /// `None`, and also if the timer never fires.
     pub wake_for: Option<u64>,
 }
 
-/// The right to write a timer's fields: its state is brief, and whoever holds this put it there.
+/// The right to write a timer's fields: the claim's holder has put the timer into a brief state.
 #[must_use = "a brief state must be left"]
 pub(crate) struct Claim(State);
 
 impl Timer {
-    /// A timer in no heap. It fires once a heap has it and its time has come.
+    /// Makes a timer that is in no heap and not armed.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
@@ -54,7 +55,7 @@ impl Timer {
         }
     }
 
-    /// A timer in no heap. (loom's atomics are not made at compile time.)
+    /// Makes a timer that is in no heap and not armed. (Not `const`: loom makes atomics only at run time.)
     #[cfg(loom)]
     pub fn new() -> Self {
         Self {
@@ -69,6 +70,12 @@ impl Timer {
 
     pub(crate) fn state(&self) -> State {
         self.status.get()
+    }
+
+    /// True if the state is Waiting.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.status.is(State::Waiting)
     }
 
     pub(crate) fn when(&self) -> u64 {
@@ -87,25 +94,25 @@ impl Timer {
         self.owner.load(Ordering::Relaxed) as usize
     }
 
-    /// Enters the brief state, if the timer still is in `from`.
+    /// Changes the state from `from` to `brief`. Returns `None` if the timer is not in `from`.
     pub(crate) fn claim(&self, from: State, brief: State) -> Option<Claim> {
         debug_assert!(brief.is_brief());
         self.status.step(from, brief).then_some(Claim(brief))
     }
 
-    /// Enters the brief state without asking. Right nowhere: for the models, which must see this fail.
+    /// Changes the state to `brief` without a check. Only the broken twin of a model calls this.
     pub(crate) fn seize(&self, brief: State) -> Claim {
         self.status.seize(brief);
         Claim(brief)
     }
 
-    /// Leaves the brief state.
+    /// Changes the state from the claim's brief state to `to`.
     pub(crate) fn settle(&self, claim: Claim, to: State) {
         self.status.put(claim.0, to);
     }
 
-    /// `add`'s step: NoStatus -> Waiting. False if it was not NoStatus. Runs on: the only thread that arms this timer,
-    /// holding the lock of heap `owner`.
+    /// Sets all fields and changes the state from NoStatus to Waiting. Returns `false` if the timer is not in NoStatus.
+    /// Runs on: the only thread that arms this timer; it holds the lock of heap `owner`.
     pub(crate) fn begin(&self, owner: usize, when: u64, period: u64, seq: u64) -> bool {
         if self.state() != State::NoStatus {
             return false;
@@ -114,13 +121,13 @@ impl Timer {
         self.status.step(State::NoStatus, State::Waiting)
     }
 
-    /// Sets all fields of a timer in no heap, which is to go into heap `owner`.
+    /// Sets all fields of a timer that is in no heap and will be inserted into heap `owner`.
     pub(crate) fn begin_again(&self, _: &Claim, owner: usize, when: u64, period: u64, seq: u64) {
         self.set(owner, when, period, seq);
     }
 
-    /// The time it is to fire at, or NEVER if it is not; its entry stands at `when`. Runs on: the lock's holder, while
-    /// no one is at work on the timer.
+    /// Returns the time by which its heap must be checked for this timer; its entry has the time `when`. Runs on: the lock's
+    /// holder, while no other thread uses the timer.
     pub(crate) fn earliest(&self, when: u64) -> u64 {
         match self.state() {
             State::ModifiedEarlier => self.nextwhen.load(Ordering::Relaxed),
@@ -132,7 +139,7 @@ impl Timer {
         self.when.store(when, Ordering::Relaxed);
     }
 
-    /// Makes the time it was modified to its time, and returns it.
+    /// Copies `nextwhen`, the time to which the timer was modified, to `when`. Returns that time.
     pub(crate) fn take_nextwhen(&self, claim: &Claim) -> u64 {
         let when = self.nextwhen.load(Ordering::Relaxed);
         self.set_when(claim, when);
@@ -156,8 +163,8 @@ impl Timer {
         self.owner.store(u32::try_from(owner).expect("fewer Ps than 2^32"), Ordering::Relaxed);
     }
 
-    /// Stops the timer where it is; its entry stays in the heap until the lock's holder meets it. True if it was
-    /// pending. Go: `deltimer`. Runs on: any thread; `counts` leads to the counts of a P.
+    /// Stops the timer. Its entry stays in the heap until a lock's holder examines that entry. Returns `true` if the timer
+    /// was pending. Go: `deltimer`. Runs on: any thread; `counts` returns the counts of a P.
     pub(crate) fn delete<'c>(&self, counts: impl Fn(usize) -> &'c Counts) -> bool {
         use State::*;
         loop {
@@ -179,7 +186,8 @@ impl Timer {
         }
     }
 
-    /// The counts first: once Deleted shows, the entry may be removed, and uncounted, at any moment.
+    /// Counts the timer as deleted, then changes its state to Deleted. Once the state is Deleted, the lock's holder may
+    /// remove and uncount the timer at any moment.
     fn delete_claimed(&self, claim: Claim, from: State, counts: &Counts) {
         if broken!("timers_delete_counts_late") {
             self.settle(claim, State::Deleted);
@@ -193,8 +201,8 @@ impl Timer {
         self.settle(claim, State::Deleted);
     }
 
-    /// Sets a timer that is in a heap for another time; its entry stays where it is. None if the timer is no longer in
-    /// state `from`. Go: `modtimer`, its `wasRemoved == false` half. Runs on: any thread.
+    /// Arms a timer that is in a heap for another time. Its entry stays where it is. Returns `None` if the timer is no longer
+    /// in state `from`. Go: `modtimer`, its `wasRemoved == false` half. Runs on: any thread.
     pub(crate) fn modify_in_heap<'c>(
         &self,
         from: State,
@@ -232,19 +240,19 @@ impl Default for Timer {
 }
 
 impl Modified {
-    /// A timer that was in no heap is in one now.
+    /// The result for a timer that was in no heap and was inserted for `when`.
     pub(crate) fn inserted(when: u64) -> Self {
         Self { was_pending: false, wake_for: wake_for(when) }
     }
 }
 
-/// Whom to wake for a timer that is new in its heap: nobody, if it never fires.
+/// Returns the time for which to wake the netpoller after an insertion; `None` if the timer never fires.
 pub(crate) fn wake_for(when: u64) -> Option<u64> {
     (when != NEVER).then_some(when)
 }
 
-/// The next time on a ticker's grid that is after `now`: ticks that were missed are left out, the grid stays.
-/// `when` is due: not after `now`.
+/// Returns the first tick after `now`: the ticks are at `when` and after each period. Ticks that were missed are left out.
+/// Precondition: `when` is not after `now`.
 pub(crate) fn next_tick(when: u64, period: u64, now: u64) -> u64 {
     let late = now - when;
     when.saturating_add(period.saturating_mul(1 + late / period))
@@ -302,12 +310,12 @@ mod models {
                 move || world.delete(&timer)
             });
             let deleted = world.delete(&timer);
-            assert!(deleted ^ deleter.join().unwrap(), "one of them stops it");
+            assert!(deleted ^ deleter.join().unwrap(), "exactly one delete stops the timer");
             world.finish(10);
         });
     }
 
-    /// Another timer's `add` cleans the head away while it is being deleted.
+    /// The `add` of another timer removes the head while a `delete` of that head is under way.
     #[test]
     fn delete_against_clean_head() {
         explore(5, || {
@@ -373,7 +381,7 @@ mod models {
         });
     }
 
-    /// In no heap yet, and put into two different ones: it ends up in one.
+    /// Two threads insert a timer that is in no heap, each into another heap: the timer gets into one of the heaps.
     #[test]
     fn two_inserting_modifies() {
         explore(2, || {
@@ -385,13 +393,13 @@ mod models {
             });
             let mine = world.modify(1, &timer, 10, 2);
             let other = modifier.join().unwrap();
-            assert!(mine.was_pending ^ other.was_pending, "the later one finds it pending");
+            assert!(mine.was_pending ^ other.was_pending, "the later modify finds the timer pending");
             world.finish(10);
             assert_eq!(world.fired().len(), 1);
         });
     }
 
-    /// Armed again while its deleted entry is being swept away.
+    /// A deleted timer is armed again while a sweep removes its entry.
     #[test]
     fn modify_against_sweep() {
         explore(5, || {
@@ -409,7 +417,7 @@ mod models {
         });
     }
 
-    /// Three who spin on each other: with two involuntary switches this is not done in half a minute, with one at once.
+    /// Three threads spin on each other. loom explores one involuntary switch at once, but two take more than half a minute.
     #[test]
     fn delete_and_modify_against_run() {
         explore(1, || {

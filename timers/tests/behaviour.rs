@@ -1,4 +1,4 @@
-//! What a heap of timers promises whoever uses it, one promise a test.
+//! The guarantees of `Heaps` to its user: each test checks one guarantee.
 #![cfg(not(loom))]
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ fn add(heaps: &Heaps<Arc<Timer>>, p: usize, when: u64, period: u64, seq: u64) ->
     timer
 }
 
-/// Checks P `p` as its owner; the seqs that fired, in order.
+/// Checks P `p` as its owner. Returns the `seq`s that fired, in order, and the time of the next check.
 fn check(heaps: &Heaps<Arc<Timer>>, p: usize, now: u64) -> (Vec<u64>, u64) {
     let mut fired = Vec::new();
     let checked = heaps.check(p, now, true, &mut |_, seq, at| {
@@ -33,7 +33,7 @@ fn check(heaps: &Heaps<Arc<Timer>>, p: usize, now: u64) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn fires_in_the_order_of_time_and_never_early() {
+fn timers_fire_in_the_order_of_time_and_never_early() {
     let heaps = heaps(1);
     let _timers: Vec<_> =
         (0..500).map(|i| add(&heaps, 0, 1 + i * 7919 % 500, 0, 1 + i * 7919 % 500)).collect();
@@ -44,10 +44,10 @@ fn fires_in_the_order_of_time_and_never_early() {
 }
 
 #[test]
-fn what_is_set_for_never_is_kept_and_does_not_fire() {
+fn a_timer_for_never_stays_in_its_heap_and_does_not_fire() {
     let heaps = heaps(1);
     let timer = Arc::new(Timer::new());
-    assert_eq!(heaps.add(0, timer.clone(), NEVER, 0, 1), None, "nobody to wake");
+    assert_eq!(heaps.add(0, timer.clone(), NEVER, 0, 1), None, "no thread to wake");
     assert_eq!(check(&heaps, 0, NEVER), (vec![], NEVER));
     assert_eq!(heaps.len(0), 1);
     let modified = heaps.modify(0, &timer, 5, 0, 2);
@@ -58,7 +58,7 @@ fn what_is_set_for_never_is_kept_and_does_not_fire() {
 }
 
 #[test]
-fn a_ticker_keeps_its_grid_and_leaves_out_what_it_missed() {
+fn a_ticker_keeps_its_grid_and_leaves_out_missed_ticks() {
     let heaps = heaps(1);
     let ticker = add(&heaps, 0, 100, 10, 7);
     assert_eq!(check(&heaps, 0, 99), (vec![], 100));
@@ -70,18 +70,18 @@ fn a_ticker_keeps_its_grid_and_leaves_out_what_it_missed() {
 }
 
 #[test]
-fn modify_says_whether_it_was_pending_and_whom_to_wake() {
+fn modify_returns_was_pending_and_the_time_to_wake_for() {
     let heaps = heaps(2);
     let modified = |was_pending, wake_for| Modified { was_pending, wake_for };
     let timer = Arc::new(Timer::new());
     assert_eq!(heaps.modify(0, &timer, 100, 0, 1), modified(false, Some(100)), "NoStatus: inserted");
-    assert_eq!(heaps.modify(1, &timer, 200, 0, 2), modified(true, None), "later: nobody");
+    assert_eq!(heaps.modify(1, &timer, 200, 0, 2), modified(true, None), "later: no thread to wake");
     assert_eq!(heaps.modify(1, &timer, 50, 0, 3), modified(true, Some(50)), "earlier");
     assert_eq!(heaps.earliest(0), 50);
-    assert_eq!(heaps.modify(1, &timer, 60, 0, 4), modified(true, Some(60)), "earlier than its entry still");
+    assert_eq!(heaps.modify(1, &timer, 60, 0, 4), modified(true, Some(60)), "still earlier than its entry");
     assert_eq!(heaps.modify(1, &timer, 100, 0, 5), modified(true, None), "back to its entry's time");
     assert!(heaps.delete(&timer));
-    assert_eq!(heaps.modify(1, &timer, 70, 0, 6), modified(false, Some(70)), "Deleted: where it was");
+    assert_eq!(heaps.modify(1, &timer, 70, 0, 6), modified(false, Some(70)), "Deleted: stays in its heap");
     heaps.verify_idle(0);
     assert_eq!((heaps.len(0), heaps.len(1)), (1, 0));
     assert_eq!(check(&heaps, 0, 70), (vec![6], NEVER));
@@ -90,7 +90,7 @@ fn modify_says_whether_it_was_pending_and_whom_to_wake() {
 }
 
 #[test]
-fn delete_says_whether_it_stopped_something() {
+fn delete_returns_true_only_for_an_armed_timer() {
     let heaps = heaps(1);
     assert!(!heaps.delete(&Timer::new()), "never armed");
     let timer = add(&heaps, 0, 10, 0, 1);
@@ -104,7 +104,7 @@ fn delete_says_whether_it_stopped_something() {
 }
 
 #[test]
-fn one_made_earlier_is_found_deep_in_the_heap() {
+fn a_timer_made_earlier_is_found_deep_in_the_heap() {
     let heaps = heaps(1);
     let timers: Vec<_> = (0..1000).map(|i| add(&heaps, 0, 1_000 + i, 0, i)).collect();
     for i in (0..1000).step_by(10) {
@@ -157,7 +157,7 @@ fn create_and_stop_keeps_memory_in_proportion() {
         for i in 0..100_000_u64 {
             let timer = Arc::new(Timer::new());
             heaps.add(0, Counted(timer.clone(), entries.clone()), 1_000_000 + i, 0, i);
-            // One in a thousand stays.
+            // Keeps one timer in a thousand.
             if i % 1000 != 0 {
                 assert!(heaps.delete(&timer));
             }
@@ -190,7 +190,7 @@ fn callbacks_run_without_the_lock() {
             add(&heaps, 0, now + 1, 0, 100);
         }
     });
-    assert_eq!(fired, [1, 2, 3, 4], "what comes due meanwhile is fired as well");
+    assert_eq!(fired, [1, 2, 3, 4], "timers that become due meanwhile fire in the same check");
     assert_eq!(check(&heaps, 0, 11), (vec![100; 3], NEVER));
 }
 
@@ -224,10 +224,10 @@ fn move_all_takes_the_live_timers_along() {
     heaps.verify_idle(2);
     assert_eq!(heaps.earliest(2), NEVER);
     assert_eq!(heaps.time_sleep_until(), 50);
-    assert!(heaps.delete(&timers[1]), "counted where it is now");
+    assert!(heaps.delete(&timers[1]), "counted in the heap to which it moved");
     assert_eq!(check(&heaps, 0, 200).0, [5, 80, 2, 3, 4, 7, 8, 9]);
     assert_eq!(check(&heaps, 0, 500), (vec![6], NEVER));
-    assert_eq!(heaps.move_all(2, 1), None, "nothing there");
+    assert_eq!(heaps.move_all(2, 1), None, "the heap is empty");
     let unopened = Heaps::<Arc<Timer>>::new(2);
     unopened.open(0);
     assert_eq!(unopened.move_all(1, 0), None);
@@ -270,8 +270,8 @@ fn adding_twice_is_a_bug() {
     heaps.add(0, timer, 6, 0, 2);
 }
 
-/// A timer outlives its heaps: a stopped one that was not yet tidied away, a moved one and a live one may each be armed
-/// again elsewhere.
+/// Timers may outlive their heap: a live timer, a stopped timer whose entry was not yet removed, and modified timers can be
+/// armed again in another heap.
 #[test]
 fn timers_of_dropped_heaps_can_be_armed_in_others() {
     let timers: Vec<_> = (0..4).map(|_| Arc::new(Timer::new())).collect();
@@ -288,7 +288,7 @@ fn timers_of_dropped_heaps_can_be_armed_in_others() {
     let new = Heaps::new(1);
     new.open(0);
     for timer in &timers {
-        assert_eq!(Arc::strong_count(timer), 1, "the old heap has let go of it");
+        assert_eq!(Arc::strong_count(timer), 1, "the old heap has dropped its handle");
         assert!(!new.modify(0, timer, 7, 0, 1).was_pending);
     }
     new.verify_idle(0);

@@ -1,4 +1,4 @@
-//! Random operations on several heaps against the plainest model of them: what is armed, and for when.
+//! Random operations on several heaps, compared with a simple model: which timers are armed, and for when.
 #![cfg(not(loom))]
 
 use proptest::collection::vec;
@@ -31,8 +31,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What is armed: for when, how often, with which seq, in whose heap. A timer that was stopped and not yet removed is
-/// armed again where it was, which only the heaps know; so the P is not part of the model once a timer was stopped.
+/// How a timer is armed. The P is not part of the model: a stopped timer that was not yet removed is armed again in its old
+/// heap, and only the heaps know whether the timer was removed.
 #[derive(Clone, Copy, Debug)]
 struct Armed {
     when: u64,
@@ -42,7 +42,7 @@ struct Armed {
 
 proptest! {
     #[test]
-    fn fires_exactly_what_is_due(ops in vec(op(), 0..300)) {
+    fn exactly_the_due_timers_fire(ops in vec(op(), 0..300)) {
         let heaps: Heaps<Arc<Timer>> = Heaps::new(PS);
         (0..PS).for_each(|p| heaps.open(p));
         let timers: Vec<_> = (0..TIMERS).map(|_| Arc::new(Timer::new())).collect();
@@ -72,7 +72,7 @@ proptest! {
                     let mut last = 0;
                     for (h, seq) in late {
                         let timer = timers.iter().position(|timer| Arc::ptr_eq(timer, &h)).unwrap();
-                        let it = armed[timer].take().expect("only what is armed fires");
+                        let it = armed[timer].take().expect("only an armed timer fires");
                         prop_assert!(it.when <= now, "early");
                         prop_assert_eq!(it.seq, seq);
                         prop_assert!(last <= it.when, "out of order");
@@ -97,7 +97,7 @@ proptest! {
             prop_assert!(heaps.time_sleep_until() <= next, "a sleeper would be late");
         }
 
-        // Nothing is lost: by the end of time all that was armed has fired.
+        // No timer is lost: at the end of time all armed timers fire, except those for NEVER.
         let mut left = 0;
         for p in 0..PS {
             heaps.check(p, NEVER - 1, true, &mut |_, _, _| left += 1);

@@ -1,4 +1,5 @@
-//! Threads doing everything at once; what was armed and what became of it must add up.
+//! Threads perform all operations at once. The number of armings must equal the number of firings, deletions and
+//! modifications of pending timers.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -50,7 +51,7 @@ impl World {
     fn check(&self, p: usize, own: bool) {
         let now = self.clock.load(Relaxed);
         self.heaps.check(p, now, own, &mut |alarm: Alarm, when, now| {
-            // The seq says when it was armed for.
+            // The seq is the time for which the timer was armed.
             assert!(when <= now, "fired {} early", when - now);
             alarm.0.1.fetch_add(1, Relaxed);
             self.sums.fired.fetch_add(1, Relaxed);
@@ -83,7 +84,7 @@ impl World {
 }
 
 #[test]
-fn what_is_armed_fires_or_is_deleted_or_superseded() {
+fn each_arming_ends_by_firing_deletion_or_modification() {
     let alarm = || Alarm(Arc::new((Timer::new(), AtomicU64::new(0))));
     let world = World {
         heaps: Heaps::new(PS),
@@ -106,7 +107,7 @@ fn what_is_armed_fires_or_is_deleted_or_superseded() {
                 })
             })
             .collect();
-        // One who only looks, as sysmon does.
+        // A thread that only reads the times, as sysmon does.
         scope.spawn(|| {
             start.wait();
             while !done.load(Relaxed) {

@@ -3,16 +3,16 @@
 //! ```text
 //! timerproc                                        adding a timer
 //!   1 lock                                           1 lock
-//!   2 call what is due (unlocked meanwhile)          2 insert
-//!   3 say how it will wait: in the note until        3 is it the first, and earlier than the timerproc
-//!     the first timer's time, or parked if there       waits for? say that it is awake
-//!     is none                                        4 unlock
-//!   4 unlock, wait so                                5 wake its note, or ready it
+//!   2 call the due callbacks (unlocked meanwhile)    2 insert
+//!   3 record how the timerproc will wait: in the     3 is the timer earlier than the time until which the
+//!     note until the first timer's time, or            timerproc waits? record that the timerproc is awake
+//!     parked if there is no timer                    4 unlock
+//!   4 unlock, wait so                                5 after that record: wake the note, or unpark the timerproc
 //! ```
 //!
-//! While it is in its note the timerproc blocks its OS thread, inside [`runtime::blocking`]: its P goes to another OS thread
-//! as soon as other work needs it, and it must find a P when it returns. Go's `notetsleepg` hands the P off at once, needed
-//! or not; that is the one step in which this baseline is better off than its model.
+//! In its note the timerproc blocks its OS thread, inside [`runtime::blocking`]. Its P goes to another OS thread as soon as
+//! other work needs the P, and the timerproc must find a P when it returns. Go's `notetsleepg` hands the P off at once, even
+//! if no work needs the P. In this one step the baseline is cheaper than Go's design.
 
 use std::mem;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::Clock;
 use super::heap::{Heap, Id};
 use super::note::Note;
 
-/// On cache lines of its own, as Go's are.
+/// A heap with its timerproc, aligned to cache lines of its own, as Go's buckets are.
 #[repr(align(128))]
 pub(super) struct Bucket {
     clock: Clock,
@@ -40,17 +40,17 @@ struct State {
     ends: bool,
 }
 
-/// What the timerproc does.
+/// The state of the timerproc.
 enum Timerproc {
     NotStarted,
     Awake,
-    /// It is in the note until then (Go: `sleeping`, `sleepUntil`).
+    /// The timerproc sleeps in the note until this time (Go: `sleeping`, `sleepUntil`).
     InNote(u64),
-    /// There is nothing to wait for (Go: `rescheduling`).
+    /// The timerproc is parked, because there is no timer (Go: `rescheduling`).
     Parked(Thread),
 }
 
-/// How the timerproc goes on after it has fired what was due.
+/// The timerproc's next step after it has fired the due timers.
 enum Next {
     SleepUntil(u64),
     Park,
@@ -74,7 +74,7 @@ impl Bucket {
 
     pub(super) fn cancel(&self, id: Id) {
         let callback = self.state.lock().heap.remove(id);
-        // Without the lock: it may be the last one of a green thread.
+        // Dropped without the lock: the callback may be the last reference to a green thread.
         drop(callback);
     }
 
@@ -87,8 +87,8 @@ impl Bucket {
         self.unlock_and_wake(state, when);
     }
 
-    /// Wakes the timerproc if it waits for longer than the timer that now is at `when`. It is woken without the lock, for a
-    /// green thread may lose its P in any call of the runtime, and would keep the lock until it has another.
+    /// Wakes the timerproc if the timerproc waits for a time later than `when`. The wake comes after the unlock, because a
+    /// green thread may lose its P in any call of the runtime. That green thread would keep the lock until it has a P again.
     fn unlock_and_wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>, when: u64) {
         match state.timerproc {
             Timerproc::Awake => return,
@@ -133,7 +133,7 @@ impl Bucket {
     fn fire_due(&self, me: &Thread) -> Next {
         let mut state = self.state.lock();
         state.timerproc = Timerproc::Awake;
-        // Once a round, as in Go: what becomes due meanwhile is the next round's.
+        // The time is read once a round, as in Go. Timers that become due meanwhile fire in the next round.
         let now = self.clock.now();
         loop {
             if state.ends {
@@ -150,7 +150,7 @@ impl Bucket {
                     return Next::SleepUntil(when);
                 }
                 Some(_) => {
-                    let callback = state.heap.pop().expect("there is a first");
+                    let callback = state.heap.pop().expect("the heap has a first entry");
                     MutexGuard::unlocked(&mut state, || callback.wake());
                 }
             }

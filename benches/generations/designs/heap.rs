@@ -1,16 +1,16 @@
-//! A 4-ary min-heap that finds an item by its id, so that one can be taken out at once, as Go's did until 1.13.
+//! A 4-ary min-heap that finds an item by its id. A cancelled timer can so be removed at once, as in Go until 1.13.
 
 const ARITY: usize = 4;
 
-/// An item that is, or was, in a heap.
+/// Identifies an item that is, or was, in a heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Id {
     slot: u32,
-    /// How often the slot was used before.
+    /// The number of earlier uses of the slot.
     seq: u32,
 }
 
-/// What is sifted: the time stands beside the reference, so that comparing touches nothing else.
+/// The unit of sifting. An entry holds the time itself, so that a comparison reads no slot.
 #[derive(Clone, Copy)]
 struct Entry {
     when: u64,
@@ -18,7 +18,7 @@ struct Entry {
 }
 
 struct Slot<T> {
-    /// Where in the heap its entry is.
+    /// The index of the slot's entry in the heap.
     at: u32,
     seq: u32,
     item: Option<T>,
@@ -35,7 +35,7 @@ impl<T> Heap<T> {
         Heap { entries: Vec::new(), slots: Vec::new(), free: Vec::new() }
     }
 
-    /// The time of the first.
+    /// Returns the time of the first entry.
     pub(super) fn first(&self) -> Option<u64> {
         Some(self.entries.first()?.when)
     }
@@ -51,18 +51,18 @@ impl<T> Heap<T> {
         Id { slot, seq: self.slots[slot as usize].seq }
     }
 
-    /// Takes the first one out.
+    /// Removes the first item and returns it. Returns `None` if the heap is empty.
     pub(super) fn pop(&mut self) -> Option<T> {
         self.entries.first()?;
         self.remove_at(0)
     }
 
-    /// Takes `id` out, if it is in.
+    /// Removes the item `id` and returns it. Returns `None` if `id` is not in the heap.
     pub(super) fn remove(&mut self, id: Id) -> Option<T> {
         self.remove_at(self.find(id)?)
     }
 
-    /// Gives `id` another time; `false` if it is not in.
+    /// Sets the item `id` to another time. Returns `false` if `id` is not in the heap.
     pub(super) fn change(&mut self, id: Id, when: u64) -> bool {
         let Some(at) = self.find(id) else { return false };
         self.entries[at].when = when;
@@ -86,7 +86,7 @@ impl<T> Heap<T> {
         slot.item.take()
     }
 
-    /// Puts the entry at `at` where it belongs.
+    /// Moves the entry at index `at` to its place.
     fn sift(&mut self, at: usize) {
         if at > 0 && self.entries[at].when < self.entries[(at - 1) / ARITY].when {
             self.sift_up(at);
@@ -143,7 +143,7 @@ mod tests {
         let (mut heap, mut model) = (Heap::new(), BTreeSet::new());
         let mut ids: Vec<(Id, u64)> = Vec::new();
         for item in 0..20_000_u64 {
-            // Few times, so that many are equal.
+            // Times are from a small range, so that many are equal.
             let (when, one) = (random.next() % 50, random.next() as usize % (ids.len() + 1));
             match (random.next() % 8, ids.get(one).copied()) {
                 (0..4, _) => {
@@ -154,7 +154,7 @@ mod tests {
                     if let Some(removed) = heap.remove(id) {
                         assert!(model.remove(&(ids[one].1, removed.1)));
                     }
-                    assert_eq!(heap.remove(id), None, "it is out now");
+                    assert_eq!(heap.remove(id), None, "the item was removed");
                     assert!(!heap.change(id, 0));
                     ids.swap_remove(one);
                 }
@@ -188,6 +188,6 @@ mod tests {
             assert!(model.remove(&item));
         }
         assert!(model.is_empty());
-        assert!(heap.slots.len() < 15_000, "slots are used again");
+        assert!(heap.slots.len() < 15_000, "slots are reused");
     }
 }

@@ -1,8 +1,8 @@
-//! 64 heaps with a timerproc each, chosen by the P that adds the timer: Go 1.10 to 1.13.
+//! 64 heaps with a timerproc each: Go 1.10 to 1.13. The P that adds a timer decides the heap.
 //!
-//! A green thread cannot ask for the number of its P; that of its processor, modulo the number of Ps, stands for it. So no more
-//! buckets are in use than there are Ps, and two Ps that run at the same moment use different ones, if there are no more
-//! processors than Ps.
+//! A green thread cannot read the number of its P. This design uses the number of the processor, modulo the number of Ps. So
+//! the number of used buckets is at most the number of Ps. If there are no more processors than Ps, two Ps that run at the
+//! same moment use different buckets.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -20,7 +20,7 @@ pub(crate) struct ManyHeaps {
     procs: usize,
 }
 
-/// It stays in the bucket where it was added.
+/// A timer, with its bucket. A timer stays in the bucket to which it was added.
 pub(crate) struct InBucket {
     bucket: usize,
     id: Id,

@@ -1,4 +1,4 @@
-//! Where one OS thread sleeps until it is woken or its time has come (Go: `note`).
+//! A note: one OS thread sleeps on it until another thread wakes it, or until a deadline (Go: `note`).
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,12 +12,12 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// Forgets a wake-up that came too late for the last sleep (Go: `noteclear`).
+    /// Discards a wake-up that came after the last sleep had ended (Go: `noteclear`).
     pub(super) fn clear(&self) {
         *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
 
-    /// Blocks the calling OS thread until `when` at the latest (Go: `notetsleep`).
+    /// Blocks the calling OS thread until a wake-up, or until `when` (Go: `notetsleep`).
     pub(super) fn sleep_until(&self, clock: Clock, when: u64) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
         while !*woken {
@@ -30,7 +30,7 @@ impl Note {
         }
     }
 
-    /// Lets the sleep end, or the next one not begin (Go: `notewakeup`).
+    /// Wakes the sleeping thread. If no thread sleeps, the next sleep returns at once (Go: `notewakeup`).
     pub(super) fn wake(&self) {
         *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.condvar.notify_one();

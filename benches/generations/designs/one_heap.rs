@@ -1,4 +1,4 @@
-//! One heap and one timerproc for all: Go until 1.9.
+//! One heap and one timerproc for all Ps: Go until 1.9.
 
 use std::sync::Arc;
 use std::task::Waker;

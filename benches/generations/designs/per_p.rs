@@ -1,4 +1,4 @@
-//! The product: a heap in each P, fired by the scheduler itself. The plain public API, and nothing else.
+//! This runtime's design, through its public API only: a heap in each P, and the scheduler itself fires the timers.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Timers for PerP {
         drop(timer);
     }
 
-    /// Its callback is that which it was made with: the workloads reset a timer with its own.
+    /// The timer keeps the callback with which it was created. The workloads always pass that same callback.
     fn reset(&self, timer: &mut Timer, after: Duration, _callback: &Waker) {
         timer.reset(after);
     }

@@ -1,4 +1,4 @@
-//! Each design fires each timer once, never early, and none that was cancelled.
+//! Each design fires each timer once, never early, and fires no cancelled timer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ fn run<T: Timers>(timers: T, procs: usize, test: &impl Test) {
     timers.end();
 }
 
-/// When it is due, and how often it has fired.
+/// The callback of a timer. Records the timer's deadline and the number of firings; an early firing adds 1,000.
 struct Probe {
     start: Instant,
     due_ns: AtomicU64,
@@ -46,7 +46,7 @@ impl Probe {
 impl Wake for Probe {
     fn wake(self: Arc<Self>) {
         let (due, now) = (self.due_ns.load(Ordering::Acquire), self.start.elapsed().as_nanos() as u64);
-        // The thread that fires the timer would catch a panic.
+        // No assertion stands here, because the thread that fires the timer would catch the panic.
         self.fired.fetch_add(if now < due { 1_000 } else { 1 }, Ordering::Release);
     }
 }
@@ -61,11 +61,11 @@ impl Test for Mixture {
                 runtime::spawn(move || mixture(&*timers, task))
             })
             .collect();
-        tasks.into_iter().for_each(|task| task.join().expect("it does not panic"));
+        tasks.into_iter().for_each(|task| task.join().expect("the task does not panic"));
     }
 }
 
-/// Timers of all kinds: left alone, cancelled long before their time, put off and brought forward.
+/// Timers of all kinds: left alone, cancelled long before their time, reset to a later or an earlier time.
 fn mixture<T: Timers>(timers: &T, task: u64) {
     let mut random = Random::of_task(task);
     let mut armed = Vec::new();
@@ -103,13 +103,17 @@ fn mixture<T: Timers>(timers: &T, task: u64) {
     }
     let start = Instant::now();
     while armed.iter().any(|(probe, times, _)| probe.fired.load(Ordering::Acquire) < *times) {
-        assert!(start.elapsed() < Duration::from_secs(50), "a timer was lost");
+        assert!(start.elapsed() < Duration::from_secs(50), "a timer did not fire");
         timers.sleep(Duration::from_millis(1));
     }
-    // Whatever fires twice has a little time for it.
+    // A timer that would fire twice has time to do so.
     timers.sleep(Duration::from_millis(2));
     for (probe, times, timer) in armed {
-        assert_eq!(probe.fired.load(Ordering::Acquire), times, "1000: early; more than {times}: too often");
+        assert_eq!(
+            probe.fired.load(Ordering::Acquire),
+            times,
+            "1000 or more: fired early; more than {times}: fired too often"
+        );
         timers.cancel(timer);
     }
 }
@@ -158,7 +162,7 @@ impl Test for EarlierThanAll {
             let timers = Arc::clone(timers);
             runtime::spawn(move || timers.sleep(HOUR))
         };
-        // The thread that fires timers waits for that hour now.
+        // The thread that fires timers now waits for the timer of an hour.
         timers.sleep(Duration::from_millis(5));
         let start = Instant::now();
         timers.sleep(Duration::from_millis(5));

@@ -1,13 +1,13 @@
 //! A hashed timing wheel: 4,096 slots of a millisecond, and a driver that ticks (Varghese and Lauck's scheme 6).
 //!
-//! Adding, cancelling and resetting are O(1), each under the lock of one slot alone. A timer's time is rounded up to a whole
-//! tick, and what is further away than one turn of the wheel is looked at once a turn. The driver is a green thread that
-//! sleeps as a timerproc does, in its OS thread, from tick to tick, whether anything is due or not: no thread needs to wake it.
+//! Adding, cancelling and resetting are O(1), each under the lock of one slot at a time. A timer's time is rounded up to a
+//! whole tick. A timer further away than one turn of the wheel is checked once a turn. The driver is a green thread that blocks
+//! its OS thread from tick to tick, as a timerproc does, whether a timer is due or not. So no thread needs to wake the driver.
 //!
 //! ```text
 //! the driver, each tick                            adding a timer
-//!   1 the ticks begun include this one               1 lock the slot of its tick
-//!   2 lock the slot, take what is due                2 has that tick begun? take the next slot instead
+//!   1 publish this tick as begun                     1 lock the slot of the timer's tick
+//!   2 lock the slot, remove the due timers           2 has that tick begun? lock the slot after the last begun
 //!   3 unlock, call                                   3 insert, unlock
 //! ```
 
@@ -28,7 +28,7 @@ pub(crate) struct Wheel(Arc<Shared>);
 struct Shared {
     clock: Clock,
     slots: Vec<Mutex<Slot>>,
-    /// The last tick whose slot the driver has begun with.
+    /// The last tick whose slot the driver has begun to empty.
     begun: AtomicU64,
     started: AtomicBool,
     ends: AtomicBool,
@@ -38,7 +38,7 @@ struct Shared {
 struct Slot {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
-    /// Of the next entry, so that a stale id finds nothing.
+    /// The number of the last entry. Each entry has its own number, so that a stale handle finds no entry.
     seq: u32,
 }
 
@@ -48,7 +48,7 @@ struct Entry {
     callback: Waker,
 }
 
-/// Where a timer is, or was.
+/// The place of a timer that is, or was, in the wheel.
 pub(crate) struct InSlot {
     slot: u32,
     entry: u32,
@@ -67,7 +67,7 @@ impl Wheel {
     }
 
     fn start(&self) {
-        // Relaxed: it only says who starts the driver.
+        // Relaxed: the flag only decides which caller starts the driver.
         if !self.0.started.load(Ordering::Relaxed) && !self.0.started.swap(true, Ordering::Relaxed) {
             let shared = Arc::clone(&self.0);
             drop(runtime::spawn(move || shared.drive()));
@@ -85,7 +85,7 @@ impl Timers for Wheel {
 
     fn cancel(&self, timer: InSlot) {
         let callback = self.0.slots[timer.slot as usize].lock().remove(&timer);
-        // Without the lock: it may be the last one of a green thread.
+        // Dropped without the lock: the callback may be the last reference to a green thread.
         drop(callback);
     }
 
@@ -106,8 +106,8 @@ impl Shared {
         loop {
             let index = tick % SLOTS;
             let mut slot = self.slots[index as usize].lock();
-            // Relaxed: the slot's lock orders it. A driver that had the lock before us has stored before that; one that
-            // gets it after us sees the timer.
+            // Relaxed: the slot's lock orders the accesses. If the driver held the lock before, its store of `begun` is
+            // visible here. If the driver gets the lock later, the driver sees the timer.
             let begun = self.begun.load(Ordering::Relaxed);
             if tick > begun {
                 return slot.insert(index as u32, tick, callback);
@@ -119,7 +119,7 @@ impl Shared {
 
     fn drive(&self) {
         let mut due = Vec::new();
-        // No timer can be due before the first was added.
+        // `insert` puts the first timer into a slot after `begun`.
         let first = self.begun.load(Ordering::Relaxed) + 1;
         for tick in first.. {
             let left = (tick * TICK_NS).saturating_sub(self.clock.now());
@@ -168,7 +168,7 @@ impl Slot {
                 self.free.push(i as u32);
             }
         }
-        // The wheel is empty: the next turn need not walk over the past.
+        // The slot is empty. Clearing the vectors spares later turns a walk over unused entries.
         if self.free.len() == self.entries.len() {
             self.entries.clear();
             self.free.clear();

@@ -1,4 +1,4 @@
-//! Timers that never fire: created for a wait that ends otherwise, and cancelled.
+//! Timers that never fire. Each stands for the time-out of a wait that ends before, and is cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use super::{Moment, Start, on_tasks};
 use crate::designs::Timers;
 use crate::measure::Figures;
 
-/// Longer than the task looks away from any of them.
+/// Long enough that no timer comes due before its cancellation.
 const TIME: Duration = Duration::from_secs(1);
 
 #[derive(Default)]

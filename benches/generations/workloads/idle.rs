@@ -1,4 +1,4 @@
-//! A process that has nothing to do but timers that are far away.
+//! An idle process, whose timers are all far away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use crate::designs::Timers;
 use crate::measure::{Figures, Span};
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// For whatever looks around for work after the last one has gone to sleep.
+/// Time for the runtime to come to rest after the last green thread has gone to sleep.
 const SETTLE: Duration = Duration::from_millis(100);
 
 pub(super) fn run<T: Timers>(timers: &Arc<T>, sleepers: usize, time: Duration) -> Figures {
@@ -28,7 +28,7 @@ pub(super) fn run<T: Timers>(timers: &Arc<T>, sleepers: usize, time: Duration) -
     let span = Span::begin();
     timers.sleep(time);
     let spent = span.end();
-    assert_eq!(woken.load(Ordering::Relaxed), 0, "a sleep of an hour is over");
-    // The runtime's end cancels them.
+    assert_eq!(woken.load(Ordering::Relaxed), 0, "a sleep of an hour ended early");
+    // The end of the runtime cancels the sleepers.
     spent.totals()
 }

@@ -1,4 +1,4 @@
-//! Live timers that are put off and brought forward: time-outs of connections that go on.
+//! Live timers that are reset to later and earlier times, such as the time-outs of active connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use crate::measure::Figures;
 use peer_common::load::Random;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// When all are to fire in the end.
+/// The time after which all timers fire at the end.
 const SOON: Duration = Duration::from_millis(30);
-/// For what had been taken to fire before it was reset.
+/// Time for timers to fire that the design removed to fire before their reset.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// What a task's timers do: next to nothing.
+/// The callback of a task's timers: counts the firings.
 #[derive(Default)]
 struct Fired(AtomicU64);
 
@@ -64,7 +64,7 @@ pub(super) fn run<T: Timers>(timers: &Arc<T>, tasks: usize, live: usize, n: usiz
     figures
 }
 
-/// After all that, each timer is still there and fires once: none of them is in two places, and none is lost.
+/// Checks that each timer still fires exactly once after all resets: no timer is in two places, and no timer is lost.
 fn all_fire_once<T: Timers>(timers: &T, mut own: Own<T>) {
     for timer in &mut own.timers {
         timers.reset(timer, HOUR, &own.callback);
@@ -76,7 +76,7 @@ fn all_fire_once<T: Timers>(timers: &T, mut own: Own<T>) {
         timers.reset(timer, SOON, &own.callback);
     }
     let fired = || own.fired.0.load(Ordering::Acquire) - before;
-    // One is far from due, unless the resets took as long as that.
+    // No timer is due yet, unless the resets took longer than `SOON`.
     let early = fired();
     assert!(early == 0 || start.elapsed() >= SOON, "{early} timers fired early");
     while fired() < own.timers.len() as u64 {

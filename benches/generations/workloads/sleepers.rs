@@ -1,4 +1,4 @@
-//! The classic table: very many that sleep for the same time, and how long each of them has slept.
+//! The classic table: many green threads sleep for the same time. Measures how long each green thread has slept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

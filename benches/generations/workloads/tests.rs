@@ -1,4 +1,4 @@
-//! Each workload, small, over each design: they check their results themselves.
+//! Runs each workload in a small size over each design. The workloads check their results themselves.
 
 use std::time::Duration;
 

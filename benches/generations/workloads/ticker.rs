@@ -1,4 +1,4 @@
-//! One green thread that sleeps a millisecond in a loop: by how much it oversleeps, and what each tick costs.
+//! A ticker: a green thread that sleeps a millisecond in a loop. Measures how late each tick is, and its cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +11,9 @@ use crate::designs::Timers;
 use crate::measure::{Figures, Span};
 
 const TICK: Duration = Duration::from_millis(1);
-/// What the busy ones compute between two yields.
+/// The time that a busy green thread computes between two yields.
 const SPIN: Duration = Duration::from_micros(50);
-/// Before it counts.
+/// The time of ticking before the measurement.
 const SETTLE: Duration = Duration::from_millis(20);
 
 pub(super) fn run<T: Timers>(timers: &Arc<T>, busy: usize, time: Duration) -> Figures {
@@ -34,13 +34,13 @@ pub(super) fn run<T: Timers>(timers: &Arc<T>, busy: usize, time: Duration) -> Fi
     let late_ns = tick(&**timers, time);
     let spent = span.end();
     over.store(true, Ordering::Relaxed);
-    others.into_iter().for_each(|other| other.join().expect("it does not panic"));
+    others.into_iter().for_each(|other| other.join().expect("a busy green thread does not panic"));
 
     let ticks = late_ns.len() as u64;
     let late = Samples::new(late_ns);
     let mut costs = spent.per(ticks);
     if busy > 0 {
-        // That of the busy ones.
+        // This figure is the processor time of the busy green threads.
         costs.0.retain(|(name, _)| *name != "CPU, µs a timer");
     }
     Figures(vec![
@@ -51,7 +51,7 @@ pub(super) fn run<T: Timers>(timers: &Arc<T>, busy: usize, time: Duration) -> Fi
     .and(costs)
 }
 
-/// Ticks for so long, but once at least; by how much each sleep was too long.
+/// Ticks for `time`, but at least once. Returns how late each sleep ended.
 fn tick<T: Timers>(timers: &T, time: Duration) -> Vec<u64> {
     let begin = Instant::now();
     let mut late_ns = Vec::with_capacity((time.as_micros() / TICK.as_micros()) as usize + 1);

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Exit codes: a command line that is wrong; a workload, or a form of it, that this program does not have.
+// Exit codes: for a wrong command line; for a workload, or a form of a workload, that this program does not offer.
 const (
 	exitWrong      = 2
 	exitNotOffered = 3
 )
 
-// args are the workload and its options; what a workload reads of them goes into its report.
+// args are the workload and its options. Each option that a workload reads is added to the report.
 type args struct {
 	workload string
 	procs    int
@@ -35,13 +35,13 @@ func commandLine() *args {
 		if !isKey {
 			wrong("%q is no --key", words[i])
 		}
-		// What has no value is a switch.
+		// A key without a value is a switch.
 		value := "true"
 		if i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") {
 			i++
 			value = words[i]
 		}
-		// The last one counts.
+		// If a key occurs twice, the last value counts.
 		a.take(key)
 		a.given = append(a.given, [2]string{key, value})
 	}
@@ -59,7 +59,7 @@ func (a *args) take(key string) (string, bool) {
 	return "", false
 }
 
-// number takes --key N.
+// number reads --key N.
 func (a *args) number(key string, value int) int {
 	if text, given := a.take(key); given {
 		n, err := strconv.Atoi(text)
@@ -72,7 +72,7 @@ func (a *args) number(key string, value int) int {
 	return value
 }
 
-// count takes --key N of things that there must be.
+// count reads --key N, where N must be at least 1.
 func (a *args) count(key string, value int) int {
 	n := a.number(key, value)
 	if n == 0 {
@@ -81,7 +81,7 @@ func (a *args) count(key string, value int) int {
 	return n
 }
 
-// word takes --key WORD, one of words; the first is the default.
+// word reads --key WORD, which must be one of words. The first of words is the default.
 func (a *args) word(key string, words ...string) string {
 	word := words[0]
 	if text, given := a.take(key); given {
@@ -94,7 +94,7 @@ func (a *args) word(key string, words ...string) string {
 	return word
 }
 
-// end says that no other option is known.
+// end returns the report. It ends the process if an option was not read.
 func (a *args) end() *report {
 	if len(a.given) > 0 {
 		wrong("%s has no --%s", a.workload, a.given[0][0])

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pingpong: a value goes from one task to the other and back.
+// pingpong sends a value from one task to another and back.
 func pingpong(a *args) *report {
 	n := a.count("n", 1_000_000)
 	r := a.end()
@@ -39,7 +39,7 @@ func pingpong(a *args) *report {
 	return r
 }
 
-// channel: p producers and c consumers on one bounded channel.
+// channel runs p producers and c consumers on one bounded channel.
 func channel(a *args) *report {
 	p, c := a.count("p", 4), a.count("c", 4)
 	capacity := a.number("cap", 1024)
@@ -81,7 +81,7 @@ func channel(a *args) *report {
 	return r
 }
 
-// skynet: a tree of tasks that adds up the numbers of its leaves.
+// skynet runs a tree of tasks that adds up the numbers of its leaves.
 func skynet(a *args) *report {
 	n := a.count("n", 1_000_000)
 	capacity := a.number("cap", 0)
@@ -127,7 +127,7 @@ func skynetNode(parent chan<- uint64, number, size, capacity int) {
 	parent <- sum
 }
 
-// sieve: a filter task for each prime found.
+// sieve runs a filter task for each prime found.
 func sieve(a *args) *report {
 	n := a.count("n", 2_000)
 	limit := a.count("limit", 17_389)
@@ -163,7 +163,7 @@ func sieveFilter(in <-chan uint64, out chan<- uint64, prime uint64) {
 	}
 }
 
-// nthPrime finds in another way the prime that sieve must arrive at.
+// nthPrime computes the expected result of sieve in another way.
 func nthPrime(n, limit int) uint64 {
 	composite := make([]bool, limit+1)
 	for i := 2; i <= limit; i++ {
@@ -181,7 +181,7 @@ func nthPrime(n, limit int) uint64 {
 	panic("there are not so many primes up to the limit")
 }
 
-// mutex: tasks that add to one counter.
+// mutex runs tasks that add to one counter under a mutex.
 func mutex(a *args) *report {
 	tasks := a.count("tasks", 8)
 	n := a.count("n", 4_000_000)

@@ -10,14 +10,14 @@ import (
 
 const tick = time.Millisecond
 
-// span is from when to when something went on, since the workload began.
+// span is a stretch of time, measured from the begin of the workload.
 type span struct{ start, end time.Duration }
 
 func (s span) overlaps(other span) bool { return s.start < other.end && other.start < s.end }
 
 func hogComputing(a *args) *report { return hog(a, spin) }
 
-// hogBlocking: the hogs block their OS thread, and Go is told by syscall.Syscall.
+// hogBlocking is hog with hogs that block their OS thread. syscall.Syscall announces the block to Go.
 func hogBlocking(a *args) *report {
 	return hog(a, func(d time.Duration) time.Duration {
 		start := time.Now()
@@ -28,13 +28,13 @@ func hogBlocking(a *args) *report {
 			if errno == 0 {
 				return time.Since(start)
 			}
-			// A signal cut it short, and what is left was written back.
+			// A signal interrupted the sleep. The kernel has written the remaining time back.
 			check(errno == syscall.EINTR, "nanosleep: %v", errno)
 		}
 	})
 }
 
-// hog: a ticker beside bursts of tasks that compute, or block, for long.
+// hog runs a ticker beside bursts of tasks that compute, or block, for a long time.
 func hog(a *args, run func(time.Duration) time.Duration) *report {
 	hogs := a.count("hogs", 2)
 	d := time.Duration(a.number("ms", 200)) * time.Millisecond
@@ -66,7 +66,7 @@ func hog(a *args, run func(time.Duration) time.Duration) *report {
 	return r
 }
 
-// startTicker sleeps a tick again and again until it is over, and then sends from when to when each went on.
+// startTicker starts a task that sleeps a tick in a loop until it is told to end. The task then sends the span of each sleep.
 func startTicker(epoch time.Time, over *atomic.Bool) <-chan []span {
 	result := make(chan []span, 1)
 	go func() {
@@ -81,7 +81,7 @@ func startTicker(epoch time.Time, over *atomic.Bool) <-chan []span {
 	return result
 }
 
-// hogCrowd: a ticker beside many tasks that compute until all is over.
+// hogCrowd runs a ticker beside many tasks that compute until the end of the workload.
 func hogCrowd(a *args) *report {
 	hogs := a.count("hogs", 1000)
 	d := time.Duration(a.number("secs", 10)) * time.Second
@@ -97,7 +97,7 @@ func hogCrowd(a *args) *report {
 	for range hogs {
 		go func() {
 			begun.Add(1)
-			// Roughly the latest: they begin one after the other.
+			// This value is roughly the latest begin, because the hogs begin one after the other.
 			lastBegun.Store(int64(time.Since(epoch)))
 			for !crowdOver.Load() {
 				spin(0)
@@ -142,7 +142,7 @@ func reportTicks(r *report, ticks, spans []span) {
 	r.count("ticks", int64(hit))
 }
 
-// appendLateness adds a tick that was late, and those that it swallowed.
+// appendLateness adds the lateness of a tick, and of the ticks that the late tick replaced.
 func appendLateness(all []time.Duration, late time.Duration) []time.Duration {
 	check(late >= 0, "a tick came %v early", -late)
 	all = append(all, late)

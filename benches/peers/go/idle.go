@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// idle: what a process costs that has little or nothing to do.
+// idle measures the cost of a process that is idle, or has only a ticker.
 func idle(a *args) *report {
 	tasks := a.number("tasks", 10_000)
 	conns := a.number("conns", 1_000)
@@ -46,7 +46,7 @@ func idle(a *args) *report {
 	r.count("vcsw", after.Nvcsw-before.Nvcsw)
 	r.count("ivcsw", after.Nivcsw-before.Nivcsw)
 	r.count("ticks", ticks.Load()-ticksBefore)
-	// They stay open until the process ends.
+	// The connections stay open until the process ends.
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(listener)
 	return r

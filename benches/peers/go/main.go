@@ -1,6 +1,6 @@
-// The workloads of the comparison in Go, with its standard library alone.
+// The workloads of the comparison in Go, with its standard library only.
 //
-// bench WORKLOAD [--key value ...]; the workloads stand in benches/peers/README.md.
+// bench WORKLOAD [--key value ...]. benches/peers/README.md defines the workloads.
 package main
 
 import "runtime"
@@ -38,7 +38,7 @@ func main() {
 	}
 	raiseFileLimit()
 	runtime.GOMAXPROCS(a.procs)
-	// As a goroutine like any other, not on the one that entered.
+	// The workload runs in a new goroutine, not in the main goroutine.
 	done := make(chan *report)
 	go func() { done <- workload(a) }()
 	(<-done).print()

@@ -26,7 +26,7 @@ func connect(port int) net.Conn {
 	return conn
 }
 
-// echo: requests over loopback, the server and its clients in one process. Go sets TCP_NODELAY by itself.
+// echo sends requests over loopback. The server and its clients are in one process. Go sets TCP_NODELAY by default.
 func echo(a *args) *report {
 	conns := a.count("conns", 64)
 	size := a.count("size", 64)
@@ -81,7 +81,7 @@ func echo(a *args) *report {
 	return r
 }
 
-// echoServe gives how many bytes it has echoed.
+// echoServe serves a connection and returns the number of echoed bytes.
 func echoServe(conn net.Conn) int64 {
 	buffer := make([]byte, 1024)
 	echoed := int64(0)
@@ -97,7 +97,7 @@ func echoServe(conn net.Conn) int64 {
 	}
 }
 
-// echoAsk gives how long each request took.
+// echoAsk sends requests and returns the time of each request.
 func echoAsk(conn net.Conn, size int, end time.Time) []time.Duration {
 	times := make([]time.Duration, 0, 1<<16)
 	message, answer := make([]byte, size), make([]byte, size)
@@ -121,7 +121,7 @@ func echoAsk(conn net.Conn, size int, end time.Time) []time.Duration {
 
 var httpAnswer = []byte("HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!")
 
-// httpServer: a server with one answer, until it is killed.
+// httpServer gives each request the same answer, until the driver kills the process.
 func httpServer(a *args) *report {
 	port := a.number("port", 0)
 	r := a.end()
@@ -142,7 +142,7 @@ func httpServe(conn net.Conn) {
 	filled := 0
 	var answers []byte
 	for {
-		// A request that is too long leaves no space: the read gives 0.
+		// If a request is too long, no space is left, and the read returns 0.
 		n, err := conn.Read(buffer[filled:])
 		if n == 0 || err != nil {
 			return
@@ -166,7 +166,7 @@ func httpServe(conn net.Conn) {
 	}
 }
 
-// connsMemory: what an idle connection costs the server.
+// connsMemory measures the memory of an idle connection in the server.
 func connsMemory(a *args) *report {
 	n := a.count("n", 10_000)
 	r := a.end()
@@ -191,14 +191,14 @@ func connsMemory(a *args) *report {
 	return r
 }
 
-// connsWait waits until the other side ends.
+// connsWait blocks in a read until the other side ends.
 func connsWait(conn net.Conn) {
 	var buffer [512]byte
 	n, _ := conn.Read(buffer[:])
 	check(n == 0, "the other side never writes")
 }
 
-// connsClient ends when the server does.
+// connsClient is the client. The server kills the client at its end.
 func connsClient(a *args) *report {
 	port := a.number("port", 0)
 	n := a.count("n", 10_000)
@@ -207,7 +207,7 @@ func connsClient(a *args) *report {
 	connected.Add(4)
 	over.Add(n)
 	for task := range 4 {
-		// The first ones take what is left over.
+		// The first tasks also take the remainder of the division.
 		share := n / 4
 		if task < n%4 {
 			share++

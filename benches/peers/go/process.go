@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// raiseFileLimit raises the soft limit of open files to the hard one.
+// raiseFileLimit raises the soft limit of open files to the hard limit.
 func raiseFileLimit() {
 	var limit syscall.Rlimit
 	must(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
@@ -17,10 +17,10 @@ func raiseFileLimit() {
 	must(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 }
 
-// rss is the memory in use: VmRSS of /proc/self/status.
+// rss returns the memory in use: VmRSS of /proc/self/status.
 func rss() int64 { return status("VmRSS:") * 1024 }
 
-// osThreads is the number of OS threads: Threads of /proc/self/status.
+// osThreads returns the number of OS threads: Threads of /proc/self/status.
 func osThreads() int64 { return status("Threads:") }
 
 func status(key string) int64 {
@@ -33,7 +33,7 @@ func status(key string) int64 {
 	return number
 }
 
-// bytesEach is what each of n things costs, having read the memory before and after.
+// bytesEach returns the memory that each of n things takes, from the memory before and after.
 func bytesEach(before, after int64, n int) float64 {
 	return float64(max(after-before, 0)) / float64(n)
 }
@@ -48,10 +48,10 @@ func cpu(u syscall.Rusage) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// spun keeps the result of spin, so that it must be computed.
+// spun keeps the result of spin, so that the compiler does not remove the computation.
 var spun atomic.Uint64
 
-// spin computes for d of the clock, without a call or a yield.
+// spin computes until d of wall time has passed, without a yield.
 func spin(d time.Duration) time.Duration {
 	steps := 10_000
 	if d < time.Millisecond {
@@ -71,7 +71,7 @@ func spin(d time.Duration) time.Duration {
 	}
 }
 
-// random is xorshift64, seeded for a task.
+// random holds the random numbers of a task, by xorshift64.
 type random uint64
 
 func randomOfTask(t int) random { return random(0x9E3779B97F4A7C15 + uint64(t)) }
@@ -85,7 +85,7 @@ func (r *random) next() uint64 {
 	return x
 }
 
-// deadline is 1 to 60 s from now.
+// deadline returns a random time of 1 to 60 s.
 func (r *random) deadline() time.Duration {
 	return time.Duration(1_000_000_000 + r.next()%59_000_000_000)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// report is the result of a run: one line of JSON, its fields in the order in which they were added.
+// report is the result of a run, as one line of JSON. Fields are in the order of their addition.
 type report struct {
 	fields string
 }
@@ -45,7 +45,7 @@ func must(err error) {
 	}
 }
 
-// samples are times in order.
+// samples are sorted times.
 type samples []time.Duration
 
 func newSamples(times []time.Duration) samples {
@@ -54,7 +54,7 @@ func newSamples(times []time.Duration) samples {
 	return times
 }
 
-// percentile is the nearest rank.
+// percentile returns a percentile by nearest rank.
 func (s samples) percentile(percent int) time.Duration {
 	rank := (len(s)*percent + 99) / 100
 	return s[max(rank, 1)-1]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sleepPrecision: how late a sleep ends.
+// sleepPrecision measures the lateness of sleeps.
 func sleepPrecision(a *args) *report {
 	reps := a.count("reps", 1_000)
 	r := a.end()
@@ -18,7 +18,7 @@ func sleepPrecision(a *args) *report {
 	return r
 }
 
-// sleepLoaded: the same beside busy tasks that yield.
+// sleepLoaded measures the lateness of sleeps beside busy tasks that yield.
 func sleepLoaded(a *args) *report {
 	reps := a.count("reps", 1_000)
 	busy := a.count("busy", 2)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// spawnJoin: spawn an empty task, join it.
+// spawnJoin spawns an empty task and joins that task, n times.
 func spawnJoin(a *args) *report {
 	n := a.count("n", 1_000_000)
 	r := a.end()
@@ -22,7 +22,7 @@ func spawnJoin(a *args) *report {
 	return r
 }
 
-// spawnBatch: spawn n empty tasks, then join them all.
+// spawnBatch spawns n empty tasks, then joins all.
 func spawnBatch(a *args) *report {
 	n := a.count("n", 100_000)
 	rounds := a.count("rounds", 10)
@@ -40,7 +40,7 @@ func spawnBatch(a *args) *report {
 	return r
 }
 
-// yields: two tasks a worker, each of which yields n times.
+// yields runs two tasks a worker, each of which yields n times.
 func yields(a *args) *report {
 	n := a.count("n", 1_000_000)
 	r := a.end()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timerChurn: one task creates an armed timer and cancels it, again and again.
+// timerChurn creates an armed timer and cancels that timer, n times in one task.
 func timerChurn(a *args) *report {
 	n := a.count("n", 5_000_000)
 	kind := a.word("kind", "cb", "chan")
@@ -40,7 +40,7 @@ func timerChurn(a *args) *report {
 
 func fired() {}
 
-// timerReset: tasks give new deadlines to many timers of their own.
+// timerReset runs tasks that reset many timers of their own to new deadlines.
 func timerReset(a *args) *report {
 	live := a.count("live", 100_000)
 	tasks := a.count("tasks", 2)
@@ -68,7 +68,7 @@ func timerReset(a *args) *report {
 					timers[i] = time.NewTimer(random.deadline())
 				}
 			}
-			// No yield: only on different workers can all be here.
+			// The wait does not yield, so that all tasks can arrive only if they run on different workers.
 			running.Add(1)
 			for running.Load() < int64(tasks) {
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// timers: n tasks each arm a timer (or sleep).
+// timers runs n tasks, each of which arms a timer or sleeps.
 func timers(a *args) *report {
 	n := a.count("n", 1_000)
 	d := time.Duration(a.number("ms", 10)) * time.Millisecond
@@ -53,7 +53,7 @@ func timers(a *args) *report {
 	return r
 }
 
-// sleepersMemory: what a sleeping task costs.
+// sleepersMemory measures the memory of a sleeping task.
 func sleepersMemory(a *args) *report {
 	n := a.count("n", 100_000)
 	d := time.Duration(a.number("secs", 5)) * time.Second

@@ -1,8 +1,8 @@
-//! What the drivers `compare` and `generations` have in common: both run something in turn, round by round, and write what
-//! came of it as a page of Markdown with a plot.
+//! Code that the drivers `compare` and `generations` share. Both run programs or designs in turn, round by round, and write the
+//! results as a page of Markdown with a plot.
 //!
-//! [`options`] reads what every driver can be told, [`machine`] looks at what figures depend on, [`quiet`] at what
-//! disturbs them, [`spread`] sums a figure up over all rounds, [`page`] and [`svg`] write, and [`output`] puts all of it into files.
+//! [`options`] reads the common options. [`machine`] describes the machine. [`quiet`] detects disturbing programs. [`spread`]
+//! summarises a figure over all rounds. [`page`] and [`svg`] build the documents, and [`output`] writes the files.
 
 #![forbid(unsafe_code)]
 
@@ -14,7 +14,8 @@ pub mod quiet;
 pub mod spread;
 pub mod svg;
 
-/// In which order `n` take part in a round: each round begins with another, so that none always runs after the same one.
+/// Returns the order in which `n` entrants run in a round. Each round begins with the next entrant, so that the first place
+/// rotates over all entrants.
 pub fn turns(round: usize, n: usize) -> impl Iterator<Item = usize> {
     (0..n).map(move |turn| (round + turn) % n)
 }

@@ -1,4 +1,4 @@
-//! The machine, as far as figures depend on it.
+//! The properties of the machine on which figures depend.
 
 use std::fs;
 use std::process::Command;
@@ -10,13 +10,13 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// As it is before anything is measured.
+    /// Reads the state of the machine. Call this before any measurement.
     pub fn at_start() -> Machine {
         let date = said(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]));
         Machine { date, load_at_start: load() }
     }
 
-    /// What there is to know of it: names and values.
+    /// Returns the facts of the machine, as names and values.
     pub fn facts(&self) -> [(&'static str, String); 6] {
         let cores = std::thread::available_parallelism().map_or("unknown".into(), |n| n.to_string());
         [
@@ -29,14 +29,14 @@ impl Machine {
         ]
     }
 
-    /// Whether something else was running when it began, so that figures mean little.
+    /// True if other programs were running at the start, so that figures are unreliable.
     pub fn was_busy(&self) -> bool {
         let last_minute = self.load_at_start.split(' ').next().and_then(|load| load.parse().ok());
         last_minute.is_some_and(|load: f64| load > 0.5)
     }
 }
 
-/// Of the last 1, 5 and 15 minutes.
+/// Returns the load averages of the last 1, 5 and 15 minutes.
 fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').take(3).collect::<Vec<_>>().join(" ")
@@ -52,7 +52,7 @@ fn said(command: &mut Command) -> String {
     first_line(command).unwrap_or("unknown".into())
 }
 
-/// What a command says first, if it can be run and says something.
+/// Returns the first line of a command's output. Returns `None` if the command fails or prints nothing.
 pub fn first_line(command: &mut Command) -> Option<String> {
     let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);

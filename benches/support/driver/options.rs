@@ -1,31 +1,31 @@
-//! What every driver can be told on its command line; what else there is, a driver reads itself.
+//! The command-line options that all drivers share. Each driver reads its other options itself.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::exit;
 
-/// What every driver can be told.
+/// The options that all drivers share.
 pub struct Common {
-    /// How often each is run.
+    /// The number of rounds.
     pub rounds: usize,
-    /// Small sizes, to see that everything works.
+    /// True if small sizes are used, to test that everything works.
     pub quick: bool,
-    /// Where the results go, without ending.
+    /// The path of the results, without an extension.
     pub out: PathBuf,
     usage: &'static str,
 }
 
 impl Common {
-    /// So many rounds if nothing else is said, and results of that name.
+    /// Returns the defaults: `rounds` rounds, and results named `name` in `benches/results`.
     pub fn new(usage: &'static str, rounds: usize, name: &str) -> Common {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
         Common { rounds, quick: false, out: results.join(name), usage }
     }
 
-    /// Reads all words. `own` gets those that not every driver knows, and what gives the word behind it as its value.
+    /// Reads all words. `own` gets each word that is not a common option, and a function that returns the next word as a value.
     ///
     /// # Errors
-    /// What is wrong with the command line.
+    /// A description of the first wrong word.
     pub fn parse(
         &mut self,
         mut words: impl Iterator<Item = String>,
@@ -48,7 +48,7 @@ impl Common {
     }
 }
 
-/// What the command line says, or the end of the driver.
+/// Returns the parsed command line. Ends the driver with the usage text if the command line is wrong.
 pub fn from_command_line<T>(
     usage: &str,
     parse: impl FnOnce(std::iter::Skip<std::env::Args>) -> Result<T, String>,
@@ -56,23 +56,23 @@ pub fn from_command_line<T>(
     parse(std::env::args().skip(1)).unwrap_or_else(|wrong| stop(format_args!("{wrong}\n\n{usage}")))
 }
 
-/// A number of things to do.
+/// Parses a number of at least 1.
 ///
 /// # Errors
-/// It is none, or 0.
+/// The text is not a number, or the number is 0.
 pub fn number(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or(format!("a number of at least 1 is expected, not \"{text}\""))
 }
 
-/// Several values with commas between them.
+/// Parses several values, separated by commas.
 ///
 /// # Errors
-/// The first of those that `one` gives.
+/// The first error of `one`.
 pub fn list<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     text.split(',').map(one).collect()
 }
 
-/// Ends the driver: it cannot do what it was asked for.
+/// Ends the driver with an error message.
 pub fn stop(why: impl Display) -> ! {
     eprintln!("error: {why}");
     exit(2);

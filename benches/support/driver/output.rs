@@ -1,10 +1,10 @@
-//! The files of a driver: one name, several endings.
+//! The result files of a driver: one name with several extensions.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Writes the page and the plot that it shows; the page is made from the plot's name.
+/// Writes the page and the plot that the page shows. The name of the plot is an argument of the function that makes the page.
 ///
 /// # Errors
 /// A folder or a file cannot be written.

@@ -4,12 +4,12 @@ use std::fmt::{Display, Write as _};
 
 use crate::options::Common;
 
-/// A page that is being written.
+/// A page under construction.
 pub struct Page(String);
 
 impl Page {
-    /// Begins with what is measured, by whom (who "the programs" are that run in turn), and how far to believe it: little if
-    /// the machine was `busy`.
+    /// Begins a page with a title, a description, and the things that run in turn. If the machine was `busy`, the page warns
+    /// that its figures are unreliable.
     pub fn new(title: &str, about: &str, who: &str, options: &Common, busy: bool) -> Page {
         let mut page = Page(format!("# {title}\n\n"));
         let rounds = options.rounds;
@@ -26,12 +26,12 @@ impl Page {
         page
     }
 
-    /// Text, and an empty line.
+    /// Adds text and an empty line.
     pub fn paragraph(&mut self, text: impl Display) {
         write!(self.0, "{text}\n\n").expect("a String takes it");
     }
 
-    /// The table with these rows, under these names.
+    /// Adds a table with these column names and rows.
     pub fn table<R: IntoIterator<Item: Display>>(
         &mut self,
         names: impl IntoIterator<Item: Display>,
@@ -45,7 +45,7 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// How many cells it has.
+    /// The number of cells.
     fn row(&mut self, cells: impl IntoIterator<Item: Display>) -> usize {
         self.0.push('|');
         let mut n = 0;
@@ -59,7 +59,7 @@ impl Page {
         n
     }
 
-    /// The whole page.
+    /// Returns the whole page.
     pub fn finish(mut self) -> String {
         self.0.truncate(self.0.trim_end().len());
         self.0 + "\n"

@@ -1,31 +1,31 @@
-//! How much the rest of the machine computes: a run beside a busy program means little.
+//! The processor time of other programs. A run beside a busy program is unreliable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The machine is quiet while others take less than this share of one processor.
+/// The machine is quiet while other programs take less than this share of one processor.
 const MOST: f64 = 0.05;
-/// The system counts processor time in units of 10 ms: so little may be rounding.
+/// Processor time up to this limit may be rounding, because the system counts in units of 10 ms.
 const ROUNDING: Duration = Duration::from_millis(20);
-/// So long the machine is watched before it counts as quiet.
+/// The machine counts as quiet if this window of time was quiet.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// A stretch of time in which the processor time of others is watched. Others are the processes that this one did not start,
-/// and the hypervisor.
+/// A stretch of time in which the driver watches the processor time of others. Others are the hypervisor, and all processes
+/// that the driver did not start.
 pub struct Stretch {
     start: Instant,
     others: Duration,
 }
 
 impl Stretch {
-    /// Begins now. `None`: this system does not tell (there is no `/proc`).
+    /// Begins a stretch. Returns `None` if the system has no `/proc`.
     pub fn begin() -> Option<Stretch> {
         Some(Stretch { start: Instant::now(), others: time_of_others()? })
     }
 
-    /// True if others took too much of the processors since the beginning.
+    /// True if others took too much processor time since the beginning.
     pub fn was_disturbed(&self) -> bool {
         let others = time_of_others().unwrap_or_default().saturating_sub(self.others);
         is_disturbed(others, self.start.elapsed())
@@ -36,7 +36,7 @@ fn is_disturbed(others: Duration, time: Duration) -> bool {
     others > ROUNDING && others > time.mul_f64(MOST)
 }
 
-/// Waits until the machine is quiet, no longer than `patience`; returns how long that took.
+/// Waits until the machine is quiet, or until `patience` has passed. Returns the time waited.
 pub fn wait_until_quiet(patience: Duration) -> Duration {
     let start = Instant::now();
     while start.elapsed() < patience {
@@ -49,33 +49,34 @@ pub fn wait_until_quiet(patience: Duration) -> Duration {
     start.elapsed()
 }
 
-/// A process, as `/proc` has it.
+/// A process, as read from `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Process {
     id: u32,
     parent: u32,
-    /// Its own processor time, and that of its children that it has waited for.
+    /// The processor time of the process, and of the children for which the process has waited.
     time: Duration,
 }
 
-/// The processor time of all others so far.
+/// Returns the processor time of all others so far. Returns `None` if there is no `/proc`.
 fn time_of_others() -> Option<Duration> {
     let entries = fs::read_dir("/proc").ok()?;
-    // What is no process, or has just ended, has no such file.
+    // The file is missing for an entry that is not a process, and for a process that has just ended.
     let stats = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
     let processes: Vec<Process> = stats.filter_map(|stat| process(&stat)).collect();
     let stolen = stolen(&fs::read_to_string("/proc/stat").ok()?).unwrap_or_default();
     Some(sum_of_others(&processes, std::process::id()) + stolen)
 }
 
-/// The sum does not change when a process ends and its parent waits for it.
+/// Adds up the processor time of all processes except `own`, its descendants and kernel threads. The sum stays the same when a
+/// process ends and its parent waits for that process.
 fn sum_of_others(processes: &[Process], own: u32) -> Duration {
     const KERNEL_THREADS: u32 = 2;
     let parents: BTreeMap<u32, u32> = processes.iter().map(|process| (process.id, process.parent)).collect();
     let left_out = |id: u32| {
         let mut seen = BTreeSet::new();
         let mut line = std::iter::successors(Some(id), |id| parents.get(id).copied());
-        // The identifiers may change while they are read: a circle ends the search.
+        // Processes may end and start during the reading, so the parents may form a circle. A circle ends the search.
         line.by_ref().take_while(|id| seen.insert(*id)).any(|id| id == own || id == KERNEL_THREADS)
     };
     processes.iter().filter(|process| !left_out(process.id)).map(|process| process.time).sum()
@@ -92,13 +93,13 @@ fn process(stat: &str) -> Option<Process> {
     Some(Process { id, parent, time: time(ticks) })
 }
 
-/// Reads from `/proc/stat` what the hypervisor gave to others.
+/// Reads the stolen time from `/proc/stat`: processor time that the hypervisor gave to other machines.
 fn stolen(stat: &str) -> Option<Duration> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     Some(time(all.split_whitespace().nth(7)?.parse().ok()?))
 }
 
-/// Linux tells processor time in hundredths of a second.
+/// Converts Linux's unit of processor time, a hundredth of a second.
 fn time(ticks: u64) -> Duration {
     Duration::from_millis(ticks * 10)
 }

@@ -1,20 +1,20 @@
-//! A figure over all rounds, and numbers as people read them.
+//! A figure over all rounds, and the formatting of numbers.
 
 use std::fmt;
 
 /// A figure over all rounds. Shown as `**median** (least – greatest)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The middle one, or the mean of the two in the middle.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
-    /// The least.
+    /// The least value.
     pub min: f64,
-    /// The greatest.
+    /// The greatest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// `None` of nothing.
+    /// Returns the spread of some values. Returns `None` if there are no values.
     pub fn of(all: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut all: Vec<f64> = all.into_iter().collect();
         all.sort_by(f64::total_cmp);
@@ -22,7 +22,7 @@ impl Spread {
         Some(Spread { median: (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0, min, max })
     }
 
-    /// Each of the three, changed; `change` keeps or reverses their order.
+    /// Applies `change` to each of the three values. `change` must keep or reverse their order.
     pub fn map(self, change: impl Fn(f64) -> f64) -> Spread {
         let (a, b) = (change(self.min), change(self.max));
         Spread { median: change(self.median), min: a.min(b), max: a.max(b) }
@@ -35,7 +35,7 @@ impl fmt::Display for Spread {
     }
 }
 
-/// Three digits, and all before the point: 7, 0.123, 1.23, 12.3, 1,234,567.
+/// Formats a number with three digits, and with all digits before the point: 7, 0.123, 1.23, 12.3, 1,234,567.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v.fract() == 0.0 => 0,
@@ -47,7 +47,7 @@ pub fn number(value: f64) -> String {
     if decimals == 0 { grouped(value.round() as usize) } else { format!("{value:.decimals$}") }
 }
 
-/// A whole number: 1,234,567.
+/// Formats a whole number with commas: 1,234,567.
 pub fn grouped(n: usize) -> String {
     let digits = n.to_string();
     let group = |(i, c): (usize, char)| {

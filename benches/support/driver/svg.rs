@@ -1,12 +1,12 @@
-//! A drawing as SVG: text and a few shapes.
+//! A drawing in SVG format, with text and a few shapes.
 
 use std::fmt::{Display, Write as _};
 
-/// A drawing that is being made. Lengths are in pixels, from the upper left corner.
+/// A drawing under construction. Lengths are in pixels, from the upper left corner.
 pub struct Svg(String);
 
 impl Svg {
-    /// White, of that size.
+    /// Begins a white drawing of this size.
     pub fn new(width: f64, height: f64) -> Svg {
         let mut svg = Svg(String::new());
         svg.add(format_args!(
@@ -16,24 +16,24 @@ impl Svg {
         svg
     }
 
-    /// Text that begins there; `y` is its base line.
+    /// Adds text that begins at `x`; `y` is the base line of the text.
     pub fn text(&mut self, x: f64, y: f64, text: &str) {
         self.text_with("", x, y, text);
     }
 
-    /// Text with attributes, such as ` text-anchor="end"`.
+    /// Adds text with attributes, such as ` text-anchor="end"`.
     pub fn text_with(&mut self, attributes: &str, x: f64, y: f64, text: &str) {
         self.add(format_args!(r##"<text x="{x:.1}" y="{y:.1}"{attributes}>{}</text>"##, escaped(text)));
     }
 
-    /// A filled rectangle.
+    /// Adds a filled rectangle.
     pub fn bar(&mut self, x: f64, y: f64, (width, height): (f64, f64), colour: &str) {
         self.add(format_args!(
             r##"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="{colour}" fill-opacity="0.85"/>"##
         ));
     }
 
-    /// A dot that says what it is when one points at it.
+    /// Adds a dot with a label that a browser shows under the pointer.
     pub fn dot(&mut self, x: f64, y: f64, colour: &str, title: &str) {
         self.add(format_args!(
             r##"<circle cx="{x:.1}" cy="{y:.1}" r="5" fill="{colour}" fill-opacity="0.85"><title>{}</title></circle>"##,
@@ -41,21 +41,21 @@ impl Svg {
         ));
     }
 
-    /// A line from left to right.
+    /// Adds a line from left to right.
     pub fn across(&mut self, (from, to): (f64, f64), y: f64, colour: &str, width: f64) {
         self.add(format_args!(
             r##"<path d="M{from:.1} {y:.1}H{to:.1}" stroke="{colour}" stroke-width="{width}"/>"##
         ));
     }
 
-    /// A line from top to bottom.
+    /// Adds a line from top to bottom.
     pub fn down(&mut self, x: f64, (from, to): (f64, f64), colour: &str, width: f64) {
         self.add(format_args!(
             r##"<path d="M{x:.1} {from:.1}V{to:.1}" stroke="{colour}" stroke-width="{width}"/>"##
         ));
     }
 
-    /// The whole document.
+    /// Returns the whole document.
     pub fn finish(self) -> String {
         self.0 + "</svg>\n"
     }

@@ -1,7 +1,7 @@
 //! Linux: a timerfd beside the sources, because epoll's own time-outs are whole milliseconds rounded up.
 //!
 //! The timerfd is never read. Setting it clears what has expired, and each expiry is a new edge, so an
-//! edge-triggered registration reports every one. (`tests/poller.rs` would hang if that changed.)
+//! edge-triggered registration reports every expiry. (`tests/poller.rs` would hang if that changed.)
 
 #![allow(unsafe_code)]
 
@@ -15,15 +15,15 @@ use mio::{Interest, Registry, Token};
 
 const UNSET: u64 = u64::MAX;
 
-/// An earlier alarm at least this far ahead is left as it is. It rings for nothing at most once, and until then each wait
-/// saves a system call: every request moves an I/O time-out.
+/// An earlier alarm at least this far ahead is left as it is. Such an alarm ends at most one wait too early. Until it rings,
+/// each wait saves a system call. (A server moves an I/O time-out with each request.)
 const LEAVE: Duration = Duration::from_millis(1);
 
 /// An alarm that ends a wait at a given time, to the microsecond.
 pub(crate) struct Alarm {
     /// `None` if the system refused a timerfd: then waits have epoll's milliseconds.
     timer: Option<OwnedFd>,
-    /// When it will ring, by the caller's clock.
+    /// When the alarm will ring, by the caller's clock.
     until: u64,
 }
 
@@ -60,7 +60,7 @@ impl Alarm {
     }
 }
 
-/// Returns whether an alarm that rings at `set` serves a wait that must end at `until`, `timeout` from now.
+/// Returns `true` if an alarm that rings at `set` serves a wait that must end at `until`, `timeout` from now.
 fn serves(set: u64, until: u64, timeout: Duration) -> bool {
     if set >= until {
         return set == until;

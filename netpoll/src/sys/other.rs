@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mio::{Registry, Token};
 
-/// No alarm is needed: the wait's own time-out serves.
+/// The alarm of these systems does nothing: the wait's own time-out is precise enough or the best there is.
 pub(crate) struct Alarm;
 
 impl Alarm {

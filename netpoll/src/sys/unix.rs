@@ -1,4 +1,4 @@
-//! A look at the readiness of a descriptor, without waiting.
+//! A test of the readiness of a descriptor, without waiting.
 
 #![allow(unsafe_code)]
 
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::waiter::Direction;
 
-/// Returns whether an attempt in that direction would succeed or fail at once, without waiting.
+/// Returns `true` if an attempt in that direction would succeed or fail at once, without waiting.
 ///
 /// # Errors
 /// The error of `poll`.

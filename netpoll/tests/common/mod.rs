@@ -1,4 +1,4 @@
-//! A thread that polls, and threads that wait for it: the least that a scheduler must do.
+//! A thread that polls, and threads that wait for it: a minimal scheduler.
 
 use std::collections::HashMap;
 use std::io;
@@ -41,7 +41,7 @@ impl Reactor {
         Reactor { netpoll, shared, thread: Some(thread) }
     }
 
-    /// Makes an attempt as often as it takes.
+    /// Repeats an attempt, with a wait after each `WouldBlock`. Returns the first other result.
     pub(crate) fn retry<T>(
         &self,
         desc: &PollDesc,
@@ -75,7 +75,7 @@ impl Reactor {
 impl Shared {
     fn wake(&self, waiter: Waiter) {
         let parked = self.parked.lock().unwrap().remove(&waiter);
-        parked.expect("only who waits is woken, and once").send(()).unwrap();
+        parked.expect("each waiter is woken only while it waits, and once").send(()).unwrap();
     }
 }
 

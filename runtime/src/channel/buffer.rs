@@ -1,7 +1,9 @@
-//! Where the messages of a channel lie: a ring of slots, or a chain of blocks that has no end.
+//! Trait `Buffer`: the memory of a channel's messages. `Ring` is for bounded channels, `Chain` (linked blocks) for
+//! unbounded channels. No lock is held while the next block of a chain is allocated.
 //!
-//! Both are used from two ends, each by one thread at a time (the holder of that end's lock), each with a cursor of its
-//! own. That a slot was filled, or is free again, is told by the two counts of the channel (`buffered.rs`).
+//! A buffer is used from two ends. Each end is used by one thread at a time, the holder of that end's lock, with a
+//! cursor of its own. The two counts of the channel (`buffered.rs`) tell one end that the other has filled or emptied
+//! a slot.
 
 #![allow(unsafe_code)]
 
@@ -13,19 +15,19 @@ use super::model::{AtomicPtr, Ordering, UnsafeCell};
 /// Slots for messages, first in, first out.
 ///
 /// # Safety
-/// What `take` gives is what `put` was given, in order, whenever the callers keep to the contracts.
+/// `take` returns what `put` was given, in order, as long as the callers keep the contracts.
 pub(super) unsafe trait Buffer<T> {
-    /// Where the next message goes.
+    /// The cursor of the end that puts messages.
     type Tail: Default;
-    /// Where the next one comes from.
+    /// The cursor of the end that takes messages.
     type Head: Default;
-    /// Memory for more messages, made without any lock.
+    /// Memory for more messages, which is allocated without any lock.
     type More;
 
-    /// How many messages there is room for.
+    /// Returns the number of messages for which there is room.
     fn limit(&self) -> usize;
 
-    /// True if `put` needs more memory first.
+    /// Returns `true` if `put` needs more memory first.
     fn wants_more(&self, tail: &Self::Tail) -> bool;
 
     fn make_more(&self) -> Self::More;
@@ -34,15 +36,16 @@ pub(super) unsafe trait Buffer<T> {
     fn add_more(&self, tail: &mut Self::Tail, more: Self::More);
 
     /// # Safety
-    /// The caller alone has the tail, the cursor is this buffer's, fewer than `limit` messages are in it, and
-    /// `wants_more` said no.
+    /// The caller has the tail's lock, and `tail` is this buffer's cursor. The buffer has fewer than `limit`
+    /// messages, and `wants_more` returned `false`.
     unsafe fn put(&self, tail: &mut Self::Tail, message: T);
 
     /// # Safety
-    /// The caller alone has the head, the cursor is this buffer's, and knows of a message in it.
+    /// The caller has the head's lock, `head` is this buffer's cursor, and the caller has seen that there is a
+    /// message.
     unsafe fn take(&self, head: &mut Self::Head) -> T;
 
-    /// Frees its memory, in which no message is left. *Runs on: the last owner.*
+    /// Frees the memory, in which no message is left. *Runs on: the last owner.*
     fn free(&mut self, head: &Self::Head);
 }
 
@@ -54,29 +57,30 @@ fn empty_slot<T>() -> Slot<T> {
 }
 
 /// # Safety
-/// The slot is empty and nobody else uses it.
+/// The slot is empty, and no other thread uses it.
 unsafe fn fill<T>(slot: &Slot<T>, message: T) {
-    // SAFETY: by the contract above.
+    // SAFETY: this thread alone uses the slot, by the contract of `fill`.
     slot.with_mut(|slot| unsafe { (*slot).write(message) });
 }
 
 /// # Safety
-/// The slot is filled, nobody else uses it, and it counts as empty afterwards.
+/// The slot is filled, and no other thread uses it. It is empty afterwards.
 unsafe fn empty<T>(slot: &Slot<T>) -> T {
-    // SAFETY: by the contract above.
+    // SAFETY: the slot is filled and used by this thread alone, by the contract of `empty`.
     slot.with_mut(|slot| unsafe { (*slot).assume_init_read() })
 }
 
-/// A ring.
+/// A ring of slots, for a channel with a bound.
 pub(super) struct Ring<T> {
     slots: Box<[Slot<T>]>,
 }
 
 impl<T> Ring<T> {
-    /// For so many messages, at least one.
+    /// Returns a ring for `capacity` messages, at least one.
     pub(super) fn new(capacity: usize) -> Self {
         #[cfg(not(loom))]
-        // SAFETY: empty slots need not be written: so a large ring takes memory only as it is used.
+        // SAFETY: an empty slot may be uninitialized, because a slot is a `MaybeUninit`. Pages that are never used
+        // take no memory.
         let slots = unsafe { Box::<[Slot<T>]>::new_uninit_slice(capacity).assume_init() };
         #[cfg(loom)]
         let slots = (0..capacity).map(|_| empty_slot()).collect();
@@ -94,7 +98,7 @@ impl<T> Ring<T> {
     }
 }
 
-// SAFETY: the cursors go round in the same order; who uses which slot when is by the callers' contracts.
+// SAFETY: both cursors visit the slots in the same order. The callers' contracts say which thread may use which slot.
 unsafe impl<T> Buffer<T> for Ring<T> {
     type Tail = usize;
     type Head = usize;
@@ -116,25 +120,25 @@ unsafe impl<T> Buffer<T> for Ring<T> {
 
     #[inline]
     unsafe fn put(&self, tail: &mut usize, message: T) {
-        // SAFETY: fewer messages than slots are in it, so the taker of the last one here is done, and the next one comes
-        // only when this is counted.
+        // SAFETY: the buffer has fewer messages than slots. So the taker of the last message in this slot is done,
+        // and the next taker comes only after this message is counted.
         unsafe { fill(self.next(tail), message) };
     }
 
     #[inline]
     unsafe fn take(&self, head: &mut usize) -> T {
-        // SAFETY: the caller knows of a message, and this slot has the oldest one.
+        // SAFETY: the caller has seen a message, and this slot has the oldest one.
         unsafe { empty(self.next(head)) }
     }
 
     fn free(&mut self, _head: &usize) {}
 }
 
-/// Messages in a block.
+/// The number of messages in a block.
 const BLOCK: usize = if cfg!(loom) { 1 } else { 31 };
 
 pub(super) struct Block<T> {
-    /// Written before a message of the next block is counted; null before that.
+    /// The next block. It is stored before a message of that block is counted; null before that.
     next: AtomicPtr<Block<T>>,
     slots: [Slot<T>; BLOCK],
 }
@@ -143,7 +147,8 @@ impl<T> Block<T> {
     #[cfg(not(loom))]
     fn new() -> Box<Self> {
         let mut block = Box::<Self>::new_uninit();
-        // SAFETY: `next` is written where it lies, and empty slots need not be: so no large block goes over the stack.
+        // SAFETY: `next` is written in place, and empty slots may be uninitialized. So no large block is copied over
+        // the stack.
         unsafe {
             (&raw mut (*block.as_mut_ptr()).next).write(AtomicPtr::new(ptr::null_mut()));
             block.assume_init()
@@ -159,15 +164,15 @@ impl<T> Block<T> {
     }
 }
 
-/// A chain of blocks.
+/// A chain of blocks, for a channel without a bound.
 pub(super) struct Chain<T> {
-    /// The first block of all, for the head to begin with.
+    /// The first block of all, at which the head begins.
     first: AtomicPtr<Block<T>>,
-    /// A block that the head is done with, for the tail to use again.
+    /// A block that the head has emptied, for the tail to use again.
     spare: AtomicPtr<Block<T>>,
 }
 
-/// A place in the chain. An index of `BLOCK` means that the block is used up.
+/// A position in the chain. An index of `BLOCK` means that the block is used up.
 pub(super) struct Cursor<T> {
     block: *mut Block<T>,
     index: usize,
@@ -179,7 +184,8 @@ impl<T> Default for Cursor<T> {
     }
 }
 
-// SAFETY: it is used by the holder of a lock; what goes through it is messages.
+// SAFETY: a cursor is used by the holder of its end's lock only. What it gives access to is messages, which are
+// `Send`.
 unsafe impl<T: Send> Send for Cursor<T> {}
 
 impl<T> Chain<T> {
@@ -188,24 +194,26 @@ impl<T> Chain<T> {
     }
 
     fn take_spare(&self) -> Option<Box<Block<T>>> {
-        // Acquire: the head is done with it; pairs with `keep_spare`.
+        // Acquire: the head's use of the block happens before the tail uses it again. Partner: the Release in
+        // `keep_spare`.
         let spare = self.spare.swap(ptr::null_mut(), Ordering::Acquire);
-        // SAFETY: `keep_spare` made it from a box, and the swap gave it to us alone.
+        // SAFETY: `keep_spare` made the pointer from a box, and the swap gave it to this thread alone.
         (!spare.is_null()).then(|| unsafe { Box::from_raw(spare) })
     }
 
     fn keep_spare(&self, block: Box<Block<T>>) {
-        // Relaxed: the box is ours alone. Release: pairs with `take_spare`; Acquire: likewise, for what is freed here.
+        // Relaxed: this thread alone has the box. The swap below is Release for `take_spare`, and Acquire for the
+        // block that it gets back and frees.
         block.next.store(ptr::null_mut(), Ordering::Relaxed);
         let old = self.spare.swap(Box::into_raw(block), Ordering::AcqRel);
         if !old.is_null() {
-            // SAFETY: as in `take_spare`.
+            // SAFETY: `keep_spare` made the pointer from a box, and the swap gave it to this thread alone.
             drop(unsafe { Box::from_raw(old) });
         }
     }
 }
 
-// SAFETY: both cursors go through the slots of each block, and through the blocks, in the order of the chain.
+// SAFETY: both cursors visit the slots of each block, and the blocks, in the order of the chain.
 unsafe impl<T> Buffer<T> for Chain<T> {
     type Tail = Cursor<T>;
     type Head = Cursor<T>;
@@ -227,20 +235,22 @@ unsafe impl<T> Buffer<T> for Chain<T> {
 
     fn add_more(&self, tail: &mut Cursor<T>, more: Box<Block<T>>) {
         if tail.index < BLOCK {
-            // Somebody else was faster.
+            // Another sender has added a block meanwhile.
             return self.keep_spare(more);
         }
         let more = Box::into_raw(more);
-        // SAFETY: the tail's block is freed by the head only when the head has gone on to the next, which comes now.
+        // SAFETY: the head frees the tail's block only after it has moved to the next block, and the link to that is
+        // stored here.
         let link = unsafe { tail.block.as_ref() }.map_or(&self.first, |block| &block.next);
-        // Relaxed: the count of the first message in it tells the head (`buffered.rs`).
+        // Relaxed: the count of the first message in the new block orders this store before the head's load
+        // (`buffered.rs`).
         link.store(more, Ordering::Relaxed);
         *tail = Cursor { block: more, index: 0 };
     }
 
     #[inline]
     unsafe fn put(&self, tail: &mut Cursor<T>, message: T) {
-        // SAFETY: the tail's block is not used up, so the head does not free it, and this slot was never filled.
+        // SAFETY: the tail's block is not used up, so the head does not free it. This slot was never filled.
         unsafe { fill(&(*tail.block).slots[tail.index], message) };
         tail.index += 1;
     }
@@ -250,7 +260,7 @@ unsafe impl<T> Buffer<T> for Chain<T> {
         if head.index == BLOCK {
             self.next_block(head);
         }
-        // SAFETY: the caller knows of a message, so its block is there, and this slot has the oldest one.
+        // SAFETY: the caller has seen a message, so its block is linked, and this slot has the oldest message.
         let message = unsafe { empty(&(*head.block).slots[head.index]) };
         head.index += 1;
         message
@@ -260,7 +270,7 @@ unsafe impl<T> Buffer<T> for Chain<T> {
         drop(self.take_spare());
         let mut block = if head.block.is_null() { self.first.load(Ordering::Relaxed) } else { head.block };
         while !block.is_null() {
-            // SAFETY: a block of the chain was made from a box, and nobody else is left.
+            // SAFETY: each block of the chain was made from a box, and the caller is the last owner.
             let this = unsafe { Box::from_raw(block) };
             block = this.next.load(Ordering::Relaxed);
         }
@@ -271,12 +281,12 @@ impl<T> Chain<T> {
     #[cold]
     fn next_block(&self, head: &mut Cursor<T>) {
         let old = head.block;
-        // SAFETY: a block is freed by the head alone, below.
+        // SAFETY: only the head frees a block, below.
         let link = unsafe { old.as_ref() }.map_or(&self.first, |block| &block.next);
-        // Relaxed: whoever knows of a message in the next block has seen its count, which came after.
+        // Relaxed: the caller has seen the count of a message in the next block, and the link was stored before that.
         *head = Cursor { block: link.load(Ordering::Relaxed), index: 0 };
         if !old.is_null() {
-            // SAFETY: it is used up at both ends, and was made from a box.
+            // SAFETY: both ends have used the block up, and it was made from a box.
             self.keep_spare(unsafe { Box::from_raw(old) });
         }
     }

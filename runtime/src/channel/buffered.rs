@@ -1,5 +1,5 @@
-//! Channels with room for messages, bounded or not: two ends, each under its own lock, so that a sender and a receiver
-//! that run at the same time do not meet.
+//! Channels with room for messages, bounded or not. Each end has its own lock, so that a sender and a receiver that
+//! run at the same time do not contend.
 //!
 //! ```text
 //!   tail (senders)                                    head (receivers)
@@ -10,22 +10,24 @@
 //!     enter the *head's* queue, unlock both, park       enter the *tail's* queue, unlock both, park
 //! ```
 //!
-//! Each queue of waiters lies at the end where those are who can help: receivers that wait are found by senders, under the
-//! lock that a sender has anyway, and the other way round. Nobody needs a fence to see them: entering a queue, and the last
-//! look before it, is done with that end's lock held.
+//! Each queue of waiters lies at the end of the wakers. Waiting receivers are in the tail, where a sender finds them
+//! under the lock that it has anyway. Waiting senders are in the head. No fence is needed: a waiter enters a queue,
+//! and looks for the last time, with that end's lock held.
 //!
-//! - A receiver waits only while the buffer is empty, so a message handed to it overtakes none.
-//! - A sender waits only while the buffer is full; each message that is taken wakes one, which puts its own, or finds that
-//!   somebody was faster and waits as the first, or hands it to a receiver that waits by then, and wakes the next one to
-//!   the room.
-//! - The count of the other end is read when the one last seen says full or empty, so a busy pair of ends reads each
-//!   other's cache line once for many messages.
+//! - A receiver waits only while the buffer is empty, so a message that is handed to it overtakes none.
+//! - A sender waits only while the buffer is full. Each message that is taken wakes one sender. If there is still
+//!   room, that sender puts its message. If another sender was faster, the woken sender waits as the first in the
+//!   queue. If a receiver waits by then, the woken sender hands its message over, and wakes the next sender for the
+//!   room.
+//! - An end reads the count of the other end only when the value last seen says full or empty. So a busy pair of ends
+//!   reads each other's cache line once for many messages.
 //!
-//! A select that chose to send has its room counted in `reserved`, until it sends. The lock order is tail, then head.
+//! A select that chose to send has its room counted in `reserved` until it sends. The lock order is tail, then head.
 //!
-//! What was rejected: one lock for both ends (two cores that send and receive at the same time fight for it); the ring of
-//! stamped slots without locks (crossbeam's): a sender and a receiver that wait need fences against each other, a woken one
-//! has to look again, and a select's reserved slot holds up all that come after it.
+//! Rejected: one lock for both ends, because two cores that send and receive at the same time contend for it.
+//! Rejected: a ring of stamped slots without locks (crossbeam's). Waiting senders and receivers need fences against
+//! each other there, and a woken one has to look again. A slot that a select has reserved holds up all messages
+//! behind it.
 
 #![allow(unsafe_code)]
 
@@ -35,23 +37,23 @@ mod futures;
 #[cfg(all(test, loom))]
 mod models;
 
-pub(super) use cases::Right;
+pub(super) use cases::BegunSend;
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 use sched::park::{self, Waiting};
-use sched::queue::{self, Guard, How, Lock, Queue, Wakes};
+use sched::queue::{self, Guard, Lock, Queue, WaitOptions, Wakes};
 use sched::{Cancel, Outcome};
 
 use super::buffer::Buffer;
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::{AtomicUsize, Ordering, broken};
 use super::shared::Disconnect;
-use super::waiters::{Given, Wanted, Who, hand_over, is_past, wake_all};
+use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
 
-/// See the file's head.
+/// A channel with room; the protocol is in the head of this file.
 pub(super) struct Buffered<T, B: Buffer<T>> {
     buffer: B,
     tail: CachePadded<End<Tail<T, B>>>,
@@ -60,7 +62,7 @@ pub(super) struct Buffered<T, B: Buffer<T>> {
 
 struct End<S> {
     lock: Lock<S>,
-    /// Messages that ever passed this end. Written by the holder of the lock.
+    /// The number of messages that have ever passed this end. Written by the holder of this end's lock.
     count: AtomicUsize,
 }
 
@@ -68,9 +70,9 @@ struct Tail<T, B: Buffer<T>> {
     cursor: B::Tail,
     /// The head's count as last seen.
     head_seen: usize,
-    /// Room that selects have been promised.
+    /// The room that selects have been promised.
     reserved: usize,
-    /// One side is gone.
+    /// Set when one side is gone.
     closed: bool,
     receivers: Queue<Wanted<T>>,
 }
@@ -81,8 +83,8 @@ struct Head<T, B: Buffer<T>> {
     tail_seen: usize,
     closed: bool,
     any_returned: bool,
-    senders: Queue<Who>,
-    /// Messages that had been given to receivers who went away.
+    senders: Queue<WaiterKind>,
+    /// Messages that were given to receivers which then left.
     returned: VecDeque<T>,
 }
 
@@ -90,13 +92,14 @@ fn receivers<T, B: Buffer<T>>(tail: &mut Tail<T, B>) -> &mut Queue<Wanted<T>> {
     &mut tail.receivers
 }
 
-fn senders<T, B: Buffer<T>>(head: &mut Head<T, B>) -> &mut Queue<Who> {
+fn senders<T, B: Buffer<T>>(head: &mut Head<T, B>) -> &mut Queue<WaiterKind> {
     &mut head.senders
 }
 
-// SAFETY: messages go through it from thread to thread; the buffer is used under the locks of its ends.
+// SAFETY: messages (`T: Send`) pass through the channel between threads, and the buffer is used only under the locks
+// of its ends.
 unsafe impl<T: Send, B: Buffer<T>> Send for Buffered<T, B> {}
-// SAFETY: likewise.
+// SAFETY: a shared reference allows the same operations as an owned channel, under the same locks.
 unsafe impl<T: Send, B: Buffer<T>> Sync for Buffered<T, B> {}
 
 type TailGuard<'c, T, B> = Guard<'c, Tail<T, B>>;
@@ -104,12 +107,12 @@ type HeadGuard<'c, T, B> = Guard<'c, Head<T, B>>;
 
 /// Where a message went.
 enum Sent {
-    /// To a receiver that waited: no room was needed.
+    /// To a waiting receiver. No room was used.
     ToReceiver,
     ToBuffer,
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 enum Refused<'c, T, B: Buffer<T>> {
     Full(TailGuard<'c, T, B>, T),
     Disconnected(T),
@@ -139,7 +142,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         }
     }
 
-    /// The tail's lock, with memory for one more message.
+    /// Locks the tail, with memory for one more message.
     #[inline]
     fn lock_tail(&self) -> TailGuard<'_, T, B> {
         let tail = self.tail.lock.lock();
@@ -157,16 +160,17 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         tail
     }
 
-    /// Whether one more message has room, beside the reserved.
+    /// Returns `true` if one more message has room beside the reserved room.
     #[inline]
     fn has_room(&self, tail: &mut Tail<T, B>) -> bool {
-        // Relaxed: its own end's.
+        // Relaxed: the holder of this end's lock is the only writer.
         let reserved = if broken!("channel_reserved_room_is_used") { 0 } else { tail.reserved };
         let used = self.tail.count.load(Ordering::Relaxed).wrapping_add(reserved);
         if used.wrapping_sub(tail.head_seen) < self.buffer.limit() {
             return true;
         }
-        // Acquire: the slots that were emptied; pairs with the Release in `take`.
+        // Acquire: the taker's use of the emptied slots happens before they are filled again. Partner: the Release in
+        // `take`.
         tail.head_seen = self.head.count.load(Ordering::Acquire);
         used.wrapping_sub(tail.head_seen) < self.buffer.limit()
     }
@@ -179,7 +183,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         );
         // SAFETY: the caller has the tail's lock, taken with memory for a message, and has seen room.
         unsafe { self.buffer.put(&mut tail.cursor, message) };
-        // Relaxed, and Release: the message, for `take`; nobody else writes.
+        // Relaxed load: the holder of this lock is the only writer. Release store: the message happens before its
+        // taking. Partner: the Acquire in the look at the tail's count.
         let count = self.tail.count.load(Ordering::Relaxed).wrapping_add(1);
         let order = if broken!("channel_put_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.tail.count.store(count, order);
@@ -190,18 +195,18 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         if head.any_returned {
             return Some(head.take_returned());
         }
-        // Relaxed: its own end's.
+        // Relaxed: the holder of this end's lock is the only writer.
         let count = self.head.count.load(Ordering::Relaxed);
         if count == head.tail_seen {
-            // Acquire: the messages; pairs with the Release in `put`.
+            // Acquire: the messages were put before they were counted. Partner: the Release in `put`.
             head.tail_seen = self.tail.count.load(Ordering::Acquire);
             if count == head.tail_seen {
                 return None;
             }
         }
-        // SAFETY: the caller has the head's lock, and a message is there.
+        // SAFETY: the caller has the head's lock and has seen a message.
         let message = unsafe { self.buffer.take(&mut head.cursor) };
-        // Release: the slot is empty; for `has_room`.
+        // Release: the slot is emptied before it is counted. Partner: the Acquire in `has_room`.
         let order = if broken!("channel_take_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.head.count.store(count.wrapping_add(1), order);
         Some(message)
@@ -233,7 +238,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         Ok(Sent::ToBuffer)
     }
 
-    /// [`offer`](Buffered::offer) by one who may have been told of room. If it did not need that, it tells the next one.
+    /// Offers a message as [`offer`](Buffered::offer) does. A sender that was woken for room (`has_been_told`) and
+    /// did not use it wakes the next one.
     #[inline]
     fn offer_with(&self, has_been_told: bool, message: T) -> Result<(), Refused<'_, T, B>> {
         let sent = self.offer(message)?;
@@ -243,7 +249,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         Ok(())
     }
 
-    /// A message was put, and those who wait only watch.
+    /// A message was put, and all waiting receivers are watchers: wakes them.
     #[cold]
     fn wake_watchers(mut tail: TailGuard<'_, T, B>) {
         let mut wakes = Wakes::new();
@@ -251,7 +257,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         drop(tail);
     }
 
-    /// Room was made: the first of those who wait for it looks again, and whoever watches before it.
+    /// Room was made: wakes the first sender that waits for it, and the watchers in front of that.
     #[cold]
     fn wake_sender(mut head: HeadGuard<'_, T, B>) {
         let mut wakes = Wakes::new();
@@ -290,13 +296,13 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             if is_past(deadline) {
                 return Err(SendTimeoutError::Timeout(message));
             }
-            let how = How { first, ..How::from(deadline) };
+            let how = WaitOptions { first, ..WaitOptions::from(deadline) };
             match queue::wait(
                 head,
                 senders,
                 Waiting::begin_for(sched::Why::Send, Cancel::Ends),
                 how,
-                Who::default(),
+                WaiterKind::default(),
             ) {
                 Ok(_) => first = true,
                 Err(ended) if ended.outcome == Outcome::TimedOut => {
@@ -310,7 +316,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         }
     }
 
-    /// The head's lock, if there is no room still; then nobody takes a message until it is released.
+    /// Returns the head's lock if the buffer is still full. No message is taken until that lock is released.
     #[inline]
     fn lock_full_head<'c>(&'c self, mut tail: TailGuard<'c, T, B>) -> Option<HeadGuard<'c, T, B>> {
         let head = self.head.lock.lock();
@@ -324,7 +330,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut head = self.head.lock.lock();
         let Some(message) = self.take(&mut head) else {
-            // Both ends are closed at once, after the last message was put.
+            // Both ends are closed together, after the last message was put.
             return Err(if head.closed { TryRecvError::Disconnected } else { TryRecvError::Empty });
         };
         if !head.senders.is_empty() && !broken!("channel_room_is_told_to_nobody") {
@@ -365,7 +371,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         }
     }
 
-    /// The tail's lock, if there is no message still; then nobody puts one until it is released.
+    /// Returns the tail's lock if the buffer is still empty. No message is put until that lock is released.
     fn lock_empty_tail(&self) -> Option<TailGuard<'_, T, B>> {
         let tail = self.tail.lock.lock();
         let head = self.head.lock.lock();
@@ -379,7 +385,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     }
 
     fn messages(&self, _tail: &Tail<T, B>, head: &Head<T, B>) -> usize {
-        // Relaxed: under both locks.
+        // Relaxed: both locks are held.
         let put = self.tail.count.load(Ordering::Relaxed);
         put.wrapping_sub(self.head.count.load(Ordering::Relaxed)) + head.returned.len()
     }
@@ -387,7 +393,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     pub(super) fn len(&self) -> usize {
         let tail = self.tail.lock.lock();
         let head = self.head.lock.lock();
-        // One that was returned may be one too many.
+        // A returned message may be one more than the limit.
         self.messages(&tail, &head).min(self.buffer.limit())
     }
 
@@ -401,7 +407,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         self.messages(&tail, &head) + tail.reserved >= self.buffer.limit()
     }
 
-    /// Takes a message back that was given to somebody who went away: for the first who waits, or the next to come.
+    /// Takes back a message that was given to a receiver which left: for the first waiting receiver, or the next to
+    /// come.
     fn take_back(&self, mut tail: TailGuard<'_, T, B>, message: T) {
         match hand_over(&mut tail.receivers, message) {
             Ok(wake) => {
@@ -433,7 +440,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 impl<T, B: Buffer<T>> Head<T, B> {
     #[cold]
     fn take_returned(&mut self) -> T {
-        let message = self.returned.pop_front().expect("any_returned says that there is one");
+        let message = self.returned.pop_front().expect("any_returned has returned true");
         self.any_returned = !self.returned.is_empty();
         message
     }
@@ -446,7 +453,7 @@ impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
 
     fn receivers_gone(&self) {
         self.close();
-        // Nobody sends any more, and nobody else receives.
+        // No sender is left, and no other receiver.
         while let Ok(message) = self.try_recv() {
             drop(message);
         }
@@ -455,7 +462,7 @@ impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
 
 impl<T, B: Buffer<T>> Drop for Buffered<T, B> {
     fn drop(&mut self) {
-        // The messages went with the last receiver.
+        // The last receiver's end has dropped the messages.
         self.buffer.free(&self.head.lock.get_mut().cursor);
     }
 }

@@ -1,4 +1,4 @@
-//! One case of a select: what it does with its channel, whatever that is.
+//! One case of a select: how a sender or a receiver begins, waits and completes in it, for each kind of channel.
 
 #![allow(unsafe_code)]
 
@@ -8,13 +8,13 @@ use sched::queue::Node;
 
 use super::buffered;
 use super::error::{RecvError, SendError};
-use super::place::{Begun, Seat};
 use super::receiver::{Flavor as Receives, Receiver};
 use super::rendezvous::{self, Offer, Rendezvous};
 use super::sender::{Flavor as Sends, Sender};
-use super::waiters::{Entrant, Given, Wanted, Who};
+use super::slot::{Begun, Seat};
+use super::waiters::{Entrant, Given, WaiterKind, Wanted};
 
-/// An operation on a channel, and its index.
+/// An operation on a channel, and its index in the select.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     pub(super) handle: &'a dyn SelectHandle,
@@ -22,7 +22,7 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// For [`select!`](crate::select).
+    /// For [`select!`](crate::select) only.
     pub fn new(handle: &'a dyn SelectHandle, index: usize) -> Self {
         Case { handle, index }
     }
@@ -34,49 +34,54 @@ impl std::fmt::Debug for Case<'_> {
     }
 }
 
-/// A [`Sender`] or a [`Receiver`]. What it begins it puts into a `Begun`, from which only it
-/// takes it.
+/// A [`Sender`] or a [`Receiver`] in a select.
+///
+/// An operation goes in two steps. It *begins*: the receive has its message (or the promise of one), the send has its
+/// room or its receiver. What it has begun with lies in a `Begun` slot. Then the user completes it with `finish`, or
+/// it is abandoned. Only the handle that filled a slot takes the value out.
 pub trait SelectHandle {
-    /// Begins the operation if it is ready, and puts what has begun into the empty seat.
+    /// Begins the operation if it is ready. Returns `true` and fills the empty slot `begun`, or returns `false`.
     fn try_begin(&self, begun: &mut Begun) -> bool;
 
-    /// Whether it could begin.
+    /// Returns `true` if the operation could begin now.
     fn is_ready(&self) -> bool;
 
-    /// When it gets ready by itself.
+    /// Returns the moment at which the operation becomes ready by itself, or `None`.
     fn due(&self) -> Option<Instant>;
 
-    /// Enters the queue of its channel, by a node in the seat. Returns `false` if the case is ready.
+    /// Enters the queue of its channel with a node in `seat`. Returns `false` if the case is ready; the seat is then
+    /// empty.
     ///
     /// # Safety
-    /// The seat is empty. It stays where it is until `leave` or `accept`, one of which follows if this returns `true`; until
-    /// then no `&mut` leads to it.
+    /// The seat is empty. It stays where it is until `leave` or `accept`. If this returns `true`, one of these two
+    /// follows. Until then no `&mut` leads to the seat.
     unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool;
 
-    /// Leaves the queue, and empties the seat.
+    /// Leaves the queue and empties the seat.
     ///
     /// # Safety
-    /// It entered by that seat, and was not accepted.
+    /// `enter` returned `true` for this seat, and neither `leave` nor `accept` has been called for it since.
     unsafe fn leave(&self, seat: &Seat);
 
-    /// Begins with what it was given; `false` if that is nothing.
+    /// Fills `begun` with what the waker granted, and empties the seat. Returns `false` if the waker granted nothing.
     ///
     /// # Safety
-    /// It entered by that seat, and its case ended the wait. `begun` is empty.
+    /// `enter` returned `true` for this seat, and this case was chosen by the waker, which took the node out of its
+    /// queue. `begun` is empty.
     unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool;
 
-    /// Takes back what has begun.
+    /// Gives back what the operation has begun with.
     ///
     /// # Safety
-    /// It began it, and it is taken out once.
+    /// This handle filled `begun`, and the value is taken out once.
     unsafe fn abandon(&self, begun: &mut Begun);
 }
 
-/// What a receive has begun with.
-type Received<T> = Result<Given<T>, RecvError>;
+/// What a receive has begun with: a message, the promise of one, or the end of the channel.
+type BegunReceive<T> = Result<Given<T>, RecvError>;
 
 impl<T> Receiver<T> {
-    fn begin(&self) -> Option<Received<T>> {
+    fn begin(&self) -> Option<BegunReceive<T>> {
         let given = |message: Result<T, RecvError>| message.map(Given::Message);
         match &self.0 {
             Receives::Bounded(channel) => channel.begin_recv().map(given),
@@ -88,20 +93,21 @@ impl<T> Receiver<T> {
     }
 
     /// # Safety
-    /// It began that, and it is taken out once.
+    /// This handle filled `begun`, and the value is taken out once.
     pub(super) unsafe fn finish(&self, begun: &mut Begun) -> Result<T, RecvError> {
-        // SAFETY: `try_begin` or `accept` put it in.
-        match (unsafe { begun.take::<Received<T>>() }?, &self.0) {
+        // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of this
+        // function.
+        match (unsafe { begun.take::<BegunReceive<T>>() }?, &self.0) {
             (Given::Message(message), _) => Ok(message),
             (given, Receives::Rendezvous(channel)) => channel.finish_recv(given),
-            (Given::Promise(_), _) => unreachable!("only a channel without a buffer promises"),
+            (Given::Promise(_), _) => unreachable!("only a channel without a buffer makes promises"),
         }
     }
 }
 
 impl<T> SelectHandle for Receiver<T> {
     fn try_begin(&self, begun: &mut Begun) -> bool {
-        // SAFETY: `begun` is borrowed by this call alone.
+        // SAFETY: the slot is empty, and `&mut` makes this call its only user.
         self.begin().map(|received| unsafe { begun.put(received) }).is_some()
     }
 
@@ -120,32 +126,33 @@ impl<T> SelectHandle for Receiver<T> {
     }
 
     unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool {
-        // SAFETY: the seat is empty, by this function's contract; what is put in is then got.
+        // SAFETY: the seat is empty, by the contract of `enter`. `get` reads the type that `put` has written.
         let node = unsafe {
             seat.put(entrant.wanted::<T>());
             seat.get::<Node<Wanted<T>>>()
         };
-        // SAFETY: the node stays where it is, by this function's contract, until it is taken out in `leave` or `accept`.
+        // SAFETY: the node stays where it is until it is taken out in `leave` or `accept`, by the contract of
+        // `enter`.
         let entered = unsafe {
             match &self.0 {
                 Receives::Bounded(channel) => channel.enter_recv(node),
                 Receives::Unbounded(channel) => channel.enter_recv(node),
-                Receives::Rendezvous(channel) => channel.enter_recv(node, entrant.who),
+                Receives::Rendezvous(channel) => channel.enter_recv(node, entrant.kind),
                 Receives::Timed(timed, _) => timed.enter_recv(node),
                 Receives::Never => true,
             }
         };
         if !entered {
-            // SAFETY: it is in no queue.
+            // SAFETY: the node was not entered, so no queue leads to it.
             drop(unsafe { seat.take::<Node<Wanted<T>>>() });
         }
         entered
     }
 
     unsafe fn leave(&self, seat: &Seat) {
-        // SAFETY: `enter` put it in.
+        // SAFETY: `enter` filled the seat with this type.
         let node = unsafe { seat.get::<Node<Wanted<T>>>() };
-        // SAFETY: it was entered there.
+        // SAFETY: `enter` entered this node in this channel's queue.
         unsafe {
             match &self.0 {
                 Receives::Bounded(channel) => channel.leave_recv(node),
@@ -155,62 +162,71 @@ impl<T> SelectHandle for Receiver<T> {
                 Receives::Never => {}
             }
         }
-        // SAFETY: it is in no queue any more.
+        // SAFETY: the node has left its queue, so no queue leads to it.
         drop(unsafe { seat.take::<Node<Wanted<T>>>() });
     }
 
     unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool {
-        // SAFETY: `enter` put it in, and whoever ended the wait took it out of its queue before.
+        // SAFETY: `enter` filled the seat with this type. The waker took the node out of its queue before it ended
+        // the wait.
         let wanted = unsafe { seat.take::<Node<Wanted<T>>>() }.into_payload();
-        // SAFETY: `begun` is borrowed by this call alone.
-        wanted.got.map(|given| unsafe { begun.put::<Received<T>>(Ok(given)) }).is_some()
+        // SAFETY: the slot is empty, and `&mut` makes this call its only user.
+        wanted.got.map(|given| unsafe { begun.put::<BegunReceive<T>>(Ok(given)) }).is_some()
     }
 
     unsafe fn abandon(&self, begun: &mut Begun) {
-        // SAFETY: by this function's contract.
-        let Ok(given) = (unsafe { begun.take::<Received<T>>() }) else { return };
+        // SAFETY: this handle filled the slot with this type, by the contract of `abandon`.
+        let Ok(given) = (unsafe { begun.take::<BegunReceive<T>>() }) else { return };
         match (given, &self.0) {
             (Given::Message(message), Receives::Bounded(channel)) => channel.abandon_recv(message),
             (Given::Message(message), Receives::Unbounded(channel)) => channel.abandon_recv(message),
             (given, Receives::Rendezvous(channel)) => channel.abandon_recv(given),
-            // A point in time is lost.
+            // A moment of a timed channel is dropped.
             _ => {}
         }
     }
 }
 
-/// What a send has begun with.
-enum Right<T> {
-    Buffered(buffered::Right),
-    Rendezvous(rendezvous::Right<T>),
+/// What a send has begun with: room in a buffer, a receiver that waits for a promised message, or the end of the
+/// channel.
+enum BegunSend<T> {
+    Buffered(buffered::BegunSend),
+    Rendezvous(rendezvous::BegunSend<T>),
 }
 
 impl<T> Sender<T> {
-    fn begin(&self) -> Option<Right<T>> {
+    fn begin(&self) -> Option<BegunSend<T>> {
         match &self.0 {
-            Sends::Bounded(channel) => channel.begin_send().map(Right::Buffered),
-            Sends::Unbounded(channel) => channel.begin_send().map(Right::Buffered),
-            Sends::Rendezvous(channel) => channel.begin_send().map(Right::Rendezvous),
+            Sends::Bounded(channel) => channel.begin_send().map(BegunSend::Buffered),
+            Sends::Unbounded(channel) => channel.begin_send().map(BegunSend::Buffered),
+            Sends::Rendezvous(channel) => channel.begin_send().map(BegunSend::Rendezvous),
         }
     }
 
     /// # Safety
-    /// It began that, and it is taken out once.
+    /// This handle filled `begun`, and the value is taken out once.
     pub(super) unsafe fn finish(&self, begun: &mut Begun, message: T) -> Result<(), SendError<T>> {
-        // SAFETY: `try_begin` or `accept` put it in.
-        match (unsafe { begun.take::<Right<T>>() }, &self.0) {
-            (Right::Buffered(right), Sends::Bounded(channel)) => channel.finish_send(right, message),
-            (Right::Buffered(right), Sends::Unbounded(channel)) => channel.finish_send(right, message),
-            (Right::Rendezvous(right), Sends::Rendezvous(channel)) => channel.finish_send(right, message),
-            _ => unreachable!("a right is one of its own channel"),
+        // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of this
+        // function.
+        match (unsafe { begun.take::<BegunSend<T>>() }, &self.0) {
+            (BegunSend::Buffered(begun_send), Sends::Bounded(channel)) => {
+                channel.finish_send(begun_send, message)
+            }
+            (BegunSend::Buffered(begun_send), Sends::Unbounded(channel)) => {
+                channel.finish_send(begun_send, message)
+            }
+            (BegunSend::Rendezvous(begun_send), Sends::Rendezvous(channel)) => {
+                channel.finish_send(begun_send, message)
+            }
+            _ => unreachable!("a send completes on the channel on which it has begun"),
         }
     }
 }
 
 impl<T> SelectHandle for Sender<T> {
     fn try_begin(&self, begun: &mut Begun) -> bool {
-        // SAFETY: `begun` is borrowed by this call alone.
-        self.begin().map(|right| unsafe { begun.put(right) }).is_some()
+        // SAFETY: the slot is empty, and `&mut` makes this call its only user.
+        self.begin().map(|begun_send| unsafe { begun.put(begun_send) }).is_some()
     }
 
     fn is_ready(&self) -> bool {
@@ -226,25 +242,27 @@ impl<T> SelectHandle for Sender<T> {
     }
 
     unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool {
-        // SAFETY: what is put in is what is then got and, if need be, taken out. The node stays where it is, by this
-        // function's contract, until it is taken out in `leave` or `accept`.
+        // SAFETY: `get` and `take` use the type that `put` has written. The node stays where it is until it is taken
+        // out in `leave` or `accept`, by the contract of `enter`.
         unsafe {
             match &self.0 {
                 Sends::Rendezvous(channel) => {
-                    seat.put(entrant.node(Offer::<T>::Select(entrant.who)));
-                    let entered = channel.enter_send(seat.get::<Node<Offer<T>>>(), entrant.who);
+                    seat.put(entrant.node(Offer::<T>::Select(entrant.kind)));
+                    let entered = channel.enter_send(seat.get::<Node<Offer<T>>>(), entrant.kind);
                     if !entered {
                         drop(seat.take::<Node<Offer<T>>>());
                     }
                     entered
                 }
                 buffered => {
-                    seat.put(entrant.node(entrant.who));
-                    let node = seat.get::<Node<Who>>();
+                    seat.put(entrant.node(entrant.kind));
+                    let node = seat.get::<Node<WaiterKind>>();
                     match buffered {
                         Sends::Bounded(channel) => channel.enter_send(node),
                         Sends::Unbounded(channel) => channel.enter_send(node),
-                        Sends::Rendezvous(_) => unreachable!("that was the other arm"),
+                        Sends::Rendezvous(_) => {
+                            unreachable!("a rendezvous channel is handled in the arm above")
+                        }
                     }
                 }
             }
@@ -252,7 +270,8 @@ impl<T> SelectHandle for Sender<T> {
     }
 
     unsafe fn leave(&self, seat: &Seat) {
-        // SAFETY: `enter` put it in, and entered it there; then it is in no queue any more.
+        // SAFETY: `enter` filled the seat with this type and entered the node in this channel's queue. After
+        // `leave_send` no queue leads to it.
         unsafe {
             match &self.0 {
                 Sends::Bounded(channel) => channel.leave_send(seat.get()),
@@ -267,26 +286,29 @@ impl<T> SelectHandle for Sender<T> {
 
     unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool {
         match &self.0 {
-            // There is room: it is tried again.
+            // The waker made room. The operation is tried again.
             Sends::Bounded(_) | Sends::Unbounded(_) => false,
             Sends::Rendezvous(_) => {
-                // SAFETY: `enter` put it in, and whoever ended the wait took it out of its queue before.
+                // SAFETY: `enter` filled the seat with this type. The waker took the node out of its queue before it
+                // ended the wait.
                 let offer = unsafe { seat.take::<Node<Offer<T>>>() }.into_payload();
-                // SAFETY: `begun` is borrowed by this call alone.
-                Rendezvous::right_of(offer)
-                    .map(|right| unsafe { begun.put(Right::Rendezvous(right)) })
+                // SAFETY: the slot is empty, and `&mut` makes this call its only user.
+                Rendezvous::begun_send_of(offer)
+                    .map(|begun_send| unsafe { begun.put(BegunSend::Rendezvous(begun_send)) })
                     .is_some()
             }
         }
     }
 
     unsafe fn abandon(&self, begun: &mut Begun) {
-        // SAFETY: by this function's contract.
-        match (unsafe { begun.take::<Right<T>>() }, &self.0) {
-            (Right::Buffered(right), Sends::Bounded(channel)) => channel.abandon_send(right),
-            (Right::Buffered(right), Sends::Unbounded(channel)) => channel.abandon_send(right),
-            (Right::Rendezvous(right), Sends::Rendezvous(channel)) => channel.abandon_send(right),
-            _ => unreachable!("a right is one of its own channel"),
+        // SAFETY: this handle filled the slot with this type, by the contract of `abandon`.
+        match (unsafe { begun.take::<BegunSend<T>>() }, &self.0) {
+            (BegunSend::Buffered(begun_send), Sends::Bounded(channel)) => channel.abandon_send(begun_send),
+            (BegunSend::Buffered(begun_send), Sends::Unbounded(channel)) => channel.abandon_send(begun_send),
+            (BegunSend::Rendezvous(begun_send), Sends::Rendezvous(channel)) => {
+                channel.abandon_send(begun_send)
+            }
+            _ => unreachable!("a send completes on the channel on which it has begun"),
         }
     }
 }

@@ -1,14 +1,15 @@
-//! A channel without messages that is disconnected by a word, said by anyone and as often as they like: it tells of an end.
+//! `Receiver::disconnect`: ends a channel from the receiving side. The `done` channel of a context uses it. Such a
+//! channel has capacity 0 and never carries a message.
 
 use super::receiver::{Flavor, Receiver};
 use super::shared::Disconnect;
 
 impl Receiver<()> {
-    /// Disconnects one of capacity 0, whose sender stays where it is.
+    /// Disconnects a channel of capacity 0 whose sender is kept. Later calls do nothing.
     pub(crate) fn disconnect(&self) {
         match &self.0 {
             Flavor::Rendezvous(channel) => channel.senders_gone(),
-            _ => unreachable!("it is one of capacity 0"),
+            _ => unreachable!("the channel has capacity 0"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a channel operation that did nothing says; the types, texts and traits of crossbeam-channel's.
+//! The errors of channel operations, with the types, texts and traits of `crossbeam_channel`.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ const RECV_DISCONNECTED: &str = "receiving on an empty and disconnected channel"
 const RECV_TIMED_OUT: &str = "timed out waiting on receive operation";
 const RECV_TIMEOUT_DISCONNECTED: &str = "channel is empty and disconnected";
 
-/// [`Sender::send`](super::Sender::send) failed: all receivers are gone. It gives the message back.
+/// The error of [`Sender::send`](super::Sender::send): all receivers are gone. It has the message.
 ///
 /// ```
 /// use runtime::channel::{SendError, unbounded};
@@ -22,7 +22,7 @@ const RECV_TIMEOUT_DISCONNECTED: &str = "channel is empty and disconnected";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
-/// [`Sender::try_send`](super::Sender::try_send) failed. It gives the message back.
+/// The error of [`Sender::try_send`](super::Sender::try_send). It has the message.
 ///
 /// ```
 /// use runtime::channel::{TrySendError, bounded};
@@ -34,13 +34,13 @@ pub struct SendError<T>(pub T);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
-    /// There is no room; on a channel of capacity 0: nobody waits to receive.
+    /// The channel has no room. On a channel of capacity 0: no receiver waits.
     Full(T),
     /// All receivers are gone.
     Disconnected(T),
 }
 
-/// [`Sender::send_timeout`](super::Sender::send_timeout) or `send_deadline` failed. It gives the message back.
+/// The error of [`Sender::send_timeout`](super::Sender::send_timeout) and `send_deadline`. It has the message.
 ///
 /// ```
 /// use runtime::channel::{SendTimeoutError, bounded};
@@ -50,13 +50,13 @@ pub enum TrySendError<T> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendTimeoutError<T> {
-    /// There was no room in time; on a channel of capacity 0: nobody received in time.
+    /// The channel had no room in time. On a channel of capacity 0: no receiver came in time.
     Timeout(T),
     /// All receivers are gone.
     Disconnected(T),
 }
 
-/// [`Receiver::recv`](super::Receiver::recv) failed: the channel is empty and all senders are gone.
+/// The error of [`Receiver::recv`](super::Receiver::recv): the channel is empty and all senders are gone.
 ///
 /// ```
 /// use runtime::channel::{RecvError, unbounded};
@@ -67,7 +67,7 @@ pub enum SendTimeoutError<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError;
 
-/// [`Receiver::try_recv`](super::Receiver::try_recv) failed.
+/// The error of [`Receiver::try_recv`](super::Receiver::try_recv).
 ///
 /// ```
 /// use runtime::channel::{TryRecvError, unbounded};
@@ -78,13 +78,13 @@ pub struct RecvError;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// There is no message; on a channel of capacity 0: nobody waits to send.
+    /// The channel has no message. On a channel of capacity 0: no sender waits.
     Empty,
-    /// There is no message, and all senders are gone.
+    /// The channel has no message, and all senders are gone.
     Disconnected,
 }
 
-/// [`Receiver::recv_timeout`](super::Receiver::recv_timeout) or `recv_deadline` failed.
+/// The error of [`Receiver::recv_timeout`](super::Receiver::recv_timeout) and `recv_deadline`.
 ///
 /// ```
 /// use runtime::channel::{RecvTimeoutError, unbounded};
@@ -94,13 +94,13 @@ pub enum TryRecvError {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvTimeoutError {
-    /// There was no message in time.
+    /// No message came in time.
     Timeout,
-    /// There is no message, and all senders are gone.
+    /// The channel has no message, and all senders are gone.
     Disconnected,
 }
 
-/// [`Select::try_select`](super::Select::try_select) failed: no operation was ready.
+/// The error of [`Select::try_select`](super::Select::try_select): no operation was ready.
 ///
 /// ```
 /// assert!(runtime::channel::Select::new().try_select().is_err());
@@ -108,7 +108,8 @@ pub enum RecvTimeoutError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrySelectError;
 
-/// [`Select::select_timeout`](super::Select::select_timeout) or `select_deadline` failed: no operation was ready in time.
+/// The error of [`Select::select_timeout`](super::Select::select_timeout) and `select_deadline`: no operation was
+/// ready in time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -117,7 +118,7 @@ pub struct TrySelectError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectTimeoutError;
 
-/// [`Select::try_ready`](super::Select::try_ready) failed: no operation was ready.
+/// The error of [`Select::try_ready`](super::Select::try_ready): no operation was ready.
 ///
 /// ```
 /// use runtime::channel::{Select, TryReadyError};
@@ -126,7 +127,8 @@ pub struct SelectTimeoutError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TryReadyError;
 
-/// [`Select::ready_timeout`](super::Select::ready_timeout) or `ready_deadline` failed: no operation was ready in time.
+/// The error of [`Select::ready_timeout`](super::Select::ready_timeout) and `ready_deadline`: no operation was ready
+/// in time.
 ///
 /// ```
 /// use runtime::channel::{ReadyTimeoutError, Select};
@@ -137,7 +139,7 @@ pub struct TryReadyError;
 pub struct ReadyTimeoutError;
 
 impl<T> SendError<T> {
-    /// The message.
+    /// Returns the message.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();
@@ -150,7 +152,7 @@ impl<T> SendError<T> {
 }
 
 impl<T> TrySendError<T> {
-    /// The message.
+    /// Returns the message.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::bounded(0);
@@ -162,7 +164,7 @@ impl<T> TrySendError<T> {
         }
     }
 
-    /// Whether there was no room.
+    /// Returns `true` if the channel had no room.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::bounded(0);
@@ -172,7 +174,7 @@ impl<T> TrySendError<T> {
         matches!(self, TrySendError::Full(_))
     }
 
-    /// Whether all receivers are gone.
+    /// Returns `true` if all receivers are gone.
     ///
     /// ```
     /// let (s, r) = runtime::channel::bounded(0);
@@ -185,7 +187,7 @@ impl<T> TrySendError<T> {
 }
 
 impl<T> SendTimeoutError<T> {
-    /// The message.
+    /// Returns the message.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::bounded(0);
@@ -197,7 +199,7 @@ impl<T> SendTimeoutError<T> {
         }
     }
 
-    /// Whether the time was up.
+    /// Returns `true` if the time was up.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::bounded(0);
@@ -207,7 +209,7 @@ impl<T> SendTimeoutError<T> {
         matches!(self, SendTimeoutError::Timeout(_))
     }
 
-    /// Whether all receivers are gone.
+    /// Returns `true` if all receivers are gone.
     ///
     /// ```
     /// let (s, r) = runtime::channel::bounded(0);
@@ -220,7 +222,7 @@ impl<T> SendTimeoutError<T> {
 }
 
 impl TryRecvError {
-    /// Whether there was no message.
+    /// Returns `true` if the channel had no message.
     ///
     /// ```
     /// assert!(runtime::channel::TryRecvError::Empty.is_empty());
@@ -229,7 +231,7 @@ impl TryRecvError {
         *self == TryRecvError::Empty
     }
 
-    /// Whether all senders are gone.
+    /// Returns `true` if all senders are gone.
     ///
     /// ```
     /// assert!(runtime::channel::TryRecvError::Disconnected.is_disconnected());
@@ -240,7 +242,7 @@ impl TryRecvError {
 }
 
 impl RecvTimeoutError {
-    /// Whether the time was up.
+    /// Returns `true` if the time was up.
     ///
     /// ```
     /// assert!(runtime::channel::RecvTimeoutError::Timeout.is_timeout());
@@ -249,7 +251,7 @@ impl RecvTimeoutError {
         *self == RecvTimeoutError::Timeout
     }
 
-    /// Whether all senders are gone.
+    /// Returns `true` if all senders are gone.
     ///
     /// ```
     /// assert!(runtime::channel::RecvTimeoutError::Disconnected.is_disconnected());
@@ -259,7 +261,7 @@ impl RecvTimeoutError {
     }
 }
 
-// What has a message is shown without it: it need not be `Debug`.
+// `Debug` of an error with a message omits the message, which need not be `Debug`.
 
 impl<T> fmt::Debug for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,12 @@
-//! `select!` and `select_biased!`.
+//! The macros `select!` and `select_biased!`, which wait for the first of several channel operations.
 //!
-//! Both are read case by case into two lists, of operations and of `default` (`@read`), and then built (`@build`): each
-//! operation's handle is bound by a `match` of its own (`@bind`), so that temporaries live as long as the whole, and the
-//! chosen one is completed in a chain of `if`s (`@complete`). Single receives need no select.
+//! - `@read` sorts the cases into two lists: operations, and `default`.
+//! - `@bind` binds the handle of each operation by a `match` of its own, so that temporaries live as long as the
+//!   whole.
+//! - `@build` makes the call of the select, or of `recv` and its like for a single receive.
+//! - `@complete` is a chain of `if`s that completes the chosen operation.
 
-/// Waits for the first of several channel operations, does it, and runs the code beside it.
+/// Waits for the first of several channel operations, performs it, and evaluates the expression beside it.
 ///
 /// ```text
 /// select! {
@@ -14,18 +16,21 @@
 /// }
 /// ```
 ///
-/// There may be any number of `recv` and `send` cases, and one `default` at most, which is for when none is ready, at once
-/// or within the time-out. If several are ready, a random one is chosen ([`select_biased!`](crate::select_biased): the
-/// first). An operation on a disconnected channel is ready too: its result is an error. A result may be any pattern that
-/// matches always. The comma after a `{ .. }` may be left out. The whole is an expression.
+/// There may be any number of `recv` and `send` cases, and one `default` at most. `default` is chosen if no operation
+/// is ready at once, or within the time-out. If several operations are ready, a random one is chosen;
+/// [`select_biased!`](crate::select_biased) chooses the first. An operation on a disconnected channel is ready, and
+/// its result is an error.
 ///
-/// Receivers and senders are evaluated at first, in order; a message only when its case has been chosen. On a channel of
-/// capacity 0 the receiver then waits for it, and no cancellation ends that wait. (If computing it unwinds, the receiver goes
-/// on as if nothing had been.)
+/// A result may be any irrefutable pattern. The comma after a `{ .. }` may be left out. The value of the macro is
+/// that of the chosen expression.
+///
+/// Receivers and senders are evaluated first, in order. A message is evaluated only when its case has been chosen. On
+/// a channel of capacity 0 the receiver then waits for the message, and no cancellation ends that wait. (If
+/// evaluating the message unwinds, the receiver goes on waiting for another.)
 ///
 /// # Cancellation
 ///
-/// A cancelled green thread unwinds from here if it has to wait; nothing was sent or received.
+/// A cancelled green thread that has to wait unwinds from here. Nothing has then been sent or received.
 ///
 /// ```
 /// use runtime::channel::{after, bounded, unbounded};
@@ -55,7 +60,7 @@ macro_rules! select {
     ($($cases:tt)+) => { $crate::__select!(@read false [] [] $($cases)+) };
 }
 
-/// [`select!`](crate::select) that prefers the first case that is ready.
+/// Waits as [`select!`](crate::select) does, but chooses the first case that is ready.
 ///
 /// ```
 /// let (s, r) = runtime::channel::unbounded();
@@ -74,12 +79,12 @@ macro_rules! select_biased {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __select {
-    // All is read.
+    // All cases are read.
     (@read $biased:tt [$($cases:tt)*] [$($default:tt)*]) => {
         $crate::__select!(@build $biased [$($cases)*] [$($default)*])
     };
 
-    // A case with a block; the comma may be missing.
+    // A case with a block. The comma may be missing.
     (@read $biased:tt [$($cases:tt)*] $default:tt
         recv($r:expr $(,)?) -> $res:pat => $body:block $(, $($rest:tt)*)?
     ) => {
@@ -107,7 +112,7 @@ macro_rules! __select {
         $crate::__select!(@read $biased $cases [($($($timeout)?)?) $body] $($rest)*)
     };
 
-    // A case with an expression; only the last one may be without a comma.
+    // A case with an expression. Only the last case may be without a comma.
     (@read $biased:tt [$($cases:tt)*] $default:tt
         recv($r:expr $(,)?) -> $res:pat => $body:expr $(, $($rest:tt)*)?
     ) => {
@@ -122,7 +127,7 @@ macro_rules! __select {
         $crate::__select!(@read $biased $cases [($($($timeout)?)?) $body] $($($rest)*)?)
     };
 
-    // What cannot be read.
+    // Cases that cannot be read.
     (@read $biased:tt $cases:tt [$($one:tt)+] default $($rest:tt)*) => {
         compile_error!("there can be only one `default` case in a `select!` block")
     };
@@ -139,7 +144,7 @@ macro_rules! __select {
         compile_error!(concat!("expected one of `recv`, `send`, or `default`, found `", stringify!($other), "`"))
     };
 
-    // A single receive is a `recv`, a `try_recv`, a `recv_timeout`.
+    // A single receive is a `recv`, `try_recv` or `recv_timeout`.
     (@build $biased:tt [{recv ($r:expr) ($res:pat) $body:expr}] []) => {
         match &$r {
             receiver => {
@@ -181,7 +186,7 @@ macro_rules! __select {
         $crate::__select!(@bind $biased $default () () [$($cases)*])
     };
 
-    // Binds one handle after the other: (index handle) for the list, {index handle ..} for the end.
+    // Binds one handle after the other. The list gets (index handle), the completing chain gets {index handle ..}.
     (@bind $biased:tt $default:tt ($($list:tt)*) ($($bound:tt)*)
         [{recv ($r:expr) ($res:pat) $body:expr} $($rest:tt)*]
     ) => {
@@ -237,7 +242,7 @@ macro_rules! __select {
         }
     };
 
-    // Completes the operation of that index.
+    // Completes the operation with that index.
     (@complete $operation:ident ($($index:tt)*) ({recv $receiver:ident ($res:pat) $body:expr} $($rest:tt)*)) => {
         if $operation.index() == ($($index)*) {
             let $res = $operation.recv($receiver);
@@ -255,7 +260,7 @@ macro_rules! __select {
         }
     };
     (@complete $operation:ident $index:tt ()) => {
-        ::std::unreachable!("an operation is one of its list")
+        ::std::unreachable!("the chosen operation is one of the list")
     };
 
     (@count) => { 0usize };

@@ -1,10 +1,10 @@
-//! What loom replaces when a model runs, and what a model breaks.
+//! Atomics and switches that loom models of the channels replace, and helpers that the models share.
 
 pub(super) use sched::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 pub(super) use sched::sync::cell::UnsafeCell;
 
-/// True when a model is run with `BROKEN=name` in the environment: the one transition so named is then wrong on purpose,
-/// to see its model fail. In every other build the compiler drops the wrong branch.
+/// `true` when a model runs with `BROKEN=name` in the environment. The step marked by that name is then wrong on
+/// purpose, and its model must fail. In every other build this is `false`, and the compiler drops the wrong branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]
@@ -18,16 +18,16 @@ macro_rules! broken {
 }
 pub(super) use broken;
 
-/// What the models share.
+/// Helpers of the models.
 #[cfg(all(test, loom))]
-pub(super) mod people {
+pub(super) mod helpers {
     use std::time::{Duration, Instant};
 
     use loom::sync::Arc;
     use loom::thread::{self, JoinHandle};
     use sched::queue::modelled::Sleeper;
 
-    /// Explores the interleavings with at most so many involuntary switches.
+    /// Explores the interleavings with at most `preemptions` involuntary switches.
     pub(in super::super) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);
@@ -35,38 +35,38 @@ pub(super) mod people {
         builder.check(model);
     }
 
-    /// Who may wait on the calling thread; to be kept until all threads have ended.
-    pub(in super::super) fn i_may_wait() -> Arc<Sleeper> {
+    /// Makes the calling thread able to wait. The returned value must be kept until all threads have ended.
+    pub(in super::super) fn allow_waiting() -> Arc<Sleeper> {
         let sleeper = Sleeper::new();
         Sleeper::is_me(&sleeper);
         sleeper
     }
 
-    /// A thread of a model, and where it sleeps.
-    pub(in super::super) struct Person<T> {
+    /// A thread of a model that may wait, and its sleeper.
+    pub(in super::super) struct ModelThread<T> {
         pub(in super::super) sleeper: Arc<Sleeper>,
         thread: JoinHandle<T>,
     }
 
     /// Starts a thread that may wait.
-    pub(in super::super) fn person<T: 'static>(does: impl FnOnce() -> T + 'static) -> Person<T> {
+    pub(in super::super) fn spawn_waiter<T: 'static>(does: impl FnOnce() -> T + 'static) -> ModelThread<T> {
         let sleeper = Sleeper::new();
         let its = sleeper.clone();
         let thread = thread::spawn(move || {
             Sleeper::is_me(&its);
             does()
         });
-        Person { sleeper, thread }
+        ModelThread { sleeper, thread }
     }
 
-    impl<T> Person<T> {
-        /// What it came to. Nobody may be about to wake it then.
+    impl<T> ModelThread<T> {
+        /// Returns the result of the thread. No waker may still be about to wake it.
         pub(in super::super) fn end(self) -> T {
             self.thread.join().unwrap()
         }
     }
 
-    /// A deadline that only `Sleeper::time_out` brings.
+    /// A deadline that comes only by `Sleeper::time_out`.
     pub(in super::super) fn far() -> Instant {
         Instant::now() + Duration::from_secs(3600)
     }

@@ -1,8 +1,8 @@
-//! A message that is promised: a select chose to send on a channel without a buffer, and its message comes only then.
+//! `Promise`: a message that a select has promised to a receiver before the message was evaluated.
 //!
-//! The receiver that it met has been woken, or never slept, and waits here for the message. Whoever goes first tells the
-//! other one: a sender that unwinds breaks the promise; a receiver leaves, if it is a future that is dropped or a select
-//! that is not completed.
+//! A select that chose to send on a channel without a buffer evaluates its message only then. The receiver that it
+//! met waits here for the message. Either side may end the promise first. A sender that unwinds breaks it. A receiver
+//! leaves it if the receiver is a future that is dropped, or a select that is not completed.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use sched::queue::{self, Guard, Lock, Queue};
 
 use super::model::broken;
 
-/// One side of it.
+/// One side of a promise. Both sides share the state.
 pub(super) struct Promise<T>(Arc<Lock<State<T>>>);
 
 struct State<T> {
@@ -26,7 +26,7 @@ enum Step<T> {
     Kept(T),
     /// The sender will send nothing.
     Broken,
-    /// The receiver has gone.
+    /// The receiver has left.
     Left,
 }
 
@@ -39,7 +39,7 @@ impl<T> Promise<T> {
         Promise(Arc::new(Lock::new(State { step: Step::Open, receiver: Queue::new() })))
     }
 
-    /// The other side's.
+    /// Returns the other side of this promise.
     pub(super) fn other(&self) -> Self {
         Promise(Arc::clone(&self.0))
     }
@@ -47,8 +47,8 @@ impl<T> Promise<T> {
     /// Sends the message. *Runs on: the sender.*
     ///
     /// # Errors
-    /// The receiver has gone.
-    pub(super) fn keep(self, message: T) -> Result<(), T> {
+    /// Returns the message if the receiver has left.
+    pub(super) fn fulfil(self, message: T) -> Result<(), T> {
         let state = self.0.lock();
         if matches!(state.step, Step::Left) && !broken!("channel_promise_kept_to_nobody") {
             return Err(message);
@@ -57,8 +57,8 @@ impl<T> Promise<T> {
         Ok(())
     }
 
-    /// Sends nothing. *Runs on: the sender.*
-    pub(super) fn break_it(self) {
+    /// Ends the promise without a message. *Runs on: the sender.*
+    pub(super) fn break_promise(self) {
         let state = self.0.lock();
         if matches!(state.step, Step::Open) {
             self.settle(state, Step::Broken);
@@ -75,16 +75,16 @@ impl<T> Promise<T> {
         drop(wake);
     }
 
-    /// Goes away; gives the message if it has come. *Runs on: the receiver.*
+    /// Ends the receiver's side. Returns the message if it has come. *Runs on: the receiver.*
     pub(super) fn leave(&self) -> Option<T> {
         let step = std::mem::replace(&mut self.0.lock().step, Step::Left);
         if let Step::Kept(message) = step { Some(message) } else { None }
     }
 
-    /// Waits for the message; `None` if it does not come. *Runs on: the receiver.*
+    /// Waits for the message. Returns `None` if the sender broke the promise. *Runs on: the receiver.*
     ///
-    /// It is not cancelled meanwhile. The sender has chosen: if its receiver went away it would have to wait for another
-    /// one, however little patience it had.
+    /// A cancellation does not end this wait. The sender has chosen its case. If its receiver left, the sender would
+    /// have to wait for another one, whatever its deadline.
     pub(super) fn wait(self) -> Option<T> {
         loop {
             let state = self.0.lock();
@@ -92,7 +92,7 @@ impl<T> Promise<T> {
                 drop(state);
                 return self.leave();
             }
-            // Nothing but the sender ends it.
+            // Only the sender ends this wait.
             let waiting = Waiting::begin_for(sched::Why::Receive, Cancel::Waits);
             drop(queue::wait(state, receiver, waiting, None, ()));
         }
@@ -101,7 +101,7 @@ impl<T> Promise<T> {
 
 #[cfg(not(loom))]
 mod futures {
-    //! Futures that wait for it.
+    //! The receiver's side in futures.
 
     use std::pin::pin;
     use std::task::Poll;
@@ -111,7 +111,8 @@ mod futures {
     use super::{Promise, Step, receiver};
 
     impl<T> Promise<T> {
-        /// [`wait`](Promise::wait) for futures; dropped early, it gives a message that has come to `pass_on`.
+        /// Waits as [`wait`](Promise::wait) does, in a future. If that is dropped early, a message that has come goes
+        /// to `pass_on`.
         pub(in super::super) async fn wait_async(self, pass_on: impl Fn(T)) -> Option<T> {
             let leaving = Leaving { promise: &self, pass_on };
             let mut wait = pin!(WaitFuture::new(&self.0, receiver, ()));

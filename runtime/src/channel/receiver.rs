@@ -1,4 +1,4 @@
-//! The receiving handle, and iterating over what it receives.
+//! `Receiver`: the receiving handle of a channel, and its iterators.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -13,8 +13,10 @@ use super::rendezvous::Rendezvous;
 use super::shared::{Handle, Receiving};
 use super::timed::{self, Timed};
 
-/// The receiving side of a channel. Clones receive from the same channel, each message going to one of them; when all are
-/// gone, senders hear that the channel is disconnected.
+/// The receiving side of a channel.
+///
+/// Clones receive from the same channel, and each message goes to one of them. When all of them are dropped, senders
+/// get an error.
 ///
 /// ```
 /// let (s, r) = runtime::channel::unbounded();
@@ -28,7 +30,7 @@ pub(super) enum Flavor<T> {
     Bounded(Handle<Buffered<T, Ring<T>>, Receiving>),
     Unbounded(Handle<Buffered<T, Chain<T>>, Receiving>),
     Rendezvous(Handle<Rendezvous<T>, Receiving>),
-    /// `T` is `Instant`: the function says so.
+    /// `T` is `Instant`; the function turns one into the other.
     Timed(Arc<Timed<T>>, fn(Instant) -> T),
     Never,
 }
@@ -43,14 +45,14 @@ impl Receiver<Instant> {
 }
 
 impl<T> Receiver<T> {
-    /// Receives without waiting.
+    /// Receives a message without waiting.
     ///
-    /// On a channel of capacity 0 it succeeds only if somebody waits to send. (If that is a `select!`, it waits until the
-    /// message has been computed.)
+    /// On a channel of capacity 0 it succeeds only if a sender waits. (If that sender is a `select!`, this waits
+    /// until the message has been evaluated.)
     ///
     /// # Errors
     ///
-    /// There is no message, or, beyond that, all senders are gone.
+    /// Returns an error if the channel has no message; it says whether all senders are gone.
     ///
     /// ```
     /// use runtime::channel::{TryRecvError, unbounded};
@@ -70,15 +72,15 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Receives, and waits until there is a message.
+    /// Receives a message. Waits until there is one.
     ///
     /// # Errors
     ///
-    /// There is no message, and all senders are gone.
+    /// Returns an error if the channel has no message and all senders are gone.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread unwinds from here if it has to wait; it takes no message along.
+    /// A cancelled green thread that has to wait unwinds from here. No message is lost.
     ///
     /// ```
     /// use runtime::channel::{RecvError, unbounded};
@@ -87,21 +89,22 @@ impl<T> Receiver<T> {
     /// assert_eq!(r.recv(), Ok(5));
     /// assert_eq!(r.recv(), Err(RecvError));
     /// ```
-    // Inlined, for the reason that `sched::park::yield_now` gives; what it calls is out of line, but for the switch.
+    // Inlined for the reason that `sched::park::yield_now` gives. The functions called here are out of line, but for
+    // the switch.
     #[inline(always)]
     pub fn recv(&self) -> Result<T, RecvError> {
         self.recv_until(None).map_err(|_| RecvError)
     }
 
-    /// [`recv`](Receiver::recv) that waits no longer than that.
+    /// Receives a message, and waits at most for `timeout`. A time beyond the clock's range means for ever.
     ///
     /// # Errors
     ///
-    /// The time was up, or there is no message and all senders are gone.
+    /// Returns an error if the time was up, or if the channel has no message and all senders are gone.
     ///
     /// # Cancellation
     ///
-    /// As for [`recv`](Receiver::recv).
+    /// A cancelled green thread that has to wait unwinds from here. No message is lost.
     ///
     /// ```
     /// use runtime::channel::{RecvTimeoutError, unbounded};
@@ -109,19 +112,19 @@ impl<T> Receiver<T> {
     /// assert_eq!(r.recv_timeout(std::time::Duration::from_millis(1)), Err(RecvTimeoutError::Timeout));
     /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // Beyond the clock's range is never.
+        // A time beyond the clock's range means for ever.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// [`recv`](Receiver::recv) that waits no longer than until then.
+    /// Receives a message, and waits at most until `deadline`.
     ///
     /// # Errors
     ///
-    /// The time was up, or there is no message and all senders are gone.
+    /// Returns an error if the time was up, or if the channel has no message and all senders are gone.
     ///
     /// # Cancellation
     ///
-    /// As for [`recv`](Receiver::recv).
+    /// A cancelled green thread that has to wait unwinds from here. No message is lost.
     ///
     /// ```
     /// use std::time::Instant;
@@ -148,13 +151,13 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// [`recv`](Receiver::recv) for futures.
+    /// Receives a message in a future, which waits until there is one.
     ///
-    /// A future that is dropped before it is ready takes no message along.
+    /// If the future is dropped before it is ready, no message is lost.
     ///
     /// # Errors
     ///
-    /// There is no message, and all senders are gone.
+    /// Returns an error if the channel has no message and all senders are gone.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();
@@ -180,7 +183,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Whether there is no message. A channel of capacity 0 is always empty.
+    /// Returns `true` if the channel has no message. A channel of capacity 0 is always empty.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();
@@ -192,7 +195,7 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// Whether there is no room. A channel of capacity 0 is always full.
+    /// Returns `true` if the channel has no room. A channel of capacity 0 is always full.
     ///
     /// ```
     /// let (s, r) = runtime::channel::bounded(1);
@@ -210,7 +213,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// How many messages are in the channel.
+    /// Returns the number of messages in the channel.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();
@@ -227,7 +230,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// For how many messages there is room; `None` for any number.
+    /// Returns the number of messages for which the channel has room, or `None` if any number has room.
     ///
     /// ```
     /// use runtime::channel::{after, bounded, unbounded};
@@ -244,7 +247,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Whether both receive from the same channel. All that never deliver count as one.
+    /// Returns `true` if both handles receive from the same channel. All channels of [`never`](super::never()) count
+    /// as one.
     ///
     /// ```
     /// let (_s, r) = runtime::channel::unbounded::<i32>();
@@ -262,7 +266,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// All messages to come, each waited for; it ends when the channel is empty and disconnected.
+    /// Returns an iterator over the messages. It waits for each, and ends when the channel is empty and disconnected.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();
@@ -273,7 +277,7 @@ impl<T> Receiver<T> {
         Iter { receiver: self }
     }
 
-    /// The messages that are there; it waits for none.
+    /// Returns an iterator over the messages that are in the channel. It never waits.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();
@@ -321,7 +325,7 @@ impl<T> IntoIterator for Receiver<T> {
     }
 }
 
-/// The iterator of [`Receiver::iter`].
+/// The iterator that [`Receiver::iter`] returns.
 ///
 /// ```
 /// let (s, r) = runtime::channel::unbounded();
@@ -333,7 +337,7 @@ pub struct Iter<'a, T> {
     receiver: &'a Receiver<T>,
 }
 
-/// The iterator of [`Receiver::try_iter`].
+/// The iterator that [`Receiver::try_iter`] returns.
 ///
 /// ```
 /// let (_s, r) = runtime::channel::unbounded::<i32>();
@@ -344,7 +348,7 @@ pub struct TryIter<'a, T> {
     receiver: &'a Receiver<T>,
 }
 
-/// The iterator of a [`Receiver`] given up for it.
+/// The iterator that [`Receiver::into_iter`] returns. It owns the receiver.
 ///
 /// ```
 /// let (s, r) = runtime::channel::unbounded();

@@ -1,10 +1,11 @@
-//! Channels without a buffer: a sender and a receiver meet, and whoever came second does the work for both.
+//! Channels without a buffer: a sender and a receiver meet, and the second to come does the work of both.
 //!
-//! One lock, and two queues of those who came first. At most one of them has somebody who waits for more than to watch,
-//! but for a select that both sends and receives here and does not meet itself.
+//! One lock guards two queues, of waiting senders and of waiting receivers. At most one queue has a waiter that can
+//! be met. The other may have watchers. (A select that both sends and receives here may be in both, because it does
+//! not meet itself.)
 //!
-//! A select that sends has its message only after it has chosen (the expression is evaluated then). So when it meets a
-//! receiver it makes a [`Promise`], for which the receiver waits: as it does when it finds such a select waiting.
+//! A select that sends evaluates its message only after it has chosen. So when it meets a receiver, it makes a
+//! [`Promise`], and the receiver waits for the message. The same happens when a receiver finds such a select waiting.
 
 #![allow(unsafe_code)]
 
@@ -14,41 +15,41 @@ mod futures;
 #[cfg(all(test, loom))]
 mod models;
 
-pub(super) use cases::Right;
+pub(super) use cases::BegunSend;
 
 use std::collections::VecDeque;
 use std::mem::replace;
 use std::time::Instant;
 
 use sched::park::{self, Waiting};
-use sched::queue::{self, Guard, How, Lock, Queue, Spot, Wake, Wakes};
+use sched::queue::{self, Guard, Lock, Queue, Spot, WaitOptions, Wake, Wakes};
 use sched::{Cancel, Outcome};
 
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::broken;
 use super::promise::Promise;
 use super::shared::Disconnect;
-use super::waiters::{Given, Wanted, Who, hand_over, is_past, wake_all};
+use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
 
-/// See the file's head.
+/// A channel without a buffer; the protocol is in the head of this file.
 pub(super) struct Rendezvous<T>(Lock<State<T>>);
 
 pub(super) struct State<T> {
     senders: Queue<Offer<T>>,
     receivers: Queue<Wanted<T>>,
-    /// One side is gone.
+    /// Set when one side is gone.
     closed: bool,
-    /// Messages that had been given to receivers who went away.
+    /// Messages that were given to receivers which then left.
     returned: VecDeque<T>,
 }
 
-/// What a sender waits with.
+/// The payload of a waiting sender.
 pub(super) enum Offer<T> {
     Message(T),
-    /// The receiver has it.
+    /// A receiver has taken the message.
     Taken,
-    Select(Who),
-    /// The receiver wants it.
+    Select(WaiterKind),
+    /// A receiver wants the message, which is promised.
     Promised(Promise<T>),
 }
 
@@ -63,15 +64,15 @@ fn receivers<T>(state: &mut State<T>) -> &mut Queue<Wanted<T>> {
 type StateGuard<'c, T> = Guard<'c, State<T>>;
 
 impl<T> Offer<T> {
-    fn who(&self) -> Who {
-        if let Offer::Select(who) = self { *who } else { Who::default() }
+    fn kind(&self) -> WaiterKind {
+        if let Offer::Select(kind) = self { *kind } else { WaiterKind::default() }
     }
 }
 
 impl<T> State<T> {
-    /// There is nothing that a receiver could take.
+    /// Returns `true` if there is nothing that a receiver could take.
     #[inline]
-    fn is_deserted(&self) -> bool {
+    fn has_nothing_to_receive(&self) -> bool {
         self.senders.is_empty() && self.returned.is_empty()
     }
 
@@ -83,7 +84,7 @@ impl<T> State<T> {
             return None;
         }
         let Offer::Message(message) = replace(sender.payload(), Offer::Taken) else {
-            unreachable!("that is what it was")
+            unreachable!("the sender was matched by its message")
         };
         match sender.wake() {
             Ok(wake) => Some((message, wake)),
@@ -96,13 +97,13 @@ impl<T> State<T> {
         }
     }
 
-    /// Takes what a sender that waits has, for the receiver `me`.
+    /// Takes the message or the promise of a waiting sender, for the receiver `me`.
     #[inline(never)]
-    fn meet_sender(&mut self, me: Who) -> Option<(Given<T>, Option<Wake>)> {
+    fn meet_sender(&mut self, me: WaiterKind) -> Option<(Given<T>, Option<Wake>)> {
         if let Some(message) = self.returned.pop_front() {
             return Some((Given::Message(message), None));
         }
-        while let Some(mut sender) = self.senders.find(|offer| meets(me, offer.who())) {
+        while let Some(mut sender) = self.senders.find(|offer| meets(me, offer.kind())) {
             let offer = sender.payload();
             if let Offer::Select(_) = offer {
                 let promise = Promise::new();
@@ -126,89 +127,91 @@ impl<T> State<T> {
         None
     }
 
-    /// A receiver waits that `me` would meet.
-    fn has_receiver(&mut self, me: Who) -> bool {
-        self.receivers.find(|wanted| meets(me, wanted.who)).is_some()
+    /// Returns `true` if a receiver waits that `me` would meet.
+    fn has_receiver(&mut self, me: WaiterKind) -> bool {
+        self.receivers.find(|wanted| meets(me, wanted.kind)).is_some()
     }
 
-    fn has_sender(&mut self, me: Who) -> bool {
-        !self.returned.is_empty() || self.senders.find(|offer| meets(me, offer.who())).is_some()
+    fn has_sender(&mut self, me: WaiterKind) -> bool {
+        !self.returned.is_empty() || self.senders.find(|offer| meets(me, offer.kind())).is_some()
     }
 
-    /// A receiver enters: those who only watch for one are to be woken.
+    /// A receiver enters the queue: returns the wake-ups of senders that only watch for one.
     #[inline]
     fn watching_senders(&mut self) -> Option<Wakes> {
         let mut wakes = None;
-        while let Some(sender) = self.senders.find(|offer| offer.who().watches) {
+        while let Some(sender) = self.senders.find(|offer| offer.kind().watches) {
             wakes.get_or_insert_with(Wakes::new).extend(sender.wake());
         }
         wakes
     }
 
-    /// A sender enters: likewise.
+    /// A sender enters the queue: returns the wake-ups of receivers that only watch for one.
     #[inline]
     fn watching_receivers(&mut self) -> Option<Wakes> {
         let mut wakes = None;
-        while let Some(receiver) = self.receivers.find(|wanted| wanted.who.watches) {
+        while let Some(receiver) = self.receivers.find(|wanted| wanted.kind.watches) {
             wakes.get_or_insert_with(Wakes::new).extend(receiver.wake());
         }
         wakes
     }
 }
 
-/// Whether the one who comes meets the one who waits.
+/// Returns `true` if a waiter is met by a sender or receiver that comes: not if it only watches, or is the same
+/// select.
 #[inline]
-fn meets(comes: Who, waits: Who) -> bool {
+fn meets(comes: WaiterKind, waits: WaiterKind) -> bool {
     !waits.watches && (waits.select == 0 || waits.select != comes.select)
 }
 
-/// What becomes of one who comes to send or to receive.
-enum Come<R> {
+/// The result of coming to send or to receive.
+enum Start<R> {
     Done(R),
-    /// It is in the queue, and is to park.
+    /// The waiter is in the queue and must park.
     Waits(Waiting),
 }
 
-/// Gives the message to a receiver that waits, or enters the queue with it.
+/// Gives the message to a waiting receiver, or enters the queue with it.
 ///
 /// # Safety
-/// As for [`Spot::enter`], if it is to wait.
+/// The contract of [`Spot::enter`] holds.
 #[inline(never)]
-unsafe fn come_to_send<'c, T>(
+unsafe fn send_or_enqueue<'c, T>(
     spot: &mut Spot<'c, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
     message: &mut Option<T>,
     deadline: Option<Instant>,
-) -> Come<Result<(), SendTimeoutError<T>>> {
-    let message = message.take().expect("it comes with a message");
+) -> Start<Result<(), SendTimeoutError<T>>> {
+    let message = message.take().expect("the sender has a message");
     let (mut state, message) = match offer(spot.lock(), message) {
-        Ok(()) => return Come::Done(Ok(())),
+        Ok(()) => return Start::Done(Ok(())),
         Err(refused) => refused,
     };
     if state.closed {
-        return Come::Done(Err(SendTimeoutError::Disconnected(message)));
+        return Start::Done(Err(SendTimeoutError::Disconnected(message)));
     }
     if is_past(deadline) {
-        return Come::Done(Err(SendTimeoutError::Timeout(message)));
+        return Start::Done(Err(SendTimeoutError::Timeout(message)));
     }
     let watchers = if state.receivers.is_empty() { None } else { state.watching_receivers() };
-    debug_assert!(!state.has_receiver(Who::default()), "a sender and a receiver wait that could meet");
-    let how = How { wakes: watchers, ..How::from(deadline) };
+    debug_assert!(!state.has_receiver(WaiterKind::default()), "a sender and a receiver wait that could meet");
+    let how = WaitOptions { wakes: watchers, ..WaitOptions::from(deadline) };
     let waiting = Waiting::begin_for(sched::Why::Send, Cancel::Ends);
-    // SAFETY: by this contract.
+    // SAFETY: the caller keeps the contract of `Spot::enter`.
     unsafe { spot.enter(state, &waiting, how, Offer::Message(message)) };
-    Come::Waits(waiting)
+    Start::Waits(waiting)
 }
 
-/// The message was taken, or why not; the message again, if it is to come anew.
+/// Leaves the queue after a wait. Returns the result of the send. The error is the message again if the caller must
+/// send anew.
 ///
 /// # Safety
-/// As for [`Spot::leave`].
+/// The contract of [`Spot::leave`] holds.
 #[inline(never)]
-unsafe fn gave<T>(
+unsafe fn finish_send<T>(
     spot: &mut Spot<'_, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
     outcome: Outcome,
 ) -> Result<Result<(), SendTimeoutError<T>>, T> {
-    // SAFETY: by this contract.
+    // SAFETY: the caller keeps the contract of `Spot::leave`.
     let offer = match unsafe { spot.leave(outcome) } {
         Ok(offer) => offer,
         Err(ended) => ended.payload,
@@ -224,57 +227,61 @@ unsafe fn gave<T>(
     }
 }
 
-/// Takes a message from a sender that waits, or enters the queue.
+/// Takes a message from a waiting sender, or enters the queue.
 ///
 /// # Safety
-/// As for [`Spot::enter`], if it is to wait.
+/// The contract of [`Spot::enter`] holds.
 #[inline(never)]
-unsafe fn come_to_receive<'c, T>(
+unsafe fn receive_or_enqueue<'c, T>(
     spot: &mut Spot<'c, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
     deadline: Option<Instant>,
-) -> Come<Result<T, RecvTimeoutError>> {
+) -> Start<Result<T, RecvTimeoutError>> {
     loop {
         let mut state = spot.lock().lock();
         if let Some((message, wake)) = state.meet_first() {
             drop(state);
             drop(wake);
-            return Come::Done(Ok(message));
+            return Start::Done(Ok(message));
         }
-        let met = if state.is_deserted() { None } else { state.meet_sender(Who::default()) };
+        let met =
+            if state.has_nothing_to_receive() { None } else { state.meet_sender(WaiterKind::default()) };
         if let Some((given, wake)) = met {
             drop(state);
             drop(wake);
             match fetch(given) {
-                Some(message) => return Come::Done(Ok(message)),
+                Some(message) => return Start::Done(Ok(message)),
                 None => continue,
             }
         }
         if state.closed {
-            return Come::Done(Err(RecvTimeoutError::Disconnected));
+            return Start::Done(Err(RecvTimeoutError::Disconnected));
         }
         if is_past(deadline) {
-            return Come::Done(Err(RecvTimeoutError::Timeout));
+            return Start::Done(Err(RecvTimeoutError::Timeout));
         }
         let watchers = if state.senders.is_empty() { None } else { state.watching_senders() };
-        debug_assert!(!state.has_sender(Who::default()), "a receiver and a sender wait that could meet");
-        let how = How { wakes: watchers, ..How::from(deadline) };
+        debug_assert!(
+            !state.has_sender(WaiterKind::default()),
+            "a receiver and a sender wait that could meet"
+        );
+        let how = WaitOptions { wakes: watchers, ..WaitOptions::from(deadline) };
         let waiting = Waiting::begin_for(sched::Why::Receive, Cancel::Ends);
-        // SAFETY: by this contract.
+        // SAFETY: the caller keeps the contract of `Spot::enter`.
         unsafe { spot.enter(state, &waiting, how, Wanted::message()) };
-        return Come::Waits(waiting);
+        return Start::Waits(waiting);
     }
 }
 
-/// What it was given, or why nothing; `None`: it is to come anew.
+/// Leaves the queue after a wait. Returns the result of the receive, or `None` if the caller must receive anew.
 ///
 /// # Safety
-/// As for [`Spot::leave`].
+/// The contract of [`Spot::leave`] holds.
 #[inline(never)]
-unsafe fn got<T>(
+unsafe fn finish_receive<T>(
     spot: &mut Spot<'_, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
     outcome: Outcome,
 ) -> Option<Result<T, RecvTimeoutError>> {
-    // SAFETY: by this contract.
+    // SAFETY: the caller keeps the contract of `Spot::leave`.
     match unsafe { spot.leave(outcome) } {
         Ok(Wanted { got: Some(given), .. }) => fetch(given).map(Ok),
         Ok(_) => Some(Err(RecvTimeoutError::Disconnected)),
@@ -287,7 +294,7 @@ unsafe fn got<T>(
     }
 }
 
-/// The message; `None`: it was promised, and the promise was not kept.
+/// Returns the message. Waits for a promised one, and returns `None` if that promise was broken.
 #[inline]
 fn fetch<T>(given: Given<T>) -> Option<T> {
     match given {
@@ -296,7 +303,7 @@ fn fetch<T>(given: Given<T>) -> Option<T> {
     }
 }
 
-/// Gives the message to a receiver that waits.
+/// Gives the message to a waiting receiver. Returns the message and the lock if none waits.
 #[inline]
 fn offer<T>(lock: &Lock<State<T>>, message: T) -> Result<(), (StateGuard<'_, T>, T)> {
     let mut state = lock.lock();
@@ -331,20 +338,21 @@ impl<T> Rendezvous<T> {
         }
     }
 
-    // Inlined, and all but the switch itself out of line: see `Receiver::recv`.
+    // Inlined, and all but the switch is out of line: see `Receiver::recv`.
     #[inline(always)]
     pub(super) fn send(&self, message: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let mut spot = Spot::new(&self.0, senders);
         let mut message = Some(message);
         loop {
-            // SAFETY: the spot stays in this frame, and is left as soon as the wait has ended; a park does not unwind.
-            let waiting = match unsafe { come_to_send(&mut spot, &mut message, deadline) } {
-                Come::Waits(waiting) => waiting,
-                Come::Done(result) => return result,
+            // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does not
+            // unwind.
+            let waiting = match unsafe { send_or_enqueue(&mut spot, &mut message, deadline) } {
+                Start::Waits(waiting) => waiting,
+                Start::Done(result) => return result,
             };
             let outcome = queue::park(waiting, deadline);
-            // SAFETY: so ended the wait that it came with.
-            match unsafe { gave(&mut spot, outcome) } {
+            // SAFETY: `outcome` is the end of the wait with which the spot was entered.
+            match unsafe { finish_send(&mut spot, outcome) } {
                 Ok(result) => return result,
                 Err(back) => message = Some(back),
             }
@@ -353,7 +361,7 @@ impl<T> Rendezvous<T> {
 
     pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut state = self.0.lock();
-        let Some((given, wake)) = state.meet_sender(Who::default()) else {
+        let Some((given, wake)) = state.meet_sender(WaiterKind::default()) else {
             return Err(if state.closed { TryRecvError::Disconnected } else { TryRecvError::Empty });
         };
         drop(state);
@@ -364,19 +372,20 @@ impl<T> Rendezvous<T> {
         }
     }
 
-    // As `send`.
+    // Inlined as `send` is.
     #[inline(always)]
     pub(super) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut spot = Spot::new(&self.0, receivers);
         loop {
-            // SAFETY: as in `send`.
-            let waiting = match unsafe { come_to_receive(&mut spot, deadline) } {
-                Come::Waits(waiting) => waiting,
-                Come::Done(result) => return result,
+            // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does not
+            // unwind.
+            let waiting = match unsafe { receive_or_enqueue(&mut spot, deadline) } {
+                Start::Waits(waiting) => waiting,
+                Start::Done(result) => return result,
             };
             let outcome = queue::park(waiting, deadline);
-            // SAFETY: as in `send`.
-            if let Some(result) = unsafe { got(&mut spot, outcome) } {
+            // SAFETY: `outcome` is the end of the wait with which the spot was entered.
+            if let Some(result) = unsafe { finish_receive(&mut spot, outcome) } {
                 return result;
             }
         }
@@ -390,7 +399,8 @@ impl<T> Rendezvous<T> {
         true
     }
 
-    /// Takes a message back that was given to somebody who went away: for the first who waits, or the next to come.
+    /// Takes back a message that was given to a receiver which left: for the first waiting receiver, or the next to
+    /// come.
     fn take_back(&self, mut state: StateGuard<'_, T>, message: T) {
         match hand_over(&mut state.receivers, message) {
             Ok(wake) => {
@@ -423,7 +433,7 @@ impl<T> Disconnect for Rendezvous<T> {
 
     fn receivers_gone(&self) {
         self.close();
-        // Nobody receives what was returned.
+        // No receiver is left for the returned messages.
         while let Ok(message) = self.try_recv() {
             drop(message);
         }

@@ -1,19 +1,20 @@
-//! Waiting for the first of several operations.
+//! Select: waiting for the first of several channel operations.
 //!
 //! ```text
 //!   try each case, in random order ──one is ready──> it is chosen
 //!        │ none
 //!        v
-//!   begin one wait; enter the queue of each case (one turns out to be ready: end the wait oneself)
+//!   begin one wait; enter the queue of each case (if one is ready by now: this thread ends the wait)
 //!   park
-//!   leave all queues but the winner's; what the winner was given is in its node, or it is tried again
+//!   leave all queues but the chosen case's; what its waker granted is in its node, else try that case again
 //! ```
 //!
-//! A select without patience enters all queues too, if there are several, and gives up at once: only when it was in all of
-//! them has there been a moment at which no case was ready. (Looking at one after the other, it could miss a message that
-//! went from one channel to another.)
+//! A select with a deadline in the past also enters all queues, if there are several, and gives up at once. Only when
+//! it was in all of them was there a moment at which no case was ready. (If it looked at one after the other, it
+//! could miss a message that went from one channel to another.)
 //!
-//! What is chosen has begun: a receive has its message (or the promise of one), a send has its room or its receiver.
+//! A chosen operation has begun: a receive has its message (or the promise of one), a send has its room or its
+//! receiver.
 
 #![allow(unsafe_code)]
 
@@ -34,43 +35,43 @@ use super::error::{
     ReadyTimeoutError, RecvError, SelectTimeoutError, SendError, TryReadyError, TrySelectError,
 };
 use super::model::broken;
-use super::place::{Begun, Seat};
 use super::receiver::Receiver;
 use super::sender::Sender;
+use super::slot::{Begun, Seat};
 use super::timed::sleep_until;
-use super::waiters::{Entrant, Who};
+use super::waiters::{Entrant, WaiterKind};
 
 /// How long to wait.
 #[derive(Clone, Copy)]
-enum Patience {
+enum WaitLimit {
     None,
     Until(Instant),
     Endless,
 }
 
-impl Patience {
+impl WaitLimit {
     fn of(timeout: Duration) -> Self {
-        // Beyond the clock's range is never.
-        Instant::now().checked_add(timeout).map_or(Patience::Endless, Patience::Until)
+        // A time beyond the clock's range means for ever.
+        Instant::now().checked_add(timeout).map_or(WaitLimit::Endless, WaitLimit::Until)
     }
 
     fn is_over(self) -> bool {
         match self {
-            Patience::None => true,
-            Patience::Until(deadline) => deadline <= Instant::now(),
-            Patience::Endless => false,
+            WaitLimit::None => true,
+            WaitLimit::Until(deadline) => deadline <= Instant::now(),
+            WaitLimit::Endless => false,
         }
     }
 
     fn deadline(self) -> Option<Instant> {
-        if let Patience::Until(deadline) = self { Some(deadline) } else { None }
+        if let WaitLimit::Until(deadline) = self { Some(deadline) } else { None }
     }
 }
 
-/// Chooses a case, and begins it.
-fn choose<'a>(cases: &mut [Case<'a>], patience: Patience, biased: bool) -> Option<SelectedOperation<'a>> {
+/// Chooses a case and begins it. Returns `None` if no case was ready in time.
+fn choose<'a>(cases: &mut [Case<'a>], limit: WaitLimit, biased: bool) -> Option<SelectedOperation<'a>> {
     if cases.is_empty() {
-        wait_for_nothing(patience);
+        wait_for_nothing(limit);
         return None;
     }
     if !biased {
@@ -81,12 +82,12 @@ fn choose<'a>(cases: &mut [Case<'a>], patience: Patience, biased: bool) -> Optio
         if let Some(case) = cases.iter().find(|case| case.handle.try_begin(&mut begun)) {
             return Some(SelectedOperation::new(*case, begun));
         }
-        if patience.is_over() && (cases.len() == 1 || broken!("channel_select_gives_up_between")) {
+        if limit.is_over() && (cases.len() == 1 || broken!("channel_select_gives_up_between")) {
             return None;
         }
-        match wait(cases, patience, false, &mut begun) {
+        match wait(cases, limit, false, &mut begun) {
             Ended::Begun(case) => return Some(SelectedOperation::new(cases[case], begun)),
-            // It is likely to be ready; if somebody was faster, all are tried again.
+            // The case is likely to be ready. If another thread was faster, all cases are tried again.
             Ended::Look(case) if cases[case].handle.try_begin(&mut begun) => {
                 return Some(SelectedOperation::new(cases[case], begun));
             }
@@ -96,10 +97,10 @@ fn choose<'a>(cases: &mut [Case<'a>], patience: Patience, biased: bool) -> Optio
     }
 }
 
-/// Finds a case that can be begun, without beginning it.
-fn find_ready(cases: &mut [Case<'_>], patience: Patience, biased: bool) -> Option<usize> {
+/// Returns the index of a case that can be begun, without beginning it, or `None` if none was ready in time.
+fn find_ready(cases: &mut [Case<'_>], limit: WaitLimit, biased: bool) -> Option<usize> {
     if cases.is_empty() {
-        wait_for_nothing(patience);
+        wait_for_nothing(limit);
         return None;
     }
     if !biased {
@@ -110,10 +111,10 @@ fn find_ready(cases: &mut [Case<'_>], patience: Patience, biased: bool) -> Optio
         if let Some(case) = cases.iter().find(|case| case.handle.is_ready()) {
             return Some(case.index);
         }
-        if patience.is_over() && cases.len() == 1 {
+        if limit.is_over() && cases.len() == 1 {
             return None;
         }
-        match wait(cases, patience, true, &mut nothing) {
+        match wait(cases, limit, true, &mut nothing) {
             Ended::Look(case) => return Some(cases[case].index),
             Ended::GaveUp => return None,
             _ => {}
@@ -121,27 +122,27 @@ fn find_ready(cases: &mut [Case<'_>], patience: Patience, biased: bool) -> Optio
     }
 }
 
-fn wait_for_nothing(patience: Patience) {
-    match patience {
-        Patience::None => {}
-        Patience::Until(deadline) => sleep_until(Some(deadline)),
-        Patience::Endless => sleep_until(None),
+fn wait_for_nothing(limit: WaitLimit) {
+    match limit {
+        WaitLimit::None => {}
+        WaitLimit::Until(deadline) => sleep_until(Some(deadline)),
+        WaitLimit::Endless => sleep_until(None),
     }
 }
 
-/// What came of a wait.
+/// The end of a wait.
 enum Ended {
-    /// That case was begun by the one who ended the wait.
+    /// The waker has begun the operation of that case.
     Begun(usize),
-    /// That case has become ready, or was so already.
+    /// That case has become ready, or was ready already.
     Look(usize),
-    /// Something is due.
+    /// A case of a timed channel is due.
     Due,
-    /// Patience was over, and no case was ready.
+    /// The deadline has passed, and no case was ready.
     GaveUp,
 }
 
-fn wait(cases: &[Case<'_>], patience: Patience, watches: bool, begun: &mut Begun) -> Ended {
+fn wait(cases: &[Case<'_>], limit: WaitLimit, watches: bool, begun: &mut Begun) -> Ended {
     let few = [const { Seat::new() }; FEW];
     let mut many = Vec::new();
     let seats = if cases.len() <= FEW {
@@ -150,19 +151,19 @@ fn wait(cases: &[Case<'_>], patience: Patience, watches: bool, begun: &mut Begun
         many.resize_with(cases.len(), Seat::new);
         &many[..]
     };
-    // Who does not park is not cancelled.
-    let over = patience.is_over();
+    // A select that does not park is not cancelled.
+    let over = limit.is_over();
     let waiting = Waiting::begin_for(sched::Why::Select, if over { Cancel::Waits } else { Cancel::Ends });
     let ticket = waiting.ticket();
-    let who = Who { select: waiting.word(), watches };
+    let kind = WaiterKind { select: waiting.word(), watches };
     let mut entries = Entries { cases, seats, entered: 0 };
     while entries.entered < cases.len() {
-        if !entries.enter(Entrant { ticket, case: entries.entered as u32, who }) {
+        if !entries.enter(Entrant { ticket, case: entries.entered as u32, kind }) {
             let ready = entries.entered;
             if ticket.decide_own(ready as u32) || broken!("channel_select_takes_both") {
                 return Ended::Look(ready);
             }
-            // Somebody has ended the wait by an earlier case.
+            // A waker has ended the wait by an earlier case.
             break;
         }
     }
@@ -170,7 +171,7 @@ fn wait(cases: &[Case<'_>], patience: Patience, watches: bool, begun: &mut Begun
         return Ended::GaveUp;
     }
     let due = cases.iter().filter_map(|case| case.handle.due()).min();
-    let deadline = patience.deadline();
+    let deadline = limit.deadline();
     let outcome = match earlier(due, deadline) {
         Some(deadline) if entries.entered == cases.len() => waiting.park_until(deadline),
         _ => waiting.park(),
@@ -180,7 +181,7 @@ fn wait(cases: &[Case<'_>], patience: Patience, watches: bool, begun: &mut Begun
             let case = ticket.case() as usize;
             if !watches && entries.accept(case, begun) { Ended::Begun(case) } else { Ended::Look(case) }
         }
-        // It was in all queues when the time was up, so there was nothing.
+        // The select was in all queues when the deadline passed, so no case was ready.
         Outcome::TimedOut if deadline.is_some_and(|end| due.is_none_or(|due| end < due)) => Ended::GaveUp,
         Outcome::TimedOut => Ended::Due,
         Outcome::Cancelled => {
@@ -191,10 +192,10 @@ fn wait(cases: &[Case<'_>], patience: Patience, watches: bool, begun: &mut Begun
     }
 }
 
-/// So many cases need no allocation.
+/// With at most this many cases, a select allocates nothing.
 const FEW: usize = 4;
 
-/// The first `entered` cases are in their queues, by nodes in these seats; dropping it takes them out.
+/// The first `entered` cases are in their queues, with nodes in these seats. Dropping it takes them out.
 struct Entries<'w, 'a> {
     cases: &'w [Case<'a>],
     seats: &'w [Seat],
@@ -202,21 +203,22 @@ struct Entries<'w, 'a> {
 }
 
 impl Entries<'_, '_> {
-    /// Enters the next case; `false` if that is ready.
+    /// Enters the next case into its queue. Returns `false` if that case is ready.
     fn enter(&mut self, entrant: Entrant) -> bool {
         let next = self.entered;
-        // SAFETY: the seat is empty, and is borrowed in its place until `leave` or `accept`.
+        // SAFETY: the seat is empty. `seats` is borrowed until each entered case has left (`accept`, `Drop`).
         let entered = unsafe { self.cases[next].handle.enter(&self.seats[next], entrant) };
         self.entered += usize::from(entered);
         entered
     }
 
-    /// Leaves all queues; the case that won begins with what it was given, if it was.
+    /// Leaves all queues. Returns `true`, with `begun` filled, if the waker of `case` granted something.
     fn accept(&mut self, case: usize, begun: &mut Begun) -> bool {
         let mut accepted = false;
         for at in 0..std::mem::take(&mut self.entered) {
             let (handle, seat) = (self.cases[at].handle, &self.seats[at]);
-            // SAFETY: it has entered, and is taken out once; the wait was ended by `case`, whose node is in no queue.
+            // SAFETY: each of these cases was entered, and leaves once. The wait was ended by `case`, whose waker
+            // took its node out.
             unsafe {
                 if at == case && !broken!("channel_select_forgets_its_message") {
                     accepted = handle.accept(seat, begun);
@@ -232,7 +234,7 @@ impl Entries<'_, '_> {
 impl Drop for Entries<'_, '_> {
     fn drop(&mut self) {
         for at in 0..self.entered {
-            // SAFETY: it has entered, and is taken out once.
+            // SAFETY: the case was entered, and leaves once.
             unsafe { self.cases[at].handle.leave(&self.seats[at]) };
         }
     }
@@ -244,7 +246,7 @@ fn shuffle<T>(cases: &mut [T]) {
     }
 }
 
-/// A number below `n`, good enough for fairness (xorshift32).
+/// Returns a number below `n`, random enough for fairness (xorshift32).
 #[inline(never)]
 fn random_below(n: usize) -> usize {
     thread_local! {
@@ -260,35 +262,41 @@ fn random_below(n: usize) -> usize {
     })
 }
 
-/// For [`select!`](crate::select).
+/// For [`select!`](crate::select) only.
 #[doc(hidden)]
 pub fn select<'a>(cases: &mut [Case<'a>], biased: bool) -> SelectedOperation<'a> {
     assert!(!cases.is_empty(), "no operations have been added to `Select`");
-    choose(cases, Patience::Endless, biased).expect("it waits without end")
+    choose(cases, WaitLimit::Endless, biased).expect("an endless wait returns an operation")
 }
 
-/// For [`select!`](crate::select).
+/// For [`select!`](crate::select) only.
 #[doc(hidden)]
 pub fn try_select<'a>(cases: &mut [Case<'a>], biased: bool) -> Result<SelectedOperation<'a>, TrySelectError> {
-    choose(cases, Patience::None, biased).ok_or(TrySelectError)
+    choose(cases, WaitLimit::None, biased).ok_or(TrySelectError)
 }
 
-/// For [`select!`](crate::select).
+/// For [`select!`](crate::select) only.
 #[doc(hidden)]
 pub fn select_timeout<'a>(
     cases: &mut [Case<'a>],
     timeout: Duration,
     biased: bool,
 ) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
-    choose(cases, Patience::of(timeout), biased).ok_or(SelectTimeoutError)
+    choose(cases, WaitLimit::of(timeout), biased).ok_or(SelectTimeoutError)
 }
 
-/// A list of operations, one of which is chosen and done: [`select!`](crate::select) for lists made at run time.
+/// A list of channel operations, of which one is chosen: [`select!`](crate::select) for lists that are made at run
+/// time.
 ///
-/// There are two ways to use it. `select`, `try_select`, `select_timeout` and `select_deadline` choose an operation that
-/// *has begun* and must be completed. `ready`, `try_ready`, `ready_timeout` and `ready_deadline` only say which one could be
-/// done now; somebody else may be faster, so that is for loops. An operation that would say that the channel is disconnected
-/// is ready too. If several are ready, a random one is chosen, or with [`new_biased`](Select::new_biased) the first.
+/// There are two ways to use it:
+///
+/// - [`select`](Select::select), `try_select`, `select_timeout` and `select_deadline` choose an operation that *has
+///   begun*. It must be completed.
+/// - [`ready`](Select::ready), `try_ready`, `ready_timeout` and `ready_deadline` return which operation could be done
+///   now. Another thread may be faster, so use them in a loop.
+///
+/// An operation whose channel is disconnected is ready, too. If several are ready, a random one is chosen, or, with
+/// [`new_biased`](Select::new_biased), the first.
 ///
 /// ```
 /// use runtime::channel::{Receiver, RecvError, Select, unbounded};
@@ -313,14 +321,14 @@ pub struct Select<'a> {
     biased: bool,
 }
 
-// SAFETY: all that can be done with it on another thread is to choose: the channels move messages under their locks, and a
-// message that was chosen comes out through a `Receiver` of that thread, or goes back into the channel.
+// SAFETY: another thread can only choose with it. Channels move messages under their locks, and the message of a
+// chosen operation comes out through that thread's `Receiver`, or goes back into the channel.
 unsafe impl Send for Select<'_> {}
-// SAFETY: nothing can be done with a shared reference but to clone it.
+// SAFETY: a shared reference allows cloning only.
 unsafe impl Sync for Select<'_> {}
 
 impl<'a> Select<'a> {
-    /// An empty list.
+    /// Returns an empty list.
     ///
     /// ```
     /// let select = runtime::channel::Select::new();
@@ -329,7 +337,7 @@ impl<'a> Select<'a> {
         Select { cases: Vec::with_capacity(4), next_index: 0, biased: false }
     }
 
-    /// An empty list that prefers what was added first.
+    /// Returns an empty list that prefers operations that were added first.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -346,7 +354,7 @@ impl<'a> Select<'a> {
         Select { biased: true, ..Select::new() }
     }
 
-    /// Adds a send operation and gives its index.
+    /// Adds a send operation. Returns its index.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::unbounded::<i32>();
@@ -356,7 +364,7 @@ impl<'a> Select<'a> {
         self.add(s)
     }
 
-    /// Adds a receive operation and gives its index.
+    /// Adds a receive operation. Returns its index.
     ///
     /// ```
     /// let (_s, r) = runtime::channel::unbounded::<i32>();
@@ -373,11 +381,11 @@ impl<'a> Select<'a> {
         index
     }
 
-    /// Takes an operation out, such as one whose channel is disconnected. The others keep their indices.
+    /// Removes an operation, for example if its channel is disconnected. The others keep their indices.
     ///
     /// # Panics
     ///
-    /// If there is no operation of that index.
+    /// Panics if the list has no operation with this index.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -395,11 +403,11 @@ impl<'a> Select<'a> {
         self.cases.swap_remove(at.expect("no operation with this index"));
     }
 
-    /// Chooses an operation without waiting.
+    /// Chooses an operation that is ready, without waiting.
     ///
     /// # Errors
     ///
-    /// None is ready.
+    /// Returns an error if no operation is ready.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -418,11 +426,11 @@ impl<'a> Select<'a> {
     ///
     /// # Panics
     ///
-    /// If the list is empty.
+    /// Panics if the list is empty.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread unwinds from here if it has to wait; nothing has begun.
+    /// A cancelled green thread that has to wait unwinds from here. No operation has then begun.
     ///
     /// ```
     /// use runtime::channel::{Select, bounded};
@@ -436,15 +444,15 @@ impl<'a> Select<'a> {
         select(&mut self.cases, self.biased)
     }
 
-    /// [`select`](Select::select) that waits no longer than that; with an empty list it waits just so long.
+    /// Waits at most for `timeout` until an operation is ready, and chooses it. With an empty list it only waits.
     ///
     /// # Errors
     ///
-    /// None was ready in time.
+    /// Returns an error if no operation was ready in time.
     ///
     /// # Cancellation
     ///
-    /// As for [`select`](Select::select).
+    /// A cancelled green thread that has to wait unwinds from here. No operation has then begun.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -457,15 +465,16 @@ impl<'a> Select<'a> {
         select_timeout(&mut self.cases, timeout, self.biased)
     }
 
-    /// [`select`](Select::select) that waits no longer than until then.
+    /// Waits at most until `deadline` for an operation that is ready, and chooses it. With an empty list it only
+    /// waits.
     ///
     /// # Errors
     ///
-    /// None was ready in time.
+    /// Returns an error if no operation was ready in time.
     ///
     /// # Cancellation
     ///
-    /// As for [`select`](Select::select).
+    /// A cancelled green thread that has to wait unwinds from here. No operation has then begun.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -478,14 +487,14 @@ impl<'a> Select<'a> {
         &mut self,
         deadline: Instant,
     ) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
-        choose(&mut self.cases, Patience::Until(deadline), self.biased).ok_or(SelectTimeoutError)
+        choose(&mut self.cases, WaitLimit::Until(deadline), self.biased).ok_or(SelectTimeoutError)
     }
 
-    /// The index of an operation that is ready, without waiting.
+    /// Returns the index of an operation that is ready, without waiting.
     ///
     /// # Errors
     ///
-    /// None is ready.
+    /// Returns an error if no operation is ready.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -497,19 +506,20 @@ impl<'a> Select<'a> {
     /// assert_eq!(select.try_ready(), Ok(index));
     /// ```
     pub fn try_ready(&mut self) -> Result<usize, TryReadyError> {
-        find_ready(&mut self.cases, Patience::None, self.biased).ok_or(TryReadyError)
+        find_ready(&mut self.cases, WaitLimit::None, self.biased).ok_or(TryReadyError)
     }
 
-    /// Waits until an operation is ready, and gives its index. It may return although the operation is not ready (any
-    /// more), so try it in a loop.
+    /// Waits until an operation is ready, and returns its index.
+    ///
+    /// It may return although the operation is not ready, or no longer. So try the operation in a loop.
     ///
     /// # Panics
     ///
-    /// If the list is empty.
+    /// Panics if the list is empty.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread unwinds from here if it has to wait.
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -522,18 +532,19 @@ impl<'a> Select<'a> {
     /// ```
     pub fn ready(&mut self) -> usize {
         assert!(!self.cases.is_empty(), "no operations have been added to `Select`");
-        find_ready(&mut self.cases, Patience::Endless, self.biased).expect("it waits without end")
+        find_ready(&mut self.cases, WaitLimit::Endless, self.biased)
+            .expect("an endless wait returns an operation")
     }
 
-    /// [`ready`](Select::ready) that waits no longer than that.
+    /// Waits at most for `timeout` until an operation is ready, and returns its index.
     ///
     /// # Errors
     ///
-    /// None was ready in time.
+    /// Returns an error if no operation was ready in time.
     ///
     /// # Cancellation
     ///
-    /// As for [`ready`](Select::ready).
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -543,18 +554,18 @@ impl<'a> Select<'a> {
     /// assert!(select.ready_timeout(std::time::Duration::from_millis(1)).is_err());
     /// ```
     pub fn ready_timeout(&mut self, timeout: Duration) -> Result<usize, ReadyTimeoutError> {
-        find_ready(&mut self.cases, Patience::of(timeout), self.biased).ok_or(ReadyTimeoutError)
+        find_ready(&mut self.cases, WaitLimit::of(timeout), self.biased).ok_or(ReadyTimeoutError)
     }
 
-    /// [`ready`](Select::ready) that waits no longer than until then.
+    /// Waits at most until `deadline` for an operation that is ready, and returns its index.
     ///
     /// # Errors
     ///
-    /// None was ready in time.
+    /// Returns an error if no operation was ready in time.
     ///
     /// # Cancellation
     ///
-    /// As for [`ready`](Select::ready).
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -564,7 +575,7 @@ impl<'a> Select<'a> {
     /// assert!(select.ready_deadline(std::time::Instant::now()).is_err());
     /// ```
     pub fn ready_deadline(&mut self, deadline: Instant) -> Result<usize, ReadyTimeoutError> {
-        find_ready(&mut self.cases, Patience::Until(deadline), self.biased).ok_or(ReadyTimeoutError)
+        find_ready(&mut self.cases, WaitLimit::Until(deadline), self.biased).ok_or(ReadyTimeoutError)
     }
 }
 
@@ -586,12 +597,12 @@ impl fmt::Debug for Select<'_> {
     }
 }
 
-/// An operation that was chosen and has begun: complete it with [`send`](SelectedOperation::send) or
+/// An operation that was chosen and has begun. Complete it with [`send`](SelectedOperation::send) or
 /// [`recv`](SelectedOperation::recv).
 ///
 /// # Panics
 ///
-/// Dropped without that, it takes back what had begun, and panics, unless the thread unwinds already.
+/// Panics if it is dropped without being completed, unless the thread unwinds already. What had begun is given back.
 ///
 /// ```
 /// use runtime::channel::{Select, bounded};
@@ -606,7 +617,7 @@ impl fmt::Debug for Select<'_> {
 #[must_use]
 pub struct SelectedOperation<'a> {
     case: Case<'a>,
-    /// What the handle's `try_begin` or `accept` put in.
+    /// The slot that `try_begin` or `accept` of the handle has filled.
     begun: Begun,
 }
 
@@ -615,7 +626,7 @@ impl<'a> SelectedOperation<'a> {
         SelectedOperation { case, begun }
     }
 
-    /// The index that adding the operation gave.
+    /// Returns the index that adding the operation returned.
     ///
     /// ```
     /// use runtime::channel::{Select, unbounded};
@@ -633,16 +644,17 @@ impl<'a> SelectedOperation<'a> {
 
     /// Completes a send operation.
     ///
-    /// It waits only in one case: who was to receive on a channel of capacity 0 has gone meanwhile, being a future that was
-    /// dropped or an operation that was not completed. (A thread stays, also if it is cancelled.)
+    /// It waits in one case only: on a channel of capacity 0, the receiver that it met has left meanwhile. That
+    /// receiver was a future that was dropped, or an operation that was not completed. (A thread that receives stays,
+    /// even if it is cancelled.)
     ///
     /// # Errors
     ///
-    /// All receivers are gone; with the message.
+    /// Returns the message if all receivers are gone.
     ///
     /// # Panics
     ///
-    /// If `s` is not the sender that was added to the list.
+    /// Panics if `s` is not the sender that was added to the list.
     ///
     /// ```
     /// use runtime::channel::{Select, SendError, bounded};
@@ -655,21 +667,21 @@ impl<'a> SelectedOperation<'a> {
     pub fn send<T>(self, s: &Sender<T>, msg: T) -> Result<(), SendError<T>> {
         assert!(self.is_of(s), "passed a sender that wasn't selected");
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: that sender began it, and it is taken out once.
+        // SAFETY: `s` has begun this operation, and the value is taken out once, because `this` is not dropped.
         unsafe { s.finish(&mut this.begun, msg) }
     }
 
-    /// Completes a receive operation.
+    /// Completes a receive operation, and returns the message.
     ///
-    /// On a channel of capacity 0 it may wait until a `select!` on the other side has computed its message.
+    /// On a channel of capacity 0 it may wait until a `select!` on the sending side has evaluated its message.
     ///
     /// # Errors
     ///
-    /// There is no message, and all senders are gone.
+    /// Returns an error if the channel has no message and all senders are gone.
     ///
     /// # Panics
     ///
-    /// If `r` is not the receiver that was added to the list.
+    /// Panics if `r` is not the receiver that was added to the list.
     ///
     /// ```
     /// use runtime::channel::{RecvError, Select, bounded};
@@ -682,7 +694,7 @@ impl<'a> SelectedOperation<'a> {
     pub fn recv<T>(self, r: &Receiver<T>) -> Result<T, RecvError> {
         assert!(self.is_of(r), "passed a receiver that wasn't selected");
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: that receiver began it, and it is taken out once.
+        // SAFETY: `r` has begun this operation, and the value is taken out once, because `this` is not dropped.
         unsafe { r.finish(&mut this.begun) }
     }
 
@@ -699,7 +711,8 @@ impl fmt::Debug for SelectedOperation<'_> {
 
 impl Drop for SelectedOperation<'_> {
     fn drop(&mut self) {
-        // SAFETY: the handle began it, and nobody takes it out any more.
+        // SAFETY: the handle has begun this operation, and the value has not been taken out, because the operation
+        // was not completed.
         unsafe { self.case.handle.abandon(&mut self.begun) };
         if !std::thread::panicking() {
             panic!("dropped `SelectedOperation` without completing the operation");

@@ -1,4 +1,4 @@
-//! The sending handle.
+//! `Sender`: the sending handle of a channel.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -10,8 +10,10 @@ use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::rendezvous::Rendezvous;
 use super::shared::{Handle, Sending};
 
-/// The sending side of a channel. Clones send into the same channel; when all are gone, receivers get what is left and
-/// then hear that the channel is disconnected.
+/// The sending side of a channel.
+///
+/// Clones send into the same channel. When all of them are dropped, receivers get the messages that are left, and
+/// then an error.
 ///
 /// ```
 /// let (s1, r) = runtime::channel::unbounded();
@@ -28,7 +30,7 @@ pub(super) enum Flavor<T> {
     Rendezvous(Handle<Rendezvous<T>, Sending>),
 }
 
-/// Does the same with each kind of channel.
+/// Matches on the kind of channel, with the same code for each kind.
 macro_rules! each {
     ($sender:expr, $channel:ident => $do:expr) => {
         match &$sender.0 {
@@ -43,13 +45,13 @@ impl<T> UnwindSafe for Sender<T> {}
 impl<T> RefUnwindSafe for Sender<T> {}
 
 impl<T> Sender<T> {
-    /// Sends without waiting.
+    /// Sends `msg` without waiting.
     ///
-    /// On a channel of capacity 0 it succeeds only if somebody waits to receive.
+    /// On a channel of capacity 0 it succeeds only if a receiver waits.
     ///
     /// # Errors
     ///
-    /// There is no room, or all receivers are gone; with the message.
+    /// Returns the message if there is no room, or if all receivers are gone.
     ///
     /// ```
     /// use runtime::channel::{TrySendError, bounded};
@@ -62,15 +64,15 @@ impl<T> Sender<T> {
         each!(self, channel => channel.try_send(msg))
     }
 
-    /// Sends, and waits until there is room; on a channel of capacity 0, until somebody receives.
+    /// Sends `msg`. Waits until there is room; on a channel of capacity 0, until a receiver takes the message.
     ///
     /// # Errors
     ///
-    /// All receivers are gone; with the message.
+    /// Returns the message if all receivers are gone.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread unwinds from here if it has to wait; the message is dropped.
+    /// A cancelled green thread that has to wait unwinds from here, and the message is dropped.
     ///
     /// ```
     /// let (s, r) = runtime::channel::bounded(0);
@@ -78,21 +80,21 @@ impl<T> Sender<T> {
     /// assert_eq!(r.recv(), Ok("hello"));
     /// assert_eq!(sender.join().unwrap(), Ok(()));
     /// ```
-    // As `Receiver::recv`.
+    // Inlined for the reason that `Receiver::recv` gives.
     #[inline(always)]
     pub fn send(&self, msg: T) -> Result<(), SendError<T>> {
         each!(self, channel => channel.send(msg, None)).map_err(|error| SendError(error.into_inner()))
     }
 
-    /// [`send`](Sender::send) that waits no longer than that.
+    /// Sends `msg`, and waits at most for `timeout`. A time beyond the clock's range means for ever.
     ///
     /// # Errors
     ///
-    /// The time was up, or all receivers are gone; with the message.
+    /// Returns the message if the time was up, or if all receivers are gone.
     ///
     /// # Cancellation
     ///
-    /// As for [`send`](Sender::send).
+    /// A cancelled green thread that has to wait unwinds from here, and the message is dropped.
     ///
     /// ```
     /// use runtime::channel::{SendTimeoutError, bounded};
@@ -106,33 +108,33 @@ impl<T> Sender<T> {
         }
     }
 
-    /// [`send`](Sender::send) that waits no longer than until then.
+    /// Sends `msg`, and waits at most until `deadline`.
     ///
     /// # Errors
     ///
-    /// The time was up, or all receivers are gone; with the message.
+    /// Returns the message if the time was up, or if all receivers are gone.
     ///
     /// # Cancellation
     ///
-    /// As for [`send`](Sender::send).
+    /// A cancelled green thread that has to wait unwinds from here, and the message is dropped.
     ///
     /// ```
     /// use std::time::Instant;
     /// let (s, _r) = runtime::channel::bounded(1);
-    /// assert!(s.send_deadline(1, Instant::now()).is_ok(), "there is room, so it need not wait");
+    /// assert!(s.send_deadline(1, Instant::now()).is_ok(), "there is room, so the send need not wait");
     /// assert!(s.send_deadline(2, Instant::now()).unwrap_err().is_timeout());
     /// ```
     pub fn send_deadline(&self, msg: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
         each!(self, channel => channel.send(msg, Some(deadline)))
     }
 
-    /// [`send`](Sender::send) for futures.
+    /// Sends `msg` in a future, which waits until there is room.
     ///
-    /// A future that is dropped before it is ready has sent nothing, or has sent the message: never both.
+    /// If the future is dropped before it is ready, the message is dropped, or it has been sent.
     ///
     /// # Errors
     ///
-    /// All receivers are gone; with the message.
+    /// Returns the message if all receivers are gone.
     ///
     /// ```
     /// let (s, r) = runtime::channel::bounded(0);
@@ -144,7 +146,7 @@ impl<T> Sender<T> {
         each!(self, channel => channel.send_async(msg).await)
     }
 
-    /// Whether there is no message. A channel of capacity 0 is always empty.
+    /// Returns `true` if the channel has no message. A channel of capacity 0 is always empty.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::unbounded();
@@ -156,7 +158,7 @@ impl<T> Sender<T> {
         each!(self, channel => channel.len()) == 0
     }
 
-    /// Whether there is no room. A channel of capacity 0 is always full.
+    /// Returns `true` if the channel has no room. A channel of capacity 0 is always full.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::bounded(1);
@@ -168,7 +170,7 @@ impl<T> Sender<T> {
         each!(self, channel => channel.is_full())
     }
 
-    /// How many messages are in the channel.
+    /// Returns the number of messages in the channel.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::unbounded();
@@ -179,7 +181,7 @@ impl<T> Sender<T> {
         each!(self, channel => channel.len())
     }
 
-    /// For how many messages there is room; `None` for any number.
+    /// Returns the number of messages for which the channel has room, or `None` if any number has room.
     ///
     /// ```
     /// use runtime::channel::{bounded, unbounded};
@@ -195,7 +197,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Whether both send into the same channel.
+    /// Returns `true` if both handles send into the same channel.
     ///
     /// ```
     /// let (s, _r) = runtime::channel::unbounded::<i32>();

@@ -1,4 +1,4 @@
-//! A channel between its handles: counted on each side, disconnected when one side is gone, freed when both are.
+//! Counted handles of a channel: the last handle of a side disconnects the channel, and the last of all frees it.
 
 #![allow(unsafe_code)]
 
@@ -10,29 +10,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What a channel does when all handles of one side are gone.
 pub(super) trait Disconnect {
-    /// No sender is left: receivers get what there is, and then hear of it.
+    /// Called when the last sender is gone. Receivers get the messages that are left, and then an error.
     fn senders_gone(&self);
-    /// No receiver is left: senders hear of it, and what there is is dropped.
+    /// Called when the last receiver is gone. Senders get an error, and the messages are dropped.
     fn receivers_gone(&self);
 }
 
 pub(super) struct Counted<C> {
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    /// One side is gone and done with it; the other one frees it.
+    /// One side is gone and uses the channel no more. The other side frees it.
     half_gone: AtomicBool,
     channel: C,
 }
 
-/// Which side a handle is of.
+/// The side of a handle: the type decides which count is used.
 pub(super) trait Side {
     fn count<C>(counted: &Counted<C>) -> &AtomicUsize;
     fn gone(channel: &impl Disconnect);
 }
 
-/// A sender's side.
+/// The side of senders.
 pub(super) struct Sending;
-/// A receiver's side.
+/// The side of receivers.
 pub(super) struct Receiving;
 
 impl Side for Sending {
@@ -61,12 +61,13 @@ pub(super) struct Handle<C: Disconnect, S: Side> {
     _side: PhantomData<(Box<Counted<C>>, S)>,
 }
 
-// SAFETY: as for an `Arc`: many threads use the channel, and any of them may free it.
+// SAFETY: like an `Arc`, many threads use the channel through handles, and any of them may free it. So the channel
+// must be `Send + Sync`.
 unsafe impl<C: Disconnect + Send + Sync, S: Side> Send for Handle<C, S> {}
-// SAFETY: likewise.
+// SAFETY: a shared `Handle` gives `&C` and clones of itself; `C: Send + Sync` allows both on any thread.
 unsafe impl<C: Disconnect + Send + Sync, S: Side> Sync for Handle<C, S> {}
 
-/// The first handle of each side.
+/// Returns the first handle of each side.
 pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, Receiving>) {
     let counted = Box::new(Counted {
         senders: AtomicUsize::new(1),
@@ -80,11 +81,11 @@ pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, R
 
 impl<C: Disconnect, S: Side> Handle<C, S> {
     fn counted(&self) -> &Counted<C> {
-        // SAFETY: it is freed when no handle is left, and this is one.
+        // SAFETY: the channel is freed when no handle is left (`Drop`), and `self` is a handle.
         unsafe { self.counted.as_ref() }
     }
 
-    /// Whether both are of the same channel.
+    /// Returns `true` if both handles are of the same channel.
     pub(super) fn same(&self, other: &Self) -> bool {
         self.counted == other.counted
     }
@@ -101,10 +102,10 @@ impl<C: Disconnect, S: Side> Deref for Handle<C, S> {
 
 impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
     fn clone(&self) -> Self {
-        // Relaxed: the caller has a handle, so nothing ends meanwhile.
+        // Relaxed: the caller has a handle, so the channel cannot end meanwhile.
         let count = S::count(self.counted()).fetch_add(1, Ordering::Relaxed);
         if count > isize::MAX as usize {
-            // Handles that were forgotten, by the billion: a count that runs over would free what is in use.
+            // Billions of handles were forgotten. A count that overflowed would free a channel that is in use.
             abort();
         }
         Handle { counted: self.counted, _side: PhantomData }
@@ -114,14 +115,17 @@ impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
 impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
     fn drop(&mut self) {
         let counted = self.counted();
-        // Release: what was done through this handle comes before the end; Acquire: the last one sees it all.
+        // Release: what was done through this handle happens before the end of its side. Acquire: the last handle of
+        // the side sees what was done through the others. Partner: this operation of the other handles.
         if S::count(counted).fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         S::gone(&counted.channel);
-        // Likewise: what this side did comes before the other one frees it.
+        // Release: what this side did happens before the other side frees the channel. Acquire: the side that frees
+        // it sees that. Partner: this swap on the other side.
         if counted.half_gone.swap(true, Ordering::AcqRel) {
-            // SAFETY: no handle is left on this side, and the other side has been here before.
+            // SAFETY: no handle is left on this side, and `half_gone` says that none is left on the other. `new` made
+            // the pointer from a box.
             drop(unsafe { Box::from_raw(self.counted.as_ptr()) });
         }
     }

@@ -1,5 +1,7 @@
-//! Channels whose messages are points in time: they come into being when they are received, so nobody sends them, and while
-//! nobody waits no timer runs. Those of a `Timer` and a `Ticker` can be stopped and started again.
+//! Channels whose messages are moments: the channels of `after`, `at` and `tick`, and of `Timer` and `Ticker`.
+//!
+//! A message exists from the moment at which it is due, without a sender. No timer runs while no receiver waits. The
+//! channels of a `Timer` and a `Ticker` can be stopped and started again.
 
 #![allow(unsafe_code)]
 
@@ -19,17 +21,16 @@ use super::waiters::{Wanted, is_past};
 #[cfg(not(loom))]
 use crate::time::{Sleep, sleep_async};
 
-/// [`after`](super::after), [`at`](super::at), [`tick`](super::tick), and the channel of a [`Timer`](crate::time::Timer) or
-/// [`Ticker`](crate::time::Ticker). `T` is `Instant`.
+/// The state of such a channel. `T` is always `Instant`.
 pub(super) struct Timed<T>(Due<Wanted<T>>);
 
 impl<T> Timed<T> {
-    /// One message, then; with a period, one each period from then on.
+    /// Returns a channel whose first message is due at `first`. With a `period`, one more is due after each.
     pub(super) fn new(first: Option<Instant>, period: Option<Duration>) -> Self {
         Timed(Due::new(Next::at(first), period))
     }
 
-    /// When the next message is due; `None`: never.
+    /// Returns the moment at which the next message is due, or `None` if none will be.
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.next().instant()
     }
@@ -51,7 +52,7 @@ impl<T> Timed<T> {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Err(RecvTimeoutError::Timeout);
             }
-            // Whoever else waits may get the message; then there is another one to wait for, or none.
+            // Another receiver may take the message first. Then this one waits for the next message, or for ever.
             if self.0.wait(now, deadline, Wanted::message()) == Outcome::Cancelled {
                 park::unwind_if_cancelled();
             }
@@ -67,7 +68,7 @@ impl<T> Timed<T> {
                 if moved.is_waiting() && moved.as_mut().poll_granted(cx).is_pending() {
                     match sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx)) {
                         None | Some(Poll::Pending) => return Poll::Pending,
-                        // If it was moved at this very moment: that is seen below.
+                        // The due time was changed at this moment. The loop sees the change.
                         Some(Poll::Ready(())) => drop(moved.as_mut().leave()),
                     }
                 }
@@ -84,36 +85,37 @@ impl<T> Timed<T> {
         .await
     }
 
-    /// As for `Buffered::enter_recv`: it then looks again when `due` may have become earlier.
+    /// Enters `node` into the queue of receivers, as `Buffered::enter_recv` does. Its waiter is woken when `due` may
+    /// have become earlier.
     ///
     /// # Safety
-    /// As for `Queue::push_back`, with `leave_recv` for `remove`.
+    /// The contract of `Queue::push_back` holds, with `leave_recv` in the place of `remove`.
     pub(super) unsafe fn enter_recv(&self, node: &Node<Wanted<T>>) -> bool {
-        // SAFETY: by this function's contract.
+        // SAFETY: the caller keeps the contract of `enter_recv`, which is that of `Due::enter`.
         unsafe { self.0.enter(Instant::now(), node) }
     }
 
     /// # Safety
-    /// The node was given to `enter_recv` of this channel, and to nobody else.
+    /// The node was entered by `enter_recv` of this channel and has not left since.
     pub(super) unsafe fn leave_recv(&self, node: &Node<Wanted<T>>) {
-        // SAFETY: by this function's contract.
+        // SAFETY: the caller keeps the contract of `leave_recv`, which is that of `Due::leave`.
         unsafe { self.0.leave(node) };
     }
 }
 
-/// What a `Timer` and a `Ticker` do with theirs.
+/// The operations of `Timer` and `Ticker` on their channels.
 impl Receiver<Instant> {
-    /// A message so long from now, and with a period others after it.
+    /// Returns a channel whose first message is due `time` from now, with a `period` another after each.
     pub(crate) fn of_timer(time: Duration, period: Option<Duration>) -> Self {
         Receiver::timed(Instant::now().checked_add(time), period)
     }
 
-    /// Starts it anew; `true` if a message was pending, which now is received by nobody.
+    /// Sets the first message to `time` from now. Returns `true` if a message was pending; that message is dropped.
     pub(crate) fn restart(&self, time: Duration, period: Option<Duration>) -> bool {
         self.timing().set(Next::after(Instant::now(), time), period)
     }
 
-    /// Stops it, likewise.
+    /// Stops the channel. Returns `true` if a message was pending; that message is dropped.
     pub(crate) fn stop(&self) -> bool {
         self.timing().set(Next::Nothing, None)
     }
@@ -121,17 +123,17 @@ impl Receiver<Instant> {
     fn timing(&self) -> &Due<Wanted<Instant>> {
         match &self.0 {
             Flavor::Timed(timed, _) => &timed.0,
-            _ => unreachable!("a timer's channel is one of time"),
+            _ => unreachable!("the channel of a timer is a timed channel"),
         }
     }
 }
 
-/// Sleeps until then, or until cancelled.
+/// Sleeps until `when`, or for ever if it is `None`. A cancelled green thread unwinds.
 pub(super) fn sleep_until(when: Option<Instant>) {
     #[cfg(not(loom))]
     match when {
-        Some(when) => sched::time::sleep_until(when),
-        None => sched::time::sleep(Duration::MAX),
+        Some(when) => sched::sleep::sleep_until(when),
+        None => sched::sleep::sleep(Duration::MAX),
     }
     #[cfg(loom)]
     unreachable!("no model sleeps until {when:?}");

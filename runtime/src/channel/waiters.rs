@@ -1,4 +1,6 @@
-//! Who waits at a channel, and with what: the payloads of the wait queue's nodes.
+//! What waiting senders and receivers leave in a channel's queues, and how they are served. `Wanted` is the payload of
+//! a receiver, `Given` is what a receiver gets, and `WaiterKind` marks selects. `Entrant` makes the node of a select's
+//! case. `hand_over` gives a message to the first receiver.
 
 use std::time::Instant;
 
@@ -7,48 +9,48 @@ use sched::queue::{Node, Queue, Wake, Wakes};
 
 use super::promise::Promise;
 
-/// What a receiver gets.
+/// What a receiver is given.
 pub(super) enum Given<T> {
     Message(T),
-    /// A select on the other side will send it.
+    /// A select on the sending side will send the message.
     Promise(Promise<T>),
 }
 
-/// One who waits to receive.
+/// The payload of a waiting receiver.
 pub(super) struct Wanted<T> {
     pub(super) got: Option<Given<T>>,
-    pub(super) who: Who,
+    pub(super) kind: WaiterKind,
 }
 
-/// What tells waiters apart.
+/// The properties of a waiter by which a sender or receiver selects it.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Who {
-    /// The wait of a select, in one word: it does not meet itself. 0 for others.
+pub(super) struct WaiterKind {
+    /// The word of a select's wait, by which a select does not meet itself. 0 for other waiters.
     pub(super) select: u64,
-    /// It only wants to know when something can be done (`Select::ready`).
+    /// `true` for `Select::ready`, which only waits for the moment at which an operation can be done.
     pub(super) watches: bool,
 }
 
 impl<T> Wanted<T> {
     #[inline]
     pub(super) fn message() -> Self {
-        Wanted { got: None, who: Who::default() }
+        Wanted { got: None, kind: WaiterKind::default() }
     }
 
     fn take_back(&mut self) -> T {
         match self.got.take() {
             Some(Given::Message(message)) => message,
-            _ => unreachable!("it was just put in"),
+            _ => unreachable!("the message was just put in"),
         }
     }
 }
 
-/// A select's case, about to enter a queue.
+/// A case of a select that is about to enter a queue.
 #[derive(Clone, Copy)]
 pub struct Entrant {
     pub(super) ticket: Ticket,
     pub(super) case: u32,
-    pub(super) who: Who,
+    pub(super) kind: WaiterKind,
 }
 
 impl Entrant {
@@ -57,7 +59,7 @@ impl Entrant {
     }
 
     pub(super) fn wanted<T>(&self) -> Node<Wanted<T>> {
-        self.node(Wanted { got: None, who: self.who })
+        self.node(Wanted { got: None, kind: self.kind })
     }
 }
 
@@ -67,13 +69,13 @@ impl std::fmt::Debug for Entrant {
     }
 }
 
-/// Gives the message to the receiver that has waited longest, not counting those that only watch.
+/// Gives the message to the receiver that has waited longest, not counting watchers (`watches`). Returns its wake-up.
 ///
 /// # Errors
-/// Nobody waits: the message.
+/// Returns the message if no receiver waits.
 #[inline]
 pub(super) fn hand_over<T>(receivers: &mut Queue<Wanted<T>>, mut message: T) -> Result<Wake, T> {
-    while let Some(mut waiter) = receivers.find(|wanted| !wanted.who.watches) {
+    while let Some(mut waiter) = receivers.find(|wanted| !wanted.kind.watches) {
         waiter.payload().got = Some(Given::Message(message));
         match waiter.wake() {
             Ok(wake) => return Ok(wake),
@@ -83,14 +85,14 @@ pub(super) fn hand_over<T>(receivers: &mut Queue<Wanted<T>>, mut message: T) -> 
     Err(message)
 }
 
-/// Wakes all who wait, with nothing.
+/// Wakes all waiters of the queue without giving them anything.
 pub(super) fn wake_all<P>(queue: &mut Queue<P>, wakes: &mut Wakes) {
     while let Some(wake) = queue.wake_first(|_| ()) {
         wakes.add(wake);
     }
 }
 
-/// Whether there is no time left to wait.
+/// Returns `true` if `deadline` has passed.
 #[inline]
 pub(super) fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| deadline <= Instant::now())

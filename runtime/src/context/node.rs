@@ -1,18 +1,17 @@
-//! What can be cancelled, and those below it.
+//! `Node`: the part of a context that can be ended, with its timer and its children.
 //!
 //! ```text
-//!   one ends                                    one is made below it
-//!   lock its parent: leave its children         lock the parent
-//!   lock it: the error, if there is none yet;   it is over? end likewise, after the lock
-//!     take its children and its timer           else become one of its children
+//!   a node ends                                 a child is made
+//!   lock the parent: remove the node            lock the parent
+//!   lock the node: set the error if it has      the parent is over? end the child, after the lock
+//!     none; take its children and its timer     else add the child
 //!   unlock; disconnect `done`                   unlock
 //!   end the children
 //! ```
 //!
-//! So one is told by its parent, or has seen that it is over. No two locks are held at once, and none while anybody is woken.
-//! The error shows only when `done` is disconnected; whoever else ends it meanwhile disconnects that too, so for it both are
-//! so when it has ended it.
-
+//! So a child is ended by its parent, or has seen that the parent is over. No two locks are held at once, and none
+//! while a waiter is woken. The error becomes visible when `done` is disconnected. A second thread that ends the node
+//! at the same time also disconnects `done` before it returns, so it sees the error as well.
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -25,16 +24,16 @@ use crate::time::Timer;
 
 pub(super) struct Node {
     done: Receiver<()>,
-    /// `done` is disconnected otherwise.
+    /// `done` is disconnected when this is dropped.
     _open: Sender<()>,
-    /// Not kept by it: whoever has a context below has it as well.
+    /// Weak: a user of a child context keeps the parent context anyway.
     parent: Weak<Node>,
     state: Mutex<State>,
 }
 
 struct State {
     error: Option<ContextError>,
-    /// By their addresses. They keep themselves, and leave when they are over.
+    /// The children by their addresses. A child is removed when it is over.
     children: HashMap<usize, Weak<Node>>,
     timer: Option<Timer>,
 }
@@ -44,7 +43,7 @@ fn address(node: &Arc<Node>) -> usize {
 }
 
 impl Node {
-    /// A new one, which ends with `parent`.
+    /// Makes a node that ends with `parent`.
     pub(super) fn below(parent: Option<&Arc<Node>>) -> Arc<Node> {
         let (open, done) = bounded(0);
         let state = State { error: None, children: HashMap::new(), timer: None };
@@ -80,7 +79,7 @@ impl Node {
         error.filter(|_| self.done.try_recv() == Err(TryRecvError::Disconnected))
     }
 
-    /// It ends at `deadline` at the latest.
+    /// Sets a timer that ends the node at `deadline`.
     #[track_caller]
     pub(super) fn end_at(self: &Arc<Self>, deadline: Instant) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -94,13 +93,13 @@ impl Node {
             }
         });
         let mut state = self.state.lock();
-        // If it is over already, the timer is dropped, after the lock.
+        // If the node is over already, the timer is dropped, after the lock is released.
         let unneeded = if state.error.is_none() { state.timer.replace(timer) } else { Some(timer) };
         drop(state);
         drop(unneeded);
     }
 
-    /// It is over, and all below it are, unless it was before.
+    /// Ends the node and its descendants with `error`, unless it is over already.
     pub(super) fn end(self: &Arc<Self>, error: ContextError) {
         if self.error().is_some() {
             return;
@@ -108,14 +107,14 @@ impl Node {
         if let Some(parent) = self.parent.upgrade() {
             parent.state.lock().children.remove(&address(self));
         }
-        // Not by recursion: a tree may be deeper than a stack.
+        // In a loop and not by recursion: a tree may be deeper than a stack.
         let mut ending = vec![Arc::clone(self)];
         while let Some(node) = ending.pop() {
             ending.extend(node.end_alone(error).into_values().filter_map(|child| child.upgrade()));
         }
     }
 
-    /// Gives its children, if they are still to be told.
+    /// Ends this node only. Returns the children that are still to be ended.
     fn end_alone(&self, error: ContextError) -> HashMap<usize, Weak<Node>> {
         let mut state = self.state.lock();
         state.error.get_or_insert(error);

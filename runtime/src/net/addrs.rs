@@ -1,22 +1,23 @@
-//! Names and addresses: resolved without holding up a P.
+//! Resolving names and addresses without holding up a P.
 
 use std::any::type_name;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::{option, vec};
 
-/// Resolves a name, or anything else that gives addresses, as `std`'s [`ToSocketAddrs`] does, and lets others have the P
-/// meanwhile: looking a name up blocks its OS thread until the system's resolver answers.
+/// Resolves a name, or anything else that `std`'s [`ToSocketAddrs`] resolves, and returns its addresses.
 ///
-/// Everything in this module that takes `ToSocketAddrs` resolves so.
+/// A look-up blocks its OS thread until the system's resolver answers. Other green threads run meanwhile, as in
+/// [`blocking`](crate::blocking). Each function of this module that takes `ToSocketAddrs` resolves in this way.
 ///
 /// # Errors
 ///
-/// The name cannot be resolved, or it is none. One that gives no address is not an error.
+/// Returns an error if the name cannot be resolved, or is not a name. A name without addresses gives an empty
+/// iterator.
 ///
 /// # Cancellation
 ///
-/// It is no parking call: a green thread that is cancelled meanwhile unwinds from its next one.
+/// A cancellation does not end this call. It ends the next call that parks.
 ///
 /// ```
 /// let addrs: Vec<_> = runtime::net::lookup_host("localhost:80")?.collect();
@@ -28,15 +29,15 @@ pub fn lookup_host(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketA
 }
 
 fn resolve<A: ToSocketAddrs>(addr: A) -> io::Result<A::Iter> {
-    // The iterator of what is one address by itself, and looks nothing up: it is not worth lending the P for, once a
-    // datagram. (If the names did not tell, the P would be lent for nothing.)
+    // A value that is an address needs no look-up, and this type is its iterator. Handing off the P would cost more
+    // than it gains, once for each datagram. (If the type names did not tell, the P would be offered for nothing.)
     if type_name::<A::Iter>() == type_name::<option::IntoIter<SocketAddr>>() {
         return addr.to_socket_addrs();
     }
     crate::blocking(|| addr.to_socket_addrs())
 }
 
-/// Tries one address after the other as std does.
+/// Tries one address after the other as std does. Returns the first success or the last error.
 pub(crate) fn each_address<T>(
     addr: impl ToSocketAddrs,
     mut f: impl FnMut(SocketAddr) -> io::Result<T>,
@@ -51,7 +52,7 @@ pub(crate) fn each_address<T>(
     Err(last.unwrap_or_else(no_address))
 }
 
-/// The first address, for what takes one only.
+/// Returns the first address, for calls that take one only.
 pub(crate) fn first_address(addr: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     resolve(addr)?.next().ok_or_else(no_address)
 }

@@ -1,8 +1,9 @@
-//! Pauses that grow: for what the system gives no event for.
+//! `Backoff`: the lengths of repeated pauses, each twice the last, up to a limit. The caller sleeps. `Backoff` serves
+//! accepts that fail (`incoming.rs`), and Unix sockets whose peer is full (`unix.rs`).
 
 use std::time::Duration;
 
-/// The pauses of one caller, each twice as long as the last one, up to a limit.
+/// The pauses of one caller. Each is twice as long as the one before, up to a limit.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -14,7 +15,7 @@ impl Backoff {
         Backoff { next: first, most }
     }
 
-    /// How long the next pause is.
+    /// Returns the length of the next pause.
     pub(crate) fn step(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(self.most);

@@ -1,9 +1,10 @@
-//! From std's types and the system's descriptors, and into them.
+//! Conversions between sockets of this crate and std's types or descriptors.
 //!
-//! What comes in keeps its mode: one that was non-blocking gives `WouldBlock` here too, and std's time-outs stay. What goes
-//! out is in the mode that its user has set, blocking if none. (The system rounds time-outs up to some milliseconds.)
+//! A socket that comes in keeps its mode: a non-blocking one returns `WouldBlock` here too, and time-outs stay. A
+//! socket that goes out is in the mode that its user has set, or blocking. (The system rounds time-outs up to some
+//! milliseconds.)
 
-// `FromRawFd` and `FromRawSocket` are unsafe by themselves: their callers promise that the descriptor is theirs.
+// `FromRawFd` and `FromRawSocket` are unsafe traits: their callers promise that they own the descriptor.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -17,17 +18,17 @@ use super::socket::{Mode, Socket, call};
 use super::unix::{UnixDatagram, UnixListener, UnixStream};
 use super::{TcpListener, TcpStream, UdpSocket};
 
-/// Everything that one type of socket turns into.
+/// Implements the conversions of one type of socket.
 macro_rules! conversions {
     ($($ours:ident = $std:ty;)*) => { $(
-        // As std's.
+        // As std's type is.
         impl UnwindSafe for $ours {}
         impl RefUnwindSafe for $ours {}
 
-        /// As std's.
+        /// As std's type prints.
         impl fmt::Debug for $ours {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                // Written down first: the formatter is the user's, and may park between two system calls.
+                // Formatted into a string first: the user's formatter may park between two system calls.
                 let text = call(|| {
                     let source = self.0.source();
                     if f.alternate() { format!("{source:#?}") } else { format!("{source:?}") }
@@ -40,7 +41,7 @@ macro_rules! conversions {
             fn adopt(source: $std) -> Self {
                 let mode = call(|| {
                     let mode = Mode::of(&SockRef::from(&source));
-                    // An open socket does not refuse.
+                    // The system does not refuse this for an open socket.
                     let _ = source.set_nonblocking(true);
                     mode
                 });
@@ -58,20 +59,20 @@ macro_rules! conversions {
             }
         }
 
-        /// The runtime of the caller waits for it from now on. If the system refuses that, calls that would have to wait
-        /// give the error.
+        /// Registers the socket with the caller's runtime. If the system refuses that, calls that have to wait return
+        /// the error.
         impl From<$std> for $ours {
             fn from(socket: $std) -> Self {
                 $ours::adopt(socket)
             }
         }
 
-        /// In the mode that was set, blocking if none was. While there are clones it gets a descriptor of its own, and
-        /// what is set for one counts for the other: calls on the clones then block their OS threads.
+        /// Returns the socket in the mode that was set, or blocking. While clones exist it gets a descriptor of its
+        /// own. What is set for one then holds for the other, and calls on the clones block their OS threads.
         ///
         /// # Panics
         ///
-        /// There are clones, and no descriptors left.
+        /// Panics if clones exist and the process has no descriptors left.
         impl From<$ours> for $std {
             fn from(socket: $ours) -> Self {
                 socket.source().into()
@@ -117,7 +118,8 @@ macro_rules! conversions {
 
         impl $($os)::+::$from_raw for $ours {
             unsafe fn $from_raw_fn(raw: $($os)::+::$raw) -> Self {
-                // SAFETY: the caller promises what this asks for: it is open, and nobody else's.
+                // SAFETY: the caller of this function promises the same: the descriptor is open and owned by the
+                // caller.
                 $ours::adopt(unsafe { <$std as $($os)::+::$from_raw>::$from_raw_fn(raw) })
             }
         }

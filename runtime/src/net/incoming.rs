@@ -1,4 +1,5 @@
-//! Accepting one connection after the other, with a pause where the system has run out of something.
+//! `Pauses`: keeps `Incoming` from spinning when accepting fails again and again, for example without free descriptors.
+//! After such an error, the next accept first sleeps, for 5 ms to 1 s.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -8,19 +9,19 @@ use super::backoff::Backoff;
 const FIRST: Duration = Duration::from_millis(5);
 const MOST: Duration = Duration::from_secs(1);
 
-/// When to accept next. (Go's `http.Server` pauses likewise.)
+/// The pauses of one `Incoming`. (Go's `http.Server` pauses in the same way.)
 #[derive(Debug, Default)]
 pub(crate) struct Pauses(Option<Backoff>);
 
 impl Pauses {
-    /// Accepts, after a pause if the last time failed in a way that would at once happen again.
+    /// Accepts. Pauses before if the last call failed in a way that would repeat at once.
     pub(crate) fn accept<T>(&mut self, accept: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if let Some(backoff) = &mut self.0 {
             crate::sleep(backoff.step());
         }
         let accepted = accept();
         match &accepted {
-            // No descriptors or no memory, most likely; the connection is still there, so there is nothing to wait for.
+            // Most likely no descriptors or no memory. The connection still waits, so no event would come.
             Err(error) if may_repeat(error.kind()) => drop(self.0.get_or_insert(Backoff::new(FIRST, MOST))),
             _ => self.0 = None,
         }
@@ -28,7 +29,7 @@ impl Pauses {
     }
 }
 
-/// Not what concerns one connection alone, nor what a caller asked for who does not want to wait.
+/// Returns `true` unless the error concerns one connection only, or tells a non-blocking caller to come again.
 fn may_repeat(kind: ErrorKind) -> bool {
     !matches!(kind, ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::WouldBlock)
 }

@@ -1,15 +1,17 @@
-//! What the types of sockets have in common, written once. `$made` is the code that makes a `socket` for the examples.
+//! Macros that write the methods which several socket types share: clones and modes, time-outs, TTL, `Read` and
+//! `Write`. `$made` is a line of the doc examples, which makes a `socket`.
 
-/// Clones, the mode, and the error that the system keeps for a socket.
+/// Clones, the non-blocking mode, and the pending error.
 macro_rules! shared_methods {
     ($made:literal) => {
-        /// The same socket once more, for another thread: what one sets, all have. It is closed when all are dropped.
+        /// Returns another handle to the same socket, for another thread. Settings of one hold for all. The socket is
+        /// closed when all are dropped.
         ///
-        /// Clones share one descriptor, so this is cheap and uses none.
+        /// Clones share one descriptor, so cloning is cheap.
         ///
         /// # Errors
         ///
-        /// None; it is a `Result` as in std.
+        /// Never fails. It returns a `Result` as in std.
         ///
         /// ```
         #[doc = $made]
@@ -21,12 +23,14 @@ macro_rules! shared_methods {
             Ok(Self(self.0.share()))
         }
 
-        /// `true`: a call that would have to wait gives an error of kind `WouldBlock` at once, instead of parking its
-        /// caller. It is so for all clones. (Underneath, the system's socket is always non-blocking.)
+        /// Sets the non-blocking mode. With `true`, a call that has to wait returns an error of kind `WouldBlock` at
+        /// once. The mode holds for all clones.
+        ///
+        /// (Below this, the system's socket is always non-blocking.)
         ///
         /// # Errors
         ///
-        /// None; it is a `Result` as in std.
+        /// Never fails. It returns a `Result` as in std.
         ///
         /// ```
         #[doc = $made]
@@ -38,11 +42,11 @@ macro_rules! shared_methods {
             Ok(())
         }
 
-        /// Takes the error that the system has kept for this socket, if there is one.
+        /// Takes the pending error of the socket, or `None`.
         ///
         /// # Errors
         ///
-        /// What the system says.
+        /// Returns the system's error.
         ///
         /// ```
         #[doc = $made]
@@ -58,15 +62,15 @@ macro_rules! shared_methods {
 /// Time-outs of reading and writing.
 macro_rules! timeout_methods {
     ($made:literal) => {
-        /// How long one call may wait for something to read; `None`, as at the beginning: for ever. It counts for calls
-        /// that begin later, on all clones. To bound several calls together, use [`time::timeout`](crate::time::timeout).
+        /// Sets how long one call may wait for something to read. `None`, the default, means for ever.
         ///
-        /// A call whose time is up gives what std's gives on this system: an error of kind `WouldBlock` on Unix,
-        /// `TimedOut` on Windows.
+        /// It holds for calls that begin later, on all clones. To bound several calls together, use
+        /// [`time::timeout`](crate::time::timeout). A call whose time is up returns what std returns on this system:
+        /// an error of kind `WouldBlock` on Unix, `TimedOut` on Windows.
         ///
         /// # Errors
         ///
-        /// `InvalidInput` for a time of zero.
+        /// Returns `InvalidInput` for a time of zero.
         ///
         /// ```
         #[doc = $made]
@@ -78,12 +82,14 @@ macro_rules! timeout_methods {
             self.0.set_timeout(netpoll::Direction::Read, timeout)
         }
 
-        /// How long one call may wait until something can be written; otherwise like
-        /// [`set_read_timeout`](Self::set_read_timeout).
+        /// Sets how long one call may wait until it can write. `None`, the default, means for ever.
+        ///
+        /// It holds for calls that begin later, on all clones. A call whose time is up returns an error of kind
+        /// `WouldBlock` on Unix, `TimedOut` on Windows.
         ///
         /// # Errors
         ///
-        /// `InvalidInput` for a time of zero.
+        /// Returns `InvalidInput` for a time of zero.
         ///
         /// ```
         #[doc = $made]
@@ -94,11 +100,11 @@ macro_rules! timeout_methods {
             self.0.set_timeout(netpoll::Direction::Write, timeout)
         }
 
-        /// What [`set_read_timeout`](Self::set_read_timeout) has set.
+        /// Returns the time-out that [`set_read_timeout`](Self::set_read_timeout) has set.
         ///
         /// # Errors
         ///
-        /// None; it is a `Result` as in std.
+        /// Never fails. It returns a `Result` as in std.
         ///
         /// ```
         #[doc = $made]
@@ -109,11 +115,11 @@ macro_rules! timeout_methods {
             Ok(self.0.timeout(netpoll::Direction::Read))
         }
 
-        /// What [`set_write_timeout`](Self::set_write_timeout) has set.
+        /// Returns the time-out that [`set_write_timeout`](Self::set_write_timeout) has set.
         ///
         /// # Errors
         ///
-        /// None; it is a `Result` as in std.
+        /// Never fails. It returns a `Result` as in std.
         ///
         /// ```
         #[doc = $made]
@@ -126,14 +132,14 @@ macro_rules! timeout_methods {
     };
 }
 
-/// The time to live of what is sent.
+/// The time to live of sent packets.
 macro_rules! ttl_methods {
     ($made:literal) => {
-        /// Sets the `IP_TTL` of what is sent: over how many hops it may go.
+        /// Sets `IP_TTL`: the number of hops that a sent packet may make.
         ///
         /// # Errors
         ///
-        /// What the system says.
+        /// Returns the system's error.
         ///
         /// ```
         #[doc = $made]
@@ -145,11 +151,11 @@ macro_rules! ttl_methods {
             self.0.ask(|socket| socket.set_ttl(ttl))
         }
 
-        /// What [`set_ttl`](Self::set_ttl) has set.
+        /// Returns the value that [`set_ttl`](Self::set_ttl) has set.
         ///
         /// # Errors
         ///
-        /// What the system says.
+        /// Returns the system's error.
         ///
         /// ```
         #[doc = $made]
@@ -162,7 +168,7 @@ macro_rules! ttl_methods {
     };
 }
 
-/// Reading and writing, by reference too. `$read` is how the socket reads so many bytes.
+/// Reading and writing, also by reference. `$read` is the method of the socket that reads.
 macro_rules! stream_io {
     ($stream:ident, $read:ident) => {
         impl std::io::Read for &$stream {

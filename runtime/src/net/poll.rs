@@ -1,6 +1,7 @@
-//! Streams for async crates: the traits of `futures-io`, `tokio` and `hyper`, each by its feature, on one way to poll.
+//! Streams for async crates: the traits of `futures-io`, `tokio` and `hyper`, each behind a feature, on one way to
+//! poll.
 //!
-//! They work in any executor. Time-outs and the non-blocking mode are for blocking calls: futures know neither.
+//! They work in any executor. Time-outs and the non-blocking mode hold for blocking calls only.
 
 use std::io;
 use std::net::Shutdown;
@@ -11,26 +12,26 @@ use netpoll::Direction;
 use netpoll::source::Source;
 
 use super::TcpStream;
-use super::place::Pending;
-use super::socket::{Socket, again, call};
+use super::registration::Pending;
+use super::socket::{Socket, call, copy_error};
 #[cfg(unix)]
 use super::unix::UnixStream;
 
 impl<S: Source> Socket<S> {
-    /// `run` for futures: does `op` until it no longer would block; the task is woken to try again. In one direction of one
-    /// clone the task that was polled last is woken.
+    /// Runs `op` until it would no longer block, as `run` does, in a future. The task is woken to try again. In one
+    /// direction of one clone, the task that was polled last is woken.
     fn poll<T>(
         &self,
         direction: Direction,
         cx: &Context<'_>,
         mut op: impl FnMut(&S) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
-        let place = self.place().map_err(again)?;
+        let registration = self.registration().map_err(copy_error)?;
         loop {
-            let attempt = place.prepare(direction);
+            let attempt = registration.prepare(direction);
             match call(|| op(self.source())) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(place.poll_wait(direction, attempt, self.pending(direction), cx))?;
+                    ready!(registration.poll_wait(direction, attempt, self.pending(direction), cx))?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 done => return Poll::Ready(done),
@@ -47,14 +48,14 @@ impl<S: Source> Drop for Socket<S> {
     fn drop(&mut self) {
         for direction in [Direction::Read, Direction::Write] {
             let pending = std::mem::take(&mut self.pending[direction as usize]);
-            if let Ok(place) = self.place() {
-                place.forget(direction, pending);
+            if let Ok(registration) = self.registration() {
+                registration.cancel_poll_wait(direction, pending);
             }
         }
     }
 }
 
-/// The end of writing; that the other one has gone already is no news.
+/// The result of ending the writing side. It is no error that the peer has left already.
 fn close(shutdown: io::Result<()>) -> Poll<io::Result<()>> {
     match shutdown {
         Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
@@ -107,7 +108,7 @@ macro_rules! futures_io {
     };
 }
 
-/// tokio's and hyper's traits of writing are the same, method by method.
+/// The writing traits of tokio and hyper have the same methods.
 #[cfg(any(feature = "tokio-io", feature = "hyper"))]
 macro_rules! write {
     ($stream:ty, $trait:path) => {
@@ -172,11 +173,11 @@ macro_rules! hyper {
                 mut buf: ::hyper::rt::ReadBufCursor<'_>,
             ) -> Poll<io::Result<()>> {
                 let n = ready!(self.0.poll(Direction::Read, cx, |stream| {
-                    // SAFETY: `recv` writes into it, and never what is not initialised.
+                    // SAFETY: `recv` writes initialized bytes only, and reads none.
                     let room = unsafe { buf.as_mut() };
                     stream.try_io(|| socket2::SockRef::from(stream).recv(room))
                 }))?;
-                // SAFETY: the system has just written so many.
+                // SAFETY: the system has just written `n` bytes.
                 unsafe { buf.advance(n) };
                 Poll::Ready(Ok(()))
             }

@@ -1,4 +1,4 @@
-//! `Async`: the readiness of any descriptor that the system can wait for.
+//! `Async`: waiting for the readiness of any descriptor that the system can poll.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 use netpoll::Direction;
 use netpoll::source::{SourceFd, is_ready};
 
-use super::place::{Pending, Place};
+use super::registration::{Pending, Registration};
 
-/// Anything with a descriptor (a pipe, a terminal, a timerfd, an inotify instance, a socket of a C library), to be waited for
-/// without holding up an OS thread.
+/// Waits until a descriptor is ready, without holding up an OS thread: a pipe, a terminal, a timerfd, an inotify
+/// instance, a socket of a C library.
 ///
-/// It does not touch the descriptor's mode. Where others may take what is there first (several readers of one pipe), or where a
-/// write may be larger than the room, make it non-blocking; otherwise a read after [`readable`](Async::readable) does not
-/// block. A runtime waits for one descriptor once: to have a second `Async`, duplicate it.
+/// The descriptor's mode is not changed. After [`readable`](Async::readable) a read does not block, unless another
+/// reader took what was there. So make the descriptor non-blocking if several readers share it, or if a write may be
+/// larger than the room. A runtime can wait for a descriptor once: for a second `Async`, duplicate it.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -35,20 +35,22 @@ use super::place::{Pending, Place};
 /// ```
 #[derive(Debug)]
 pub struct Async<T: AsFd> {
-    // Taken out before its place is given back.
+    // Taken out before its registration is removed.
     io: Option<T>,
     registered: RawFd,
-    place: Place,
+    registration: Registration,
 }
 
 impl<T: AsFd> Async<T> {
-    /// Has the runtime of the caller wait for `io` from now on.
+    /// Registers `io` with the caller's runtime.
     ///
     /// # Errors
     ///
-    /// The system cannot wait for it: `Unsupported` for a regular file or a directory, which are always ready; read and write
-    /// those in [`blocking`](crate::blocking). `AlreadyExists`: this runtime waits for this descriptor already. `Unsupported`
-    /// in a [forked child](crate#after-fork).
+    /// - `Unsupported`: the system cannot wait for it, because it is a regular file or a directory, which are always
+    ///   ready. Read and write those in [`blocking`](crate::blocking). The same kind in a [forked
+    ///   child](crate::docs::fork).
+    /// - `AlreadyExists`: this runtime waits for this descriptor already.
+    /// - Another kind: the system's error.
     ///
     /// ```
     /// let file = std::fs::File::open("Cargo.toml")?;
@@ -58,27 +60,27 @@ impl<T: AsFd> Async<T> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn new(io: T) -> io::Result<Async<T>> {
-        Async::with(io, |source| Place::new(source))
+        Async::with(io, |source| Registration::new(source))
     }
 
     pub(crate) fn with(
         io: T,
-        place: impl FnOnce(&mut SourceFd<'_>) -> io::Result<Place>,
+        registration: impl FnOnce(&mut SourceFd<'_>) -> io::Result<Registration>,
     ) -> io::Result<Async<T>> {
         let registered = io.as_fd().as_raw_fd();
-        let place = place(&mut SourceFd(&registered))?;
-        Ok(Async { io: Some(io), registered, place })
+        let registration = registration(&mut SourceFd(&registered))?;
+        Ok(Async { io: Some(io), registered, registration })
     }
 
-    /// Waits until there is something to read, to accept, or an end or an error to be told.
+    /// Waits until there is something to read or to accept, or an end or an error to report.
     ///
     /// # Errors
     ///
-    /// What the system says; `NotConnected` when the runtime that waits for it has ended.
+    /// Returns the system's error, and `NotConnected` after the end of the runtime in which it was registered.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that must wait unwinds from here.
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// use runtime::time::{Duration, timeout};
@@ -91,15 +93,15 @@ impl<T: AsFd> Async<T> {
         self.ready(Direction::Read)
     }
 
-    /// Waits until there is room to write, or an error to be told. Otherwise like [`readable`](Async::readable).
+    /// Waits until there is room to write, or an error to report.
     ///
     /// # Errors
     ///
-    /// As for [`readable`](Async::readable).
+    /// Returns the system's error, and `NotConnected` after the end of the runtime in which it was registered.
     ///
     /// # Cancellation
     ///
-    /// As for [`readable`](Async::readable).
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// let (_reader, writer) = std::io::pipe()?;
@@ -112,15 +114,16 @@ impl<T: AsFd> Async<T> {
 
     fn ready(&self, direction: Direction) -> io::Result<()> {
         loop {
-            let attempt = self.place.prepare(direction);
+            let attempt = self.registration.prepare(direction);
             if is_ready(self.descriptor(), direction)? {
                 return Ok(());
             }
-            self.place.wait(direction, attempt, None)?;
+            self.registration.wait(direction, attempt, None)?;
         }
     }
 
-    /// [`readable`](Async::readable) for futures, with any executor. Dropping the future gives the wait up.
+    /// Waits as [`readable`](Async::readable) does, in a future, with any executor. Dropping the future ends the
+    /// wait.
     ///
     /// ```
     /// use std::io::Write;
@@ -135,7 +138,8 @@ impl<T: AsFd> Async<T> {
         Readiness { of: self, direction: Direction::Read, pending: Pending::default() }
     }
 
-    /// [`writable`](Async::writable) for futures, with any executor. Dropping the future gives the wait up.
+    /// Waits as [`writable`](Async::writable) does, in a future, with any executor. Dropping the future ends the
+    /// wait.
     ///
     /// ```
     /// let (_reader, writer) = std::io::pipe()?;
@@ -147,7 +151,7 @@ impl<T: AsFd> Async<T> {
         Readiness { of: self, direction: Direction::Write, pending: Pending::default() }
     }
 
-    /// What it was made of.
+    /// Returns a reference to the value that was registered.
     ///
     /// ```
     /// use std::io::Write;
@@ -157,10 +161,10 @@ impl<T: AsFd> Async<T> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn get_ref(&self) -> &T {
-        self.io.as_ref().expect("it is there until it is taken")
+        self.io.as_ref().expect("the value is there until it is taken")
     }
 
-    /// Gives back what it was made of: the runtime waits for it no more.
+    /// Removes the registration and returns the value that was registered.
     ///
     /// ```
     /// let (reader, _writer) = std::io::pipe()?;
@@ -169,12 +173,12 @@ impl<T: AsFd> Async<T> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn into_inner(mut self) -> T {
-        self.take().expect("it is there until it is taken")
+        self.take().expect("the value is there until it is taken")
     }
 
     fn take(&mut self) -> Option<T> {
         let io = self.io.take()?;
-        self.place.leave(&mut SourceFd(&self.registered));
+        self.registration.deregister(&mut SourceFd(&self.registered));
         Some(io)
     }
 
@@ -195,7 +199,7 @@ impl<T: AsFd> AsFd for Async<T> {
     }
 }
 
-/// The future of [`Async::readable_async`] and [`Async::writable_async`].
+/// The future that [`Async::readable_async`] and [`Async::writable_async`] return.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct Readiness<'a, T: AsFd> {
@@ -209,11 +213,11 @@ impl<T: AsFd> Future for Readiness<'_, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            let attempt = self.of.place.prepare(self.direction);
+            let attempt = self.of.registration.prepare(self.direction);
             if is_ready(self.of.descriptor(), self.direction)? {
                 return Poll::Ready(Ok(()));
             }
-            match self.of.place.poll_wait(self.direction, attempt, &self.pending, cx) {
+            match self.of.registration.poll_wait(self.direction, attempt, &self.pending, cx) {
                 Poll::Ready(Ok(())) => {}
                 other => return other,
             }
@@ -223,6 +227,6 @@ impl<T: AsFd> Future for Readiness<'_, T> {
 
 impl<T: AsFd> Drop for Readiness<'_, T> {
     fn drop(&mut self) {
-        self.of.place.forget(self.direction, std::mem::take(&mut self.pending));
+        self.of.registration.cancel_poll_wait(self.direction, std::mem::take(&mut self.pending));
     }
 }

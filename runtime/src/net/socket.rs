@@ -1,4 +1,4 @@
-//! A socket that is non-blocking underneath and blocks its caller, green or not, by parking it: try, wait, try again.
+//! `Socket`: a non-blocking socket of the system whose calls wait by parking: try, wait, try again.
 
 use std::io;
 use std::sync::Arc;
@@ -9,41 +9,42 @@ use netpoll::source::Source;
 use netpoll::{Attempt, Direction};
 use socket2::SockRef;
 
-use super::place::{Place, Waited};
+use super::registration::{Registration, WaitEnd};
 
-/// A source with its place in the netpoller of the runtime that made it. Clones share all of it, as duplicated
-/// descriptors share what the system keeps of a socket: its mode and its time-outs.
+/// A source and its registration. Clones share both, and the mode, as duplicated descriptors share the system's
+/// settings.
 #[derive(Debug)]
 pub(crate) struct Socket<S: Source> {
     shared: Arc<Shared<S>>,
-    /// What futures wait with that use this clone.
+    /// The waits of futures that use this clone.
     #[cfg(feature = "poll-io")]
-    pub(crate) pending: [super::place::Pending; 2],
+    pub(crate) pending: [super::registration::Pending; 2],
 }
 
 #[derive(Debug)]
 struct Shared<S: Source> {
-    // In this order: the source closes first, so no event of it comes for whoever has the descriptor's place next.
+    // Fields in this order: the source is closed first, so the next user of the descriptor's number gets no event of
+    // it.
     source: Option<S>,
-    /// The error: this adopted source cannot be waited for.
-    place: io::Result<Place>,
+    /// The error with which the system refused to register this adopted source.
+    registration: io::Result<Registration>,
     mode: Mode,
 }
 
-/// How calls behave that cannot be done at once. Relaxed throughout: these are settings, and publish nothing.
+/// The settings of calls that have to wait. All accesses are Relaxed: settings publish nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Mode {
     nonblocking: AtomicBool,
-    /// In nanoseconds; 0: for ever.
+    /// In nanoseconds; 0 means for ever.
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
 }
 
 impl Mode {
-    /// That of a socket which comes from elsewhere. An open socket tells all this; what is none does not do as one later.
+    /// Returns the mode of a socket that was made elsewhere. If the system does not say, the default is taken.
     pub(crate) fn of(socket: &SockRef<'_>) -> Mode {
         let mode = Mode::default();
-        // Windows does not tell.
+        // Windows does not say.
         #[cfg(unix)]
         mode.nonblocking.store(socket.nonblocking().unwrap_or(false), Ordering::Relaxed);
         mode.keep_timeout(Direction::Read, socket.read_timeout().ok().flatten());
@@ -51,7 +52,7 @@ impl Mode {
         mode
     }
 
-    /// Puts a socket that goes elsewhere into it, if it is one.
+    /// Sets the mode on a socket that is given away.
     pub(crate) fn restore(&self, socket: &SockRef<'_>) {
         let _ = socket.set_nonblocking(self.nonblocking.load(Ordering::Relaxed));
         let _ = socket.set_read_timeout(self.timeout(Direction::Read));
@@ -79,7 +80,7 @@ impl Mode {
     }
 }
 
-/// True where the poller reports urgent bytes (`EPOLLPRI`).
+/// `true` where the poller reports urgent bytes (`EPOLLPRI`).
 const REPORTS_URGENT: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 pub(crate) fn no_time() -> io::Error {
@@ -90,24 +91,24 @@ pub(crate) fn no_time() -> io::Error {
 }
 
 impl<S: Source> Socket<S> {
-    /// A non-blocking source that was just made here.
+    /// Returns a socket for a non-blocking source that was made here.
     ///
     /// # Errors
-    /// It cannot be registered.
+    /// Returns the error with which the system refused to register the source.
     pub(crate) fn new(mut source: S) -> io::Result<Self> {
-        let place = Place::new(&mut source)?;
-        Ok(Socket::with(source, Ok(place), Mode::default()))
+        let registration = Registration::new(&mut source)?;
+        Ok(Socket::with(source, Ok(registration), Mode::default()))
     }
 
-    /// One that comes from elsewhere, non-blocking by now. If it cannot be registered it works all the same, as long as
-    /// it need not wait.
+    /// Returns a socket for a non-blocking source that was made elsewhere. If it cannot be registered, calls that
+    /// need not wait work all the same.
     pub(crate) fn adopt(mut source: S, mode: Mode) -> Self {
-        let place = Place::new(&mut source);
-        Socket::with(source, place, mode)
+        let registration = Registration::new(&mut source);
+        Socket::with(source, registration, mode)
     }
 
-    fn with(source: S, place: io::Result<Place>, mode: Mode) -> Self {
-        Socket::of(Arc::new(Shared { source: Some(source), place, mode }))
+    fn with(source: S, registration: io::Result<Registration>, mode: Mode) -> Self {
+        Socket::of(Arc::new(Shared { source: Some(source), registration, mode }))
     }
 
     fn of(shared: Arc<Shared<S>>) -> Self {
@@ -118,22 +119,22 @@ impl<S: Source> Socket<S> {
         }
     }
 
-    /// The same socket for somebody else.
+    /// Returns another handle to the same socket.
     pub(crate) fn share(&self) -> Self {
         Socket::of(Arc::clone(&self.shared))
     }
 
     #[cfg(feature = "poll-io")]
-    pub(crate) fn place(&self) -> Result<&Place, &io::Error> {
-        self.shared.place.as_ref()
+    pub(crate) fn registration(&self) -> Result<&Registration, &io::Error> {
+        self.shared.registration.as_ref()
     }
 
     #[inline]
     pub(crate) fn source(&self) -> &S {
-        self.shared.source.as_ref().expect("it is there until it is taken")
+        self.shared.source.as_ref().expect("the source is there until it is taken")
     }
 
-    /// What goes elsewhere: the source itself, or what `duplicate` makes of it while others have clones.
+    /// Returns the source to be given away. While clones exist it is what `duplicate` makes of the source.
     pub(crate) fn into_source(
         self,
         duplicate: impl FnOnce(&S) -> io::Result<S>,
@@ -143,23 +144,26 @@ impl<S: Source> Socket<S> {
         let shared = Arc::clone(&self.shared);
         drop(self);
         match Arc::try_unwrap(shared) {
-            Ok(mut shared) => Ok(shared.take().expect("nobody else has taken it")),
-            Err(shared) => call(|| duplicate(shared.source.as_ref().expect("others have it"))),
+            Ok(mut shared) => Ok(shared.take().expect("the source is taken once")),
+            Err(shared) => call(|| {
+                duplicate(shared.source.as_ref().expect("the source is taken by the last clone only"))
+            }),
         }
     }
 
-    /// A system call that never waits.
+    /// Makes a system call that never waits.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&S) -> io::Result<T>) -> io::Result<T> {
         call(|| question(self.source()))
     }
 
-    /// Does `op` until it no longer would block, waiting in between, for as long as the socket's time-out allows.
+    /// Runs `op` until it would no longer block. Waits in between, at most for the socket's time-out.
     #[inline]
     pub(crate) fn run<T>(&self, direction: Direction, op: impl FnMut(&S) -> io::Result<T>) -> io::Result<T> {
         self.run_until(direction, || self.until(direction), op)
     }
 
-    /// Likewise, until the time that `limit` says when it first has to wait: most calls need not, and read no clock.
+    /// Runs `op` until it would no longer block. Waits in between until the moment that `limit` returns. `limit` is
+    /// called at the first wait, because most calls never wait and read no clock.
     #[inline]
     pub(crate) fn run_until<T>(
         &self,
@@ -177,10 +181,11 @@ impl<S: Source> Socket<S> {
         self.run(Direction::Read, op)
     }
 
-    /// Reads up to `wanted` bytes of a TCP stream. A read that gives less than was asked for has drained the stream: the next
-    /// read then waits for the poller's report without the attempt that would only tell so. This holds where the poller
-    /// reports each arrival, and tells of urgent bytes, at which a read stops short. (It does not hold for Unix sockets, whose
-    /// reads end where descriptors were sent along.)
+    /// Reads up to `wanted` bytes of a TCP stream. A shorter read has drained the stream: the next read then waits
+    /// for an event at once, without an attempt that would find nothing.
+    ///
+    /// This holds if the poller reports each arrival, and reports urgent bytes, at which a read stops short. (It does
+    /// not hold for Unix sockets, whose reads stop where descriptors were sent.)
     #[inline]
     pub(crate) fn read_drained(
         &self,
@@ -194,7 +199,7 @@ impl<S: Source> Socket<S> {
         self.run_draining(Direction::Read, || self.until(Direction::Read), drains, &mut op)
     }
 
-    /// As `run_until`; `drains` says of what `op` gave that there is no more now.
+    /// Runs `op` as `run_until` does. `drains` says of a result whether nothing is left to read.
     #[inline]
     fn run_draining<T>(
         &self,
@@ -205,24 +210,24 @@ impl<S: Source> Socket<S> {
     ) -> io::Result<T> {
         let mut until = None;
         loop {
-            let place = self.shared.place.as_ref();
-            let attempt = place.map(|place| place.prepare(direction));
-            if let (Ok(place), Ok(attempt)) = (place, attempt)
-                && place.is_drained(attempt)
+            let registration = self.shared.registration.as_ref();
+            let attempt = registration.map(|registration| registration.prepare(direction));
+            if let (Ok(registration), Ok(attempt)) = (registration, attempt)
+                && registration.is_drained(attempt)
                 && !self.nonblocking()
             {
-                match place.wait(direction, attempt, *until.get_or_insert_with(&limit))? {
-                    Waited::Again => continue,
-                    // For the system's own words.
-                    Waited::TimeIsUp => return call(|| op(self.source())).map_err(expired),
+                match registration.wait(direction, attempt, *until.get_or_insert_with(&limit))? {
+                    WaitEnd::Again => continue,
+                    // One more attempt, for the system's own error.
+                    WaitEnd::TimedOut => return call(|| op(self.source())).map_err(timeout_error),
                 }
             }
             match call(|| op(self.source())) {
                 Ok(done) => {
-                    if let (Ok(place), Ok(attempt)) = (place, attempt)
+                    if let (Ok(registration), Ok(attempt)) = (registration, attempt)
                         && drains(&done)
                     {
-                        place.set_drained(attempt);
+                        registration.set_drained(attempt);
                     }
                     return Ok(done);
                 }
@@ -236,7 +241,7 @@ impl<S: Source> Socket<S> {
         }
     }
 
-    /// Waits after an attempt that would have blocked, if the caller wants that.
+    /// Waits after an attempt that would have blocked, unless the socket is in non-blocking mode.
     fn wait(
         &self,
         direction: Direction,
@@ -247,16 +252,16 @@ impl<S: Source> Socket<S> {
         if self.nonblocking() {
             return Err(would_block);
         }
-        let place = self.shared.place.as_ref().map_err(again)?;
-        match place.wait(direction, attempt.map_err(again)?, until)? {
-            Waited::Again => Ok(()),
-            Waited::TimeIsUp => Err(expired(would_block)),
+        let registration = self.shared.registration.as_ref().map_err(copy_error)?;
+        match registration.wait(direction, attempt.map_err(copy_error)?, until)? {
+            WaitEnd::Again => Ok(()),
+            WaitEnd::TimedOut => Err(timeout_error(would_block)),
         }
     }
 
-    /// Until when a call that begins now may wait.
+    /// Returns the moment until which a call that begins now may wait.
     pub(crate) fn until(&self, direction: Direction) -> Option<Instant> {
-        // What is beyond the clock's range is never.
+        // A time beyond the clock's range means for ever.
         self.shared.mode.timeout(direction).and_then(|timeout| Instant::now().checked_add(timeout))
     }
 
@@ -283,11 +288,11 @@ impl<S: Source> Socket<S> {
 }
 
 impl<S: Source> Shared<S> {
-    /// Takes the source out, of the poller too.
+    /// Takes the source out, and removes it from the poller.
     fn take(&mut self) -> Option<S> {
         let mut source = self.source.take()?;
-        if let Ok(place) = &self.place {
-            place.leave(&mut source);
+        if let Ok(registration) = &self.registration {
+            registration.deregister(&mut source);
         }
         Some(source)
     }
@@ -299,13 +304,13 @@ impl<S: Source> Drop for Shared<S> {
     }
 }
 
-/// An error is told each time somebody runs into it.
-pub(crate) fn again(refusal: &io::Error) -> io::Error {
+/// Returns a copy of the error, for each call that meets it.
+pub(crate) fn copy_error(refusal: &io::Error) -> io::Error {
     io::Error::new(refusal.kind(), refusal.to_string())
 }
 
-/// What std gives when a time-out has run out: on Unix the error of the call that would have blocked.
-fn expired(error: io::Error) -> io::Error {
+/// Returns what std returns when a time-out is over: on Unix the error of the call that would have blocked.
+fn timeout_error(error: io::Error) -> io::Error {
     if cfg!(unix) || error.kind() != io::ErrorKind::WouldBlock {
         error
     } else {
@@ -313,8 +318,8 @@ fn expired(error: io::Error) -> io::Error {
     }
 }
 
-/// A system call and the reading of its error, in one function that no park is inlined into: `errno` belongs to the OS
-/// thread.
+/// Runs a system call and reads its error in one function. Nothing that parks is inlined here, because `errno`
+/// belongs to the OS thread.
 #[inline(never)]
 pub(crate) fn call<T>(f: impl FnOnce() -> T) -> T {
     f()

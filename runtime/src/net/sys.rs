@@ -1,7 +1,7 @@
-//! The two system calls that streams are made of.
+//! `receive` and `send`: the system calls of streams.
 //!
-//! On Linux they are made directly: the C library's `recv` and `send` are points where a thread can be cancelled, and entering and
-//! leaving such a point takes two locked instructions each, three hundredths of the time of a small server.
+//! On Linux they are made without the C library. Its `recv` and `send` are points where a thread can be cancelled.
+//! Entering and leaving such a point takes two locked instructions each: 3 % of the time of a small server.
 
 #[cfg(target_os = "linux")]
 mod calls {
@@ -10,14 +10,14 @@ mod calls {
 
     use rustix::net::{RecvFlags, SendFlags};
 
-    /// Reads what there is from a stream.
+    /// Reads what a stream has. Never waits.
     #[inline]
     pub(crate) fn receive(stream: &impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
         let (got, _) = rustix::net::recv(stream, buf, RecvFlags::empty())?;
         Ok(got)
     }
 
-    /// Writes what there is room for; without a signal if nobody reads any more.
+    /// Writes as much as there is room for. Never waits, and raises no signal if the peer has closed.
     #[inline]
     pub(crate) fn send(stream: &impl AsFd, buf: &[u8]) -> io::Result<usize> {
         Ok(rustix::net::send(stream, buf, SendFlags::NOSIGNAL)?)
@@ -28,7 +28,7 @@ mod calls {
 mod calls {
     use std::io::{self, Read, Write};
 
-    /// Reads what there is from a stream.
+    /// Reads what a stream has. Never waits.
     #[inline]
     pub(crate) fn receive<S>(mut stream: &S, buf: &mut [u8]) -> io::Result<usize>
     where
@@ -37,7 +37,7 @@ mod calls {
         stream.read(buf)
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for. Never waits.
     #[inline]
     pub(crate) fn send<S>(mut stream: &S, buf: &[u8]) -> io::Result<usize>
     where

@@ -1,4 +1,4 @@
-//! TCP: `TcpListener` and `TcpStream` as in `std::net`.
+//! TCP sockets: `TcpListener` and `TcpStream`.
 
 mod listener;
 mod stream;

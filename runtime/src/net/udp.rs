@@ -1,4 +1,4 @@
-//! `UdpSocket` as in `std::net`.
+//! `UdpSocket`: datagrams over UDP, with calls that park. The API is that of std.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -9,10 +9,13 @@ use super::addrs::{each_address, first_address};
 use super::macros::{shared_methods, timeout_methods, ttl_methods};
 use super::socket::{Socket, call};
 
-/// A UDP socket; see [`std::net::UdpSocket`].
+/// A UDP socket, with the API of [`std::net::UdpSocket`].
 ///
-/// Several threads may use one socket; each datagram is received once. Dropping it closes it. In the calls that wait, a cancelled
-/// green thread that must wait unwinds; no datagram is lost by that.
+/// Several threads may use one socket, and each datagram is received once. Dropping the last clone closes it.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds from a call that has to wait. No datagram is lost.
 ///
 /// ```
 /// use runtime::net::UdpSocket;
@@ -36,14 +39,14 @@ use super::socket::{Socket, call};
 /// ```
 pub struct UdpSocket(pub(in crate::net) Socket<net::UdpSocket>);
 
-/// An option that the system keeps: how it is set, and how it is asked for.
+/// An option of the system: the methods that set it and return it.
 macro_rules! option {
     ($(#[$doc:meta])* $set:ident, $get:ident: $type:ty = $example:literal) => {
         $(#[$doc])*
         ///
         /// # Errors
         ///
-        /// What the system says.
+        /// Returns the system's error.
         ///
         /// ```
         #[doc = concat!(
@@ -56,11 +59,11 @@ macro_rules! option {
             self.0.ask(|socket| socket.$set(value))
         }
 
-        #[doc = concat!("What [`", stringify!($set), "`](Self::", stringify!($set), ") has set.")]
+        #[doc = concat!("Returns the value that [`", stringify!($set), "`](Self::", stringify!($set), ") has set.")]
         ///
         /// # Errors
         ///
-        /// What the system says.
+        /// Returns the system's error.
         ///
         /// ```
         #[doc = concat!(
@@ -76,11 +79,12 @@ macro_rules! option {
 }
 
 impl UdpSocket {
-    /// A socket at the first of the addresses that can be had. Port 0 asks the system for a free one.
+    /// Returns a socket at the first of the addresses that can be bound. Port 0 lets the system choose a free port.
     ///
     /// # Errors
     ///
-    /// No address can be bound (the error of the last), the name cannot be resolved, or there are no descriptors left.
+    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if the
+    /// process has no descriptors left.
     ///
     /// ```
     /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -91,11 +95,11 @@ impl UdpSocket {
         each_address(addr, |addr| Socket::new(call(|| net::UdpSocket::bind(addr))?).map(UdpSocket))
     }
 
-    /// Waits for a datagram and gives its length and who has sent it. What does not fit into `buf` is lost.
+    /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// What the system says, or the [time-out](UdpSocket::set_read_timeout).
+    /// Returns the system's error, or that of the [time-out](UdpSocket::set_read_timeout).
     ///
     /// ```
     /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -107,11 +111,11 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.recv_from(buf))
     }
 
-    /// Like [`recv_from`](UdpSocket::recv_from), but the datagram stays.
+    /// Waits for a datagram and reads it without taking it. Returns its length and its sender's address.
     ///
     /// # Errors
     ///
-    /// As for [`recv_from`](UdpSocket::recv_from).
+    /// Returns the system's error, or that of the [time-out](UdpSocket::set_read_timeout).
     ///
     /// ```
     /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -123,11 +127,11 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.peek_from(buf))
     }
 
-    /// Sends a datagram to the first of the addresses.
+    /// Sends a datagram to the first of the addresses. Returns its length.
     ///
     /// # Errors
     ///
-    /// What the system says, or the [time-out](UdpSocket::set_write_timeout).
+    /// Returns the system's error, or that of the [time-out](UdpSocket::set_write_timeout).
     ///
     /// ```
     /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -139,11 +143,12 @@ impl UdpSocket {
         self.0.run(Direction::Write, |socket| socket.send_to(buf, addr))
     }
 
-    /// From now on the socket sends to the first of the addresses that the system accepts, and receives from it alone.
+    /// Sets the peer to the first of the addresses that the system accepts: the socket then sends to it, and receives
+    /// from it only.
     ///
     /// # Errors
     ///
-    /// None is accepted (the error of the last), or the name cannot be resolved.
+    /// Returns an error if no address is accepted (that of the last), or if the name cannot be resolved.
     ///
     /// ```
     /// let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -155,11 +160,11 @@ impl UdpSocket {
         each_address(addr, |addr| self.0.ask(|socket| socket.connect(addr)))
     }
 
-    /// Sends a datagram to the peer that [`connect`](UdpSocket::connect) has set.
+    /// Sends a datagram to the peer that [`connect`](UdpSocket::connect) has set. Returns its length.
     ///
     /// # Errors
     ///
-    /// What the system says, which may be that nobody was there for an earlier one; or the
+    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error of the
     /// [time-out](UdpSocket::set_write_timeout).
     ///
     /// ```
@@ -172,12 +177,13 @@ impl UdpSocket {
         self.0.run(Direction::Write, |socket| socket.send(buf))
     }
 
-    /// Waits for a datagram from the peer that [`connect`](UdpSocket::connect) has set. What does not fit into `buf` is
-    /// lost.
+    /// Waits for a datagram from the peer that [`connect`](UdpSocket::connect) has set. Returns its length. Bytes
+    /// that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// What the system says, which may be that nobody is there; or the [time-out](UdpSocket::set_read_timeout).
+    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error of the
+    /// [time-out](UdpSocket::set_read_timeout).
     ///
     /// ```
     /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -190,11 +196,12 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.recv(buf))
     }
 
-    /// Like [`recv`](UdpSocket::recv), but the datagram stays.
+    /// Waits for a datagram from the peer and reads it without taking it. Returns its length.
     ///
     /// # Errors
     ///
-    /// As for [`recv`](UdpSocket::recv).
+    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error of the
+    /// [time-out](UdpSocket::set_read_timeout).
     ///
     /// ```
     /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -207,11 +214,11 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.peek(buf))
     }
 
-    /// This socket's address.
+    /// Returns the address of this socket.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -222,11 +229,11 @@ impl UdpSocket {
         self.0.ask(net::UdpSocket::local_addr)
     }
 
-    /// The address that [`connect`](UdpSocket::connect) has set.
+    /// Returns the address that [`connect`](UdpSocket::connect) has set.
     ///
     /// # Errors
     ///
-    /// `NotConnected`: none was set.
+    /// Returns `NotConnected` if none was set.
     ///
     /// ```
     /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -238,27 +245,27 @@ impl UdpSocket {
     }
 
     option! {
-        /// Whether the socket may send to a broadcast address.
+        /// Sets whether the socket may send to a broadcast address.
         set_broadcast, broadcast: bool = "127.0.0.1:0"
     }
     option! {
-        /// Whether multicast packets come back to this machine.
+        /// Sets whether multicast packets come back to this machine.
         set_multicast_loop_v4, multicast_loop_v4: bool = "127.0.0.1:0"
     }
     option! {
-        /// Over how many hops multicast packets may go; 1 unless set.
+        /// Sets the number of hops that a multicast packet may make. The default is 1.
         set_multicast_ttl_v4, multicast_ttl_v4: u32 = "127.0.0.1:0"
     }
     option! {
-        /// Whether multicast packets of an IPv6 socket come back to this machine.
+        /// Sets whether multicast packets of an IPv6 socket come back to this machine.
         set_multicast_loop_v6, multicast_loop_v6: bool = "[::1]:0"
     }
 
-    /// Joins a multicast group on the interface that has this address; with an unspecified one the system chooses.
+    /// Joins a multicast group on the interface with this address. With an unspecified address the system chooses.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```no_run
     /// # use std::net::Ipv4Addr;
@@ -270,11 +277,11 @@ impl UdpSocket {
         self.0.ask(|socket| socket.join_multicast_v4(group, interface))
     }
 
-    /// Joins a multicast group on the interface of this number; with 0 the system chooses.
+    /// Joins a multicast group on the interface with this number. With 0 the system chooses.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```no_run
     /// let socket = runtime::net::UdpSocket::bind("[::]:5353")?;
@@ -289,7 +296,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```no_run
     /// # use std::net::Ipv4Addr;
@@ -305,7 +312,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```no_run
     /// # let socket = runtime::net::UdpSocket::bind("[::]:5353")?;

@@ -1,4 +1,7 @@
-//! `std::os::unix::net` for green threads: sockets of the machine itself, at a path, at an abstract name (Linux), or at none.
+//! Unix sockets with the API of `std::os::unix::net`: at a path, at an abstract name (Linux), or without an address.
+//!
+//! `after_pauses` retries a connect or a datagram to a full peer, because the system reports no event when there is
+//! room.
 
 mod datagram;
 mod listener;
@@ -18,8 +21,8 @@ use super::backoff::Backoff;
 const FIRST: Duration = Duration::from_micros(20);
 const MOST: Duration = Duration::from_millis(10);
 
-/// Does `op` until it no longer would block, where the system gives no event for that: after pauses that grow from 20 us to
-/// 10 ms. `limit`, asked when it first would block: when to give up, with the error.
+/// Runs `op` until it would no longer block, where the system reports no event for that. Pauses in between, from 20
+/// us to 10 ms. `limit` is called when `op` first would block; it returns the deadline and its error.
 fn after_pauses<T>(
     limit: impl Fn() -> Option<Instant>,
     mut op: impl FnMut() -> io::Result<T>,

@@ -1,4 +1,4 @@
-//! `Barrier`, with std's API.
+//! `Barrier`: threads wait until a number of them have come. The API is that of std.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Lock, Queue, Wakes, wait};
 
-/// Where threads meet: all wait until so many are there, and then go on together.
+/// A meeting point: threads wait until a number of them have come, and then all go on.
 ///
-/// It is std's `Barrier`, and may be used again and again.
+/// It has the API of `std::sync::Barrier`, and can be used again after each meeting.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, unwinds and is not
-/// counted: the others wait for somebody else.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds and
+/// is not counted. The others wait for one more thread.
 ///
 /// ```
 /// use runtime::sync::Barrier;
@@ -36,14 +36,14 @@ pub struct Barrier {
     state: Lock<Arrived>,
 }
 
-/// Those who have arrived and wait.
+/// The threads that have come and wait.
 struct Arrived {
     count: usize,
     queue: Queue<()>,
 }
 
 impl Barrier {
-    /// One that `n` threads wait at; with 0, as with 1, nobody waits.
+    /// Returns a barrier for `n` threads. With 0, as with 1, no thread waits.
     ///
     /// ```
     /// static MEET: runtime::sync::Barrier = runtime::sync::Barrier::new(1);
@@ -54,7 +54,7 @@ impl Barrier {
         Barrier { n, state: Lock::new(Arrived { count: 0, queue: Queue::new() }) }
     }
 
-    /// Waits until all are there. One of them, the last, is the leader.
+    /// Waits until all threads have come. The last to come is the leader.
     ///
     /// ```
     /// let barrier = runtime::sync::Barrier::new(2);
@@ -68,7 +68,7 @@ impl Barrier {
         loop {
             let mut arrived = self.state.lock();
             if arrived.count + 1 >= self.n {
-                // Whoever has left the queue in the meantime, cancelled, was there when all were.
+                // A waiter that was cancelled and left the queue by now had come before all were there.
                 arrived.count = 0;
                 let mut wakes = Wakes::new();
                 while let Some(wake) = arrived.queue.wake_first(|()| ()) {
@@ -106,7 +106,7 @@ impl fmt::Debug for Barrier {
     }
 }
 
-/// Whether the one who waited at a [`Barrier`] is the leader.
+/// The result of [`Barrier::wait`].
 ///
 /// ```
 /// let result = runtime::sync::Barrier::new(1).wait();
@@ -115,7 +115,7 @@ impl fmt::Debug for Barrier {
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// True for one of those who have met.
+    /// Returns `true` for one of the threads that have met.
     ///
     /// ```
     /// assert!(runtime::sync::Barrier::new(1).wait().is_leader());

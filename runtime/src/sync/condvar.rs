@@ -1,4 +1,5 @@
-//! The condition variable, with `parking_lot`'s API.
+//! `Condvar`: releases a mutex, waits for a notification, and locks the mutex again. The API is that of `parking_lot`.
+//! The queue is in `sched` (`wait/locks/condvar.rs`); this file has the traits of `lock_api` for it.
 
 #![allow(unsafe_code)]
 
@@ -13,21 +14,21 @@ use super::mutex::RawMutex;
 
 pub use lock_api::WaitTimeoutResult;
 
-/// A condition variable: waits, without the mutex, until somebody says that what the mutex guards has changed.
+/// A condition variable: a waiter releases the mutex, waits until it is notified, and takes the mutex again.
 ///
-/// It is `parking_lot`'s `Condvar`. There are no wake-ups without a cause: `wait` returns when this waiter was notified, and
-/// `notify_one` and `notify_all` say how many waiters that was. Those who are notified get the mutex one after another, in
-/// the order in which they had waited.
+/// It has the API of `parking_lot::Condvar`. There are no spurious wake-ups: `wait` returns only if this waiter was
+/// notified. `notify_one` and `notify_all` return how many waiters they notified. Notified waiters get the mutex one
+/// after another, in the order in which they had waited.
 ///
 /// # Panics
 ///
-/// Waiting with one mutex while others wait with another one panics.
+/// A wait panics if other threads wait with another mutex.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, takes the mutex
-/// first and then unwinds with it, so guards hold what they promise. It is either notified or cancelled: a notification
-/// goes to somebody who can follow it, and one that has come is not taken back.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, takes the
+/// mutex first and then unwinds. So its guard stays valid. A waiter is either notified or cancelled: a notification
+/// never goes to a cancelled waiter.
 ///
 /// ```
 /// use runtime::sync::{Condvar, Mutex};
@@ -44,9 +45,9 @@ pub use lock_api::WaitTimeoutResult;
 /// ```
 pub type Condvar = lock_api::Condvar<RawCondvar>;
 
-/// The raw condition variable under [`Condvar`], for [`RawMutex`].
+/// The raw condition variable of [`Condvar`], for [`RawMutex`].
 ///
-/// There are no wake-ups without a cause, and the counts that notifying gives are exact.
+/// There are no spurious wake-ups, and the counts that notifying returns are exact.
 ///
 /// ```
 /// use lock_api::RawCondvar as _;
@@ -59,20 +60,21 @@ pub type Condvar = lock_api::Condvar<RawCondvar>;
 pub struct RawCondvar(locks::Condvar);
 
 impl RawCondvar {
-    /// Waits; whether it timed out.
+    /// Waits until notified, or until `deadline`. Returns `true` if it timed out. Unwinds a cancelled caller.
     ///
     /// # Safety
-    /// The caller has the mutex; it has it again when this returns or unwinds.
+    /// The caller has the mutex. It has it again when this returns or unwinds.
     unsafe fn wait_with(&self, mutex: &RawMutex, deadline: Option<Instant>) -> bool {
-        // Who is cancelled already waits for nothing, so that nobody notifies it in vain.
+        // A cancelled caller does not enter the queue, so no notification is spent on it.
         unwind_if_cancelled();
         loop {
             let patience = Patience { cancel: Cancel::Ends, deadline };
-            // SAFETY: the caller has it.
-            match unsafe { self.0.wait(mutex.lock_itself(), patience) } {
+            // SAFETY: the caller has the mutex, by the contract of this function.
+            match unsafe { self.0.wait(mutex.sched_lock(), patience) } {
                 Ok(Outcome::Woken) => return false,
                 Ok(Outcome::TimedOut) => return true,
-                // It may be that nothing is to be unwound for any more; then it goes on waiting.
+                // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits
+                // again.
                 Ok(Outcome::Cancelled) => unwind_if_cancelled(),
                 Err(OtherMutex) => panic!("attempted to use a condition variable with more than one mutex"),
             }
@@ -80,8 +82,8 @@ impl RawCondvar {
     }
 }
 
-// SAFETY: `locks::Condvar::wait` queues up before it gives the mutex back, and has it again when it returns, whatever ended
-// the wait; only then, or before it began, is there an unwind.
+// SAFETY: `locks::Condvar::wait` enters the queue before it releases the mutex, and has the mutex again when it
+// returns, whatever ended the wait. `wait_with` unwinds only before the wait or after it.
 unsafe impl lock_api::RawCondvar for RawCondvar {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
     const INIT: Self = RawCondvar(locks::Condvar::new());
@@ -89,7 +91,7 @@ unsafe impl lock_api::RawCondvar for RawCondvar {
     type RawMutex = RawMutex;
 
     unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardSend) {
-        // SAFETY: the caller has the mutex.
+        // SAFETY: the caller has the mutex, by the contract of the trait.
         unsafe { self.wait_with(mutex, None) };
     }
 
@@ -104,14 +106,14 @@ unsafe impl lock_api::RawCondvar for RawCondvar {
     }
 }
 
-// SAFETY: as for `RawCondvar`.
+// SAFETY: `wait_with` keeps the contract, as for `RawCondvar`.
 unsafe impl lock_api::RawCondvarTimed for RawCondvar {
     fn checked_duration_to_instant(timeout: &Duration) -> Option<Instant> {
         Instant::now().checked_add(*timeout)
     }
 
     unsafe fn wait_until(&self, mutex: &RawMutex, _guard: &mut GuardSend, deadline: &Instant) -> bool {
-        // SAFETY: the caller has the mutex.
+        // SAFETY: the caller has the mutex, by the contract of the trait.
         unsafe { self.wait_with(mutex, Some(*deadline)) }
     }
 }

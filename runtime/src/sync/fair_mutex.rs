@@ -1,4 +1,4 @@
-//! The fair mutex, with `parking_lot`'s API.
+//! `FairMutex`: a mutex that always goes to the first waiter. The API is that of `parking_lot`.
 
 #![allow(unsafe_code)]
 
@@ -8,10 +8,10 @@ use lock_api::{GuardSend, RawMutexFair as _};
 
 use super::mutex::RawMutex;
 
-/// A [`Mutex`](super::Mutex) whose guard always hands it to the one that has waited longest.
+/// A [`Mutex`](super::Mutex) that unlocking always hands to the waiter that has waited longest.
 ///
-/// That costs a switch each time somebody waits, and makes it slow where many use it often. It is `parking_lot`'s
-/// `FairMutex`; all else is as for [`Mutex`](super::Mutex), the cancellation too.
+/// Each hand-over costs a switch. So this mutex is slow if many threads use it often. It has the API of
+/// `parking_lot::FairMutex`. What [`Mutex`](super::Mutex) says about guards and cancellation holds here, too.
 ///
 /// ```
 /// use runtime::sync::FairMutex;
@@ -26,7 +26,7 @@ use super::mutex::RawMutex;
 /// ```
 pub type FairMutex<T> = lock_api::Mutex<RawFairMutex, T>;
 
-/// The guard of a [`FairMutex`].
+/// The guard of a [`FairMutex`]: gives access to the value, and unlocks the mutex when it is dropped.
 ///
 /// ```
 /// use runtime::sync::{FairMutex, FairMutexGuard};
@@ -37,7 +37,7 @@ pub type FairMutex<T> = lock_api::Mutex<RawFairMutex, T>;
 /// ```
 pub type FairMutexGuard<'a, T> = lock_api::MutexGuard<'a, RawFairMutex, T>;
 
-/// The guard of a part of what a [`FairMutex`] holds.
+/// The guard of a [`FairMutex`] for a part of the value, from `FairMutexGuard::map`.
 ///
 /// ```
 /// use runtime::sync::{FairMutex, FairMutexGuard, MappedFairMutexGuard};
@@ -48,7 +48,7 @@ pub type FairMutexGuard<'a, T> = lock_api::MutexGuard<'a, RawFairMutex, T>;
 /// ```
 pub type MappedFairMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawFairMutex, T>;
 
-/// The raw mutex under [`FairMutex`].
+/// The raw mutex of [`FairMutex`], for types that are generic over the traits of `lock_api`.
 ///
 /// ```
 /// use runtime::sync::{RawFairMutex, lock_api};
@@ -59,7 +59,7 @@ pub type MappedFairMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawFairMut
 #[derive(Debug, Default)]
 pub struct RawFairMutex(RawMutex);
 
-// SAFETY: it is a `RawMutex`, given back in its fair way.
+// SAFETY: a `RawMutex` excludes, and this one differs only in unlocking it fairly.
 unsafe impl lock_api::RawMutex for RawFairMutex {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
     const INIT: Self = RawFairMutex(RawMutex::INIT);
@@ -79,7 +79,7 @@ unsafe impl lock_api::RawMutex for RawFairMutex {
 
     #[inline]
     unsafe fn unlock(&self, guard: GuardSend) {
-        // SAFETY: the caller has it.
+        // SAFETY: the caller has the lock; it passes the guard as the proof.
         unsafe { self.0.unlock_fair(guard) };
     }
 
@@ -89,22 +89,22 @@ unsafe impl lock_api::RawMutex for RawFairMutex {
     }
 }
 
-// SAFETY: as for `RawMutex`.
+// SAFETY: all calls go to `RawMutex`, which keeps the contract.
 unsafe impl lock_api::RawMutexFair for RawFairMutex {
     #[inline]
     unsafe fn unlock_fair(&self, guard: GuardSend) {
-        // SAFETY: the caller has it.
+        // SAFETY: the caller has the lock, by the contract of `unlock_fair`.
         unsafe { self.0.unlock_fair(guard) };
     }
 
     #[inline]
     unsafe fn bump(&self, guard: &mut GuardSend) {
-        // SAFETY: the caller has it.
+        // SAFETY: the caller has the lock, by the contract of `bump`.
         unsafe { self.0.bump(guard) };
     }
 }
 
-// SAFETY: as for `RawMutex`.
+// SAFETY: all calls go to `RawMutex`, which keeps the contract.
 unsafe impl lock_api::RawMutexTimed for RawFairMutex {
     type Duration = Duration;
     type Instant = Instant;

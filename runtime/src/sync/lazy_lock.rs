@@ -1,4 +1,4 @@
-//! `LazyLock`, with std's API.
+//! `LazyLock`: a value that is made at its first use. The API is that of std.
 
 #![allow(unsafe_code)]
 
@@ -9,14 +9,14 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::once_lock::OnceLock;
 
-/// A value that is made when it is first used, once; all others wait until it is there.
+/// A value that is made at its first use. Threads that use it meanwhile wait.
 ///
-/// It is std's `LazyLock`. If the closure unwinds, by a panic or a cancellation of its green thread, the value is poisoned:
+/// It has the API of `std::sync::LazyLock`. If the closure unwinds, by a panic or a cancellation of its green thread,
 /// every later use panics.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another's closure unwinds; the closure goes on.
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
 ///
 /// ```
 /// use runtime::sync::LazyLock;
@@ -28,18 +28,18 @@ use super::once_lock::OnceLock;
 /// ```
 pub struct LazyLock<T, F = fn() -> T> {
     value: OnceLock<T>,
-    /// For the one who makes the value.
+    /// Taken by the thread that makes the value.
     init: Cell<Option<F>>,
 }
 
-// SAFETY: the closure is taken by the one who makes the value, of whom there is one at a time; it may be another thread than
-// the one that wrote it, so it is Send.
+// SAFETY: the closure is taken by the thread that makes the value, of which there is one at a time. It may be another
+// thread than the creator, so the closure is `Send`.
 unsafe impl<T: Sync + Send, F: Send> Sync for LazyLock<T, F> {}
 impl<T: RefUnwindSafe + UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}
 impl<T: UnwindSafe, F: UnwindSafe> UnwindSafe for LazyLock<T, F> {}
 
 impl<T, F: FnOnce() -> T> LazyLock<T, F> {
-    /// A value that `f` makes.
+    /// Returns a cell whose value `f` makes.
     ///
     /// ```
     /// assert_eq!(*runtime::sync::LazyLock::new(|| 1 + 1), 2);
@@ -49,11 +49,11 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         LazyLock { value: OnceLock::new(), init: Cell::new(Some(f)) }
     }
 
-    /// The value, made now if need be.
+    /// Returns the value. Makes it if this is the first use.
     ///
     /// # Panics
     ///
-    /// If the closure does, or did.
+    /// Panics if the closure panics, or has panicked before.
     ///
     /// ```
     /// use runtime::sync::LazyLock;
@@ -67,7 +67,11 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         })
     }
 
-    /// Likewise, to be changed.
+    /// Returns the value for changing it. Makes it if this is the first use.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the closure panics, or has panicked before.
     ///
     /// ```
     /// use runtime::sync::LazyLock;
@@ -78,12 +82,12 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     #[inline]
     pub fn force_mut(this: &mut LazyLock<T, F>) -> &mut T {
         LazyLock::force(this);
-        this.value.get_mut().expect("it was made")
+        this.value.get_mut().expect("the value was made")
     }
 }
 
 impl<T, F> LazyLock<T, F> {
-    /// The value, if it has been made.
+    /// Returns the value, or `None` if it has not been made. Never waits.
     ///
     /// ```
     /// use runtime::sync::LazyLock;
@@ -96,7 +100,7 @@ impl<T, F> LazyLock<T, F> {
         this.value.get()
     }
 
-    /// Likewise, to be changed.
+    /// Returns the value for changing it, or `None` if it has not been made.
     ///
     /// ```
     /// use runtime::sync::LazyLock;

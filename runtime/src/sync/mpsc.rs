@@ -1,4 +1,4 @@
-//! Channels with std's API: many senders, one receiver. They are those of [`crate::channel`] in other clothes.
+//! Channels with the API of `std::sync::mpsc`: many senders, one receiver. They are built on [`crate::channel`].
 //!
 //! ```
 //! use runtime::sync::mpsc::channel;
@@ -12,8 +12,12 @@
 //! assert_eq!(receiver.iter().sum::<i32>(), 6);
 //! ```
 //!
-//! Whoever must wait is parked: a green thread, or a plain OS thread. A green thread that is cancelled while it waits, or
-//! whose [`timeout`](crate::time::timeout) runs out, unwinds; no message that was for it is lost.
+//! A call that has to wait parks a green thread, or blocks a plain OS thread.
+//!
+//! # Cancellation
+//!
+//! A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds. A
+//! message that was on its way to it goes to the next receive.
 
 mod iter;
 
@@ -29,7 +33,7 @@ pub use iter::{IntoIter, Iter, TryIter};
 
 use crate::channel;
 
-/// A channel with room for any number of messages.
+/// Returns a channel with room for any number of messages.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::channel();
@@ -42,7 +46,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     (Sender(sender), Receiver::new(receiver))
 }
 
-/// A channel with room for `bound` messages; with 0, each send waits until its message is received.
+/// Returns a channel with room for `bound` messages. With 0, each send waits until its message is received.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::sync_channel(0);
@@ -55,7 +59,7 @@ pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     (SyncSender(sender), Receiver::new(receiver))
 }
 
-/// The sending side of a [`channel()`]; it may be cloned.
+/// The sending side of a [`channel()`]. Clones send into the same channel.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::channel();
@@ -67,11 +71,11 @@ pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
 pub struct Sender<T>(channel::Sender<T>);
 
 impl<T> Sender<T> {
-    /// Sends a message. It never waits.
+    /// Sends a message. Never waits.
     ///
     /// # Errors
     ///
-    /// The receiver is gone; the message comes back.
+    /// Returns the message if the receiver is gone.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::mpsc::channel();
@@ -95,7 +99,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The sending side of a [`sync_channel`]; it may be cloned.
+/// The sending side of a [`sync_channel`]. Clones send into the same channel.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::sync_channel(1);
@@ -106,11 +110,11 @@ impl<T> fmt::Debug for Sender<T> {
 pub struct SyncSender<T>(channel::Sender<T>);
 
 impl<T> SyncSender<T> {
-    /// Sends a message, waiting until there is room for it.
+    /// Sends a message. Waits until there is room.
     ///
     /// # Errors
     ///
-    /// The receiver is gone, or went meanwhile; the message comes back.
+    /// Returns the message if the receiver is gone.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::mpsc::sync_channel(2);
@@ -121,11 +125,11 @@ impl<T> SyncSender<T> {
         self.0.send(t).map_err(|error| SendError(error.0))
     }
 
-    /// Sends a message if that need not wait.
+    /// Sends a message without waiting.
     ///
     /// # Errors
     ///
-    /// There is no room, or no receiver; the message comes back.
+    /// Returns the message if there is no room, or if the receiver is gone.
     ///
     /// ```
     /// use runtime::sync::mpsc::{TrySendError, sync_channel};
@@ -154,7 +158,7 @@ impl<T> fmt::Debug for SyncSender<T> {
     }
 }
 
-/// The receiving side, of which there is one; it may be sent to another thread, but not shared.
+/// The receiving side of a channel. It may be sent to another thread, but not shared.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::channel();
@@ -169,11 +173,11 @@ impl<T> fmt::Debug for SyncSender<T> {
 /// ```
 pub struct Receiver<T> {
     receiver: channel::Receiver<T>,
-    /// As in std.
+    /// `Send` but not `Sync`, as in std.
     _not_sync: PhantomData<Cell<()>>,
 }
 
-// As std's.
+// As in std.
 impl<T> UnwindSafe for Receiver<T> {}
 impl<T> RefUnwindSafe for Receiver<T> {}
 
@@ -182,11 +186,11 @@ impl<T> Receiver<T> {
         Receiver { receiver, _not_sync: PhantomData }
     }
 
-    /// A message, if that need not be waited for.
+    /// Receives a message without waiting.
     ///
     /// # Errors
     ///
-    /// There is none; or there is none, and no sender.
+    /// Returns an error if the channel has no message; it says whether all senders are gone.
     ///
     /// ```
     /// use runtime::sync::mpsc::{TryRecvError, channel};
@@ -202,11 +206,11 @@ impl<T> Receiver<T> {
         })
     }
 
-    /// A message, waiting for it.
+    /// Receives a message. Waits until there is one.
     ///
     /// # Errors
     ///
-    /// There is none, and no sender is left.
+    /// Returns an error if the channel has no message and all senders are gone.
     ///
     /// ```
     /// use runtime::sync::mpsc::{RecvError, channel};
@@ -218,11 +222,11 @@ impl<T> Receiver<T> {
         self.receiver.recv().map_err(|channel::RecvError| RecvError)
     }
 
-    /// A message, waiting for it no longer than that.
+    /// Receives a message, and waits at most for `timeout`.
     ///
     /// # Errors
     ///
-    /// None came in time; or there is none, and no sender is left.
+    /// Returns an error if the time was up, or if the channel has no message and all senders are gone.
     ///
     /// ```
     /// use runtime::sync::mpsc::{RecvTimeoutError, channel};
@@ -237,7 +241,7 @@ impl<T> Receiver<T> {
         })
     }
 
-    /// All messages, waiting for each, until no sender is left.
+    /// Returns an iterator over the messages. It waits for each, and ends when all senders are gone.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::mpsc::channel();
@@ -248,7 +252,7 @@ impl<T> Receiver<T> {
         Iter { receiver: self }
     }
 
-    /// The messages that are there now.
+    /// Returns an iterator over the messages that are in the channel. It never waits.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! The mutex, with `parking_lot`'s API.
+//! `Mutex`: mutual exclusion that parks its waiters. The API is that of `parking_lot`.
 
 #![allow(unsafe_code)]
 
@@ -10,28 +10,29 @@ use sched::Outcome;
 use sched::locks::{self, Patience};
 use sched::park::unwind_if_cancelled;
 
-use super::again::is_asked_for_again;
+use super::relock::is_lock_api;
 
-/// A mutex: whoever waits for it parks its green thread, or its plain OS thread.
+/// A mutual exclusion lock. A waiter parks its green thread, or blocks its plain OS thread.
 ///
-/// It is `parking_lot`'s `Mutex`: no poisoning, a guard that unlocks it when dropped, `const` construction, time-outs, fair
-/// unlocking. A free one is taken and given back with one atomic operation each, without entering the runtime. The
-/// guard may be kept across anything that parks, and may be sent to another thread. To lock it again on the thread that has
-/// it is a deadlock; it has no owner that could be asked.
+/// It has the API of `parking_lot::Mutex`: no poisoning, a guard that unlocks when it is dropped, `const`
+/// construction, time-outs, fair unlocking. Locking and unlocking a free mutex takes one atomic operation each,
+/// without entering the runtime.
+///
+/// The guard may be kept across calls that park, and may be sent to another thread. Locking the mutex again on the
+/// thread that has it is a deadlock. It is not detected, because a mutex has no owner.
 ///
 /// # Fairness
 ///
-/// Whoever comes along may take a free mutex, even if others wait; but if one has waited for more than a millisecond and
-/// comes too late again, it is handed to those who wait, in order, until that has passed.
-/// `MutexGuard::unlock_fair` always hands it to the one that has waited longest, and `MutexGuard::bump` does so and takes
-/// it again.
+/// A caller may take a free mutex although others wait. But once a waiter that has waited for a millisecond loses
+/// again, the mutex is handed to the waiters in order, until none has waited that long. `MutexGuard::unlock_fair`
+/// always hands it to the first waiter. `MutexGuard::bump` does so and takes the mutex again.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits in `lock`, `try_lock_for` or `try_lock_until`, or whose
-/// [`timeout`](crate::time::timeout) runs out there, unwinds without the lock, and the lock goes to the next. A free mutex
-/// is taken in any case. What takes a mutex *again* (`MutexGuard::unlocked`, `bump`) is not ended so: it waits, and the next
-/// parking call unwinds.
+/// A green thread unwinds without the lock if it is cancelled while it waits in `lock`, `try_lock_for` or
+/// `try_lock_until`, or if its [`timeout`](crate::time::timeout) is over there. The lock then goes to the next
+/// waiter. A free mutex is taken by a cancelled green thread, too. Calls that take a mutex *again*
+/// (`MutexGuard::unlocked`, `bump`) are not ended: they wait, and the next parking call unwinds.
 ///
 /// ```
 /// use runtime::sync::Mutex;
@@ -47,7 +48,7 @@ use super::again::is_asked_for_again;
 /// ```
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 
-/// The guard of a [`Mutex`]: what it gives is locked until it is dropped.
+/// The guard of a [`Mutex`]: gives access to the value, and unlocks the mutex when it is dropped.
 ///
 /// ```
 /// use runtime::sync::{Mutex, MutexGuard};
@@ -61,7 +62,7 @@ pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 /// ```
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 
-/// The guard of a part of what a [`Mutex`] holds, from `MutexGuard::map`.
+/// The guard of a [`Mutex`] for a part of the value, from `MutexGuard::map`.
 ///
 /// ```
 /// use runtime::sync::{MappedMutexGuard, Mutex, MutexGuard};
@@ -74,7 +75,7 @@ pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 /// ```
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 
-/// The guard of a [`Mutex`] in an `Arc`, which it keeps; from `Mutex::lock_arc`.
+/// The guard of a [`Mutex`] in an `Arc`, from `Mutex::lock_arc`. It keeps the `Arc`.
 ///
 /// ```
 /// use runtime::sync::{ArcMutexGuard, Mutex};
@@ -87,7 +88,7 @@ pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 /// ```
 pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawMutex, T>;
 
-/// The raw mutex under [`Mutex`], for types that are generic over `lock_api`'s traits.
+/// The raw mutex of [`Mutex`], for types that are generic over the traits of `lock_api`.
 ///
 /// ```
 /// use runtime::sync::RawMutex;
@@ -100,19 +101,19 @@ pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawMutex, T>;
 pub struct RawMutex(locks::Mutex);
 
 impl RawMutex {
-    /// The lock itself, for what is built on it.
-    pub(super) fn lock_itself(&self) -> &locks::Mutex {
+    /// Returns the lock of `sched`, for a condition variable.
+    pub(super) fn sched_lock(&self) -> &locks::Mutex {
         &self.0
     }
 
-    /// It was not free when `caller` asked for it.
+    /// Waits for the mutex, which was not free when `caller` asked for it.
     #[cold]
     fn lock_slow(&self, caller: &'static Location<'static>) {
         while self.0.lock_slow(Patience::LONG).is_err() {
-            if is_asked_for_again(caller) {
+            if is_lock_api(caller) {
                 return self.0.lock_anyway();
             }
-            // It may be that nothing is to be unwound for any more; then it is waited for again.
+            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.
             unwind_if_cancelled();
         }
     }
@@ -122,7 +123,7 @@ impl RawMutex {
         loop {
             match self.0.lock_slow(Patience::until(deadline)) {
                 Ok(()) => return Some(GuardSend::new()),
-                // As in `lock_slow`.
+                // As in `lock_slow`: the loop waits again if this does not unwind.
                 Err(Outcome::Cancelled) => unwind_if_cancelled(),
                 Err(_) => return None,
             }
@@ -130,12 +131,12 @@ impl RawMutex {
     }
 }
 
-// SAFETY: `locks::Mutex` has one owner at a time: its word is taken with Acquire and given back with Release.
+// SAFETY: `locks::Mutex` has one owner at a time: its word is taken with Acquire and released with Release.
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
     const INIT: Self = RawMutex(locks::Mutex::new());
 
-    // Nothing of it belongs to a thread.
+    // The lock belongs to no thread, so the guard may be sent.
     type Guard = GuardSend;
 
     #[inline]
@@ -154,7 +155,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     unsafe fn unlock(&self, _guard: GuardSend) {
-        // SAFETY: the caller has it, which the guard shows.
+        // SAFETY: the caller has the lock; it passes the guard as the proof.
         unsafe { self.0.unlock() };
     }
 
@@ -164,25 +165,27 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: as for `RawMutex`; a hand-over makes the one who is woken the only owner. `bump` does not unwind.
+// SAFETY: `unlock_fair` makes the woken waiter the only owner. `bump` does not unwind, so the caller's guard stays
+// valid.
 unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardSend) {
-        // SAFETY: the caller has it.
+        // SAFETY: the caller has the lock, by the contract of `unlock_fair`.
         unsafe { self.0.unlock_fair() };
     }
 
     #[inline]
     unsafe fn bump(&self, _guard: &mut GuardSend) {
         if self.0.is_waited_for() {
-            // SAFETY: the caller has it, and has it again when this returns; neither call unwinds.
+            // SAFETY: the caller has the lock, by the contract of `bump`, and has it again when this returns. Neither
+            // call unwinds.
             unsafe { self.0.unlock_fair() };
             self.0.lock_anyway();
         }
     }
 }
 
-// SAFETY: as for `RawMutex`.
+// SAFETY: a `true` or `Some` is returned only to the one owner, as in `RawMutex::lock`.
 unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
@@ -194,7 +197,7 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
         }
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.lock_until(deadline),
-            // For ever.
+            // A time beyond the clock's range means for ever.
             None => Some(self.lock()),
         }
     }

@@ -1,4 +1,4 @@
-//! `Notify`, with tokio's API without the `.await`s.
+//! `Notify`: wakes one waiter or all, parked or awaiting. The API is that of tokio.
 
 #![allow(unsafe_code)]
 
@@ -10,16 +10,17 @@ use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
-/// Lets others know that something has happened; one that nobody waits for is kept.
+/// A notification that wakes one waiter or all. A notification for one is kept if no thread waits.
 ///
-/// It is tokio's `Notify`. [`notify_one`](Self::notify_one) wakes one waiter, or is kept for the next one to come: one
-/// only, however often it is called. [`notify_waiters`](Self::notify_waiters) wakes all who wait, and is not kept.
-/// `notified` parks its caller; `notified_async` is awaited instead.
+/// It has the API of `tokio::sync::Notify`. [`notify_one`](Self::notify_one) wakes one waiter. If none waits, the
+/// notification is kept for the next to come; one is kept, however often it is called.
+/// [`notify_waiters`](Self::notify_waiters) wakes all waiters and keeps nothing. [`notified`](Self::notified) parks
+/// its caller; [`notified_async`](Self::notified_async) is awaited.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, unwinds; it has
-/// taken no notification. A future that is dropped passes on what it was given.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds and
+/// takes no notification. A future that is dropped passes its notification on.
 ///
 /// ```
 /// use runtime::sync::Notify;
@@ -35,28 +36,28 @@ pub struct Notify {
 }
 
 struct State {
-    /// A notification that nobody has taken.
+    /// A notification is kept, which no waiter has taken.
     kept: bool,
-    /// How often all were notified.
+    /// The number of calls of `notify_waiters`.
     rounds: usize,
-    queue: Queue<Told>,
+    queue: Queue<Notification>,
 }
 
-/// What a waiter was told.
+/// The notification that a waiter was given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Notification {
     Nothing,
-    /// By `notify_one`: it is to be passed on if it is not wanted.
-    Alone,
-    WithAll,
+    /// By `notify_one`. It is passed on if its waiter does not take it.
+    Single,
+    ForAll,
 }
 
-fn queue(state: &mut State) -> &mut Queue<Told> {
+fn queue(state: &mut State) -> &mut Queue<Notification> {
     &mut state.queue
 }
 
 fn notify_one(mut state: Guard<'_, State>) {
-    let wake = state.queue.wake_first(|told| *told = Told::Alone);
+    let wake = state.queue.wake_first(|told| *told = Notification::Single);
     if wake.is_none() {
         state.kept = true;
     }
@@ -64,19 +65,19 @@ fn notify_one(mut state: Guard<'_, State>) {
     drop(wake);
 }
 
-/// What a future was told and did not hear goes to the next, if it was meant for one.
-struct ToTheNext;
+/// Passes on the notification of a future that was dropped, if it was meant for one waiter.
+struct PassToNext;
 
-impl PassOn<State, Told> for ToTheNext {
-    fn pass_on(&mut self, state: Guard<'_, State>, told: Told) {
-        if told == Told::Alone {
+impl PassOn<State, Notification> for PassToNext {
+    fn pass_on(&mut self, state: Guard<'_, State>, told: Notification) {
+        if told == Notification::Single {
             notify_one(state);
         }
     }
 }
 
 impl Notify {
-    /// One that nobody was notified by.
+    /// Returns a `Notify` without a notification.
     ///
     /// ```
     /// let notify = runtime::sync::Notify::new();
@@ -87,7 +88,7 @@ impl Notify {
         Notify::const_new()
     }
 
-    /// [`new`](Self::new) for statics.
+    /// Returns a `Notify` without a notification, for statics.
     ///
     /// ```
     /// static READY: runtime::sync::Notify = runtime::sync::Notify::const_new();
@@ -97,7 +98,7 @@ impl Notify {
         Notify { state: Lock::new(State { kept: false, rounds: 0, queue: Queue::new() }) }
     }
 
-    /// Waits to be notified; returns at once if a notification was kept, and takes that.
+    /// Waits for a notification. Returns at once, and takes it, if one is kept.
     ///
     /// ```
     /// let notify = runtime::sync::Notify::new();
@@ -117,7 +118,7 @@ impl Notify {
                 queue,
                 Waiting::begin_for(sched::Why::Notification, Cancel::Ends),
                 None,
-                Told::Nothing,
+                Notification::Nothing,
             ) {
                 Ok(_) => return,
                 Err(ended) => drop(ended.guard),
@@ -126,9 +127,10 @@ impl Notify {
         }
     }
 
-    /// [`notified`](Self::notified) for futures. From this call on it is notified by
-    /// [`notify_waiters`](Self::notify_waiters), and from when it is first polled, or [enabled](Notified::enable), it is in
-    /// the queue for [`notify_one`](Self::notify_one).
+    /// Returns a future that waits for a notification.
+    ///
+    /// [`notify_waiters`](Self::notify_waiters) notifies it from this call on. [`notify_one`](Self::notify_one)
+    /// notifies it from its first poll on, or from [`enable`](Notified::enable) on.
     ///
     /// ```
     /// let notify = runtime::sync::Notify::new();
@@ -142,17 +144,17 @@ impl Notify {
             notify: self,
             rounds,
             is_over: false,
-            waits: WaitFuture::new(&self.state, queue, ToTheNext),
+            waits: WaitFuture::new(&self.state, queue, PassToNext),
         }
     }
 
-    /// Notifies the one that has waited longest, or keeps it for the next one to come.
+    /// Notifies the waiter that has waited longest, or keeps the notification for the next one to come.
     ///
     /// ```
     /// let notify = runtime::sync::Notify::new();
     /// notify.notify_one();
     /// notify.notify_one();
-    /// // One is kept, not two.
+    /// // One notification is kept, not two.
     /// notify.notified();
     /// assert!(runtime::time::timeout(std::time::Duration::from_millis(1), || notify.notified()).is_err());
     /// ```
@@ -160,7 +162,7 @@ impl Notify {
         notify_one(self.state.lock());
     }
 
-    /// Notifies all who wait now. Nothing is kept.
+    /// Notifies all that wait now. Keeps nothing.
     ///
     /// ```
     /// let notify = runtime::sync::Notify::new();
@@ -172,7 +174,7 @@ impl Notify {
         let mut state = self.state.lock();
         state.rounds = state.rounds.wrapping_add(1);
         let mut wakes = Wakes::new();
-        while let Some(wake) = state.queue.wake_first(|told| *told = Told::WithAll) {
+        while let Some(wake) = state.queue.wake_first(|told| *told = Notification::ForAll) {
             wakes.add(wake);
         }
         drop(state);
@@ -192,19 +194,20 @@ impl fmt::Debug for Notify {
     }
 }
 
-/// The future of [`Notify::notified_async`].
+/// The future that [`Notify::notified_async`] returns.
 #[must_use = "futures do nothing unless polled"]
 pub struct Notified<'n> {
     notify: &'n Notify,
-    /// As of when it was made.
+    /// The value of `rounds` when the future was made.
     rounds: usize,
     is_over: bool,
     /// Pinned with the future.
-    waits: WaitFuture<'n, State, Told, ToTheNext>,
+    waits: WaitFuture<'n, State, Notification, PassToNext>,
 }
 
 impl Notified<'_> {
-    /// Enters the queue now, without a poll; whether it has been notified already: then the next poll says so.
+    /// Enters the queue now, without a poll. Returns `true` if a notification has come already; the next poll is then
+    /// ready.
     ///
     /// ```
     /// use std::pin::pin;
@@ -213,7 +216,7 @@ impl Notified<'_> {
     /// let mut first = pin!(notify.notified_async());
     /// assert!(!first.as_mut().enable());
     /// notify.notify_one();
-    /// // The notification is for the one in the queue.
+    /// // The notification goes to the future in the queue.
     /// assert!(!pin!(notify.notified_async()).enable());
     /// runtime::block_on(async { first.await });
     /// ```
@@ -222,12 +225,12 @@ impl Notified<'_> {
     }
 
     fn look(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: nothing is moved out of it, and `waits` is used pinned only.
+        // SAFETY: no field is moved out of the future, and `waits` is used pinned only.
         let this = unsafe { self.get_unchecked_mut() };
         if this.is_over {
             return Poll::Ready(());
         }
-        // SAFETY: it is pinned with this future.
+        // SAFETY: `waits` is pinned because this future is.
         let mut waits = unsafe { Pin::new_unchecked(&mut this.waits) };
         if waits.is_waiting() {
             let told = waits.as_mut().poll_granted(cx);
@@ -240,7 +243,7 @@ impl Notified<'_> {
             this.is_over = true;
             return Poll::Ready(());
         }
-        waits.enter(state, waker, Told::Nothing);
+        waits.enter(state, waker, Notification::Nothing);
         Poll::Pending
     }
 }

@@ -1,12 +1,12 @@
-//! `Once`, with `parking_lot`'s API.
+//! `Once`: runs one closure only, and lets others wait for its end. The API is that of `parking_lot`.
 
 use std::fmt;
 
 use sched::locks::{self, Stage};
 
-use super::patience::wait_or_unwind;
+use super::wait::wait_or_unwind;
 
-/// How far a [`Once`] is.
+/// The state of a [`Once`].
 ///
 /// ```
 /// use runtime::sync::{Once, OnceState};
@@ -18,18 +18,18 @@ use super::patience::wait_or_unwind;
 /// ```
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub enum OnceState {
-    /// Nobody has run a closure.
+    /// No closure has run.
     New,
-    /// A closure was run, and unwound.
+    /// The last closure unwound.
     Poisoned,
     /// A closure runs.
     InProgress,
-    /// A closure has run to its end.
+    /// A closure has returned.
     Done,
 }
 
 impl OnceState {
-    /// Whether the last closure unwound; for the closure of `call_once_force`, the one before it.
+    /// Returns `true` if the last closure unwound. In the closure of `call_once_force` that is the closure before it.
     ///
     /// ```
     /// assert!(!runtime::sync::OnceState::New.is_poisoned());
@@ -39,7 +39,7 @@ impl OnceState {
         matches!(self, OnceState::Poisoned)
     }
 
-    /// [`is_poisoned`](Self::is_poisoned).
+    /// Returns the same as [`is_poisoned`](Self::is_poisoned).
     ///
     /// ```
     /// assert!(runtime::sync::OnceState::Poisoned.poisoned());
@@ -49,7 +49,7 @@ impl OnceState {
         self.is_poisoned()
     }
 
-    /// Whether a closure has run to its end.
+    /// Returns `true` if a closure has returned.
     ///
     /// ```
     /// assert!(runtime::sync::OnceState::Done.is_completed());
@@ -59,7 +59,7 @@ impl OnceState {
         matches!(self, OnceState::Done)
     }
 
-    /// [`is_completed`](Self::is_completed).
+    /// Returns the same as [`is_completed`](Self::is_completed).
     ///
     /// ```
     /// assert!(!runtime::sync::OnceState::InProgress.done());
@@ -70,15 +70,15 @@ impl OnceState {
     }
 }
 
-/// Runs one closure, whoever comes first; all others wait until it has run.
+/// Runs one closure only: that of the first caller. Other callers wait until it has returned.
 ///
-/// It is `parking_lot`'s `Once`. When the closure unwinds, by a panic or a cancellation of its green thread, the `Once` is
-/// poisoned: later calls panic, except for those of the `_force` kind. A closure that calls its own `Once` again waits for
-/// ever.
+/// It has the API of `parking_lot::Once`. If the closure unwinds, by a panic or a cancellation of its green thread,
+/// the `Once` is poisoned: later calls panic, except those that end in `_force`. A closure that calls its own `Once`
+/// waits for ever.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another's closure unwinds; the closure goes on.
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
 ///
 /// ```
 /// use runtime::sync::Once;
@@ -97,7 +97,7 @@ impl OnceState {
 pub struct Once(locks::Once);
 
 impl Once {
-    /// A new one.
+    /// Returns a `Once` for which no closure has run.
     ///
     /// ```
     /// static START: runtime::sync::Once = runtime::sync::Once::new();
@@ -108,7 +108,7 @@ impl Once {
         Once(locks::Once::new(Stage::New))
     }
 
-    /// One that is done already.
+    /// Returns a `Once` that is completed.
     ///
     /// ```
     /// runtime::sync::Once::new_completed().call_once(|| unreachable!());
@@ -118,7 +118,7 @@ impl Once {
         Once(locks::Once::new(Stage::Done))
     }
 
-    /// How far it was a moment ago.
+    /// Returns the state. Another thread may change it at any moment.
     ///
     /// ```
     /// use runtime::sync::{Once, OnceState};
@@ -134,7 +134,7 @@ impl Once {
         }
     }
 
-    /// Whether a closure has run to its end; what it wrote is seen then.
+    /// Returns `true` if a closure has returned. The caller then sees what that closure wrote.
     ///
     /// ```
     /// assert!(runtime::sync::Once::new_completed().is_completed());
@@ -144,11 +144,11 @@ impl Once {
         self.0.stage() == Stage::Done
     }
 
-    /// Runs `f`, unless a closure has run already, or runs: then it waits for that one's end.
+    /// Runs `f` if no closure has run. If another thread's closure runs, waits for its end.
     ///
     /// # Panics
     ///
-    /// If the last closure unwound; and as `f` does.
+    /// Panics if the last closure unwound, and if `f` panics.
     ///
     /// ```
     /// let once = runtime::sync::Once::new();
@@ -165,7 +165,12 @@ impl Once {
         }
     }
 
-    /// Likewise, but one that is poisoned is tried again; `f` is told.
+    /// Runs `f` if no closure has returned yet, also if the last one unwound. If another thread's closure runs, waits
+    /// for its end. `f` gets the state.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `f` panics.
     ///
     /// ```
     /// let once = runtime::sync::Once::new();
@@ -190,11 +195,11 @@ impl Once {
         run(&self.0, || f(found));
     }
 
-    /// Waits until a closure has run to its end.
+    /// Waits until a closure has returned.
     ///
     /// # Panics
     ///
-    /// If it is poisoned.
+    /// Panics if the last closure unwound.
     ///
     /// ```
     /// static READY: runtime::sync::Once = runtime::sync::Once::new();
@@ -210,7 +215,7 @@ impl Once {
         }
     }
 
-    /// Likewise, but one that is poisoned is waited for until it is tried again.
+    /// Waits until a closure has returned. If the last one unwound, waits for a further one.
     ///
     /// ```
     /// runtime::sync::Once::new_completed().wait_force();
@@ -223,16 +228,16 @@ impl Once {
     }
 }
 
-/// Does what was begun, and says how that ended.
+/// Runs `f`, which `once` has let begin, and records whether it returned.
 pub(super) fn run<T>(once: &locks::Once, f: impl FnOnce() -> T) -> T {
-    /// It has unwound.
-    struct Fails<'o>(&'o locks::Once);
-    impl Drop for Fails<'_> {
+    /// Records that the closure unwound.
+    struct FailOnUnwind<'o>(&'o locks::Once);
+    impl Drop for FailOnUnwind<'_> {
         fn drop(&mut self) {
             self.0.end(Stage::Failed);
         }
     }
-    let fails = Fails(once);
+    let fails = FailOnUnwind(once);
     let value = f();
     std::mem::forget(fails);
     once.end(Stage::Done);

@@ -1,4 +1,4 @@
-//! `OnceLock`, with std's API.
+//! `OnceLock`: a value that is written once. The API is that of std.
 
 #![allow(unsafe_code)]
 
@@ -9,16 +9,16 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use sched::locks::{Once, Stage};
 
 use super::once::run;
-use super::patience::wait_or_unwind;
+use super::wait::wait_or_unwind;
 
-/// A value that is written once, by whoever comes first; all others wait until it is there.
+/// A value that is written once. Threads that need it wait until it is written.
 ///
-/// It is std's `OnceLock`. If the closure of `get_or_init` unwinds, by a panic or a cancellation, there is no value yet, and
-/// the next call runs its own.
+/// It has the API of `std::sync::OnceLock`. If the closure of `get_or_init` unwinds, by a panic or a cancellation,
+/// there is no value yet, and the next call runs its own closure.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another's closure unwinds; the closure goes on.
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
 ///
 /// ```
 /// use runtime::sync::OnceLock;
@@ -33,16 +33,16 @@ pub struct OnceLock<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is written by the one who began (`Once`), while nobody reads, and read by all when it is done; whoever
-// drops or takes it has it alone. So it may be made here and dropped there (Send), and be seen by many (Sync).
+// SAFETY: `Once` lets one thread write the value while no thread reads it, and threads read it only when it is done.
+// A thread may take or drop a value that another wrote (`T: Send`), and several may read it (`T: Sync`).
 unsafe impl<T: Sync + Send> Sync for OnceLock<T> {}
-// SAFETY: nothing of it belongs to a thread but the value.
+// SAFETY: only the value matters: nothing else in it belongs to a thread.
 unsafe impl<T: Send> Send for OnceLock<T> {}
 impl<T: RefUnwindSafe + UnwindSafe> RefUnwindSafe for OnceLock<T> {}
 impl<T: UnwindSafe> UnwindSafe for OnceLock<T> {}
 
 impl<T> OnceLock<T> {
-    /// One without a value.
+    /// Returns a cell without a value.
     ///
     /// ```
     /// assert!(runtime::sync::OnceLock::<u32>::new().get().is_none());
@@ -52,7 +52,7 @@ impl<T> OnceLock<T> {
         OnceLock { once: Once::new(Stage::New), value: UnsafeCell::new(None) }
     }
 
-    /// The value, if it is there. It does not wait.
+    /// Returns the value, or `None` if there is none. Never waits.
     ///
     /// ```
     /// assert_eq!(runtime::sync::OnceLock::from(1).get(), Some(&1));
@@ -62,11 +62,11 @@ impl<T> OnceLock<T> {
         if self.once.stage() != Stage::Done {
             return None;
         }
-        // SAFETY: it is done, so nobody writes any more while it is shared.
+        // SAFETY: the `Once` is completed, so no thread writes while this reference exists.
         unsafe { (*self.value.get()).as_ref() }
     }
 
-    /// The value, if it is there, to be changed.
+    /// Returns the value for changing it, or `None` if there is none.
     ///
     /// ```
     /// let mut lock = runtime::sync::OnceLock::from(1);
@@ -78,7 +78,7 @@ impl<T> OnceLock<T> {
         self.value.get_mut().as_mut()
     }
 
-    /// The value, waiting until it is there.
+    /// Waits until there is a value, and returns it.
     ///
     /// ```
     /// static VALUE: runtime::sync::OnceLock<u32> = runtime::sync::OnceLock::new();
@@ -90,14 +90,14 @@ impl<T> OnceLock<T> {
         if self.once.stage() != Stage::Done {
             wait_or_unwind(|patience| self.once.wait(false, patience));
         }
-        self.get().expect("it is done")
+        self.get().expect("the value is written")
     }
 
-    /// Writes the value, waiting for one that is being made.
+    /// Writes the value. If another thread is making one, waits for that.
     ///
     /// # Errors
     ///
-    /// `value` itself, if there is one already.
+    /// Returns `value` if there is a value already.
     ///
     /// ```
     /// let lock = runtime::sync::OnceLock::new();
@@ -106,18 +106,18 @@ impl<T> OnceLock<T> {
     /// ```
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
-        self.get_or_init(|| value.take().expect("it is asked for once"));
+        self.get_or_init(|| value.take().expect("the closure runs once"));
         match value {
             None => Ok(()),
             Some(value) => Err(value),
         }
     }
 
-    /// The value; if there is none it is what `f` gives.
+    /// Returns the value. If there is none, writes what `f` returns. If another thread is making one, waits for that.
     ///
     /// # Panics
     ///
-    /// If `f` does. It must not ask for the value itself: it would wait for ever.
+    /// Panics if `f` panics. If `f` uses this cell, it waits for ever.
     ///
     /// ```
     /// let lock = runtime::sync::OnceLock::new();
@@ -128,7 +128,7 @@ impl<T> OnceLock<T> {
         if self.once.stage() != Stage::Done {
             self.init(f);
         }
-        self.get().expect("it is done")
+        self.get().expect("the value is written")
     }
 
     #[cold]
@@ -136,14 +136,14 @@ impl<T> OnceLock<T> {
         match wait_or_unwind(|patience| self.once.begin(true, patience)) {
             Stage::New | Stage::Failed => run(&self.once, || {
                 let value = f();
-                // SAFETY: we have begun, so nobody else writes, and nobody reads before it is done.
+                // SAFETY: `Once` has let this thread begin, so no other thread writes, and none reads before the end.
                 unsafe { *self.value.get() = Some(value) };
             }),
             Stage::Running | Stage::Done => {}
         }
     }
 
-    /// The value itself.
+    /// Returns the value and drops the cell.
     ///
     /// ```
     /// assert_eq!(runtime::sync::OnceLock::from(1).into_inner(), Some(1));
@@ -153,7 +153,7 @@ impl<T> OnceLock<T> {
         self.value.into_inner()
     }
 
-    /// Takes the value out; there is none then.
+    /// Takes the value out. The cell has none afterwards.
     ///
     /// ```
     /// let mut lock = runtime::sync::OnceLock::from(1);

@@ -1,4 +1,4 @@
-//! The mutex that its owner may take again, with `parking_lot`'s API.
+//! `ReentrantMutex`: a mutex that its owner may lock again. The API is that of `parking_lot`.
 
 #![allow(unsafe_code)]
 
@@ -8,16 +8,17 @@ use lock_api::GetThreadId;
 
 use super::mutex::RawMutex;
 
-/// A mutex that whoever has it may take again. It gives shared access only.
+/// A mutex that its owner may lock again. It gives shared access only.
 ///
-/// It is `parking_lot`'s `ReentrantMutex`. Its owner is the green thread, or the plain OS thread: a green thread keeps it
-/// across everything that parks, on whichever OS thread it goes on, and others on the same OS thread do not have it.
+/// It has the API of `parking_lot::ReentrantMutex`. The owner is the green thread, or the plain OS thread. A green
+/// thread keeps the mutex across calls that park, on whichever OS thread it resumes. Other green threads on that OS
+/// thread do not own it.
 ///
 /// # Cancellation
 ///
-/// `lock` is not ended by a cancellation or a [`timeout`](crate::time::timeout), for it cannot be told from what takes the
-/// mutex again for a guard that exists: it waits, and the next parking call unwinds. `try_lock_for` and `try_lock_until`
-/// are.
+/// A cancellation or a [`timeout`](crate::time::timeout) does not end `lock`: that waits, and the next parking call
+/// unwinds. The reason is that `lock` cannot be told from a call that takes the mutex again for an existing guard. A
+/// cancellation or a time-out does end `try_lock_for` and `try_lock_until`.
 ///
 /// ```
 /// use runtime::sync::ReentrantMutex;
@@ -32,7 +33,7 @@ use super::mutex::RawMutex;
 /// ```
 pub type ReentrantMutex<T> = lock_api::ReentrantMutex<RawMutex, RawThreadId, T>;
 
-/// The guard of a [`ReentrantMutex`]; the mutex is free when the last one of its owner's is dropped.
+/// The guard of a [`ReentrantMutex`]. The mutex is unlocked when the last guard of its owner is dropped.
 ///
 /// ```
 /// use runtime::sync::{ReentrantMutex, ReentrantMutexGuard};
@@ -45,7 +46,7 @@ pub type ReentrantMutex<T> = lock_api::ReentrantMutex<RawMutex, RawThreadId, T>;
 /// ```
 pub type ReentrantMutexGuard<'a, T> = lock_api::ReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
 
-/// The guard of a part of what a [`ReentrantMutex`] holds.
+/// The guard of a [`ReentrantMutex`] for a part of the value.
 ///
 /// ```
 /// use runtime::sync::{MappedReentrantMutexGuard, ReentrantMutex, ReentrantMutexGuard};
@@ -56,7 +57,7 @@ pub type ReentrantMutexGuard<'a, T> = lock_api::ReentrantMutexGuard<'a, RawMutex
 /// ```
 pub type MappedReentrantMutexGuard<'a, T> = lock_api::MappedReentrantMutexGuard<'a, RawMutex, RawThreadId, T>;
 
-/// The guard of a [`ReentrantMutex`] in an `Arc`, which it keeps.
+/// The guard of a [`ReentrantMutex`] in an `Arc`. It keeps the `Arc`.
 ///
 /// ```
 /// use runtime::sync::{ArcReentrantMutexGuard, ReentrantMutex};
@@ -68,7 +69,7 @@ pub type MappedReentrantMutexGuard<'a, T> = lock_api::MappedReentrantMutexGuard<
 /// ```
 pub type ArcReentrantMutexGuard<T> = lock_api::ArcReentrantMutexGuard<RawMutex, RawThreadId, T>;
 
-/// Who takes a [`ReentrantMutex`]: the green thread that runs, else the plain OS thread.
+/// Gives `lock_api` the id of the owner of a [`ReentrantMutex`]: the calling green thread, or the plain OS thread.
 ///
 /// ```
 /// use runtime::sync::lock_api::GetThreadId;
@@ -82,7 +83,8 @@ pub type ArcReentrantMutexGuard<T> = lock_api::ArcReentrantMutexGuard<RawMutex, 
 #[derive(Debug)]
 pub struct RawThreadId;
 
-// SAFETY: an id is one thread's for ever, and the same as long as it lives; where a `usize` cannot hold it, it is refused.
+// SAFETY: an id belongs to one thread for ever and is the same as long as that thread lives. An id beyond a `usize`
+// panics.
 unsafe impl GetThreadId for RawThreadId {
     const INIT: RawThreadId = RawThreadId;
 

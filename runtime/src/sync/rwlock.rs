@@ -1,28 +1,28 @@
-//! The reader-writer locks, with `parking_lot`'s API.
+//! `RwLock` and `RecursiveRwLock`: many readers, or one writer. The API is that of `parking_lot`.
 
 mod raw;
 
 pub use raw::{RawRwLock, RawRwLockRecursive};
 
-/// A reader-writer lock: many read at once, or one writes.
+/// A reader-writer lock: many readers share it, or one writer has it alone.
 ///
-/// It is `parking_lot`'s `RwLock`: no poisoning, `const` construction, time-outs, upgradable reads, downgrades, fair
-/// unlocking. A free one is taken and given back with one atomic operation each, without entering the runtime. Guards may
-/// be kept across anything that parks, and may be sent to another thread.
+/// It has the API of `parking_lot::RwLock`: no poisoning, `const` construction, time-outs, upgradable reads,
+/// downgrades, fair unlocking. Locking and unlocking a free lock takes one atomic operation each, without entering
+/// the runtime. Guards may be kept across calls that park, and may be sent to another thread.
 ///
 /// # Fairness
 ///
-/// Those who wait are served in order: readers together, up to the first writer. Readers who come while a writer waits go
-/// behind it, so a thread that reads must not read again before it has given the first guard back: a writer may have come
-/// in between ([`RecursiveRwLock`] allows that). A writer that comes along may take a free lock even if others wait, until
-/// one of those has waited for more than a millisecond.
+/// Waiters are served in order: readers together, up to the first writer. Readers that come while a writer waits go
+/// behind that writer. So a thread that has a read guard must not read again, because a writer may have come in
+/// between. ([`RecursiveRwLock`] allows that.) A writer that comes may take a free lock although others wait, until a
+/// waiter has waited for a millisecond.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out there, unwinds
-/// without what it waited for; one that waits in `upgrade` gives its upgradable guard up too. A free lock is taken in any
-/// case. What takes the lock *again*, or puts a guard into another state in place (`unlocked`, `bump`, `with_upgraded`), is
-/// not ended so: it waits, and the next parking call unwinds.
+/// A green thread unwinds without the lock if it is cancelled while it waits, or if its
+/// [`timeout`](crate::time::timeout) is over there. In `upgrade` it also gives up its upgradable guard. A free lock
+/// is taken by a cancelled green thread, too. Calls that take the lock *again*, or change a guard in place
+/// (`unlocked`, `bump`, `with_upgraded`), are not ended: they wait, and the next parking call unwinds.
 ///
 /// ```
 /// use runtime::sync::RwLock;
@@ -38,7 +38,7 @@ pub use raw::{RawRwLock, RawRwLockRecursive};
 /// ```
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 
-/// A guard that shares a [`RwLock`].
+/// The guard of a reader of a [`RwLock`].
 ///
 /// ```
 /// use runtime::sync::{RwLock, RwLockReadGuard};
@@ -51,7 +51,7 @@ pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 /// ```
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 
-/// A guard that has a [`RwLock`] alone.
+/// The guard of a writer of a [`RwLock`].
 ///
 /// ```
 /// use runtime::sync::{RwLock, RwLockWriteGuard};
@@ -64,7 +64,8 @@ pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// ```
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// A guard that shares a [`RwLock`] with readers, of which there is one at a time, and which can become a writer.
+/// The guard of an upgradable reader of a [`RwLock`]: it shares the lock with readers, and can become a writer. There
+/// is one at a time.
 ///
 /// ```
 /// use runtime::sync::{RwLock, RwLockUpgradableReadGuard};
@@ -73,14 +74,14 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// let guard: RwLockUpgradableReadGuard<'_, i32> = count.upgradable_read();
 /// assert_eq!(*count.read(), 1);
 /// if *guard == 1 {
-///     // Nobody has written in between.
+///     // No writer came in between.
 ///     *RwLockUpgradableReadGuard::upgrade(guard) += 1;
 /// }
 /// assert_eq!(*count.read(), 2);
 /// ```
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
 
-/// A guard that shares a part of what a [`RwLock`] holds.
+/// The guard of a reader of a [`RwLock`] for a part of the value.
 ///
 /// ```
 /// use runtime::sync::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
@@ -91,7 +92,7 @@ pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<
 /// ```
 pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
 
-/// A guard that has a part of what a [`RwLock`] holds alone.
+/// The guard of a writer of a [`RwLock`] for a part of the value.
 ///
 /// ```
 /// use runtime::sync::{MappedRwLockWriteGuard, RwLock, RwLockWriteGuard};
@@ -104,7 +105,7 @@ pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawR
 /// ```
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
-/// A [`RwLockReadGuard`] of a lock in an `Arc`, which it keeps; from `RwLock::read_arc`.
+/// A [`RwLockReadGuard`] of a lock in an `Arc`, from `RwLock::read_arc`. It keeps the `Arc`.
 ///
 /// ```
 /// use runtime::sync::{ArcRwLockReadGuard, RwLock};
@@ -116,7 +117,7 @@ pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, Ra
 /// ```
 pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
 
-/// A [`RwLockWriteGuard`] of a lock in an `Arc`, which it keeps; from `RwLock::write_arc`.
+/// A [`RwLockWriteGuard`] of a lock in an `Arc`, from `RwLock::write_arc`. It keeps the `Arc`.
 ///
 /// ```
 /// use runtime::sync::{ArcRwLockWriteGuard, RwLock};
@@ -129,7 +130,7 @@ pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
 /// ```
 pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
 
-/// A [`RwLockUpgradableReadGuard`] of a lock in an `Arc`, which it keeps; from `RwLock::upgradable_read_arc`.
+/// A [`RwLockUpgradableReadGuard`] of a lock in an `Arc`, from `RwLock::upgradable_read_arc`. It keeps the `Arc`.
 ///
 /// ```
 /// use runtime::sync::{ArcRwLockUpgradableReadGuard, RwLock};
@@ -142,9 +143,10 @@ pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
 /// ```
 pub type ArcRwLockUpgradableReadGuard<T> = lock_api::ArcRwLockUpgradableReadGuard<RawRwLock, T>;
 
-/// A [`RwLock`] that a thread may read again while it reads: a reader never waits while there is another one.
+/// A [`RwLock`] that a thread may read again while it reads: a reader never waits while the lock has another reader.
 ///
-/// Writers wait for as long as there are readers, which may be for ever. It is `parking_lot`'s `RecursiveRwLock`.
+/// A writer waits as long as there are readers, which may be for ever. It has the API of `parking_lot` for recursive
+/// reads.
 ///
 /// ```
 /// use runtime::sync::RecursiveRwLock;
@@ -153,7 +155,7 @@ pub type ArcRwLockUpgradableReadGuard<T> = lock_api::ArcRwLockUpgradableReadGuar
 /// let outer = words.read();
 /// runtime::scope(|s| {
 ///     s.spawn(|| words.write().push("b"));
-///     // Although somebody may wait to write.
+///     // This works although a writer may wait.
 ///     assert_eq!(words.read().len(), 1);
 ///     drop(outer);
 /// });
@@ -161,7 +163,7 @@ pub type ArcRwLockUpgradableReadGuard<T> = lock_api::ArcRwLockUpgradableReadGuar
 /// ```
 pub type RecursiveRwLock<T> = lock_api::RwLock<RawRwLockRecursive, T>;
 
-/// A guard that shares a [`RecursiveRwLock`].
+/// The guard of a reader of a [`RecursiveRwLock`].
 ///
 /// ```
 /// use runtime::sync::{RecursiveRwLock, RecursiveRwLockReadGuard};
@@ -172,7 +174,7 @@ pub type RecursiveRwLock<T> = lock_api::RwLock<RawRwLockRecursive, T>;
 /// ```
 pub type RecursiveRwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLockRecursive, T>;
 
-/// A guard that has a [`RecursiveRwLock`] alone.
+/// The guard of a writer of a [`RecursiveRwLock`].
 ///
 /// ```
 /// use runtime::sync::{RecursiveRwLock, RecursiveRwLockWriteGuard};
@@ -183,7 +185,7 @@ pub type RecursiveRwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLo
 /// ```
 pub type RecursiveRwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLockRecursive, T>;
 
-/// A guard that shares a [`RecursiveRwLock`] and can become a writer.
+/// The guard of an upgradable reader of a [`RecursiveRwLock`], which can become a writer.
 ///
 /// ```
 /// use runtime::sync::{RecursiveRwLock, RecursiveRwLockUpgradableReadGuard};
@@ -195,7 +197,7 @@ pub type RecursiveRwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRw
 pub type RecursiveRwLockUpgradableReadGuard<'a, T> =
     lock_api::RwLockUpgradableReadGuard<'a, RawRwLockRecursive, T>;
 
-/// A guard that shares a part of what a [`RecursiveRwLock`] holds.
+/// The guard of a reader of a [`RecursiveRwLock`] for a part of the value.
 ///
 /// ```
 /// use runtime::sync::{MappedRecursiveRwLockReadGuard, RecursiveRwLock, RecursiveRwLockReadGuard};
@@ -206,7 +208,7 @@ pub type RecursiveRwLockUpgradableReadGuard<'a, T> =
 /// ```
 pub type MappedRecursiveRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLockRecursive, T>;
 
-/// A guard that has a part of what a [`RecursiveRwLock`] holds alone.
+/// The guard of a writer of a [`RecursiveRwLock`] for a part of the value.
 ///
 /// ```
 /// use runtime::sync::{MappedRecursiveRwLockWriteGuard, RecursiveRwLock, RecursiveRwLockWriteGuard};

@@ -1,4 +1,4 @@
-//! `Semaphore`, with tokio's API without the `.await`s.
+//! `Semaphore`: a number of permits, for which callers park or await. The API is that of tokio.
 
 mod permit;
 
@@ -14,15 +14,17 @@ use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
 pub use permit::{OwnedSemaphorePermit, SemaphorePermit};
 
-/// A number of permits; whoever wants some waits until there are as many.
+/// A number of permits. A thread that wants some waits until there are as many.
 ///
-/// It is tokio's `Semaphore`: those who wait are served in the order in which they came, and nobody who wants few passes
-/// one who wants many. `acquire` parks its caller; `acquire_async` is awaited instead.
+/// It has the API of `tokio::sync::Semaphore`. Waiters are served in the order in which they came: a waiter that
+/// wants few permits never passes one that wants many. [`acquire`](Self::acquire) parks its caller;
+/// [`acquire_async`](Self::acquire_async) is awaited.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, unwinds without a
-/// permit, and what it was about to be given goes to the next. A future that is dropped does the same.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds
+/// without a permit. Permits that were on their way to it go to the next waiter. The same holds for a future that is
+/// dropped.
 ///
 /// ```
 /// use runtime::sync::Semaphore;
@@ -33,7 +35,7 @@ pub use permit::{OwnedSemaphorePermit, SemaphorePermit};
 ///     for _ in 0..8 {
 ///         s.spawn(|| {
 ///             let _seat = SEATS.acquire().unwrap();
-///             // Never more than two are here.
+///             // At most two threads are here.
 ///             runtime::yield_now();
 ///         });
 ///     }
@@ -52,7 +54,7 @@ struct State {
 
 struct Request {
     wants: usize,
-    /// Else it was closed.
+    /// The waiter has its permits. If it was woken without them, the semaphore was closed.
     given: bool,
 }
 
@@ -61,7 +63,7 @@ fn queue(state: &mut State) -> &mut Queue<Request> {
 }
 
 impl State {
-    /// Takes so many, if that is nobody else's turn.
+    /// Takes `wants` permits. Returns an error if there are fewer, if others wait, or if the semaphore is closed.
     fn take(&mut self, wants: usize) -> Result<(), TryAcquireError> {
         if self.closed {
             return Err(TryAcquireError::Closed);
@@ -73,7 +75,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives those who wait what there is, in order.
+    /// Gives free permits to the waiters, in order. Returns the wake-ups of those that have all of theirs.
     fn serve(&mut self) -> Wakes {
         let mut wakes = Wakes::new();
         while let Some(mut first) = self.queue.first() {
@@ -91,17 +93,17 @@ impl State {
     }
 }
 
-/// Serves those who wait, and releases the lock before they run.
+/// Gives free permits to the waiters, and releases the lock before it wakes them.
 fn serve(mut state: Guard<'_, State>) {
     let wakes = state.serve();
     drop(state);
     drop(wakes);
 }
 
-/// What a future was given and did not fetch goes to the others.
-struct ToTheOthers;
+/// Passes on the permits of a future that was dropped.
+struct PassToOthers;
 
-impl PassOn<State, Request> for ToTheOthers {
+impl PassOn<State, Request> for PassToOthers {
     fn pass_on(&mut self, mut state: Guard<'_, State>, request: Request) {
         if request.given {
             state.permits += request.wants;
@@ -111,14 +113,14 @@ impl PassOn<State, Request> for ToTheOthers {
 }
 
 impl Semaphore {
-    /// The most permits that one can have.
+    /// The largest number of permits that a semaphore can have.
     pub const MAX_PERMITS: usize = usize::MAX >> 3;
 
-    /// One with so many permits.
+    /// Returns a semaphore with `permits` permits.
     ///
     /// # Panics
     ///
-    /// If that is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    /// Panics if `permits` is larger than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// ```
     /// assert_eq!(runtime::sync::Semaphore::new(3).available_permits(), 3);
@@ -128,7 +130,11 @@ impl Semaphore {
         Semaphore::const_new(permits)
     }
 
-    /// [`new`](Self::new) for statics.
+    /// Returns a semaphore with `permits` permits, for statics.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `permits` is larger than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// ```
     /// static ONE: runtime::sync::Semaphore = runtime::sync::Semaphore::const_new(1);
@@ -140,7 +146,7 @@ impl Semaphore {
         Semaphore { state: Lock::new(State { permits, closed: false, queue: Queue::new() }) }
     }
 
-    /// How many permits a newcomer could have: none while others wait.
+    /// Returns the number of permits that a new caller could have: 0 while others wait.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(2);
@@ -152,11 +158,11 @@ impl Semaphore {
         if state.queue.is_empty() { state.permits } else { 0 }
     }
 
-    /// Adds so many permits; those who wait have them first.
+    /// Adds `n` permits. Waiters get them first.
     ///
     /// # Panics
     ///
-    /// If there are more than [`MAX_PERMITS`](Self::MAX_PERMITS) then.
+    /// Panics if the semaphore then had more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(0);
@@ -178,7 +184,7 @@ impl Semaphore {
         serve(state);
     }
 
-    /// Takes up to so many permits away for good, and says how many those were.
+    /// Removes up to `n` permits for good. Returns how many were removed.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(3);
@@ -191,11 +197,11 @@ impl Semaphore {
         gone
     }
 
-    /// Takes one permit, waiting for it.
+    /// Takes one permit. Waits until there is one.
     ///
     /// # Errors
     ///
-    /// The semaphore was closed, before or meanwhile.
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(1);
@@ -208,11 +214,11 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// Takes so many permits at once, waiting for them.
+    /// Takes `n` permits at once. Waits until there are as many.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(3);
@@ -240,18 +246,18 @@ impl Semaphore {
             ) {
                 Ok(request) if request.given => return Ok(()),
                 Ok(_) => return Err(AcquireError(())),
-                // Those behind it may want less.
+                // Waiters behind this one may want fewer permits.
                 Err(ended) => serve(ended.guard),
             }
             unwind_if_cancelled();
         }
     }
 
-    /// Takes one permit if it is to be had.
+    /// Takes one permit without waiting.
     ///
     /// # Errors
     ///
-    /// There are none for a newcomer, or the semaphore was closed.
+    /// Returns an error if no permit is free for a new caller, or if the semaphore was closed.
     ///
     /// ```
     /// use runtime::sync::{Semaphore, TryAcquireError};
@@ -261,11 +267,11 @@ impl Semaphore {
         self.try_acquire_many(1)
     }
 
-    /// Takes so many permits at once if they are to be had.
+    /// Takes `n` permits at once without waiting.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// Returns an error if fewer permits are free for a new caller, or if the semaphore was closed.
     ///
     /// ```
     /// assert!(runtime::sync::Semaphore::new(2).try_acquire_many(3).is_err());
@@ -274,11 +280,11 @@ impl Semaphore {
         self.state.lock().take(n as usize).map(|()| SemaphorePermit::new(self, n))
     }
 
-    /// [`acquire`](Self::acquire) with a permit that keeps the semaphore.
+    /// Takes one permit, which keeps the `Arc` of the semaphore. Waits until there is one.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// use runtime::sync::Semaphore;
@@ -292,11 +298,11 @@ impl Semaphore {
         self.acquire_many_owned(1)
     }
 
-    /// [`acquire_many`](Self::acquire_many) with a permit that keeps the semaphore.
+    /// Takes `n` permits at once, which keep the `Arc` of the semaphore. Waits until there are as many.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// use runtime::sync::Semaphore;
@@ -308,11 +314,11 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit::new(self, n))
     }
 
-    /// [`try_acquire`](Self::try_acquire) with a permit that keeps the semaphore.
+    /// Takes one permit, which keeps the `Arc` of the semaphore, without waiting.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// Returns an error if no permit is free for a new caller, or if the semaphore was closed.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));
@@ -322,11 +328,11 @@ impl Semaphore {
         self.try_acquire_many_owned(1)
     }
 
-    /// [`try_acquire_many`](Self::try_acquire_many) with a permit that keeps the semaphore.
+    /// Takes `n` permits at once, which keep the `Arc` of the semaphore, without waiting.
     ///
     /// # Errors
     ///
-    /// As for [`try_acquire`](Self::try_acquire).
+    /// Returns an error if fewer permits are free for a new caller, or if the semaphore was closed.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));
@@ -337,11 +343,11 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit::new(self, n))
     }
 
-    /// [`acquire`](Self::acquire) for futures.
+    /// Takes one permit, in a future, which waits until there is one.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(1);
@@ -354,11 +360,11 @@ impl Semaphore {
         self.acquire_many_async(1).await
     }
 
-    /// [`acquire_many`](Self::acquire_many) for futures.
+    /// Takes `n` permits at once, in a future, which waits until there are as many.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(2);
@@ -367,9 +373,9 @@ impl Semaphore {
     /// ```
     pub async fn acquire_many_async(&self, n: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
         let wants = n as usize;
-        // Dropped after the wait: those behind it may want less.
-        let _serves = Serves(self);
-        let mut waits = pin!(WaitFuture::new(&self.state, queue, ToTheOthers));
+        // Dropped after the wait: waiters behind this one may want fewer permits.
+        let _serves = ServeOnDrop(self);
+        let mut waits = pin!(WaitFuture::new(&self.state, queue, PassToOthers));
         let given = poll_fn(|cx| {
             if waits.is_waiting() {
                 return waits.as_mut().poll_granted(cx).map(|request| request.given);
@@ -388,11 +394,11 @@ impl Semaphore {
         if given.await { Ok(SemaphorePermit::new(self, n)) } else { Err(AcquireError(())) }
     }
 
-    /// [`acquire_owned`](Self::acquire_owned) for futures.
+    /// Takes one permit, which keeps the `Arc` of the semaphore, in a future, which waits until there is one.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));
@@ -402,11 +408,12 @@ impl Semaphore {
         self.acquire_many_owned_async(1).await
     }
 
-    /// [`acquire_many_owned`](Self::acquire_many_owned) for futures.
+    /// Takes `n` permits at once, which keep the `Arc` of the semaphore, in a future, which waits until there are as
+    /// many.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire).
+    /// Returns an error if the semaphore was closed, before or while this waited.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(2));
@@ -421,7 +428,7 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit::new(self, n))
     }
 
-    /// Closes it: all who wait, and all who come later, get an error. Permits that were given stay.
+    /// Closes the semaphore: waiters, and all later callers, get an error. Permits that were given stay valid.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(1);
@@ -439,7 +446,7 @@ impl Semaphore {
         drop(wakes);
     }
 
-    /// Whether it was closed.
+    /// Returns `true` if the semaphore was closed.
     ///
     /// ```
     /// assert!(!runtime::sync::Semaphore::new(1).is_closed());
@@ -449,10 +456,10 @@ impl Semaphore {
     }
 }
 
-/// Looks after those who wait when a future has left the queue.
-struct Serves<'s>(&'s Semaphore);
+/// Gives free permits to the waiters when a future has left the queue.
+struct ServeOnDrop<'s>(&'s Semaphore);
 
-impl Drop for Serves<'_> {
+impl Drop for ServeOnDrop<'_> {
     fn drop(&mut self) {
         serve(self.0.state.lock());
     }
@@ -464,7 +471,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// The semaphore was closed.
+/// The error of [`Semaphore::acquire`] and its like: the semaphore was closed.
 ///
 /// ```
 /// let semaphore = runtime::sync::Semaphore::new(0);
@@ -482,7 +489,7 @@ impl fmt::Display for AcquireError {
 
 impl std::error::Error for AcquireError {}
 
-/// Why there was no permit without waiting.
+/// The error of [`Semaphore::try_acquire`] and its like.
 ///
 /// ```
 /// assert_eq!(runtime::sync::TryAcquireError::NoPermits.to_string(), "no permits available");
@@ -491,7 +498,7 @@ impl std::error::Error for AcquireError {}
 pub enum TryAcquireError {
     /// The semaphore was closed.
     Closed,
-    /// There are none for a newcomer.
+    /// Too few permits are free for a new caller.
     NoPermits,
 }
 

@@ -1,4 +1,4 @@
-//! `WaitGroup`, with `crossbeam-utils`' API.
+//! `WaitGroup`: waiting until all clones of a value are dropped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Lock, Queue, Wakes, wait};
 
-/// Waits until others are done: each has a clone and drops it at its end.
+/// Waits until a group of threads has finished. Each thread has a clone and drops it at its end.
 ///
-/// It is `crossbeam-utils`' `WaitGroup`, which is Go's, counted by clones.
+/// The API is that of `WaitGroup` in `crossbeam-utils`, which is Go's, counted by clones.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) runs out, unwinds; its own
-/// clone is gone by then, as it is when the wait ends otherwise.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds. Its
+/// own clone has been dropped by then.
 ///
 /// ```
 /// use runtime::sync::WaitGroup;
@@ -40,7 +40,7 @@ struct Group {
 }
 
 impl WaitGroup {
-    /// A group of one: the caller.
+    /// Returns the first member of a new group.
     ///
     /// ```
     /// runtime::sync::WaitGroup::new().wait();
@@ -49,7 +49,7 @@ impl WaitGroup {
         WaitGroup(Arc::new(Lock::new(Group { clones: 1, queue: Queue::new() })))
     }
 
-    /// Drops this clone and waits until all others are dropped too.
+    /// Drops this clone, and waits until all other clones are dropped.
     ///
     /// ```
     /// let group = runtime::sync::WaitGroup::new();

@@ -1,17 +1,17 @@
-//! Moments that come again and again.
+//! `Ticker`: messages on a channel at regular times.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::channel::{Receiver, never};
 
-/// Moments that come again and again: messages on a channel, each the moment at which it was due.
+/// A channel that receives a message at regular times. The message is the moment at which it was due.
 ///
-/// It does not drift: all ticks are at `start + k * period`, however late they are received. For a receiver that is slow
-/// one tick waits, and those that come meanwhile are left out.
+/// A ticker does not drift: tick number `k` is due at `start + k * period`, however late the ones before were
+/// received. If the receiver is slow, one tick waits in the channel, and further ticks are left out.
 ///
-/// **Dropping a ticker stops it.** It has no place in any heap and belongs to no runtime: who receives sleeps until the next
-/// tick.
+/// **Dropping a ticker stops it.** A ticker belongs to no runtime and has no entry in a timer heap, because the
+/// receiver itself sleeps until the next tick.
 ///
 /// ```
 /// use runtime::time::{Duration, Instant, Ticker};
@@ -25,11 +25,11 @@ use crate::channel::{Receiver, never};
 pub struct Ticker(Receiver<Instant>);
 
 impl Ticker {
-    /// The first tick comes after one period. One beyond the clock's range means never.
+    /// Returns a ticker whose first tick is due after one `period`. A period beyond the clock's range means never.
     ///
     /// # Panics
     ///
-    /// If the period is zero.
+    /// Panics if `period` is zero.
     ///
     /// ```should_panic
     /// runtime::time::Ticker::new(std::time::Duration::ZERO);
@@ -39,8 +39,9 @@ impl Ticker {
         Ticker(Receiver::of_timer(positive(period, "Ticker::new"), Some(period)))
     }
 
-    /// Stops it: no tick comes any more, not even one that was waiting. Who waits for one goes on waiting, for
-    /// [`reset`](Ticker::reset) may start it again.
+    /// Stops the ticker: no further tick can be received, not even one that waits in the channel.
+    ///
+    /// A thread that waits for a tick goes on waiting, because [`reset`](Ticker::reset) may start the ticker again.
     ///
     /// ```
     /// use runtime::time::{Duration, Ticker};
@@ -52,11 +53,12 @@ impl Ticker {
         self.0.stop();
     }
 
-    /// Starts it anew with that period: the next tick comes after one of it, and none of before.
+    /// Starts the ticker again with `period`: the next tick is due after one period from now. Earlier ticks are
+    /// dropped.
     ///
     /// # Panics
     ///
-    /// If the period is zero.
+    /// Panics if `period` is zero.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Ticker};
@@ -70,7 +72,7 @@ impl Ticker {
         self.0.restart(positive(period, "Ticker::reset"), Some(period));
     }
 
-    /// Where the ticks come. Clones of it get none any more when the ticker is dropped.
+    /// Returns the channel of the ticks. Its clones receive nothing more when the ticker is dropped.
     ///
     /// ```
     /// use runtime::time::{Duration, Ticker};
@@ -80,7 +82,8 @@ impl Ticker {
         &self.0
     }
 
-    /// The next tick, for futures: `ticker.channel().recv_async()`.
+    /// Waits for the next tick in a future, as `ticker.channel().recv_async()` does, and returns the moment at which
+    /// it was due.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Ticker};
@@ -111,8 +114,10 @@ impl fmt::Debug for Ticker {
     }
 }
 
-/// A channel of ticks for those who never stop it: it costs nothing to drop. As in Go, and other than
-/// [`channel::tick`](crate::channel::tick), a period of zero gives no ticks at all.
+/// Returns a channel that receives a message after each `period` and is never stopped. Dropping the channel frees all
+/// of it.
+///
+/// A period of zero gives no ticks at all, as in Go. (`channel::tick`, from crossbeam, gives a tick at each receive.)
 ///
 /// ```
 /// use runtime::time::{Duration, Instant, tick};

@@ -1,4 +1,4 @@
-//! One moment in the future: a message on a channel, or a function that is run.
+//! `Timer` and `after_func`: one moment in the future, at which a message comes or a function runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 
 use sched::AfterFunc;
 
-use crate::builder;
 use crate::channel::{Receiver, never};
+use crate::runtime;
 
-/// One moment in the future, which can be stopped and set again: a message on a channel ([`new`](Timer::new)), or a function
-/// that is run ([`after_func`](Timer::after_func)).
+/// One moment in the future, which can be stopped and set again. At that moment a message can be received
+/// ([`new`](Timer::new)), or a function runs ([`after_func`](Timer::after_func)).
 ///
-/// It may be used from green threads, plain OS threads and futures alike, from several at once too. A time beyond the
-/// clock's range means never; zero means at once.
+/// A timer may be used from green threads, plain OS threads and futures, and by several of them at once. A time
+/// beyond the clock's range means never; zero means at once.
 ///
-/// **Dropping a timer stops it.** Nothing of it is left behind then, but perhaps the memory of one with a function, for a
-/// while: an entry in its runtime's heap is taken out when the scheduler comes by.
+/// **Dropping a timer stops it.** The memory of a timer with a function may be kept for a while, until the scheduler
+/// removes its entry from a timer heap.
 ///
-/// [`stop`](Timer::stop) and [`reset`](Timer::reset) are exact. When they have returned, nobody receives the old value any
-/// more, and exactly one of two things holds: they returned `true`, or the value was received (the function was started).
+/// [`stop`](Timer::stop) and [`reset`](Timer::reset) are exact. Once they have returned, the old message is never
+/// received, and the old function call never starts. If they returned `false`, it was received or started before, or
+/// the timer was not set.
 ///
 /// ```
 /// use runtime::time::{Duration, Timer};
@@ -44,10 +45,11 @@ enum Kind {
 static NEVER: Receiver<Instant> = never();
 
 impl Timer {
-    /// One that gives a message on its channel, `time` from now: the moment at which it was due.
+    /// Returns a timer that is due `time` from now. Its message, on its [`channel`](Timer::channel), is the moment at
+    /// which it was due.
     ///
-    /// It has no place in any heap: who receives sleeps until then. So making, resetting and stopping one costs next to
-    /// nothing, and it belongs to no runtime.
+    /// Making, resetting and stopping such a timer costs next to nothing, and it belongs to no runtime: the receiver
+    /// itself sleeps until the moment.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Timer};
@@ -59,16 +61,20 @@ impl Timer {
         Timer(Kind::Message(Receiver::of_timer(time, None)))
     }
 
-    /// One that has `f` run, `time` from now, by a green thread of its own. If it is [`reset`](Timer::reset), `f` runs
-    /// again, and beside itself if it has not ended.
+    /// Returns a timer that starts a green thread for `f`, `time` from now.
     ///
-    /// The green thread is one of the runtime that this is called in, or of the default one on a plain OS thread. When that
-    /// runtime ends, the timer is stopped, and `f` is not run any more. `f` is dropped with the timer, or when it has ended if it runs then; its
-    /// destructor runs outside the scheduler. A panic in `f` ends its green thread, with the usual message.
+    /// After a [`reset`](Timer::reset) `f` runs once more. That call runs beside an earlier one that has not ended. A
+    /// panic in `f` ends its green thread, with the usual message.
+    ///
+    /// The green thread belongs to the runtime of the caller; on a plain OS thread it belongs to the default runtime.
+    /// When that runtime ends, the timer is stopped.
+    ///
+    /// `f` is dropped with the timer, or at the end of its last call if that is later. Its destructor runs where it
+    /// may call anything.
     ///
     /// # Panics
     ///
-    /// When the default runtime is needed and cannot be started, and in a [forked child](crate#after-fork).
+    /// Panics if the default runtime is needed and cannot be started, and in a [forked child](crate::docs::fork).
     ///
     /// ```
     /// use runtime::channel;
@@ -81,21 +87,21 @@ impl Timer {
     /// ```
     #[track_caller]
     pub fn after_func(time: Duration, f: impl Fn() + Send + Sync + 'static) -> Timer {
-        let default = || Arc::clone(builder::default_sched_or_panic());
+        let default = || Arc::clone(runtime::default_sched_or_panic());
         Timer(Kind::Function(AfterFunc::new(time, f, default)))
     }
 
-    /// Stops it; `true` if it was pending: set, and neither received nor (with a function) started. A value that had come
-    /// but was not received is gone.
+    /// Stops the timer. Returns `true` if it was pending: set, with a message not received or a function not started.
     ///
-    /// It does not wait for a function that runs.
+    /// A message that was due but not received is dropped. A function call that has started goes on; `stop` does not
+    /// wait for it.
     ///
     /// ```
     /// use runtime::time::{Duration, Timer};
     /// let timer = Timer::new(Duration::ZERO);
-    /// assert!(timer.stop(), "nobody has received it");
+    /// assert!(timer.stop(), "its message was not received");
     /// assert!(timer.channel().try_recv().is_err());
-    /// assert!(!timer.stop(), "it was stopped before");
+    /// assert!(!timer.stop(), "the timer was stopped before");
     /// ```
     pub fn stop(&self) -> bool {
         match &self.0 {
@@ -104,11 +110,11 @@ impl Timer {
         }
     }
 
-    /// Sets it to `time` from now, whether it was pending or not; `true` if it was, as for [`stop`](Timer::stop).
+    /// Sets the timer to `time` from now. Returns `true` if it was pending, as [`stop`](Timer::stop) does.
     ///
     /// # Panics
     ///
-    /// One with a function, in a [forked child](crate#after-fork).
+    /// Panics for a timer with a function in a [forked child](crate::docs::fork).
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Timer};
@@ -116,7 +122,7 @@ impl Timer {
     /// let start = Instant::now();
     /// assert!(timer.reset(Duration::from_millis(5)));
     /// assert!(timer.channel().recv().unwrap() >= start + Duration::from_millis(5));
-    /// assert!(!timer.reset(Duration::from_secs(3600)), "it had been received");
+    /// assert!(!timer.reset(Duration::from_secs(3600)), "the message had been received");
     /// ```
     pub fn reset(&self, time: Duration) -> bool {
         match &self.0 {
@@ -125,8 +131,8 @@ impl Timer {
         }
     }
 
-    /// Where its message comes; if it has a function, nothing does. Clones of it get nothing any more when the timer is
-    /// dropped.
+    /// Returns the channel of the timer's message. A timer with a function sends no messages. Clones of the channel
+    /// receive nothing more when the timer is dropped.
     ///
     /// ```
     /// use runtime::time::{Duration, Timer};
@@ -140,7 +146,8 @@ impl Timer {
         }
     }
 
-    /// Its message, for futures: `timer.channel().recv_async()`.
+    /// Waits for the timer's message in a future, as `timer.channel().recv_async()` does, and returns the moment at
+    /// which it was due.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Timer};
@@ -167,12 +174,17 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// [`Timer::after_func`]: has `f` run, `time` from now, by a green thread of its own.
+/// Starts a green thread for `f`, `time` from now, unless the returned timer is stopped or dropped before:
+/// [`Timer::after_func`].
+///
+/// # Panics
+///
+/// Panics if the default runtime is needed and cannot be started, and in a [forked child](crate::docs::fork).
 ///
 /// ```
 /// use runtime::time::{Duration, after_func};
-/// let forget = after_func(Duration::from_secs(3600), || println!("an hour is over"));
-/// assert!(forget.stop());
+/// let timer = after_func(Duration::from_secs(3600), || println!("an hour is over"));
+/// assert!(timer.stop());
 /// ```
 #[track_caller]
 pub fn after_func(time: Duration, f: impl Fn() + Send + Sync + 'static) -> Timer {

@@ -1,14 +1,15 @@
-//! Who still needs a G, and whether it has ended: one word, so that a spawn and a join allocate nothing.
+//! The life of a G: references, the end, and the join handle's interest, in one word. A spawn and a join allocate
+//! nothing.
 //!
-//! A G has a reference for the scheduler (until it has ended and left its stack) and one for every handle. The
-//! join handle is special: the result belongs to it while `INTEREST` is set.
+//! The scheduler has a reference until the G has ended and left its stack. Each handle has a reference. The result
+//! belongs to the join handle while `INTEREST` is set.
 //!
 //! ```text
 //!   the G, ending                                  the join handle
-//!   store the result                               is it done? take the result
-//!   complete   set DONE, see the other bits:       write who waits, then
-//!                INTEREST gone: drop the result    wait     set WAITER; DONE already? take the result
-//!                WAITER: wake it                   unwait   clear WAITER, unless DONE; then another may be written
+//!   store the result                               is the G done? take the result
+//!   complete   set DONE, read the other bits:      write the waiter, then
+//!                INTEREST clear: drop the result   wait     set WAITER; DONE already? take the result
+//!                WAITER set: wake the waiter       unwait   clear WAITER, unless DONE; then write another waiter
 //!   release    the scheduler's reference           abandon  clear INTEREST; DONE already? drop the result
 //! ```
 
@@ -22,16 +23,16 @@ const WAITER: u64 = 2;
 const INTEREST: u64 = 4;
 const ONE: u64 = 8;
 
-/// See the file's head.
+/// The word of one G; the file's head tells its protocol.
 #[derive(Debug)]
 pub(crate) struct Life(AtomicU64);
 
 /// What `complete` found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// The result is still the join handle's. If not, it is the caller's to drop.
+    /// True if the result belongs to the join handle. If false, the caller must drop the result.
     pub(crate) wanted: bool,
-    /// Somebody waits in the join handle; who it is, is the caller's to take.
+    /// True if the join handle has a waiter. The caller must take that waiter.
     pub(crate) waiter: bool,
 }
 
@@ -46,32 +47,32 @@ impl Life {
         Life(AtomicU64::new(DONE))
     }
 
-    /// A G begins, with the scheduler's reference and the join handle's.
-    /// *Runs on: whoever makes the G, before anyone knows it.*
+    /// Begins a life with two references: the scheduler's and the join handle's. *Runs on: the spawner, before
+    /// another thread knows the G.*
     #[inline]
     pub(crate) fn begin(&self) {
-        // Release: who the G is; pairs with the Acquire of `try_retain`.
+        // Release: publishes what `G::begin` wrote. Pairs with the Acquire of `try_retain`.
         self.0.store((2 * ONE) | INTEREST, Ordering::Release);
     }
 
-    /// The face of a plain OS thread begins, or a G that nobody joins: one reference.
+    /// Begins a life with one reference: that of a proxy G, or of a G without a join handle.
     pub(crate) fn begin_unjoined(&self) {
-        // Release: as in `begin`.
+        // Release: publishes what `G::begin` wrote. Pairs with the Acquire of `try_retain`.
         self.0.store(ONE, Ordering::Release);
     }
 
-    /// Takes a reference. *Runs on: a holder of one.*
+    /// Takes a reference. *Runs on: a holder of a reference.*
     #[inline]
     pub(crate) fn retain(&self) {
-        // Relaxed: a reference is made from a reference.
+        // Relaxed: the caller's own reference keeps the G.
         self.0.fetch_add(ONE, Ordering::Relaxed);
     }
 
-    /// Takes a reference without having one, if the G is still needed by anyone.
+    /// Takes a reference without having one. Returns `false` if the G has no reference left.
     pub(crate) fn try_retain(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
         while word >= ONE {
-            // Acquire: what made this G what it is (its name, its place) is then ours to read.
+            // Acquire: sees the name and the place of the G. Pairs with the Release of `begin`.
             match self.0.compare_exchange_weak(word, word + ONE, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -80,7 +81,7 @@ impl Life {
         false
     }
 
-    /// Gives a reference up; `true`: it was the last, and the G is the caller's alone.
+    /// Gives a reference up. Returns `true` if it was the last: the G then belongs to the caller alone.
     #[inline]
     pub(crate) fn release(&self) -> bool {
         if broken!("life_release_load_store") {
@@ -88,7 +89,8 @@ impl Life {
             self.0.store(word - ONE, Ordering::Release);
             return word / ONE == 1;
         }
-        // Release: what this holder did comes before the G is used again; pairs with the Acquire of the last one.
+        // Release: what this holder did comes before the reuse of the G. Pairs with the Acquire of the last holder
+        // below.
         if self.0.fetch_sub(ONE, Ordering::Release) / ONE != 1 {
             return false;
         }
@@ -101,10 +103,11 @@ impl Life {
         true
     }
 
-    /// The result is stored. *Runs on: the G.*
+    /// Marks the G as done, after the result is stored. *Runs on: the G.*
     #[inline]
     pub(crate) fn complete(&self) -> Ending {
-        // Release: the result, for the join handle. Acquire: who waits, as the join handle wrote it.
+        // Release: publishes the result; pairs with `is_done`, `wait`, `unwait` and `abandon`. Acquire: sees the
+        // waiter that the join handle wrote; pairs with the Release of `wait`.
         let was = self.0.fetch_or(DONE, Ordering::AcqRel);
         Ending { wanted: was & INTEREST != 0, waiter: was & WAITER != 0 }
     }
@@ -115,7 +118,7 @@ impl Life {
         self.0.load(Ordering::Acquire) & DONE != 0
     }
 
-    /// Who waits is written; `false` if the G has ended meanwhile (and looks at it no more).
+    /// Sets `WAITER`, after the waiter is written. Returns `false` if the G is done: the G will not use the waiter.
     /// *Runs on: the join handle.*
     #[inline]
     pub(crate) fn wait(&self) -> bool {
@@ -125,7 +128,8 @@ impl Life {
         }
         let mut word = self.0.load(Ordering::Acquire);
         while word & DONE == 0 {
-            // Release: who waits; pairs with `complete`. Acquire on failure: the result.
+            // Release: publishes the waiter; pairs with the Acquire of `complete`. Acquire on failure: sees the
+            // result.
             match self.0.compare_exchange_weak(word, word | WAITER, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -134,8 +138,8 @@ impl Life {
         false
     }
 
-    /// Nobody waits any more; `false` if the G has ended meanwhile and has taken who waited.
-    /// *Runs on: the join handle, before it writes who waits.*
+    /// Clears `WAITER`. Returns `false` if the G is done, and has taken the waiter. *Runs on: the join handle, before
+    /// it writes a waiter.*
     #[inline]
     pub(crate) fn unwait(&self) -> bool {
         if broken!("life_unwait_no_done_look") {
@@ -144,7 +148,7 @@ impl Life {
         }
         let mut word = self.0.load(Ordering::Acquire);
         while word & DONE == 0 {
-            // Only the caller sets it: there is none to clear, and nobody will look at who waits.
+            // Only the caller sets `WAITER`. If it is clear, the G will not use the waiter.
             if word & WAITER == 0 {
                 return true;
             }
@@ -156,7 +160,7 @@ impl Life {
         false
     }
 
-    /// The join handle goes; `false` if the G has ended and the result is the caller's to drop.
+    /// Gives up the join handle's interest. Returns `false` if the G is done: the caller must then drop the result.
     #[inline]
     pub(crate) fn abandon(&self) -> bool {
         let mut word = self.0.load(Ordering::Acquire);
@@ -195,16 +199,16 @@ mod models {
     }
 
     fn end(g: &Model) -> Option<Decision> {
-        // SAFETY: (all of this module) the protocol gives each cell one owner at a time; loom checks it.
+        // SAFETY: (all of this module) the protocol gives each cell one owner at a time; loom checks that.
         g.result.with_mut(|r| unsafe { *r = 7 });
         let ending = g.life.complete();
         let decision = ending.waiter.then(|| {
-            // SAFETY: as above.
+            // SAFETY: one owner at a time; see `end`.
             let number = g.joiner.with(|j| unsafe { *j });
             g.wait.decide(number, Outcome::Woken)
         });
         if !ending.wanted {
-            // SAFETY: as above.
+            // SAFETY: one owner at a time; see `end`.
             g.result.with_mut(|r| unsafe { *r = 0 });
         }
         g.life.release();
@@ -220,29 +224,29 @@ mod models {
             let mut parked = false;
             if !g.life.is_done() {
                 let number = g.wait.arm(Cancel::Ends);
-                // SAFETY: as above.
+                // SAFETY: one owner at a time; see `end`.
                 g.joiner.with_mut(|j| unsafe { *j = number });
                 parked = g.life.wait() && g.wait.commit();
             }
             let decision = ending.join().unwrap();
             assert_eq!(parked, decision == Some(Decision::Parked), "a joiner parked for ever");
             assert!(g.life.is_done());
-            // SAFETY: as above.
+            // SAFETY: one owner at a time; see `end`.
             assert_eq!(g.result.with(|r| unsafe { *r }), 7);
             assert!(g.life.release());
         });
     }
 
-    /// As when a join handle is polled first, and then polled or joined again.
+    /// A join handle that is polled first, and then polled or joined again.
     #[test]
-    fn who_waits_again_takes_the_first_waiter_back() {
+    fn a_second_wait_takes_the_first_waiter_back() {
         loom::model(|| {
             let g = model();
             let ending = g.clone();
             let ending = thread::spawn(move || end(&ending));
             for number in [7, 8] {
                 if g.life.unwait() {
-                    // SAFETY: as above.
+                    // SAFETY: one owner at a time; see `end`.
                     g.joiner.with_mut(|j| unsafe { *j = number });
                     g.life.wait();
                 }
@@ -253,7 +257,7 @@ mod models {
     }
 
     #[test]
-    fn who_looks_at_a_dying_g_holds_it_or_gets_nothing() {
+    fn a_reference_to_a_dying_g_is_held_or_refused() {
         loom::model(|| {
             let g = model();
             g.life.complete();
@@ -262,18 +266,18 @@ mod models {
             let looker = thread::spawn(move || {
                 let held = looker.life.try_retain();
                 if held {
-                    // SAFETY: as above.
+                    // SAFETY: a reference keeps the last holder from writing; loom checks that.
                     looker.result.with(|r| unsafe { *r });
                 }
                 held && looker.life.release()
             });
             let last = g.life.release();
             if last {
-                // SAFETY: as above: the last one uses the G again.
+                // SAFETY: the last holder is alone; it uses the G again.
                 g.result.with_mut(|r| unsafe { *r = 1 });
             }
             let looker_last = looker.join().unwrap();
-            assert!(last != looker_last, "exactly one is the last");
+            assert!(last != looker_last, "exactly one reference is the last");
         });
     }
 
@@ -284,12 +288,12 @@ mod models {
             let ending = g.clone();
             let ending = thread::spawn(move || end(&ending));
             if !g.life.abandon() {
-                // SAFETY: as above.
+                // SAFETY: one owner at a time; see `end`.
                 g.result.with_mut(|r| unsafe { *r = 0 });
             }
             let last = g.life.release();
             ending.join().unwrap();
-            // SAFETY: as above.
+            // SAFETY: one owner at a time; see `end`.
             g.result.with(|r| assert_eq!(unsafe { *r }, 0));
             let _ = last;
         });

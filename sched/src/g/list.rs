@@ -1,9 +1,9 @@
-//! A list of Gs through their own `next` links: no allocation, and joined in one step.
+//! A list of Gs, linked through their own `next` fields. The list allocates nothing, and two lists are joined in one
+//! step.
 
 use super::GRef;
-use crate::shortage::Line;
 
-/// First in, first out (but for `push_front`). Whoever holds the list owns the links of its Gs.
+/// A first-in, first-out list, but for `push_front`. The holder of the list owns the links of its Gs.
 #[derive(Default)]
 pub(crate) struct GList {
     head: Option<GRef>,
@@ -11,25 +11,9 @@ pub(crate) struct GList {
     len: usize,
 }
 
-// SAFETY: the list is the one owner of its Gs' links, and goes to another thread as a whole.
+// SAFETY: the list alone uses the links of its Gs, and moves to another thread as a whole.
 #[allow(unsafe_code)]
 unsafe impl Send for GList {}
-
-impl Line for GList {
-    type Waiter = GRef;
-
-    fn push(&mut self, g: GRef) {
-        GList::push(self, g);
-    }
-
-    fn pop(&mut self) -> Option<GRef> {
-        GList::pop(self)
-    }
-
-    fn len(&self) -> usize {
-        GList::len(self)
-    }
-}
 
 impl GList {
     pub(crate) const fn new() -> Self {
@@ -46,7 +30,7 @@ impl GList {
         self.len += 1;
     }
 
-    /// The next that `pop` gives.
+    /// Puts `g` at the front: the next `pop` returns it.
     pub(crate) fn push_front(&mut self, g: GRef) {
         g.next.set(self.head);
         if self.head.is_none() {
@@ -66,7 +50,7 @@ impl GList {
         Some(g)
     }
 
-    /// Moves all of `other` to the end.
+    /// Moves all Gs of `other` to the end.
     pub(crate) fn append(&mut self, other: GList) {
         let Some(head) = other.head else { return };
         match self.tail {
@@ -75,6 +59,11 @@ impl GList {
         }
         self.tail = other.tail;
         self.len += other.len;
+    }
+
+    /// The Gs from first to last; they stay in the list.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = GRef> {
+        std::iter::successors(self.head, |g| g.next.get())
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,17 +1,23 @@
-//! The panics of a parked G, set aside: a G that is bound to its M may park while it unwinds, and others run on that OS thread.
+//! The panic count of a G that parks in the middle of an unwind: set aside when it stops, brought back when it goes
+//! on.
 //!
-//! std counts the panics of each OS thread, for `panicking()` and for poisoned locks, and has no way to set the count. But
-//! the one that catches a panic counts it down on its own thread, whoever raised it. So a *token*, a coroutine that was
-//! stopped in the middle of an unwind of its own, is one panic to be moved about:
+//! A G that is bound to its M may park while it unwinds. Other Gs then run on that OS thread and must not appear to
+//! unwind. std counts the panics of each OS thread, for `panicking()` and for poisoned locks, and cannot set the
+//! count. But catching a panic decrements the count of the catching thread, whichever thread raised it. So a *token*
+//! stands for one panic that can be moved. A token is a coroutine that was stopped in the middle of an unwind of its
+//! own.
 //!
 //! ```text
 //!   raise   begin an unwind, stop in a destructor: this thread counts one panic more
 //!   settle  go on to where it is caught:           this thread counts one panic less
 //! ```
 //!
-//! Between two Gs an M counts none: the G settles its panics before it stops, and raises them again when it goes on
-//! (`lend::stop_at_home`). A closure that unwinds parks together with its M instead, which costs a thread but no trick,
-//! unless Gs are bound to that M. Those would have to wait, perhaps for ever: a destructor may join one of them.
+//! Between two Gs the count of an M is 0. A G settles its panics before it stops, and raises them again when it goes
+//! on (`boundary::stop_at_home`).
+//!
+//! A closure that unwinds parks together with its M instead, which costs an OS thread but needs no tokens. The
+//! exception is an M to which Gs are bound. Those Gs would have to wait, perhaps for ever: a destructor may join one
+//! of them.
 
 #![allow(unsafe_code)]
 
@@ -22,21 +28,21 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 use parking_lot::Mutex;
 
-/// Room for an unwind through two frames, of which only the pages in use take memory.
+/// Room for an unwind through two frames. Only the pages in use take memory.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// A panic in flight that belongs to no thread.
-struct Token(Coroutine<(), (), (), DefaultStack>);
+/// A panic in flight that no thread counts.
+struct PanicToken(Coroutine<(), (), (), DefaultStack>);
 
-// SAFETY: on its stack are the frames of `raise` and of the unwinder, and neither keeps anything of a thread.
-unsafe impl Send for Token {}
+// SAFETY: the token's stack holds the frames of `raise` and of the unwinder only; neither keeps anything of a thread.
+unsafe impl Send for PanicToken {}
 
-/// Tokens to be settled, and the stacks of those that were. For each panic that is set aside there is a stack to raise it
-/// on again; all in all as many as Gs were ever parked in the middle of an unwind at the same time.
-static TOKENS: Mutex<Vec<Token>> = Mutex::new(Vec::new());
+/// Tokens to be settled, and the stacks of settled tokens. Each panic that is set aside leaves a stack to raise it on
+/// again. There are as many as Gs were ever parked in the middle of an unwind at the same time.
+static TOKENS: Mutex<Vec<PanicToken>> = Mutex::new(Vec::new());
 static STACKS: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 
-/// Stops the coroutine in the middle of its unwind.
+/// Stops its coroutine when an unwind drops it.
 struct StopHere<'y>(&'y Yielder<(), ()>);
 
 impl Drop for StopHere<'_> {
@@ -45,8 +51,8 @@ impl Drop for StopHere<'_> {
     }
 }
 
-/// This thread counts one panic more. `None`: there is no memory for it.
-fn raise() -> Option<Token> {
+/// Raises a panic, so that this thread counts one more. Returns `None` if there is no memory for it.
+fn raise() -> Option<PanicToken> {
     let spare = STACKS.lock().pop();
     let stack = spare.or_else(|| DefaultStack::new(STACK_BYTES).ok())?;
     let mut coroutine = Coroutine::with_stack(stack, |yielder, ()| {
@@ -57,30 +63,30 @@ fn raise() -> Option<Token> {
         let _: Result<(), _> = catch_unwind(AssertUnwindSafe(unwind));
     });
     coroutine.resume(());
-    Some(Token(coroutine))
+    Some(PanicToken(coroutine))
 }
 
-impl Token {
-    /// This thread counts one panic less.
+impl PanicToken {
+    /// Lets the panic be caught, so that this thread counts one less.
     fn settle(mut self) {
         self.0.resume(());
         STACKS.lock().push(self.0.into_stack());
     }
 }
 
-/// A token that another thread, which ends at once, has raised.
-fn new_token() -> Option<Token> {
+/// Makes a token on another thread, which ends at once.
+fn new_token() -> Option<PanicToken> {
     thread::Builder::new().spawn(raise).ok()?.join().ok()?
 }
 
-/// Settles all panics of this thread and returns how many there were. *Runs on: an M, on the stack of the G that stops.*
+/// Settles all panics of this thread. Returns how many there were. *Runs on: an M, on the stack of the G that stops.*
 #[cold]
 pub(crate) fn set_aside() -> u32 {
     let mut panics = 0;
     while thread::panicking() {
         let token = TOKENS.lock().pop();
         let Some(token) = token.or_else(new_token) else {
-            // Others on this thread will think that they unwind; nothing worse.
+            // No token: other Gs on this thread will see `panicking()`, and nothing worse happens.
             break;
         };
         token.settle();
@@ -89,14 +95,15 @@ pub(crate) fn set_aside() -> u32 {
     panics
 }
 
-/// Raises so many panics on this thread. *Runs on: an M, on the stack of the G that goes on.*
+/// Raises `panics` panics on this thread. *Runs on: an M, on the stack of the G that goes on.*
 #[cold]
 pub(crate) fn bring_back(panics: u32) {
     for _ in 0..panics {
         match raise() {
             Some(token) => TOKENS.lock().push(token),
             None => {
-                // Settling left a stack. A count that is one too low would wrap around when the panic is caught.
+                // Each settled panic left a stack, so this is a bug. With a count that is one too low, catching the
+                // panic would let it wrap around.
                 eprintln!("runtime: no stack to go on unwinding with; this is a bug in it, please report it");
                 std::process::abort();
             }
@@ -117,7 +124,7 @@ mod tests {
                 let panics = set_aside();
                 assert!(!thread::panicking());
                 assert_eq!(panics, 1);
-                // Somebody else's, in between.
+                // A panic of another G, in between.
                 assert!(catch_unwind(|| resume_unwind(Box::new(1))).is_err());
                 assert!(!thread::panicking());
                 bring_back(panics);

@@ -1,5 +1,7 @@
-//! All Gs of the process, by index: chunks that double in size, never freed, and the pool of those not in use. So the memory
-//! of as many Gs as were ever alive at once is kept (256 bytes each): that is the price of stale references being harmless.
+//! The table of all Gs of the process, by index, and the pool of the Gs that are not in use.
+//!
+//! The table has chunks that double in size and are never freed. So the memory of as many Gs as were ever alive at
+//! once is kept, 256 bytes each. That is the price of harmless stale references.
 
 #![allow(unsafe_code)]
 
@@ -11,22 +13,23 @@ use parking_lot::Mutex;
 
 use super::list::GList;
 use super::{G, GRef};
-use crate::fork::is_forked;
 use crate::sys;
+use crate::sys::fork::is_forked;
 
 /// Chunk k holds `FIRST << k` Gs.
 const FIRST: u32 = 1024;
 const CHUNKS: usize = 22;
 
 static TABLE: [AtomicPtr<G>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
-/// How many indices have been given out; index 0 is nobody's.
+/// The next index to give out. Index 0 names no G.
 static MADE: AtomicU32 = AtomicU32::new(1);
-static POOL: Mutex<Pool> = Mutex::new(Pool { green: GList::new(), faces: GList::new() });
+static POOL: Mutex<Pool> = Mutex::new(Pool { green: GList::new(), proxies: GList::new() });
 
-/// Gs not in use, the one used last first. A face of an OS thread stays one: a late waker may still touch what it waits on.
+/// Gs not in use; the G used last is taken first. A proxy G stays a proxy G: a late waker may still touch what its OS
+/// thread sleeps on.
 struct Pool {
     green: GList,
-    faces: GList,
+    proxies: GList,
 }
 
 fn place_of(index: u32) -> (usize, usize) {
@@ -35,38 +38,38 @@ fn place_of(index: u32) -> (usize, usize) {
     (chunk as usize, (index - before) as usize)
 }
 
-/// The G of that index; `None` for an index that was never given out.
+/// Returns the G of `index`; `None` if the index was never given out.
 pub(crate) fn get(index: u32) -> Option<GRef> {
-    // Acquire: pairs with the Release of `MADE` in `make`; the G is initialised.
+    // Acquire: sees the initialised G. Pairs with the Release of `MADE` in `make`.
     if index == 0 || index >= MADE.load(Ordering::Acquire) {
         return None;
     }
     let (chunk, offset) = place_of(index);
-    // Relaxed: ordered by `MADE`.
+    // Relaxed: the Acquire of `MADE` orders it.
     let base = TABLE.get(chunk)?.load(Ordering::Relaxed);
-    // SAFETY: a chunk is never freed, and all of its Gs below `MADE` are initialised.
+    // SAFETY: a chunk is never freed, and `make` initialises a G before it raises `MADE` above its index.
     Some(unsafe { &*base.add(offset) })
 }
 
-/// All Gs made so far, in use or not.
+/// Returns all Gs made so far, in use or not.
 pub(crate) fn all() -> impl Iterator<Item = GRef> {
     (1..MADE.load(Ordering::Acquire)).filter_map(get)
 }
 
-/// Takes a G that nobody uses, a new one if need be; up to `n` more go to `keep`.
+/// Takes a G from the pool, or makes a new one. Gives up to `n` more to `keep`.
 ///
 /// # Errors
-/// There is no memory for a new one.
+/// Returns an error if there is no memory for the first G.
 pub(crate) fn take(n: usize, mut keep: impl FnMut(GRef)) -> io::Result<GRef> {
     let mut pool = POOL.lock();
     let mut next = || pool.green.pop().map_or_else(|| make(&mut pool), Ok);
     let first = next()?;
-    // Fewer will do: whoever needs them asks again, and hears.
+    // Fewer than `n` suffice: a caller that needs more asks again, and gets the error then.
     (0..n).map_while(|_| next().ok()).for_each(&mut keep);
     Ok(first)
 }
 
-/// Gives Gs back that nobody uses any more.
+/// Gives Gs without a reference back to the pool.
 pub(crate) fn give(gs: impl IntoIterator<Item = GRef>) {
     if !is_forked() {
         let mut pool = POOL.lock();
@@ -74,41 +77,41 @@ pub(crate) fn give(gs: impl IntoIterator<Item = GRef>) {
     }
 }
 
-/// A face for a plain OS thread.
+/// Takes a proxy G for a plain OS thread from the pool, or makes a new one. Calls `init` for a new one.
 ///
 /// # Panics
-/// If there is no memory for one: then the thread cannot wait for anything.
-pub(crate) fn take_face() -> GRef {
+/// Panics if there is no memory for it: without a proxy G the thread cannot wait.
+pub(crate) fn take_proxy_g(init: impl FnOnce(GRef)) -> GRef {
     if is_forked() {
-        // Of no index: nothing that goes by index waits in such a process.
+        // Index 0: in a forked child nothing waits by index.
         let g = Box::leak(Box::new(G::new(0)));
-        crate::outside::make_face(g);
+        init(g);
         return g;
     }
     let mut pool = POOL.lock();
-    pool.faces.pop().unwrap_or_else(|| {
+    pool.proxies.pop().unwrap_or_else(|| {
         let g = make(&mut pool).unwrap_or_else(|error| panic!("this thread cannot wait: {error}"));
-        crate::outside::make_face(g);
+        init(g);
         g
     })
 }
 
-pub(crate) fn give_face(g: GRef) {
+pub(crate) fn give_proxy_g(g: GRef) {
     if !is_forked() {
-        POOL.lock().faces.push_front(g);
+        POOL.lock().proxies.push_front(g);
     }
 }
 
-/// *Runs on: the holder of the pool's lock.*
+/// Makes a new G at the next index. *Runs on: the holder of the pool's lock.*
 fn make(_locked: &mut Pool) -> io::Result<GRef> {
-    // Relaxed: written under the lock that we hold.
+    // Relaxed: `MADE` is written under the pool's lock only, which the caller holds.
     let index = MADE.load(Ordering::Relaxed);
     let (chunk, offset) = place_of(index);
     let Some(slot) = TABLE.get(chunk) else { return Err(too_many(index)) };
     let mut base = slot.load(Ordering::Relaxed);
     if base.is_null() {
         let layout = Layout::array::<G>((FIRST as usize) << chunk).expect("a chunk fits the address space");
-        // Room is left for what green threads need besides: in queues, in heaps of timers.
+        // Leaves room for what green threads need besides: queues, heaps of timers.
         if sys::room() < layout.size() + layout.size() / 4 + sys::LEFT_BY_THREADS {
             return Err(no_memory(layout.size()));
         }
@@ -118,13 +121,13 @@ fn make(_locked: &mut Pool) -> io::Result<GRef> {
             return Err(no_memory(layout.size()));
         }
     }
-    // SAFETY: `offset` lies within the chunk, no other index names this place, and we hold the lock.
+    // SAFETY: `offset` lies within the chunk, no other index names this place, and the caller holds the pool's lock.
     let g = unsafe {
         base.add(offset).write(G::new(index));
         &*base.add(offset)
     };
     slot.store(base, Ordering::Relaxed);
-    // Release: the G and its chunk; pairs with `get` and `all`.
+    // Release: publishes the G and its chunk. Pairs with the Acquire of `get` and `all`.
     MADE.store(index + 1, Ordering::Release);
     Ok(g)
 }

@@ -1,13 +1,13 @@
-//! A wake-up that is kept until it is used: `unpark` before `park`, and a future's waker.
+//! A token: keeps one wake-up until it is used, for `unpark` before `park` and for a future's waker.
 //!
 //! ```text
-//!   the one who waits                                a waker
-//!   park    Empty -> Parked(number), or it takes     unpark  swap Notified; was Parked(number)?
-//!           the Notified and does not wait                     decide that wait
-//!   clear   swap Empty, when it runs again
+//!   the waiter                                       a waker
+//!   park    Empty -> Parked(number), or use up       unpark  swap Notified; was Parked(number)?
+//!           Notified and do not wait                           decide that wait
+//!   clear   swap Empty, when the waiter runs again
 //! ```
 //!
-//! A token knows no wait of its own: the number is that of the waiter's [`Wait`](super::wait::Wait).
+//! A token has no wait of its own. The number is that of the waiter's [`Wait`](super::wait::Wait).
 
 use crate::sync::{
     atomic::{AtomicU64, Ordering},
@@ -19,7 +19,7 @@ const NOTIFIED: u64 = 1;
 const PARKED: u64 = 2;
 const NUMBER: u32 = 2;
 
-/// See the file's head.
+/// The word of one token; the file's head tells its protocol.
 #[derive(Debug)]
 pub(crate) struct Token(AtomicU64);
 
@@ -34,8 +34,8 @@ impl Token {
         Token(AtomicU64::new(EMPTY))
     }
 
-    /// Says that the waiter will wait under `number`; `false` if a wake-up was there and is now used up.
-    /// *Runs on: the waiter, after it armed that wait.*
+    /// Announces that the waiter will wait under `number`. Returns `false` if a wake-up was there; that wake-up is
+    /// used up. *Runs on: the waiter, after it armed that wait.*
     #[inline]
     pub(crate) fn park(&self, number: u32) -> bool {
         let parked = u64::from(number) << NUMBER | PARKED;
@@ -43,7 +43,8 @@ impl Token {
             self.0.store(parked, Ordering::Release);
             return true;
         }
-        // Acquire on failure: pairs with the Release of `unpark`. Release on success: the number's wait is armed.
+        // Release on success: publishes the armed wait; pairs with the Acquire of `unpark`. Acquire on failure: sees
+        // what the waker did; pairs with the Release of `unpark`.
         if self.0.compare_exchange(EMPTY, parked, Ordering::Release, Ordering::Acquire).is_ok() {
             return true;
         }
@@ -51,22 +52,23 @@ impl Token {
         false
     }
 
-    /// Leaves a wake-up; the number of the wait that it is to decide, if somebody waits. *Runs on: any thread.*
+    /// Leaves a wake-up. Returns the number of the wait to decide, if the waiter waits. *Runs on: any thread.*
     #[inline]
     pub(crate) fn unpark(&self) -> Option<u32> {
-        // Release: what the waker did is the waiter's to see (`park`, `clear`). Acquire: the wait of that number.
+        // Release: publishes what the waker did; pairs with `park` and `clear`. Acquire: sees the armed wait; pairs
+        // with `park`.
         let was = self.0.swap(NOTIFIED, Ordering::AcqRel);
         (was & 0b11 == PARKED).then_some((was >> NUMBER) as u32)
     }
 
-    /// Uses the wake-up up, or withdraws from waiting. *Runs on: the waiter.*
+    /// Uses a wake-up up, or withdraws the announced wait. *Runs on: the waiter.*
     #[inline]
     pub(crate) fn clear(&self) {
         // Acquire: pairs with the Release of `unpark`.
         self.0.swap(EMPTY, Ordering::Acquire);
     }
 
-    /// *Runs on: whoever makes the G, before anyone knows it.*
+    /// Empties the token. *Runs on: the spawner, before another thread knows the G.*
     #[inline]
     pub(crate) fn reset(&self) {
         self.0.store(EMPTY, Ordering::Relaxed);

@@ -1,22 +1,23 @@
-//! One wait of one green thread (or plain OS thread): decided once, by one atomic, whoever comes first.
+//! A wait: the word of a G that is decided once, by one atomic operation, and tells how the current wait ended.
 //!
-//! A wait has a number. Whoever might end it (a queue, a timer, the netpoller, `cancel`) holds that number, and
-//! a number that is over is harmless, so nobody has to be told that a wait ended otherwise.
+//! Each wait has a number. Every possible waker holds that number: a queue, a timer, the netpoller, `cancel`. A
+//! number of a wait that is over has no effect. So the other wakers need not be told that a wait has ended.
 //!
 //! ```text
-//!   the one who waits                           a waker                      cancel
+//!   the waiter                                  a waker                      cancel
 //!   arm      number + 1, Armed                                               flag = true
-//!   register the number wherever it may be woken                             look at the word:
-//!   leave its stack, and then (on the M's):     decide                         a wait? decide it
-//!   commit   Armed -> Parked                      Armed  -> how: say no more
-//!            or it was decided: run on            Parked -> how: make it runnable
+//!   register the number with its wakers                                      look at the word:
+//!   leave its stack, and then (on the M's):     decide                         an open wait? decide it
+//!   commit   Armed -> Parked                      Armed  -> outcome: done
+//!            or it was decided: run on            Parked -> outcome: make the G runnable
 //!   look at the cancel flag: decide it itself
 //! ```
 //!
-//! `commit` is the only way to become Parked and runs when the G is off its stack, so nobody can resume a G that
-//! still runs: that is what rules out double resumes, for every primitive at once. What was rejected: a commit
-//! function per primitive that unlocks or publishes on the M's stack (a lock held across a switch, and one more
-//! place to get wrong each).
+//! Only `commit` makes a wait Parked, and `commit` runs when the G is off its stack. So no M can resume a G that
+//! still runs. That rules out double resumes for every primitive at once.
+//!
+//! Rejected: a commit function per primitive that unlocks or publishes on the M's stack. A lock would be held across
+//! every switch, and each primitive could get it wrong.
 
 use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -29,47 +30,48 @@ const PARKED: u64 = 2;
 const WOKEN: u64 = 3;
 const TIMED_OUT: u64 = 4;
 const CANCELLED: u64 = 5;
-/// This wait does not end by cancellation.
+/// A cancellation does not end this wait.
 const SHIELDED: u64 = 8;
-/// Which of several things that were waited for it was; 28 bits.
+/// The case that decided the wait: its place in the word, 28 bits wide.
 const CASE: u32 = 4;
 const NUMBER: u32 = 32;
 
-/// The most cases that one wait can have.
+/// The largest number of cases of one wait.
 pub(crate) const MAX_CASES: usize = 1 << (NUMBER - CASE);
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// What was waited for has happened.
+    /// A waker ended the wait: what the waiter waited for has happened.
     Woken,
-    /// The deadline came first.
+    /// The wait timed out.
     TimedOut,
     /// The green thread was cancelled.
     Cancelled,
 }
 
-/// What a try to end a wait came to.
+/// What a try to end a wait achieved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Somebody else decided it, or it is long over.
+    /// Nothing: another thread decided the wait, or the wait is over.
     Lost,
-    /// Decided before the waiter left its stack: it goes on by itself.
+    /// The caller decided the wait before the waiter left its stack. The waiter goes on by itself.
     Early,
-    /// Decided, and the waiter is parked: the caller must make it runnable, and nobody else will.
+    /// The caller decided the wait of a parked waiter. The caller must make the waiter runnable; no other thread
+    /// will.
     Parked,
 }
 
-/// Whether a wait ends when its green thread is cancelled.
+/// Whether a cancellation ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
-    /// It does: nearly every wait.
+    /// A cancellation ends the wait: nearly every wait.
     Ends,
-    /// It does not: what must finish first, such as waiting for scoped threads.
+    /// A cancellation does not end the wait. For what must finish first, such as waiting for scoped threads.
     Waits,
 }
 
-/// The word of one waiter; see the file's head.
+/// The word of one waiter and its cancel flag; the file's head tells the protocol.
 #[derive(Debug)]
 pub(crate) struct Wait {
     word: AtomicU64,
@@ -87,13 +89,13 @@ impl Wait {
         Wait { word: AtomicU64::new(WOKEN), cancelled: AtomicBool::new(false) }
     }
 
-    /// Begins a wait and gives its number. *Runs on: the waiter.*
+    /// Begins a wait and returns its number. *Runs on: the waiter.*
     #[inline]
     pub(crate) fn arm(&self, cancel: Cancel) -> u32 {
-        // Relaxed on both: nobody else writes between a decision and the next arm, and the number reaches the wakers
-        // through whatever it is registered in. (A wait that was given up may be decided at this very moment: the store
-        // overwrites that, and the waiter goes on as it would have. If it was `cancel`, that has looked at a word older
-        // than the next `commit`, which therefore sees its flag.)
+        // Relaxed on both: no other thread writes between a decision and the next `arm`, and the structure that holds
+        // the number publishes it to the wakers. (Another thread may decide a wait that the waiter gave up at this
+        // very moment. The store overwrites that decision, and the waiter goes on as it would have. If the decider is
+        // `cancel`, it read a word older than the next `commit`, which therefore sees the flag.)
         let step = if broken!("wait_arm_same_number") { 0 } else { 1 };
         let number = ((self.word.load(Ordering::Relaxed) >> NUMBER) as u32).wrapping_add(step);
         let shield = if cancel == Cancel::Waits { SHIELDED } else { 0 };
@@ -101,19 +103,20 @@ impl Wait {
         number
     }
 
-    /// True once the current wait is decided. *Runs on: the waiter.*
+    /// Returns `true` if the current wait is decided. *Runs on: the waiter.*
     #[inline]
     pub(crate) fn is_decided(&self) -> bool {
-        // Acquire: pairs with the Release of `decide`.
+        // Acquire: sees what the waker wrote. Pairs with the Release of `decide_case`.
         self.word.load(Ordering::Acquire) & PHASE >= WOKEN
     }
 
-    /// Parks: `false` when the wait was decided already. *Runs on: the M's stack, with the G off its own.*
+    /// Parks the waiter. Returns `false` if the wait was decided already: the waiter goes on. *Runs on: the M's
+    /// stack, with the G off its own.*
     #[inline]
     pub(crate) fn commit(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         if word & PHASE != ARMED {
-            // Acquire: pairs with the Release of `decide`; what the waker wrote is the waiter's to read.
+            // Acquire: sees what the waker wrote. Pairs with the Release of `decide_case`.
             self.word.load(Ordering::Acquire);
             return false;
         }
@@ -121,25 +124,26 @@ impl Wait {
             self.word.store(word & !PHASE | PARKED, Ordering::Release);
             return true;
         }
-        // Release: whoever decides makes this G runnable elsewhere, with all that it did so far. SeqCst: first this
-        // store, then the look at the flag; `cancel` stores the flag first and then looks at the word.
+        // Release: publishes all that this G did to the thread that decides the wait and runs the G elsewhere; pairs
+        // with the Acquire of `decide_case`. SeqCst: this store comes before the load of the flag. The partner
+        // `cancel` stores the flag before it loads the word.
         let parked = word & !PHASE | PARKED;
         if self.word.compare_exchange(word, parked, Ordering::SeqCst, Ordering::Acquire).is_err() {
             return false;
         }
         self.loom_fence();
         let cancelled = self.cancelled.load(Ordering::SeqCst) && !broken!("wait_commit_no_cancel_look");
-        // Whoever else decided in between makes the G runnable itself.
+        // If another thread decided the wait in between, that thread makes the G runnable.
         !(cancelled && self.decide((word >> NUMBER) as u32, Outcome::Cancelled) == Decision::Parked)
     }
 
-    /// Ends the wait of that number, if it is still open. *Runs on: any thread.*
+    /// Ends the wait `number` with `outcome` if it is open and not shielded from that outcome. *Runs on: any thread.*
     #[inline]
     pub(crate) fn decide(&self, number: u32, outcome: Outcome) -> Decision {
         self.decide_case(number, outcome, 0)
     }
 
-    /// Likewise, and says which of the things that are waited for it was. *Runs on: any thread.*
+    /// Ends the wait `number` as `decide` does, and records the case that ended it. *Runs on: any thread.*
     #[inline]
     pub(crate) fn decide_case(&self, number: u32, outcome: Outcome, case: u32) -> Decision {
         debug_assert!((case as usize) < MAX_CASES);
@@ -153,8 +157,8 @@ impl Wait {
                 return Decision::Lost;
             }
             let decided = word & !PHASE | phase(outcome) | u64::from(case) << CASE;
-            // Acquire: what the waiter did before it parked, for whoever resumes it. Release: what the waker wrote, for
-            // the waiter (`is_decided`, `commit`).
+            // Acquire: what the waiter did before it parked, for the M that resumes it; pairs with `commit`. Release:
+            // what the waker wrote, for the waiter; pairs with `is_decided` and `commit`.
             match self.word.compare_exchange_weak(word, decided, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if word & PHASE == PARKED => return Decision::Parked,
                 Ok(_) => return Decision::Early,
@@ -163,14 +167,14 @@ impl Wait {
         }
     }
 
-    /// Whether the wait of that number has not been decided yet. *Runs on: any thread.*
+    /// Returns `true` if the wait `number` is not decided. *Runs on: any thread.*
     pub(crate) fn is_open(&self, number: u32) -> bool {
-        // Relaxed: a decision that the caller knows of is seen in any case, and others may come at any moment.
+        // Relaxed: a decision that the caller knows of is seen in any case, and another may come at any moment.
         let word = self.word.load(Ordering::Relaxed);
         (word >> NUMBER) as u32 == number && matches!(word & PHASE, ARMED | PARKED)
     }
 
-    /// How the last wait ended. *Runs on: the waiter, after it.*
+    /// Returns how the last wait ended. *Runs on: the waiter, after the wait.*
     #[inline]
     pub(crate) fn outcome(&self) -> Outcome {
         match self.word.load(Ordering::Acquire) & PHASE {
@@ -180,7 +184,7 @@ impl Wait {
         }
     }
 
-    /// What decided the last wait. *Runs on: the waiter, after it ended as woken.*
+    /// Returns the case that decided the last wait. *Runs on: the waiter, after the wait ended as woken.*
     #[inline]
     pub(crate) fn case(&self) -> u32 {
         if broken!("wait_case_not_told") {
@@ -189,31 +193,31 @@ impl Wait {
         self.word.load(Ordering::Acquire) as u32 >> CASE
     }
 
-    /// Cancels for good: the current wait, if there is one, and every later one. `Parked` as for `decide`.
-    /// *Runs on: any thread.*
+    /// Cancels the G for good: ends its current wait, if there is one, and every later wait. If this returns
+    /// `Parked`, the caller must make the waiter runnable. *Runs on: any thread.*
     pub(crate) fn cancel(&self) -> Decision {
-        // SeqCst: first the flag, then the look at the word; the partner is in `commit`.
+        // SeqCst: this store of the flag comes before the load of the word. The partner is `commit`.
         self.cancelled.store(true, Ordering::SeqCst);
         self.loom_fence();
         let word = self.word.load(Ordering::SeqCst);
         self.decide((word >> NUMBER) as u32, Outcome::Cancelled)
     }
 
-    /// Whether `cancel` was called since `reset`.
+    /// Returns `true` if `cancel` was called since `reset`.
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
         // Acquire: pairs with the store in `cancel`.
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// A new green thread takes the place: not cancelled. The numbers go on, so old ones stay over.
-    /// *Runs on: whoever makes the G, before anyone knows it.*
+    /// Clears the cancel flag for a new green thread. The numbers go on, so old numbers stay over. *Runs on: the
+    /// spawner, before another thread knows the G.*
     #[inline]
     pub(crate) fn reset(&self) {
         self.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// loom orders SeqCst accesses only as AcqRel, so a model needs the fence spelled out.
+    /// A full fence in models: loom orders SeqCst accesses only as AcqRel.
     #[inline]
     fn loom_fence(&self) {
         #[cfg(loom)]

@@ -1,6 +1,6 @@
-//! What a thread waits for, in words: for dumps.
+//! What a wait is for, in words, for dumps.
 
-/// What a wait is for. Nothing is decided by it.
+/// What a wait is for. No decision depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -49,7 +49,7 @@ impl Why {
         (Why::Socket, "a socket"),
     ];
 
-    /// In words, of its number.
+    /// Returns the words for `number as Why`.
     pub(crate) fn words(number: u8) -> &'static str {
         Why::ALL[usize::from(number)].1
     }

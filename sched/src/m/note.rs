@@ -1,4 +1,4 @@
-//! A note: one thread sleeps until another wakes it, and a wake-up that comes first is kept.
+//! A note: lets one OS thread sleep until another wakes it. A wake-up that comes before the sleep is kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// See the file's head. The sleeper is the same thread until it ends and another adopts the note.
+/// See the file's head. The sleeper is one thread until that thread ends and another thread adopts the note.
 #[derive(Debug, Default)]
 pub(crate) struct Note {
     woken: AtomicBool,
@@ -18,21 +18,21 @@ impl Note {
         Note { woken: AtomicBool::new(false), sleeper: Mutex::new(None) }
     }
 
-    /// The current thread will be the one that sleeps.
+    /// Makes the current thread the sleeper.
     pub(crate) fn adopt(&self) {
         *self.sleeper.lock() = Some(thread::current());
     }
 
-    /// Sleeps until somebody wakes it.
+    /// Sleeps until a wake-up; returns at once if one is kept.
     pub(crate) fn sleep(&self) {
-        // Acquire: what the waker handed over. A plain loop: user code on this thread may have left a stray
-        // `unpark` behind, or taken ours.
+        // Acquire: pairs with the swap in `wake`; this thread sees what the waker handed over. The loop is needed because user
+        // code on this thread may have left a stray `unpark` behind, or consumed the one of `wake`.
         while !self.woken.swap(false, Ordering::Acquire) {
             thread::park();
         }
     }
 
-    /// Sleeps until somebody wakes it, or for that long; true if it was woken.
+    /// Sleeps until a wake-up, or for `time`. Returns `true` if it was woken.
     pub(crate) fn sleep_for(&self, time: Duration) -> bool {
         if !self.woken.load(Ordering::Relaxed) {
             thread::park_timeout(time);
@@ -40,13 +40,13 @@ impl Note {
         self.woken.swap(false, Ordering::Acquire)
     }
 
-    /// *Runs on: any thread.*
+    /// Wakes the sleeper, or keeps the wake-up for its next sleep. *Runs on: any thread.*
     pub(crate) fn wake(&self) {
-        // Release: what is handed over; the swap saves the system call when a wake-up is pending.
+        // Release: pairs with the Acquire in `sleep`. If a wake-up is pending already, the swap saves the system call.
         if !self.woken.swap(true, Ordering::AcqRel)
             && let Some(sleeper) = &*self.sleeper.lock()
         {
-            // Perhaps another by now, as the one that slept has seen the word and has ended: a stray `unpark`.
+            // The sleeper that was meant may have seen the word and ended; then another thread gets a stray `unpark`.
             sleeper.unpark();
         }
     }

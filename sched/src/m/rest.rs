@@ -1,35 +1,35 @@
-//! The Gs that are bound to an M: how many they are, and whether the M sleeps while one of them is made runnable.
+//! How Gs that are bound to an M keep that M from ending, and how their wakers wake that M from its sleep.
 //!
-//! A G is bound to its M while it is stopped inside a poll or in the middle of an unwind; in strict mode from its first
-//! line on. An M to which Gs are bound must not end: `Idle::take_unneeded` looks at [`Homes`] under the lock of the
-//! list in which the M is parked. The count changes on the M's own thread only, and never while it is in that list.
+//! A G is bound to its M while it is stopped inside a poll or in the middle of an unwind. In strict mode a G is bound from its
+//! first line on. An M to which Gs are bound must not end: `Idle::take_unneeded` reads [`Homes`] under the lock of the list in
+//! which the M is parked. The count changes only on the M's own thread, and never while the M is in that list.
 //!
 //! ```text
-//!   whoever makes such a G runnable         its M
-//!   put it into the M's queue               begin     say how it is going to sleep
+//!   the waker of a bound G                  its M
+//!   put the G into the M's queue            begin     say how it is going to sleep
 //!   full fence                                        full fence
-//!   look: it sleeps? wake it that way                 look at the queue: not empty? stay awake
-//!                                           over      awake again; it then looks at its queue
+//!   look: the M sleeps? wake it that way              look at the queue: not empty? stay awake
+//!                                           over      say that it is awake; then look at the queue
 //! ```
 //!
-//! A wake-up that comes too late, when the M is awake for another reason, is one look too many and nothing else.
+//! A wake-up may come when the M is already awake for another reason. The M then looks at its queue once more than needed.
 
 use crate::sync::{
     atomic::{AtomicU8, AtomicUsize, Ordering},
     broken, full_fence,
 };
 
-/// How an M sleeps, and so how it is woken.
+/// How an M sleeps; this decides how a waker wakes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum How {
+pub(crate) enum SleepKind {
     /// On its note.
     Parked = 1,
     /// In the netpoller.
     Polls = 2,
 }
 
-/// How many Gs are bound to an M.
+/// How many Gs are bound to an M, parked Gs included.
 #[derive(Debug)]
 pub(crate) struct Homes(AtomicUsize);
 
@@ -38,20 +38,20 @@ impl Homes {
         Homes(AtomicUsize::new(0))
     }
 
-    /// *Runs on: the M.*
+    /// Counts a G that is bound to the M from now on. *Runs on: the M.*
     pub(crate) fn add(&self) {
-        // Relaxed, here and below: the lock of the idle list stands between a change and another thread's look.
+        // Relaxed, here and below: the lock of the idle list orders each change before another thread's look.
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// *Runs on: the M.*
+    /// Counts a G that is no longer bound to the M. *Runs on: the M.*
     pub(crate) fn remove(&self) {
         let before = self.0.load(Ordering::Relaxed);
         debug_assert!(before > 0, "more Gs leave an M than were bound to it");
         self.0.store(before - 1, Ordering::Relaxed);
     }
 
-    /// True if a G is bound to the M. *Runs on: the M, or a thread that has found the M in the idle list, under its lock.*
+    /// Returns `true` if a G is bound to the M. *Runs on: the M; or a thread that found the M in the idle list, under its lock.*
     pub(crate) fn is_any(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
@@ -68,11 +68,12 @@ impl Rest {
         Rest(AtomicU8::new(AWAKE))
     }
 
-    /// True if the M may sleep: nothing waits for it, as `has_work` says. *Runs on: the M.*
-    pub(crate) fn begin(&self, how: How, has_work: impl FnOnce() -> bool) -> bool {
+    /// Announces that the M goes to sleep. Returns `false` if `has_work` finds a G for the M; the M then stays awake. *Runs on:
+    /// the M.*
+    pub(crate) fn begin(&self, how: SleepKind, has_work: impl FnOnce() -> bool) -> bool {
         self.0.store(how as u8, Ordering::Relaxed);
         if !broken!("rest_no_fence") {
-            // Its partner is the fence in `look`.
+            // Pairs with the fence in `look`.
             full_fence();
         }
         if has_work() && !broken!("rest_no_look") {
@@ -82,21 +83,21 @@ impl Rest {
         true
     }
 
-    /// It is awake. *Runs on: the M.*
+    /// Announces that the M is awake. *Runs on: the M.*
     pub(crate) fn over(&self) {
-        // Relaxed: the next sleep fences before it looks.
+        // Relaxed: `begin` fences before it looks at the queue.
         self.0.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// How the M is to be woken, if it is. *Runs on: any thread, that has put something into its queue.*
+    /// Returns how the M must be woken; `None` if the M is awake. *Runs on: a thread that has put a G into the M's queue.*
     #[inline]
-    pub(crate) fn look(&self) -> Option<How> {
-        // Its partner is the fence in `begin`.
+    pub(crate) fn look(&self) -> Option<SleepKind> {
+        // Pairs with the fence in `begin`.
         full_fence();
         match self.0.load(Ordering::Relaxed) {
             AWAKE => None,
-            polls if polls == How::Polls as u8 => Some(How::Polls),
-            _ => Some(How::Parked),
+            polls if polls == SleepKind::Polls as u8 => Some(SleepKind::Polls),
+            _ => Some(SleepKind::Parked),
         }
     }
 }
@@ -114,9 +115,9 @@ mod models {
         woken: AtomicBool,
     }
 
-    /// Two Gs come for an M that goes to sleep: it is awake, or about to be, when all is said.
+    /// Two wakers put Gs into the queue of an M that goes to sleep. In the end the M is awake, or a waker has woken it.
     #[test]
-    fn nobody_waits_for_an_m_that_sleeps() {
+    fn no_bound_g_waits_while_its_m_sleeps() {
         loom::model(|| {
             let world = Arc::new(World {
                 rest: Rest::new(),
@@ -132,12 +133,12 @@ mod models {
                     }
                 })
             });
-            let asleep = world.rest.begin(How::Parked, || world.queue.load(Ordering::Relaxed) > 0);
+            let asleep = world.rest.begin(SleepKind::Parked, || world.queue.load(Ordering::Relaxed) > 0);
             for maker in makers {
                 maker.join().unwrap();
             }
             let woken = world.woken.load(Ordering::Acquire);
-            assert!(!asleep || woken, "a G waits for an M that sleeps");
+            assert!(!asleep || woken, "a bound G waits while its M sleeps");
         });
     }
 }

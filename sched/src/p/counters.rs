@@ -1,18 +1,18 @@
-//! What a P has done: counted by its holder alone, read by anyone.
+//! The event counters of one P. The holder of the P counts; any thread reads.
 
 use crate::sync::{
     atomic::{AtomicU64, Ordering},
     broken,
 };
 
-/// One count. Only the holder of the P adds, so adding is a load and a store.
+/// One counter. Only the holder of the P adds, so adding is a load and a store.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
     #[inline]
     pub(crate) fn add(&self, n: u64) {
-        // Relaxed: a count orders nothing.
+        // Relaxed: the counter orders nothing.
         self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
@@ -21,7 +21,7 @@ impl Count {
         self.add(1);
     }
 
-    /// Likewise, by one; whoever reads it with `get_acquire` then sees all that was counted before.
+    /// Adds one. A thread that reads the new value with `get_acquire` also sees all that was counted before.
     #[inline]
     pub(crate) fn one_release(&self) {
         // Release: pairs with `get_acquire`.
@@ -39,8 +39,8 @@ impl Count {
     }
 }
 
-/// Counts a green thread by `count`, and then queues it by `queue`: no green thread ends that is not counted. The partner is
-/// `Closing::live`. *Runs on: the maker of the green thread.*
+/// Counts a new G by `count` and then queues it by `queue`. In this order no G ends before it is counted; `Closing::live`
+/// relies on that. *Runs on: the spawner.*
 #[inline]
 pub(crate) fn count_and_queue(count: impl FnOnce(), queue: impl FnOnce()) {
     if broken!("closing_queued_before_counted") {
@@ -51,7 +51,7 @@ pub(crate) fn count_and_queue(count: impl FnOnce(), queue: impl FnOnce()) {
     queue();
 }
 
-/// The counts of one P; `metrics` adds them up.
+/// The counters of one P; `metrics` adds up those of all Ps.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) spawned: Count,
@@ -65,7 +65,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counts a green thread that the holder makes, and then queues it by `queue`. *Runs on: the holder.*
+    /// Counts a G that the holder spawns and then queues it by `queue`. *Runs on: the holder.*
     #[inline]
     pub(crate) fn spawn(&self, queue: impl FnOnce()) {
         count_and_queue(|| self.spawned.one(), queue);

@@ -1,16 +1,15 @@
-//! When to read the clock: a cheap counter tells the holder of a P that no timer can be due yet.
+//! The clock gate of one P: tells the holder cheaply that no timer can be due yet, so that it need not read the clock.
 //!
-//! Reading the clock each round of `schedule` costs more than everything else in a yield. The processor's own counter
-//! costs a third of it, so the gate turns the next deadline into a number of ticks. The gate never decides that a timer
-//! fires, only that it is not worth looking: at most a thousandth of a second passes without a look.
+//! Reading the clock in each round of `schedule` costs more than the rest of a yield. The processor's own counter costs a
+//! third of that, so the gate turns the next deadline into a number of ticks. The gate only saves looks at the clock; it never
+//! decides that a timer fires. At most one millisecond passes without a look.
 //!
 //! The counter may go back or jump, although the processor calls it invariant: after a suspend, after a restore of the
-//! process, after a migration of the machine. Two rules keep timers on time then:
+//! process, after a migration of the virtual machine. Two rules keep timers on time then:
 //!
-//! - *The gate is shut for a span of ticks, not until a value.* A counter that has left the span on either side opens the
-//!   gate.
-//! - *A pace is used only while the latest span of time confirms it.* A span that contradicts the pace opens the gate, and
-//!   the counter is measured anew.
+//! - *The gate is shut for a span of ticks, not until a value.* A counter that leaves the span on either side opens the gate.
+//! - *The gate uses a pace only while the latest span confirms it.* A span that contradicts the pace opens the gate, and the
+//!   gate measures the counter anew.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -21,21 +20,21 @@ use crate::sys;
 
 /// The longest time without a look at the clock.
 const LONGEST_NS: u64 = 1_000_000;
-/// The pace of the counter is known well enough after this long.
+/// The pace of the counter counts as known after this long.
 const CALIBRATION_NS: u64 = 10_000_000;
-/// A shorter span is not judged: it says little, and judging costs more than a look at the clock.
+/// A shorter span is not judged: it is imprecise, and judging costs more than a look at the clock.
 const JUDGED_NS: u64 = 500_000;
-/// A span contradicts the pace if it differs by more than one part in so many.
+/// A span contradicts the pace if the two differ by more than one part in this many.
 const TOLERANCE: u128 = 32;
 
-/// Counter and clock at one moment.
+/// The counter and the clock, read at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     ticks: u64,
     pub(crate) ns: u64,
 }
 
-/// So many ticks in so many nanoseconds.
+/// The pace of the counter: this many ticks in this many nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
     ticks: u64,
@@ -43,13 +42,13 @@ struct Pace {
 }
 
 impl Reading {
-    /// Reads the counter first: a thread that is interrupted between the two readings opens its gate too early, not too late.
+    /// Reads the counter before the clock: if the thread is interrupted in between, its gate opens too early, not too late.
     pub(crate) fn now() -> Reading {
         let ticks = sys::ticks();
         Reading { ticks, ns: clock::now() }
     }
 
-    /// The pace since `earlier`; `None` if the counter went back.
+    /// Returns the pace since `earlier`; `None` if the counter went back.
     fn pace_since(self, earlier: Reading) -> Option<Pace> {
         let ticks = self.ticks.checked_sub(earlier.ticks)?;
         Some(Pace { ticks, ns: self.ns.saturating_sub(earlier.ns) })
@@ -57,15 +56,15 @@ impl Reading {
 }
 
 impl Pace {
-    /// True if `other` is this pace, up to the tolerance.
+    /// Returns `true` if the two paces differ by no more than the tolerance.
     fn agrees_with(self, other: Pace) -> bool {
         let (mine, others) =
             (u128::from(self.ticks) * u128::from(other.ns), u128::from(other.ticks) * u128::from(self.ns));
         mine.abs_diff(others) <= mine.max(others) / TOLERANCE
     }
 
-    /// For how many ticks there is no need to look when the next deadline is `ahead` ns off. One part in 64 early, so that
-    /// a drifting counter makes no timer late.
+    /// Returns for how many ticks no look is needed when the next deadline is `ahead` ns away. The result is one part in 64
+    /// short, so that a drifting counter makes no timer late.
     fn quiet_ticks(self, ahead: u64) -> u64 {
         let ahead = ahead.min(LONGEST_NS);
         let exact = u128::from(self.ticks) * u128::from(ahead - ahead / 64) / u128::from(self.ns);
@@ -75,7 +74,7 @@ impl Pace {
 
 /// The gate of one P.
 pub(crate) struct Gate {
-    /// The deadline that the span stands for.
+    /// The deadline for which the span was computed.
     when: Cell<u64>,
     /// The gate is shut while the counter is within `span` ticks of this value.
     since: Cell<u64>,
@@ -83,9 +82,9 @@ pub(crate) struct Gate {
     span: Cell<u64>,
     /// Where the measurement of the pace began.
     first: Cell<Reading>,
-    /// Up to here the counter has kept to one pace.
+    /// Until here the counter has kept one pace.
     last: Cell<Reading>,
-    /// The pace from `first` to a reading that later ones have confirmed.
+    /// The pace between `first` and a later reading that still later readings have confirmed.
     pace: Cell<Option<Pace>>,
 }
 
@@ -102,7 +101,7 @@ impl Gate {
         }
     }
 
-    /// True if a timer that is due at `when` cannot be due yet.
+    /// Returns `true` if a timer that is due at `when` cannot be due yet.
     #[inline]
     pub(crate) fn is_shut(&self, when: u64) -> bool {
         self.is_shut_at(sys::ticks(), when)
@@ -113,7 +112,7 @@ impl Gate {
         when == self.when.get() && ticks.wrapping_sub(self.since.get()) < self.span.get()
     }
 
-    /// Opens the gate: the next look at the timers comes at once.
+    /// Opens the gate: the holder looks at the timers in its next round.
     pub(crate) fn open(&self) {
         self.span.set(0);
     }
@@ -133,14 +132,14 @@ impl Gate {
         }
     }
 
-    /// Holds the span since the last judged reading against the pace before that reading.
+    /// Compares the span since the last judged reading with the pace before that reading.
     fn judge(&self, now: Reading) {
         let (first, last) = (self.first.get(), self.last.get());
         let Some(latest) = now.pace_since(last) else { return self.measure_anew(now) };
         if latest.ns < JUDGED_NS {
             return;
         }
-        // `last` is not before `first`, by the clock and by the counter: a reading becomes `last` after `pace_since`.
+        // `last` is never before `first`, by the clock or by the counter: a reading becomes `last` only after `pace_since`.
         debug_assert!(first.ns <= last.ns && first.ticks <= last.ticks);
         let known = Pace { ticks: last.ticks - first.ticks, ns: last.ns - first.ns };
         if known.ns >= CALIBRATION_NS {
@@ -152,7 +151,7 @@ impl Gate {
         self.last.set(now);
     }
 
-    /// The counter went back or jumped: what is known of its pace is void.
+    /// Forgets the pace and starts a new measurement, because the counter went back or jumped.
     #[cold]
     fn measure_anew(&self, now: Reading) {
         self.first.set(now);
@@ -161,7 +160,7 @@ impl Gate {
     }
 }
 
-/// Whether the processor has a counter whose pace does not follow its frequency.
+/// Returns `true` if the processor's counter does not follow the processor's frequency.
 fn counter_is_steady() -> bool {
     static STEADY: OnceLock<bool> = OnceLock::new();
     *STEADY.get_or_init(|| sys::steady_ticks().is_some())
@@ -207,7 +206,7 @@ mod tests {
         if counter_is_steady() {
             let (gate, mut counter, when) = shut_gate();
             assert!(gate.is_shut_at(counter.passes(MS / 2).ticks, when));
-            assert!(!gate.is_shut_at(counter.ticks, when - 1), "another deadline");
+            assert!(!gate.is_shut_at(counter.ticks, when - 1), "shut for another deadline");
             assert!(!gate.is_shut_at(counter.passes(MS / 2).ticks, when));
         }
     }
@@ -235,52 +234,6 @@ mod tests {
         }
     }
 
-    /// One P, no sysmon: a green thread yields all the time and makes the counter jump while another one sleeps.
-    #[test]
-    fn sleeps_end_in_time_while_the_counter_jumps() {
-        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-        use std::sync::{Arc, mpsc};
-        use std::time::{Duration, Instant};
-
-        use crate::threads::tests::{scheduler, spawn_in};
-        use crate::{park, time};
-
-        let sched = scheduler(1);
-        let stop = Arc::new(AtomicBool::new(false));
-        let stops = stop.clone();
-        let jumping = spawn_in(&sched, move || {
-            let mut last = Instant::now();
-            let mut jumps = [1 << 40, 1_u64.wrapping_neg() << 41, 1 << 50, 1_u64.wrapping_neg() << 50]
-                .into_iter()
-                .cycle();
-            while !stops.load(Relaxed) {
-                park::yield_now();
-                if last.elapsed() > Duration::from_micros(30_300) {
-                    sys::SKEW.fetch_add(jumps.next().unwrap(), Relaxed);
-                    last = Instant::now();
-                }
-            }
-        });
-        let (told, tells) = mpsc::channel();
-        let sleeping = spawn_in(&sched, move || {
-            for _ in 0..400 {
-                let start = Instant::now();
-                time::sleep(Duration::from_millis(1));
-                told.send(start.elapsed()).unwrap();
-            }
-        });
-        for i in 0..400 {
-            let slept = tells.recv_timeout(Duration::from_secs(20));
-            let slept = slept.unwrap_or_else(|_| panic!("sleep {i} does not end"));
-            assert!(slept < Duration::from_secs(5), "sleep {i} lasted {slept:?}");
-        }
-        stop.store(true, Relaxed);
-        jumping.join().unwrap();
-        sleeping.join().unwrap();
-        assert!(sched.begin_closing() && sched.cancel_all(None));
-        sched.end_threads();
-    }
-
     /// After a migration the counter may have another pace for good.
     #[test]
     fn a_counter_that_changes_its_pace_is_measured_anew() {
@@ -299,6 +252,6 @@ mod tests {
                 "shut for {span} ticks, of which a millisecond has a million, look {i}"
             );
         }
-        assert!(gate.span.get() > 0, "never shut again");
+        assert!(gate.span.get() > 0, "the gate stayed open");
     }
 }

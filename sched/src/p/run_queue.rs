@@ -1,4 +1,4 @@
-//! The run queue of one P: a run-next slot and two stealable queues, woken Gs before new and yielded ones.
+//! The run queue of one P: the run-next slot and two stealable queues. Woken Gs come before new and yielded Gs.
 //!
 //! ```text
 //!   ready by another G ─> next ──────────┐  (the one it displaces goes to woken)
@@ -6,8 +6,8 @@
 //!   spawned, yielded ─────────> fresh ───┘
 //! ```
 //!
-//! Woken before new: half a million sleepers wake on time although as many have not started yet. The slot can be
-//! stolen too: a G that only its P's owner can run waits for ever when that owner computes.
+//! Woken Gs come first so that half a million sleepers wake on time although another half million have not started yet. A
+//! thief may take the G in the slot too: otherwise that G would wait for ever while its P's G computes.
 
 #![allow(unsafe_code)]
 
@@ -18,15 +18,15 @@ use crossbeam_deque::{Steal, Stealer, Worker};
 
 use crate::g::{G, GRef};
 
-/// How many Gs one theft takes at most.
+/// The most Gs that one theft takes.
 const STEAL_LIMIT: usize = 32;
-/// One pick in so many takes a new or yielded G before a woken one.
+/// One pick in this many takes a new or yielded G before a woken G.
 const FRESH_FIRST: u32 = 16;
-/// A G readied into the slot shares the slice of the one that readied it, so a pair may hand the P to and fro so
-/// often before the queues have their turn.
+/// The most picks from the slot before the queues have their turn. A G in the slot runs in the slice of the G that readied
+/// it, so two Gs could otherwise hand the P to each other for ever.
 const SLICE: u32 = 64;
 
-/// See the file's head. All but `steal`, `take_next` and the counts are the holder's of the P alone.
+/// See the file's head. Only the holder of the P calls it, except for `steal`, `take_next`, `is_empty` and `len`.
 pub(crate) struct RunQueue {
     next: AtomicPtr<G>,
     woken: Worker<GRef>,
@@ -50,7 +50,7 @@ impl RunQueue {
     /// Puts a G into the run-next slot (Go: `runqput` with `next`).
     #[inline]
     pub(crate) fn put_next(&self, g: GRef) {
-        // SeqCst: this publishes work; the maker's look at the idle counts comes after it (`Idle::idle_ps`).
+        // SeqCst: publishes work; pairs with the maker's next look at the idle counts (`Idle::idle_ps`).
         let displaced = self.next.swap(ptr::from_ref(g).cast_mut(), Ordering::SeqCst);
         if let Some(g) = as_g(displaced) {
             self.woken.push(g);
@@ -67,7 +67,7 @@ impl RunQueue {
         self.fresh.push(g);
     }
 
-    /// The next G of this P. `round` counts the rounds of the P, `slice` those since a queue had its turn.
+    /// Takes the next G of this P. `round` is the number of the P's round. `slice` counts the picks since a queue had its turn.
     #[inline]
     pub(crate) fn pop(&self, round: u32, slice: &mut u32) -> Option<GRef> {
         if *slice < SLICE
@@ -85,34 +85,35 @@ impl RunQueue {
         queued.or_else(|| self.take_next())
     }
 
-    /// Takes the G in the slot. *Runs on: any thread.*
+    /// Takes the G in the slot, if any. *Runs on: any thread.*
     #[inline]
     pub(crate) fn take_next(&self) -> Option<GRef> {
-        // The look first: an empty slot costs no read-modify-write.
+        // Loads first: an empty slot then costs no read-modify-write.
         if self.next.load(Ordering::Relaxed).is_null() {
             return None;
         }
-        // Acquire: what its waker wrote; pairs with `put_next`.
+        // Acquire: pairs with `put_next`, so that this thread sees what the waker wrote.
         as_g(self.next.swap(ptr::null_mut(), Ordering::Acquire))
     }
 
-    /// Moves a part of `self` into `into` and gives one of them. *Runs on: the holder of `into`'s P.*
+    /// Moves up to half of one queue of `self` into `into` and returns one of the moved Gs. Takes the G in the slot if both
+    /// queues are empty and `also_next` is set. *Runs on: the holder of `into`'s P.*
     pub(crate) fn steal(&self, into: &RunQueue, also_next: bool) -> Option<GRef> {
         take_batch(&self.woken_stealer, &into.woken)
             .or_else(|| take_batch(&self.fresh_stealer, &into.fresh))
             .or_else(|| if also_next { self.take_next() } else { None })
     }
 
-    /// Whether anything lies in it. *Runs on: any thread.*
+    /// Returns `true` if there is no G here. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // SeqCst on the slot: pairs with `put_next`; the queues' loads follow a fence of the caller's.
+        // SeqCst on the slot: pairs with `put_next`. The loads of the queues follow a fence of the caller.
         self.next.load(Ordering::SeqCst).is_null()
             && self.woken_stealer.is_empty()
             && self.fresh_stealer.is_empty()
     }
 
-    /// How much lies in it, roughly. *Runs on: any thread.*
+    /// Returns about how many Gs lie here. *Runs on: any thread.*
     pub(crate) fn len(&self) -> usize {
         let next = usize::from(!self.next.load(Ordering::Relaxed).is_null());
         next + self.woken_stealer.len() + self.fresh_stealer.len()
@@ -121,7 +122,7 @@ impl RunQueue {
 
 #[inline]
 fn as_g(g: *mut G) -> Option<GRef> {
-    // SAFETY: only `put_next` writes the slot, with references to Gs, which are never freed.
+    // SAFETY: only `put_next` writes the slot, and writes references to Gs, which are never freed.
     unsafe { g.as_ref() }
 }
 

@@ -1,7 +1,7 @@
 //! The guard at the bottom of each stack: pages that fault, so that an overflow cannot reach the stack below.
 //!
-//! A mark in the page table (`MADV_GUARD_INSTALL`, Linux 6.13) costs no mapping, survives the giving back of
-//! pages, and takes half a microsecond. Elsewhere `mprotect` must do, with two mappings a stack.
+//! On Linux from 6.13 on a mark in the page table (`MADV_GUARD_INSTALL`) makes the pages fault. The mark costs no mapping,
+//! survives `release_pages`, and takes half a microsecond. On other systems `mprotect` does it, with two mappings per stack.
 
 #![allow(unsafe_code)]
 
@@ -11,32 +11,32 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::sys;
 
-/// Rust probes each page of a large frame, but C code often does not: its frame steps over a guard of one page
-/// and writes into the stack below. Few such frames exceed four pages, which cost a carve no more than one does;
-/// sixteen cost half as much again.
+/// The least size of a guard. Rust probes each page of a large frame, but C code often does not. A frame of C code may step over a
+/// guard of one page and write into the stack below. Few such frames exceed four pages. Four pages take no longer to mark than one;
+/// sixteen take half as long again.
 const LEAST_GUARD_BYTES: usize = 16 * 1024;
 
-/// The size of every guard, in whole pages. Signal handlers may call this.
+/// Returns the size of every guard, in whole pages. Signal handlers may call this.
 pub(super) fn guard_bytes() -> usize {
     LEAST_GUARD_BYTES.max(sys::page_size())
 }
 
-/// How many stacks of the process are guarded by protection. Relaxed: a count that others do not lean on.
+/// How many stacks of the process `mprotect` guards. Relaxed throughout: the count orders no other data.
 static PROTECTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Installs guards, and remembers which way works here.
+/// Installs guards, and remembers which way works on this kernel.
 ///
-/// The flags only ever change once, hold no other data, and whoever reads an old value merely finds out for
-/// itself: Relaxed throughout.
+/// All accesses are Relaxed: each flag changes once and guards no other data. A thread that reads an old value repeats the
+/// attempt and gets the same answer.
 pub(super) struct Guards {
     by_mark: AtomicBool,
     mark_seen_to_work: AtomicBool,
-    /// This one's part of `PROTECTED`.
+    /// How many of `PROTECTED` belong to this value.
     protected: AtomicUsize,
 }
 
 impl Guards {
-    /// Guards by marks where the kernel can, else by protection.
+    /// Installs guards by marks if the kernel has them, else by `mprotect`.
     pub(super) fn new() -> Guards {
         Guards {
             by_mark: AtomicBool::new(true),
@@ -45,7 +45,7 @@ impl Guards {
         }
     }
 
-    /// Guards by protection, as on an old kernel.
+    /// Installs guards by `mprotect` only, which tests an old kernel.
     #[cfg(test)]
     pub(super) fn by_protection() -> Guards {
         let guards = Guards::new();
@@ -56,28 +56,28 @@ impl Guards {
     /// Makes the lowest `guard_bytes` of the stack at `limit` fault.
     ///
     /// # Safety
-    /// Whoever calls is the only one who may use that stack, and needs nothing in it.
+    /// The caller alone may use that stack, and needs nothing in it.
     pub(super) unsafe fn install(&self, limit: usize) -> io::Result<()> {
         if self.by_mark.load(Ordering::Relaxed) {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the caller makes the promise that `mark` needs.
             match unsafe { self.mark(limit) } {
                 Err(error) if is_unsupported(&error) => self.by_mark.store(false, Ordering::Relaxed),
                 done => return done.map_err(|error| explain(error, "there may be too little memory left")),
             }
         }
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the promise that `protect` needs.
         unsafe { self.protect(limit) }.map_err(|error| explain(error, TOO_MANY_MAPPINGS))
     }
 
-    /// The first mark is tried out: user-mode emulators (qemu's) take an advice they do not know for a hint and
-    /// report success.
+    /// Installs a guard by a mark, and checks that the first mark works: user-mode emulators (qemu) take an unknown advice for a
+    /// hint and report success.
     unsafe fn mark(&self, limit: usize) -> io::Result<()> {
-        // SAFETY: `install`'s caller is the only one who may use these pages.
+        // SAFETY: the caller of `install` alone may use these pages.
         unsafe { sys::mark_guard(limit, guard_bytes()) }?;
         if self.mark_seen_to_work.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // SAFETY: as above.
+        // SAFETY: the caller of `install` alone may use these pages.
         if unsafe { sys::refuses_writes(limit) } {
             self.mark_seen_to_work.store(true, Ordering::Relaxed);
             return Ok(());
@@ -85,12 +85,13 @@ impl Guards {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Stops short of what the kernel allows: without any mapping left, `malloc` fails in the rest of the process.
+    /// Installs a guard by `mprotect`. Stops before the kernel's limit: with no mapping left, `malloc` fails in the rest of the
+    /// process.
     unsafe fn protect(&self, limit: usize) -> io::Result<()> {
         if PROTECTED.load(Ordering::Relaxed) >= most_protected() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // SAFETY: `install`'s caller is the only one who may use these pages.
+        // SAFETY: the caller of `install` alone may use these pages.
         unsafe { sys::forbid(limit, guard_bytes()) }?;
         self.protected.fetch_add(1, Ordering::Relaxed);
         PROTECTED.fetch_add(1, Ordering::Relaxed);
@@ -104,7 +105,7 @@ impl Drop for Guards {
     }
 }
 
-/// Two mappings a stack, and a sixteenth of all left to others.
+/// Returns how many stacks `mprotect` may guard: two mappings each, and a sixteenth of all mappings left unused.
 fn most_protected() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
@@ -113,7 +114,8 @@ fn most_protected() -> usize {
     })
 }
 
-/// `EINVAL`: the kernel is older than the mark, or the memory is locked (`mlockall`). The others: a sandbox.
+/// Returns `true` if marks do not work here. `EINVAL`: the kernel is too old, or the memory is locked (`mlockall`). `ENOSYS` and
+/// `EPERM` come from a sandbox.
 fn is_unsupported(error: &io::Error) -> bool {
     let sandboxed = [libc::EINVAL, libc::ENOSYS, libc::EPERM];
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error().is_some_and(|e| sandboxed.contains(&e))

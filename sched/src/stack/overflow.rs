@@ -1,15 +1,15 @@
-//! The report of a stack overflow: a handler for the fault, which names the green thread and aborts.
+//! The report of a stack overflow: a signal handler that names the green thread and aborts the process.
 //!
 //! ```text
 //!   a green thread touches its guard       the kernel sends SIGSEGV (or SIGBUS) to its OS thread
 //!     -> the handler, on the alternate stack of that OS thread
 //!          -> the scheduler's lookup       which green thread runs here, and is the address in its guard?
-//!               yes: one line to stderr, abort
-//!               no:  the handler that was there before (std's reports real threads), or the default action
+//!               in the guard: one line to stderr, abort
+//!               else: the handler that was installed before (std's reports OS threads), or the default action
 //! ```
 //!
-//! All of it may interrupt anything, `malloc` with its lock held too: it allocates nothing, takes no lock, formats
-//! by hand and leaves `errno` as it was.
+//! The handler may interrupt any code, even `malloc` with its lock held. So the handler allocates nothing, takes no lock,
+//! formats by hand and leaves `errno` unchanged.
 
 #![allow(unsafe_code)]
 
@@ -20,28 +20,28 @@ pub(crate) use unix::{ensure_alternate_stack, install};
 #[cfg(windows)]
 pub(crate) use windows::{ensure_alternate_stack, install};
 
-/// Whose stack it was.
+/// The green thread whose stack overflowed.
 #[cfg_attr(windows, expect(dead_code, reason = "the system reports there"))]
 pub(crate) struct Overflowed {
-    /// Empty if it has none. `'static` by courtesy: the green thread runs on the very OS thread that faulted, and
-    /// the process ends before it can.
+    /// The name; empty if there is none. `'static` although the green thread owns the name: that thread runs on the OS thread
+    /// that faulted, so it cannot end before the process does.
     pub(crate) name: &'static str,
     pub(crate) id: u64,
     /// Where it was spawned.
     pub(crate) file: &'static str,
     pub(crate) line: u32,
-    /// What it could use, without the guard.
+    /// The size of its stack without the guard.
     pub(crate) stack_bytes: usize,
 }
 
-/// Tells whether an address lies in the guard of the green thread that runs on this OS thread, and which that is.
+/// Returns the green thread that runs on this OS thread if the address lies in the guard of its stack; else `None`.
 pub(crate) type Lookup = fn(fault_address: usize) -> Option<Overflowed>;
 
-/// Read by signal handlers: `OnceLock::get` is a load.
+/// The function that the signal handler calls. `OnceLock::get` is a load, so a signal handler may call it.
 static LOOKUP: OnceLock<Lookup> = OnceLock::new();
 
-/// Sets what the handler asks; the first call counts. The function runs inside a signal handler: it reads and
-/// compares, and neither allocates nor locks.
+/// Sets the function that the handler calls; only the first call has an effect. The function runs inside a signal handler: it
+/// must neither allocate nor lock.
 pub(crate) fn set_lookup(lookup: Lookup) {
     let _ = LOOKUP.set(lookup);
 }
@@ -59,25 +59,25 @@ mod unix {
     use super::{LOOKUP, Overflowed};
     use crate::sys;
 
-    /// Which of the two a guard causes differs between systems.
+    /// The signals that an access to a guard may raise; systems differ in which one it is.
     const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-    /// What was installed before us, for each of `SIGNALS`. Read by the handler: `OnceLock::get` is a load.
+    /// The action of each of `SIGNALS` before `install`. `OnceLock::get` is a load, so the handler may call it.
     static PREVIOUS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2];
 
     type SimpleHandler = extern "C" fn(c_int);
     type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-    /// Installs the handler, once in a process, in front of whatever is there (std's, from before `main`).
+    /// Installs the handler once per process. It runs before the handler that was there (std's, from before `main`).
     pub(crate) fn install() {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
             for (signal, previous) in SIGNALS.into_iter().zip(&PREVIOUS) {
-                // Stored first: the handler may run as soon as it is installed.
+                // Stored first, because the handler may run as soon as it is installed.
                 let before = previous.get_or_init(|| action_of(signal));
                 let mut ours = *before;
                 ours.sa_sigaction = on_fault as Handler as libc::sighandler_t;
-                // The mask stays as it was, for the sake of the one behind us.
+                // The mask stays as it was, because the previous handler may rely on it.
                 ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | (before.sa_flags & libc::SA_NODEFER);
                 set_action(signal, &ours);
             }
@@ -96,31 +96,31 @@ mod unix {
         sys::set_errno(errno);
     }
 
-    /// What the signal is about.
+    /// What a signal reports.
     struct Fault {
-        /// `None` if a process sent the signal: then the field holds something else.
+        /// The address of the access; `None` if a process sent the signal, because the field then holds other data.
         address: Option<usize>,
     }
 
     impl Fault {
         fn new(info: &libc::siginfo_t) -> Fault {
-            // BSD and macOS count kill(2) and its like from 0x10001 on, Linux from 0 downwards.
+            // BSD and macOS number the signals of kill(2) and similar calls from 0x10001 up, Linux from 0 down.
             let by_kernel = (1..0x10000).contains(&info.si_code);
-            // SAFETY: the kernel fills the address in for the faults it sends itself.
+            // SAFETY: the kernel fills in the address for the faults that it raises.
             Fault { address: by_kernel.then(|| unsafe { info.si_addr() }.addr()) }
         }
     }
 
-    /// Does what would have been done without us.
+    /// Does what the process would have done without this handler.
     fn pass_on(signal: c_int, fault: Fault, info: *mut libc::siginfo_t, context: *mut c_void) {
         let previous = SIGNALS.iter().position(|&ours| ours == signal).and_then(|at| PREVIOUS[at].get());
         let Some(previous) = previous else { return restore_default(signal) };
         if previous.sa_flags & libc::SA_RESETHAND != 0 {
-            // It wants to be called once.
+            // The previous handler asked to be called once.
             restore_default(signal);
         }
         match previous.sa_sigaction {
-            // A fault cannot be ignored: it would repeat for ever, and so the kernel kills.
+            // A fault cannot be ignored: it would repeat for ever. The kernel therefore kills the process.
             libc::SIG_IGN if fault.address.is_none() => {}
             libc::SIG_DFL | libc::SIG_IGN => {
                 restore_default(signal);
@@ -129,19 +129,19 @@ mod unix {
                 }
             }
             handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
-                // SAFETY: with this flag, a handler of three arguments was installed.
+                // SAFETY: a handler that was installed with SA_SIGINFO takes three arguments.
                 let handler = unsafe { mem::transmute::<libc::sighandler_t, Handler>(handler) };
                 handler(signal, info, context);
             }
             handler => {
-                // SAFETY: without the flag, a handler of one argument was installed.
+                // SAFETY: a handler that was installed without SA_SIGINFO takes one argument.
                 let handler = unsafe { mem::transmute::<libc::sighandler_t, SimpleHandler>(handler) };
                 handler(signal);
             }
         }
     }
 
-    /// The default action from now on; a fault repeats as soon as the handler returns, and meets it.
+    /// Restores the default action. A fault repeats when the handler returns, and then gets this action.
     fn restore_default(signal: c_int) {
         // SAFETY: all zeroes is a valid `sigaction`: no flags, nothing masked.
         let mut default: libc::sigaction = unsafe { mem::zeroed() };
@@ -149,16 +149,16 @@ mod unix {
         set_action(signal, &default);
     }
 
-    /// A signal that somebody sent does not repeat by itself. It waits until the handler has returned.
+    /// Sends the signal again, because a sent signal does not repeat like a fault. It stays pending until the handler returns.
     fn send_again(signal: c_int) {
-        // SAFETY: `raise` touches no memory of ours.
+        // SAFETY: `raise` accesses no memory of this process.
         unsafe { libc::raise(signal) };
     }
 
     #[inline(never)]
     fn action_of(signal: c_int) -> libc::sigaction {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: asks only; the place is big enough, and all zeroes is a valid value should the call fail.
+        // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the call fails.
         unsafe {
             libc::sigaction(signal, null(), action.as_mut_ptr());
             action.assume_init()
@@ -167,7 +167,7 @@ mod unix {
 
     #[inline(never)]
     fn set_action(signal: c_int, action: &libc::sigaction) {
-        // SAFETY: the action's handler is ours or the default. The call cannot fail for these two signals.
+        // SAFETY: the handler of `action` is `on_fault` or an earlier one. The call cannot fail for these two signals.
         unsafe { libc::sigaction(signal, action, null_mut()) };
     }
 
@@ -187,7 +187,7 @@ mod unix {
         text.flush();
     }
 
-    /// Text on its way to stderr: one `write` if it fits, several if a name is long.
+    /// A buffer for text that goes to stderr: one `write` if the text fits, several if a name is long.
     struct Text {
         bytes: [u8; 512],
         len: usize,
@@ -221,7 +221,7 @@ mod unix {
                 match write_to_stderr(left) {
                     Ok(written) => left = &left[written..],
                     Err(libc::EINTR) => {}
-                    // Nobody is there to be told.
+                    // There is no other place for the report.
                     Err(_) => return,
                 }
             }
@@ -230,23 +230,23 @@ mod unix {
 
     #[inline(never)]
     fn write_to_stderr(bytes: &[u8]) -> Result<usize, c_int> {
-        // SAFETY: reads the bytes given.
+        // SAFETY: `write` reads `bytes.len()` bytes from `bytes`.
         let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
         usize::try_from(written).map_err(|_| sys::errno())
     }
 
     // The alternate stack -------------------------------------------------------------------------------
 
-    /// The alternate stack of the OS thread that made this, or nothing if it had one already (Rust's have).
-    /// Dropped on the same OS thread, outside signal handlers.
+    /// The alternate stack that `ensure_alternate_stack` made for an OS thread; empty if the thread had one (std's threads
+    /// do). The same OS thread must drop it, outside of signal handlers.
     pub(crate) struct AlternateStack {
-        /// Start and length of our mapping, guard included.
+        /// Start and length of the mapping, guard included.
         mapping: Option<(usize, usize)>,
         not_send: PhantomData<*mut ()>,
     }
 
-    /// Makes sure that signal handlers have a stack to run on when this OS thread's own, or a green thread's, is
-    /// exhausted. For an OS thread that may not have been started by std.
+    /// Gives this OS thread an alternate stack unless it has one. Signal handlers then have a stack when the stack of the OS
+    /// thread or of a green thread is exhausted. Needed for OS threads that std did not start.
     pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {
         let mut stack = AlternateStack { mapping: None, not_send: PhantomData };
         if alternate_stack()?.ss_flags & libc::SS_DISABLE == 0 {
@@ -256,9 +256,9 @@ mod unix {
         let bytes = (2 * sys::least_signal_stack()).next_multiple_of(guard);
         let start = sys::map(guard + bytes)?;
         stack.mapping = Some((start, guard + bytes));
-        // SAFETY: a page of the mapping made just now.
+        // SAFETY: the first page of the mapping made above, which no code uses yet.
         unsafe { sys::forbid(start, guard) }?;
-        // SAFETY: the mapping lives until `stack` is dropped, which takes it away from the thread first.
+        // SAFETY: the mapping lives until `stack` is dropped, and the drop disables the alternate stack before it unmaps.
         unsafe { set_alternate_stack(start + guard, bytes, 0) }?;
         Ok(stack)
     }
@@ -266,9 +266,9 @@ mod unix {
     impl Drop for AlternateStack {
         fn drop(&mut self) {
             let Some((start, bytes)) = self.mapping else { return };
-            // SAFETY: no stack at all is always valid, and this is the thread that `ensure` ran on (`!Send`).
+            // SAFETY: disabling is always valid. `AlternateStack` is `!Send`, so this is the thread that made it.
             let _ = unsafe { set_alternate_stack(0, bytes, libc::SS_DISABLE) };
-            // SAFETY: `ensure` mapped it, and the thread does not use it any more.
+            // SAFETY: `ensure_alternate_stack` mapped it, and the call above made the thread stop using it.
             unsafe { sys::unmap(start, bytes) };
         }
     }
@@ -276,7 +276,7 @@ mod unix {
     #[inline(never)]
     fn alternate_stack() -> io::Result<libc::stack_t> {
         let mut current = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };
-        // SAFETY: asks only, and the place is big enough.
+        // SAFETY: the call only reads the current stack into a place of the right size.
         match unsafe { libc::sigaltstack(null(), &mut current) } {
             0 => Ok(current),
             _ => Err(io::Error::last_os_error()),
@@ -284,7 +284,7 @@ mod unix {
     }
 
     /// # Safety
-    /// Unless `flags` disable it, the memory is the caller's until another call changes this thread's stack.
+    /// Unless `flags` disable the alternate stack, the memory belongs to it until the thread gets another one.
     #[inline(never)]
     unsafe fn set_alternate_stack(start: usize, bytes: usize, flags: c_int) -> io::Result<()> {
         let stack =
@@ -297,18 +297,18 @@ mod unix {
     }
 }
 
-/// Windows has its own report: the exception of an overflow reaches std's handler, which names the OS thread.
+/// Windows reports by itself: the exception of an overflow reaches std's handler, which names the OS thread.
 #[cfg(windows)]
 mod windows {
     use std::io;
 
-    /// Nothing: the exception runs on the stack's own reserve.
+    /// Empty: the exception runs on the reserve of the stack that overflowed.
     pub(crate) struct AlternateStack;
 
-    /// Nothing to install.
+    /// Does nothing: std's handler is enough.
     pub(crate) fn install() {}
 
-    /// Nothing to make.
+    /// Returns an empty value.
     pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {
         Ok(AlternateStack)
     }
@@ -334,7 +334,7 @@ mod tests {
 
     const STACK_BYTES: usize = 64 * 1024;
 
-    /// The guard of the only green thread of these processes.
+    /// The guard of the only green thread in the process of a test.
     static GUARD: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
     fn lookup(address: usize) -> Option<Overflowed> {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     fn touch(address: usize) {
-        // SAFETY: there is nothing at these addresses; the process is meant to die.
+        // SAFETY: no memory is mapped at these addresses; the access kills the process, as the test expects.
         unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
     }
 
@@ -380,13 +380,13 @@ mod tests {
         assert_eq!(told.contains("green thread '"), is_ours, "{told}");
     }
 
-    /// A test whose body runs in a process of its own and kills it.
+    /// Defines a test whose body runs in a process of its own and kills that process.
     macro_rules! killed {
         ($name:ident, $signal:expr, $told:expr, $body:expr) => {
             #[test]
             fn $name() {
                 let output = alone(module_path!(), stringify!($name), $body);
-                assert_killed(output.expect("should not have survived"), $signal, $told);
+                assert_killed(output.expect("the child process survived"), $signal, $told);
             }
         };
     }
@@ -440,7 +440,7 @@ mod tests {
     };
 
     killed!(
-        an_unnamed_one_is_called_so,
+        a_green_thread_without_a_name_is_called_unnamed,
         libc::SIGABRT,
         "green thread '<unnamed>' (id 18446744073709551615,",
         || {
@@ -465,8 +465,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sent_signal_that_was_ignored_still_is() {
-        succeeds_alone(module_path!(), "a_sent_signal_that_was_ignored_still_is", || {
+    fn a_sent_signal_that_was_ignored_is_still_ignored() {
+        succeeds_alone(module_path!(), "a_sent_signal_that_was_ignored_is_still_ignored", || {
             set_previous(libc::SIG_IGN, 0);
             on_green_thread(send_segv);
         });
@@ -503,53 +503,53 @@ mod tests {
 
     fn alternate_stack() -> Option<usize> {
         let mut current = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };
-        // SAFETY: asks only.
+        // SAFETY: the call only reads the current stack into a place of the right size.
         assert_eq!(unsafe { libc::sigaltstack(null(), &mut current) }, 0);
         (current.ss_flags & libc::SS_DISABLE == 0).then(|| current.ss_sp.addr())
     }
 
-    /// What is there before `install`, instead of std's handler.
+    /// Installs an action before `install` does, in place of std's handler.
     fn set_previous(handler: libc::sighandler_t, flags: c_int) {
         // SAFETY: all zeroes is a valid `sigaction`.
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
         (action.sa_sigaction, action.sa_flags) = (handler, flags);
         for signal in [libc::SIGSEGV, libc::SIGBUS] {
-            // SAFETY: a handler of this test's own, in a process of its own.
+            // SAFETY: the handler belongs to this test, which has the process for itself.
             assert_eq!(unsafe { libc::sigaction(signal, &action, null_mut()) }, 0);
         }
     }
 
     fn send_segv() {
-        // SAFETY: touches no memory of ours.
+        // SAFETY: `raise` accesses no memory of this process.
         assert_eq!(unsafe { libc::raise(libc::SIGSEGV) }, 0);
     }
 
     extern "C" fn exit_with_three(_signal: c_int) {
-        // SAFETY: ends the process.
+        // SAFETY: `_exit` ends the process.
         unsafe { libc::_exit(3) }
     }
 
     extern "C" fn fail_a_call(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
         assert!(!info.is_null());
-        // SAFETY: there is no such descriptor; sets `errno`.
+        // SAFETY: descriptor -1 never exists; the call only sets `errno`.
         assert_eq!(unsafe { libc::close(-1) }, -1);
     }
 
-    /// Runs `body` on an OS thread that std knows nothing of.
+    /// Runs `body` on an OS thread that std did not start.
     fn on_c_thread(body: fn()) {
         extern "C" fn run(body: *mut c_void) -> *mut c_void {
-            // SAFETY: `on_c_thread` passes a `fn()`.
+            // SAFETY: `on_c_thread` passes a `fn()` as this pointer.
             let body = unsafe { mem::transmute::<*mut c_void, fn()>(body) };
             if std::panic::catch_unwind(body).is_err() {
                 process::exit(1);
             }
             null_mut()
         }
-        // SAFETY: all zeroes is a place for a thread's id on each system.
+        // SAFETY: all zeroes is a valid `pthread_t` to be overwritten, on each system.
         let mut id: libc::pthread_t = unsafe { mem::zeroed() };
-        // SAFETY: `run` gets what it expects, and does not unwind.
+        // SAFETY: `run` gets the pointer that it expects, and does not unwind.
         assert_eq!(unsafe { libc::pthread_create(&mut id, null(), run, body as *mut c_void) }, 0);
-        // SAFETY: joined once.
+        // SAFETY: the thread is joined once.
         assert_eq!(unsafe { libc::pthread_join(id, null_mut()) }, 0);
     }
 }

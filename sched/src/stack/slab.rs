@@ -14,39 +14,39 @@ use super::guard::{Guards, guard_bytes};
 use super::{Stack, checked_stack_bytes};
 use crate::sys;
 
-/// The first slab. Address space is free, but not where a limit on it is set: small programs stay small.
+/// The size of the first slab. Address space is free unless it is limited, so small programs map little.
 #[cfg(target_pointer_width = "64")]
 const FIRST_SLAB_BYTES: usize = 64 << 20;
 #[cfg(not(target_pointer_width = "64"))]
 const FIRST_SLAB_BYTES: usize = 4 << 20;
 
-/// Each slab is as large as all before it, up to this: some thirty slabs for a million stacks.
+/// The largest slab. Each slab is as large as all slabs before it, up to this size: a million stacks take some thirty slabs.
 const LARGEST_SLAB_BYTES: usize = FIRST_SLAB_BYTES << 8;
 
 /// All stacks of one size.
 ///
-/// Whoever drops this vouches that no stack of it is in use any more: all their memory goes.
+/// The owner may drop this only when no stack of it is in use: the drop unmaps all of them.
 pub(crate) struct Slabs {
-    /// From one stack's limit to the next one's.
+    /// The distance between the limits of two neighbours.
     stride: usize,
     guards: Guards,
-    /// Held for a few instructions, or for one `mmap`; guards are installed outside.
+    /// The lock is held for a few instructions, or for one `mmap`; guards are installed outside of the lock.
     land: Mutex<Land>,
 }
 
-/// Which address space is there and which of it has been cut.
+/// The mapped address space, and how much of it has been cut into stacks.
 #[derive(Default)]
 struct Land {
     slabs: Vec<Slab>,
-    /// What the youngest slab still has.
+    /// The part of the newest slab that has not been cut.
     uncut: Range<usize>,
-    /// Cut, but left without a guard, as the kernel refused it.
+    /// The limits of pieces that were cut and have no guard, because the kernel refused one.
     spare: Vec<usize>,
     mapped_bytes: usize,
 }
 
 impl Slabs {
-    /// Stacks of `stack_bytes` usable bytes, rounded up to pages; the guard comes on top. Maps nothing yet.
+    /// Prepares stacks of `stack_bytes` usable bytes, rounded up to pages; the guard is added to that. Maps nothing yet.
     pub(crate) fn new(stack_bytes: usize) -> io::Result<Slabs> {
         Slabs::with_guards(stack_bytes, Guards::new())
     }
@@ -56,62 +56,62 @@ impl Slabs {
         Ok(Slabs { stride: usable + guard_bytes(), guards, land: Mutex::default() })
     }
 
-    /// A stack that nobody has used yet. *Runs on: any thread.*
+    /// Returns a stack that was never used. *Runs on: any thread.*
     pub(crate) fn carve(&self) -> io::Result<Stack> {
         let limit = self.land.lock().take(self.stride)?;
         self.build(limit)
     }
 
-    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours (so the
-    /// stacks are sorted). They keep their guards, their address space and the pages above their bases.
+    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours; sorts `stacks` for
+    /// that. The stacks keep their guards, their address space and the pages above their bases.
     pub(crate) fn release_pages(&self, stacks: &mut [Stack]) {
         stacks.sort_unstable_by_key(Stack::limit);
         for run in runs(stacks) {
-            // Where this fails (locked memory), the pages merely stay.
-            // SAFETY: to own a stack is to be the only one who may use it, and `stacks` is borrowed mutably. The
-            // guards in between are of stacks of the same run.
+            // A failure (locked memory) is harmless: the pages stay.
+            // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. The guards inside the range belong
+            // to stacks of the same run.
             let _ = unsafe { sys::discard(run.start, run.len()) };
         }
     }
 
-    /// The stack as it was carved: takes back what `reserve_top` kept aside, whose content is needed no more.
+    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is lost.
     pub(crate) fn whole(&self, stack: Stack) -> Stack {
-        // SAFETY: the range that `build` promised for, of which `stack` was the only owner.
+        // SAFETY: the range for which `build` made a stack; `stack` was the only owner of it and is consumed.
         unsafe { Stack::new(stack.limit(), stack.limit() + self.stride) }
     }
 
-    /// True if there is room for another stack, which is made sure of now.
+    /// Returns `true` if there is room for another stack; maps a slab now if that is needed.
     pub(crate) fn has_more(&self) -> bool {
         self.land.lock().has_more(self.stride)
     }
 
-    /// How many stacks were made so far.
+    /// Returns how many stacks were made so far.
     pub(crate) fn carved(&self) -> usize {
         let land = self.land.lock();
         (land.mapped_bytes - land.uncut.len()) / self.stride - land.spare.len()
     }
 
-    /// Address space in all slabs.
+    /// Returns the address space of all slabs, in bytes.
     pub(crate) fn mapped_bytes(&self) -> usize {
         self.land.lock().mapped_bytes
     }
 
-    /// Makes a stack of the piece at `limit`, which `Land::take` gave to the caller alone.
+    /// Makes a stack of the piece at `limit`. The caller got the piece from `Land::take`.
     fn build(&self, limit: usize) -> io::Result<Stack> {
-        // SAFETY: the land is mapped, and given to nobody else.
+        // SAFETY: `Land::take` gave this mapped piece to this caller alone.
         if let Err(error) = unsafe { self.guards.install(limit) } {
             self.land.lock().spare.push(limit);
             return Err(error);
         }
-        // Valgrind must know stacks apart (no operation outside Valgrind). It may know them for ever.
+        // Valgrind must be told where stacks are. (Outside of Valgrind this does nothing.) The registration stays for ever.
         mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
-        // SAFETY: mapped and, from now on, guarded; nobody else has got this piece.
+        // SAFETY: the piece is mapped and guarded, and `Land::take` gave it to this caller alone.
         Ok(unsafe { Stack::new(limit, limit + self.stride) })
     }
 }
 
 impl Land {
-    /// The next piece.
+    /// Takes the limit of the next piece; maps a slab if none is left.
     fn take(&mut self, stride: usize) -> io::Result<usize> {
         if let Some(limit) = self.spare.pop() {
             return Ok(limit);
@@ -128,17 +128,17 @@ impl Land {
         !(self.spare.is_empty() && self.uncut.is_empty()) || self.buy(stride).is_ok()
     }
 
-    /// Maps the next slab: a smaller one where address space is scarce, down to one stack.
+    /// Maps the next slab: a smaller one if address space is scarce, at least for one stack.
     fn buy(&mut self, stride: usize) -> io::Result<()> {
         let wished = self.mapped_bytes.clamp(FIRST_SLAB_BYTES, LARGEST_SLAB_BYTES);
-        // Whoever has many stacks has much else.
+        // A process with many stacks also needs much memory for other things.
         let left = (self.mapped_bytes / 16).max(sys::LEFT_BY_STACKS);
         let room = sys::room().saturating_sub(left);
         let mut count = (wished / stride).max(1);
         let slab = loop {
             match Slab::map(count * stride, room) {
                 Ok(slab) => break slab,
-                // By quarters, so as to leave some of the rest to others in the process.
+                // Quarters the size, so that some of the remaining space stays free for the rest of the process.
                 Err(_) if count > 1 => count = count.div_ceil(4),
                 Err(error) => return Err(no_room(error, stride)),
             }
@@ -157,7 +157,7 @@ struct Slab {
 }
 
 impl Slab {
-    /// Maps so many bytes, if there is room for them.
+    /// Maps `bytes` bytes. Fails if `room` is smaller.
     fn map(bytes: usize, room: usize) -> io::Result<Slab> {
         if bytes > room {
             return Err(io::Error::from_raw_os_error(libc::ENOMEM));
@@ -170,15 +170,15 @@ impl Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: who drops the `Slabs` vouches that its stacks are used no more, and nothing else is in here.
+        // SAFETY: the owner of the `Slabs` drops them only when no stack is in use, and a slab holds nothing but stacks.
         if !unsafe { sys::unmap(self.start, self.bytes) } {
-            // SAFETY: likewise. The address space is lost, but not the memory.
+            // SAFETY: as above. The address space is lost, but not the memory.
             let _ = unsafe { sys::discard(self.start, self.bytes) };
         }
     }
 }
 
-/// What to give back for these stacks, sorted by address: one range for each run of whole neighbours.
+/// Returns the ranges to give back for `stacks`, which are sorted by address: one range for each run of whole neighbours.
 fn runs(stacks: &[Stack]) -> impl Iterator<Item = Range<usize>> {
     let page = sys::page_size();
     stacks
@@ -219,31 +219,31 @@ mod tests {
     }
 
     fn touch(address: usize) {
-        // SAFETY: tests write only into stacks they own, or in a child process that dies of it.
+        // SAFETY: tests write only into stacks that they own, or in a child process that dies of the write.
         unsafe { with_exposed_provenance_mut::<u8>(address).write_volatile(1) }
     }
 
     fn read(address: usize) -> u8 {
-        // SAFETY: as in `touch`.
+        // SAFETY: tests read only from stacks that they own.
         unsafe { with_exposed_provenance::<u8>(address).read_volatile() }
     }
 
-    /// Whether a process that touches this address dies of it.
+    /// Returns `true` if a process that touches this address dies.
     fn is_deadly(address: usize) -> bool {
         // SAFETY: between `fork` and `_exit` the child makes two system calls and touches memory.
         let child = unsafe { libc::fork() };
         if child == 0 {
             for signal in [libc::SIGSEGV, libc::SIGBUS] {
-                // std's handler takes a lock, which another thread may have held at the fork.
-                // SAFETY: the default action runs no code of ours.
+                // std's handler takes a lock, which another thread may have held during the fork.
+                // SAFETY: the default action runs no code of this process.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
             touch(address);
-            // SAFETY: ends the child without running what belongs to the parent.
+            // SAFETY: ends the child without running the parent's exit handlers.
             unsafe { libc::_exit(0) };
         }
         let mut status = 0;
-        // SAFETY: our own child.
+        // SAFETY: `child` is a child of this process, waited for once.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         libc::WIFSIGNALED(status) && [libc::SIGSEGV, libc::SIGBUS].contains(&libc::WTERMSIG(status))
     }
@@ -251,7 +251,7 @@ mod tests {
     fn resident_pages(range: Range<usize>) -> usize {
         let mut pages = vec![0u8; range.len() / sys::page_size()];
         let start = with_exposed_provenance_mut(range.start);
-        // SAFETY: one byte for each page, as wanted.
+        // SAFETY: the vector has one byte for each page, as `mincore` needs.
         assert_eq!(unsafe { libc::mincore(start, range.len(), pages.as_mut_ptr().cast()) }, 0);
         pages.iter().filter(|&page| page & 1 == 1).count()
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_is_deadly_and_nothing_else_is() {
+    fn only_accesses_to_the_guard_are_deadly() {
         for guards in each_way() {
             let slabs = Slabs::with_guards(5000, guards).unwrap();
             let (lower, upper) = (slabs.carve().unwrap(), slabs.carve().unwrap());
@@ -336,11 +336,11 @@ mod tests {
             (header.addr().get(), stack.base(), stack.usable_bytes()),
             (base - 112, base - 112, 65424)
         );
-        // SAFETY: the header is this test's alone.
+        // SAFETY: `reserve_top` gave the header to this test alone.
         unsafe { header.write(42) };
         let mut stacks = [stack];
         slabs.release_pages(&mut stacks);
-        // SAFETY: as above.
+        // SAFETY: `reserve_top` gave the header to this test alone.
         assert_eq!(unsafe { header.read() }, 42);
         let [stack] = stacks;
         assert_eq!(slabs.whole(stack).base(), base);
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no room for")]
-    fn a_header_leaves_a_stack() {
+    fn a_header_that_leaves_too_small_a_stack_is_refused() {
         let slabs = Slabs::new(sys::page_size()).unwrap();
         let _ = slabs.carve().unwrap().reserve_top(sys::page_size() - 4080);
     }
@@ -421,7 +421,7 @@ mod tests {
             limit_address_space(libc::RLIM_INFINITY);
             assert_eq!(error.kind(), ErrorKind::OutOfMemory);
             assert!(error.to_string().contains("RLIMIT_AS"), "{error}");
-            // Of 20 MiB, so much is left to others.
+            // The slabs leave this much of the 20 MiB unused.
             let most = ((20 << 20) - sys::LEFT_BY_STACKS) / slabs.stride;
             assert!((most / 2..=most).contains(&stacks.len()), "{}", stacks.len());
             assert_eq!(slabs.carved(), stacks.len());
@@ -430,7 +430,7 @@ mod tests {
         });
     }
 
-    /// The width of addresses is the limit here. Other parts of the process go on to find memory.
+    /// The width of addresses is the limit here. The rest of the process still finds memory.
     #[test]
     #[cfg(all(target_os = "linux", target_pointer_width = "32"))]
     fn stacks_leave_addresses_to_malloc() {
@@ -462,7 +462,7 @@ mod tests {
             let error = carve_many(&slabs, &mut stacks, allowed).unwrap_err();
             assert!(error.to_string().contains("raise vm.max_map_count"), "{error}");
             assert_eq!(stacks.len(), (allowed - allowed / 16) / 2);
-            // What was refused is tried again, not lost.
+            // A refused piece stays in `spare` and is tried again.
             assert!(slabs.carve().is_err() && slabs.carve().is_err());
             assert_eq!(slabs.carved(), stacks.len());
             drop(slabs);
@@ -474,7 +474,7 @@ mod tests {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn limit_address_space(bytes: libc::rlim_t) {
         let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: sets a limit of a process that this test has for itself.
+        // SAFETY: sets a limit of a child process that runs only this test.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
     }
 
@@ -482,7 +482,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn locked_memory_has_guards_too() {
         succeeds_alone(module_path!(), "locked_memory_has_guards_too", || {
-            // SAFETY: changes nothing but where memory may go.
+            // SAFETY: `mlockall` only changes where memory may be.
             if unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_ONFAULT) } != 0 {
                 return;
             }

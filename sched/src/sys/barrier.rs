@@ -1,8 +1,8 @@
-//! A memory barrier that one thread imposes on all others of the process.
+//! A memory barrier that one thread imposes on all other threads of the process (`membarrier`), where the system has it.
 
 #![allow(unsafe_code)]
 
-/// Whether the system has it. *Runs on: whoever makes a runtime, before anything else of it.*
+/// Returns `true` if the system has the barrier; registers the process for it. *Runs on: the thread that makes a runtime, first.*
 pub(crate) fn is_there() -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -14,7 +14,7 @@ pub(crate) fn is_there() -> bool {
     false
 }
 
-/// Imposes it; `false`: the system would not.
+/// Imposes the barrier. Returns `false` if the system refused.
 pub(crate) fn impose() -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -24,6 +24,6 @@ pub(crate) fn impose() -> bool {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn membarrier(command: libc::membarrier_cmd) -> bool {
-    // SAFETY: these commands take no memory; an unknown one is refused.
+    // SAFETY: these commands access no memory of the process; the kernel refuses a command that it does not know.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

@@ -1,15 +1,15 @@
-//! What the scheduler asks of the system about threads.
+//! The system's information about OS threads and its settings for them: ids, activity, time slices, timer slack.
 
 #![allow(unsafe_code)]
 
-/// Whether another thread of this process computes or is blocked in the system.
+/// What another OS thread of this process is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It runs, or would if it had a processor.
+    /// It runs, or is ready and waits for a processor.
     Computing,
     /// It waits in the kernel.
     Blocked,
-    /// This system does not tell.
+    /// The system does not say.
     Unknown,
 }
 
@@ -17,14 +17,14 @@ pub enum Doing {
 mod linux {
     use super::Doing;
 
-    /// The kernel's name for this thread.
+    /// Returns the kernel's id of the calling thread.
     #[inline(never)]
     pub(crate) fn thread_id() -> i32 {
-        // SAFETY: takes nothing, always succeeds.
+        // SAFETY: `gettid` takes no argument and always succeeds.
         unsafe { libc::syscall(libc::SYS_gettid) as i32 }
     }
 
-    /// What thread `tid` of this process does. Its CPU clock would not tell: a starved thread looks blocked.
+    /// Returns what thread `tid` of this process is doing. The thread's CPU clock cannot tell: a starved thread looks blocked.
     pub(crate) fn doing(tid: i32) -> Doing {
         match std::fs::read(format!("/proc/self/task/{tid}/syscall")) {
             Ok(text) if text.starts_with(b"running") => Doing::Computing,
@@ -33,7 +33,7 @@ mod linux {
         }
     }
 
-    /// `struct sched_attr` of sched_setattr(2), as far as every kernel knows it.
+    /// `struct sched_attr` of sched_setattr(2): the fields that every kernel knows.
     #[repr(C)]
     #[derive(Default)]
     struct SchedAttr {
@@ -47,19 +47,20 @@ mod linux {
         period: u64,
     }
 
-    /// How long this thread runs before the kernel lets another go first; the default is above a millisecond.
+    /// How long this thread runs before the kernel lets another thread run; the default is above a millisecond.
     const SLICE_NS: u64 = 100_000;
-    /// `SCHED_FLAG_RESET_ON_FORK`: threads and processes that the thread starts have the default slice.
+    /// `SCHED_FLAG_RESET_ON_FORK`: threads and processes that this thread starts get the default slice.
     const RESET_ON_FORK: u64 = 1;
 
-    /// Asks for short slices for the calling thread: a woken green thread then waits less behind a thread that computes. The call
-    /// needs no privilege and changes neither policy nor nice value; a kernel before 6.12 ignores the slice. A thread with a
-    /// negative nice value keeps its slice: the reset would take that value from the threads and processes that it starts.
+    /// Asks the kernel for short slices for the calling thread, so that a woken G waits less behind a thread that computes.
+    ///
+    /// The call needs no privilege and changes neither policy nor nice value. A kernel before 6.12 ignores the slice. A thread
+    /// with a negative nice value keeps its slice: the reset would take that nice value from the threads that it starts.
     #[inline(never)]
     pub(crate) fn shorten_slice() {
         let mut attr = SchedAttr::default();
         let size = size_of::<SchedAttr>() as libc::c_uint;
-        // SAFETY: `attr` is `size` bytes that the kernel may write.
+        // SAFETY: `attr` has `size` bytes, which the kernel may write.
         let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
         if got != 0 || attr.policy != libc::SCHED_OTHER as u32 || attr.nice < 0 {
             return;
@@ -67,31 +68,32 @@ mod linux {
         attr.size = size;
         attr.flags |= RESET_ON_FORK;
         attr.runtime = SLICE_NS;
-        // SAFETY: `attr` is as the kernel gave it, but for the slice and one flag.
+        // SAFETY: `attr` is what the kernel returned, except for the slice and one flag.
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
-    /// Whether `thread_ids` tells.
+    /// True if `thread_ids` works on this system.
     pub(crate) const LISTS_THREADS: bool = true;
 
-    /// All threads of this process, unless the system does not say.
+    /// Returns the ids of all threads of this process; `None` if the system does not say.
     pub(crate) fn thread_ids() -> Option<Vec<i32>> {
         let entries = std::fs::read_dir("/proc/self/task").ok()?;
         entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// How late the kernel may end a sleep of the calling thread, in ns; usually 50,000. Threads and processes inherit it.
+    /// Returns by how many ns the kernel may delay the end of the calling thread's sleeps; usually 50,000. Started threads and
+    /// processes inherit the value.
     #[inline(never)]
     pub(crate) fn timer_slack() -> u64 {
-        // SAFETY: takes a number only.
+        // SAFETY: `prctl` takes only a number here.
         u64::try_from(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }).unwrap_or(0)
     }
 
-    /// Sets what [`timer_slack`] gives; 0 does nothing.
+    /// Sets the value that [`timer_slack`] returns; 0 changes nothing.
     #[inline(never)]
     pub(crate) fn set_timer_slack(ns: u64) {
         if ns > 0 {
-            // SAFETY: takes numbers only.
+            // SAFETY: `prctl` takes only numbers here.
             unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong) };
         }
     }

@@ -1,7 +1,7 @@
-//! Every Unix: mappings, protection, `errno`; and what other systems have in place of Linux's own calls.
+//! Every Unix: mappings, protection and `errno`, and what other Unixes have in place of Linux's own calls.
 //!
-//! A system call and the reading of its error stay in one function that is never inlined: `errno` belongs to the
-//! OS thread, and a caller that changed threads in between would read another thread's.
+//! A system call and the read of its error stay in one function that is never inlined. `errno` belongs to the OS thread; a green
+//! thread that moved in between would read the `errno` of another OS thread.
 
 #![allow(unsafe_code)]
 
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use super::linux::MAP_FLAGS;
 
-/// The size of a page, a power of two. Signal handlers may call this.
+/// Returns the size of a page, a power of two. Signal handlers may call this.
 pub(crate) fn page_size() -> usize {
     static PAGE_SIZE: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: the value is all there is, and every thread would store the same.
+    // Relaxed: the value refers to no other data, and every thread would store the same value.
     match PAGE_SIZE.load(Ordering::Relaxed) {
         0 => {
             // SAFETY: `sysconf` only reads.
@@ -31,12 +31,12 @@ pub(crate) fn page_size() -> usize {
     }
 }
 
-/// New zeroed memory at an address of the kernel's choice, which costs address space alone until it is touched.
+/// Maps zeroed memory at an address of the kernel's choice and returns the address. Pages cost memory once they are touched.
 #[inline(never)]
 pub(crate) fn map(bytes: usize) -> io::Result<usize> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | MAP_FLAGS;
-    // SAFETY: a mapping at an address of the kernel's choice replaces nothing.
+    // SAFETY: the kernel chooses a free address, so the mapping replaces nothing.
     let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, -1, 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -44,14 +44,14 @@ pub(crate) fn map(bytes: usize) -> io::Result<usize> {
     Ok(start.expose_provenance())
 }
 
-/// Ends a mapping, or a part of one. `false`: the kernel had joined it with its neighbours and has no mapping left to
-/// part them again (`vm.max_map_count`), so it stays.
+/// Unmaps memory. Returns `false` if the memory stays: the kernel had merged it with its neighbours and has no mapping left to
+/// split them (`vm.max_map_count`).
 ///
-/// # Safety
+/// `map` returned this memory, and nothing in it is used any more.
 /// `map` made it, and nothing in it is used any more.
 #[inline(never)]
 pub(crate) unsafe fn unmap(start: usize, bytes: usize) -> bool {
-    // SAFETY: the caller is the last who knows of this memory.
+    // SAFETY: the caller promises that nothing in this memory is used.
     let done = unsafe { libc::munmap(with_exposed_provenance_mut(start), bytes) } == 0;
     debug_assert!(
         done || errno() == libc::ENOMEM,
@@ -61,13 +61,13 @@ pub(crate) unsafe fn unmap(start: usize, bytes: usize) -> bool {
     done
 }
 
-/// Makes every access to these pages fault. Splits the mapping: two more for pages in its middle.
+/// Makes every access to these pages fault. Pages in the middle of a mapping split it, which adds two mappings.
 ///
 /// # Safety
-/// Whoever calls is the only one who may use these pages, and needs nothing in them.
+/// The caller alone may use these pages, and needs nothing in them.
 #[inline(never)]
 pub(crate) unsafe fn forbid(start: usize, bytes: usize) -> io::Result<()> {
-    // SAFETY: nobody but the caller has references into these pages.
+    // SAFETY: the caller alone may use these pages, so no reference into them exists elsewhere.
     if unsafe { libc::mprotect(with_exposed_provenance_mut(start), bytes, libc::PROT_NONE) } == 0 {
         return Ok(());
     }
@@ -76,17 +76,17 @@ pub(crate) unsafe fn forbid(start: usize, bytes: usize) -> io::Result<()> {
 
 // errno --------------------------------------------------------------------------------------------------
 
-/// This thread's `errno`, now.
+/// Returns the calling thread's `errno`.
 #[inline(never)]
 pub(crate) fn errno() -> c_int {
-    // SAFETY: the address is this thread's own and lives as long as the thread.
+    // SAFETY: the address belongs to this thread and is valid as long as the thread lives.
     unsafe { *errno_address() }
 }
 
-/// Puts back what `errno` gave: a signal handler must leave no trace.
+/// Sets `errno` to a value that [`errno`] returned: a signal handler must leave `errno` unchanged.
 #[inline(never)]
 pub(crate) fn set_errno(value: c_int) {
-    // SAFETY: as in `errno`; only this thread uses it.
+    // SAFETY: the address belongs to this thread, is valid as long as the thread lives, and only this thread uses it.
     unsafe { *errno_address() = value }
 }
 
@@ -99,7 +99,7 @@ fn errno_address() -> *mut c_int {
     use libc::__errno_location as address;
     #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
     use libc::__error as address;
-    // SAFETY: returns an address and does nothing else.
+    // SAFETY: the function only returns an address.
     unsafe { address() }
 }
 
@@ -112,61 +112,61 @@ pub(crate) use elsewhere::*;
 mod elsewhere {
     use super::{c_int, io, with_exposed_provenance_mut};
 
-    /// OpenBSD kills a process whose stack pointer is not in such a mapping; on FreeBSD the flag means a mapping
-    /// that grows, which ours must not.
+    /// OpenBSD kills a process whose stack pointer is not in a mapping with this flag. On FreeBSD the flag makes a mapping grow,
+    /// which must not happen here.
     #[cfg(target_os = "openbsd")]
     pub(super) const MAP_FLAGS: c_int = libc::MAP_STACK;
     #[cfg(not(target_os = "openbsd"))]
     pub(super) const MAP_FLAGS: c_int = 0;
 
-    /// Nobody says.
+    /// Returns `usize::MAX`: these systems do not tell.
     pub(crate) fn room() -> usize {
         usize::MAX
     }
 
-    /// Nobody says.
+    /// Returns `true`: these systems do not tell.
     pub(crate) fn has_mappings(_number: usize) -> bool {
         true
     }
 
-    /// These systems need not be told.
+    /// Does nothing: these systems need no advice.
     pub(crate) fn advise_stacks(_start: usize, _bytes: usize) {}
 
-    /// No such mark here.
+    /// Fails: these systems have no such mark.
     ///
     /// # Safety
-    /// None needed: nothing is done.
+    /// Always safe: the function does nothing.
     pub(crate) unsafe fn mark_guard(_start: usize, _bytes: usize) -> io::Result<()> {
         Err(io::Error::from_raw_os_error(libc::EINVAL))
     }
 
-    /// Never asked, as no mark was ever made.
+    /// Returns `false`. Never called, because no mark was ever made.
     ///
     /// # Safety
-    /// None needed: nothing is done.
+    /// Always safe: the function does nothing.
     pub(crate) unsafe fn refuses_writes(_start: usize) -> bool {
         false
     }
 
-    /// Lets the system take the physical pages back when it wants them.
+    /// Lets the system take the physical pages back when it needs them.
     ///
     /// # Safety
-    /// Whoever calls is the only one who may use these pages, and needs nothing in them.
+    /// The caller alone may use these pages, and needs nothing in them.
     #[inline(never)]
     pub(crate) unsafe fn discard(start: usize, bytes: usize) -> io::Result<()> {
-        // SAFETY: the caller needs nothing in these pages.
+        // SAFETY: the caller alone may use these pages, and needs nothing in them.
         if unsafe { libc::madvise(with_exposed_provenance_mut(start), bytes, libc::MADV_FREE) } == 0 {
             return Ok(());
         }
         Err(io::Error::last_os_error())
     }
 
-    /// No limit that we know of.
+    /// Returns `usize::MAX`: no limit is known.
     pub(crate) fn most_mappings() -> usize {
         usize::MAX
     }
 
-    /// Enough for a signal handler of some depth.
+    /// Returns enough bytes for a signal handler of some depth.
     pub(crate) fn least_signal_stack() -> usize {
         libc::SIGSTKSZ
     }

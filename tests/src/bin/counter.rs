@@ -1,7 +1,8 @@
-//! Two green threads that add to one counter, to check that ThreadSanitizer sees green threads (`ci/tsan.sh`).
+//! Two green threads add to the same counter. `ci/tsan.sh` checks with this program that ThreadSanitizer follows
+//! green threads.
 //!
-//! `counter racy`: a data race on purpose, which must be reported. `counter locked`, `counter sent`, `counter joined`: the
-//! runtime orders the additions, so there must be no report.
+//! `counter racy` has a data race on purpose, which ThreadSanitizer must report. In `counter locked`, `counter sent`
+//! and `counter joined` the runtime orders the additions, so ThreadSanitizer must report nothing.
 
 use std::cell::UnsafeCell;
 use std::process::exit;
@@ -16,18 +17,18 @@ const ROUNDS: u64 = 1_000;
 #[derive(Default)]
 struct Counter(UnsafeCell<u64>);
 
-// SAFETY: none for `racy`, whose race ThreadSanitizer is to find. In the other cases a lock, a channel or a join orders the
-// additions.
+// SAFETY: a lock, a channel or a join orders the additions, except in `racy`, whose race is what ThreadSanitizer must
+// find.
 unsafe impl Sync for Counter {}
 
 impl Counter {
     fn add(&self) {
-        // SAFETY: as for `Sync`.
+        // SAFETY: see `Sync` above.
         unsafe { *self.0.get() += 1 };
     }
 
     fn value(&self) -> u64 {
-        // SAFETY: as for `Sync`.
+        // SAFETY: see `Sync` above.
         unsafe { *self.0.get() }
     }
 }
@@ -46,7 +47,7 @@ fn main() {
     println!("{}", counter.value());
 }
 
-/// Runs `round` in two green threads, which hold both Ps at once before the first round.
+/// Runs `round` repeatedly in two green threads. Each has a P before the first round.
 fn in_two(round: impl Fn() + Send + Sync + 'static) {
     let (round, started) = (Arc::new(round), Arc::new(AtomicUsize::new(0)));
     let both = [(); 2].map(|()| {
@@ -60,7 +61,7 @@ fn in_two(round: impl Fn() + Send + Sync + 'static) {
             (0..ROUNDS).for_each(|_| round());
         })
     });
-    both.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
+    both.into_iter().for_each(|thread| thread.join().expect("the green thread returns"));
 }
 
 fn racy(counter: Arc<Counter>) {
@@ -89,6 +90,6 @@ fn sent(counter: Arc<Counter>) {
 fn joined(counter: Arc<Counter>) {
     for _ in 0..ROUNDS {
         let counter = counter.clone();
-        spawn(move || counter.add()).join().expect("it does not panic");
+        spawn(move || counter.add()).join().expect("the green thread returns");
     }
 }

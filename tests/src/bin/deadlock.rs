@@ -1,7 +1,7 @@
-//! Programs that come to a deadlock, and some that only look like it, for `tests/deadlock.rs`: each in a process with no other
-//! threads than it names.
+//! Programs for `tests/deadlock.rs` that deadlock, and programs that only look so. A program has a process to itself,
+//! so no other threads hide or cause a deadlock.
 //!
-//! `deadlock CASE`: one that goes on says `ok`.
+//! `deadlock CASE` runs a case. A case that does not deadlock prints `ok`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,18 +13,11 @@ use runtime::sync::{Condvar, Mutex, WaitGroup};
 use runtime::{Builder, Migration, block_on, spawn, thread};
 use tests::Random;
 
-/// Longer than it is ever looked for a deadlock after all have gone to wait.
+/// Longer than the detector takes to report a deadlock.
 const LONG: Duration = Duration::from_millis(1500);
 
 fn main() {
-    let case = std::env::args().nth(1).unwrap_or_default();
-    let known = CASES.iter().find(|(name, _)| *name == case);
-    let Some((_, run)) = known else {
-        CASES.iter().for_each(|(name, _)| println!("{name}"));
-        std::process::exit(2);
-    };
-    run();
-    println!("ok");
+    tests::child::run_case(CASES);
 }
 
 const CASES: &[(&str, fn())] = &[
@@ -45,7 +38,7 @@ const CASES: &[(&str, fn())] = &[
     ("caught", caught),
     ("own-panic", own_panic),
     ("will-not-end", will_not_end),
-    // Others.
+    // Not deadlocks.
     ("plain-thread-sends", plain_thread_sends),
     ("plain-thread-waits-with-time-out", plain_thread_waits_with_time_out),
     ("std-channel", std_channel),
@@ -86,7 +79,7 @@ fn lost_wake_up() {
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     block_on(|| {
         let its = gate.clone();
-        // It forgets to say so.
+        // The waker's defect: it does not notify.
         spawn(move || *its.0.lock() = true).join().unwrap();
         gate.1.wait(&mut gate.0.lock());
     });
@@ -105,7 +98,7 @@ fn in_one(builder: Builder) {
     });
 }
 
-/// They wait for what only green threads could give.
+/// The plain OS threads also wait, for messages that only green threads could send.
 fn plain_threads_wait_too() {
     let (s, r) = unbounded::<()>();
     for _ in 0..3 {
@@ -124,7 +117,7 @@ fn two_runtimes() {
     drop((s, there));
 }
 
-/// Timers that were stopped lie in the heaps still, and OS threads were needed.
+/// Stopped timers still lie in the heaps, and the runtime has started more OS threads.
 fn after_much_work() {
     block_on(|| {
         let ((s, r), (_nobody, nothing)) = (unbounded::<u32>(), unbounded::<u32>());
@@ -144,7 +137,7 @@ fn after_much_work() {
     });
 }
 
-/// It thinks that it can go on.
+/// The green thread catches the unwinding and returns a value.
 fn swallowed() {
     let n = block_on(|| {
         let ended = catch_unwind(thread::park);
@@ -154,7 +147,8 @@ fn swallowed() {
     println!("ok: {n}");
 }
 
-/// The caller of `block_on` goes on, and so do others; then there is another one.
+/// The caller of `block_on` catches the panic and goes on, as do other green threads. A later deadlock is reported
+/// too.
 fn caught() {
     let dropped = tests::Drops::default();
     for _ in 0..2 {
@@ -175,7 +169,7 @@ fn caught() {
     block_on(thread::park);
 }
 
-/// A destructor's panic is told in place of the deadlock.
+/// The green thread's own panic is reported in place of the deadlock.
 fn own_panic() {
     block_on(|| {
         if catch_unwind(thread::park).is_err() {
@@ -184,7 +178,7 @@ fn own_panic() {
     });
 }
 
-/// Its destructor waits for ever: the report is all that comes.
+/// A destructor never returns, so the report is the only effect.
 fn will_not_end() {
     block_on(|| {
         let _forever = tests::OnDrop(thread::park);
@@ -192,7 +186,7 @@ fn will_not_end() {
     });
 }
 
-/// `later` has a message sent after a while.
+/// Receives a message that `later` arranges to be sent after a while.
 fn received(later: impl FnOnce(Box<dyn FnOnce() + Send>)) {
     let (s, r) = unbounded();
     later(Box::new(move || s.send(5).unwrap()));
@@ -218,7 +212,7 @@ fn plain_thread_waits_with_time_out() {
     });
 }
 
-/// The two plain threads wait for each other, one by std's means.
+/// The first plain thread waits for the second with a std channel, which the detector does not see.
 fn std_channel() {
     let (s, r) = std::sync::mpsc::channel();
     received(move |send| {
@@ -253,7 +247,7 @@ fn blocks(how: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// It waits together with its OS thread, which is not looked into.
+/// A pinned green thread waits in place, which the detector does not count as asleep.
 fn pinned() {
     let (s, r) = unbounded::<()>();
     received(move |send| {
@@ -270,7 +264,7 @@ fn pinned() {
     });
 }
 
-/// Another process connects when it likes.
+/// A client in another process connects later.
 fn socket() {
     block_on(|| {
         let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -289,7 +283,7 @@ fn other_runtime() {
     });
 }
 
-/// No thread is in `block_on`, so no report is made: this thread waits until its parent ends the process.
+/// No thread is in `block_on`, so no report is made. This thread waits until the test ends the process.
 fn not_in_block_on() {
     let (s, r) = unbounded::<()>();
     let waits: Receiver<()> = r.clone();
@@ -299,7 +293,7 @@ fn not_in_block_on() {
     drop((s, r));
 }
 
-/// The threads wait by turns, for about as long as the detector takes until it looks.
+/// A green and a plain thread wait in turns, each for about as long as the detector's check takes.
 fn to_and_fro() {
     let (to, from_main) = unbounded();
     let (back, to_main) = unbounded();

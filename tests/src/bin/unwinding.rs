@@ -1,6 +1,6 @@
-//! Programs that unwind green threads, for `ci/panic-abort.sh`: built with `panic = "abort"`, each ends its process.
+//! Programs that unwind green threads, for `ci/panic-abort.sh`. Built with `panic = "abort"`, each ends its process.
 //!
-//! `unwinding CASE`: a case that comes to its end says `ok`.
+//! `unwinding CASE` runs a case. A case that returns prints `ok`.
 
 use std::time::Duration;
 
@@ -17,17 +17,10 @@ const CASES: &[(&str, fn())] = &[
 ];
 
 fn main() {
-    let case = std::env::args().nth(1).unwrap_or_default();
-    let known = CASES.iter().find(|(name, _)| *name == case);
-    let Some((_, run)) = known else {
-        CASES.iter().for_each(|(name, _)| println!("{name}"));
-        std::process::exit(2);
-    };
-    run();
-    println!("ok");
+    tests::child::run_case(CASES);
 }
 
-/// What a program without cancellation does; the futures among it are cancelled, which drops them.
+/// A program without cancelled closures. Its future is cancelled, which drops the future without unwinding.
 fn nothing_unwinds() {
     let runtime = Builder::new().procs(2).build().expect("a runtime");
     runtime.block_on(|| {

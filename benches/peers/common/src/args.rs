@@ -6,13 +6,13 @@ use std::process::exit;
 use crate::process;
 use crate::report::Report;
 
-/// The exit code for a command line that is wrong.
+/// The exit code for a wrong command line.
 const WRONG: i32 = 2;
 
-/// The exit code for a workload, or a form of it, that this program does not have; the driver shows it as "not offered".
+/// The exit code for a workload, or a form of a workload, that this program does not offer.
 const NOT_OFFERED: i32 = 3;
 
-/// The workload and its options; what a workload reads of them goes into its report.
+/// The workload and its options. Each option that a workload reads is added to the report.
 pub struct Args {
     workload: String,
     given: Vec<(String, String)>,
@@ -21,8 +21,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Reads the command line of the program `name`, and makes the process ready: a panic in any task ends it, and the
-    /// limit of open files is raised.
+    /// Reads the command line of the program `name`, and prepares the process: from now on a panic in any task ends the
+    /// process, and the limit of open files is raised.
     pub fn from_command_line(name: &str) -> Args {
         process::end_at_panic();
         process::raise_file_limit();
@@ -32,10 +32,10 @@ impl Args {
         };
         let mut given: Vec<(String, String)> = Vec::new();
         while let Some(word) = words.next() {
-            let Some(key) = word.strip_prefix("--") else { wrong(format_args!("\"{word}\" is no --key")) };
-            // What has no value is a switch.
+            let Some(key) = word.strip_prefix("--") else { wrong(format_args!("\"{word}\" is not a --key")) };
+            // A key without a value is a switch.
             let value = words.next_if(|next| !next.starts_with("--")).unwrap_or_else(|| "true".into());
-            // The last one counts.
+            // If a key occurs twice, the last value counts.
             given.retain(|(before, _)| before != key);
             given.push((key.to_string(), value));
         }
@@ -45,17 +45,17 @@ impl Args {
         args
     }
 
-    /// The workload's name.
+    /// Returns the workload's name.
     pub fn workload(&self) -> &str {
         &self.workload
     }
 
-    /// `--procs`: how many OS threads run tasks.
+    /// Returns `--procs`: the number of OS threads that run tasks.
     pub fn procs(&self) -> usize {
         self.procs
     }
 
-    /// Takes `--key N`.
+    /// Reads `--key N`.
     pub fn number(&mut self, key: &str, default: u64) -> u64 {
         let number = self.take(key).map_or(default, |text| {
             text.parse().unwrap_or_else(|_| wrong(format_args!("--{key} is a number, not \"{text}\"")))
@@ -64,7 +64,7 @@ impl Args {
         number
     }
 
-    /// Takes `--key N` of things that there must be.
+    /// Reads `--key N`, where N must be at least 1.
     pub fn count(&mut self, key: &str, default: usize) -> usize {
         match self.number(key, default as u64) {
             0 => wrong(format_args!("--{key} is at least 1")),
@@ -72,7 +72,7 @@ impl Args {
         }
     }
 
-    /// Takes `--key WORD`, one of `words`; the first is the default.
+    /// Reads `--key WORD`, which must be one of `words`. The first of `words` is the default.
     pub fn word(&mut self, key: &str, words: &[&'static str]) -> &'static str {
         let word = match self.take(key) {
             None => words[0],
@@ -84,7 +84,7 @@ impl Args {
         word
     }
 
-    /// Takes the switch `--key`.
+    /// Reads the switch `--key`.
     pub fn switch(&mut self, key: &str) -> bool {
         let on = match self.take(key).as_deref() {
             None => false,
@@ -96,7 +96,7 @@ impl Args {
         on
     }
 
-    /// No other option is known: the report, with all that was taken in it.
+    /// Returns the report, which has all options that were read. Ends the process if an option was not read.
     pub fn end(self) -> Report {
         if let Some((key, _)) = self.given.first() {
             wrong(format_args!("{} has no --{key}", self.workload));
@@ -110,13 +110,13 @@ impl Args {
     }
 }
 
-/// Ends the process: the command line is wrong.
+/// Ends the process because the command line is wrong.
 pub fn wrong(why: impl Display) -> ! {
     eprintln!("error: {why}");
     exit(WRONG);
 }
 
-/// Ends the process: this program has no such workload, or not in this form.
+/// Ends the process because this program does not offer the workload, or not in this form.
 pub fn not_offered(why: impl Display) -> ! {
     eprintln!("not offered: {why}");
     exit(NOT_OFFERED);

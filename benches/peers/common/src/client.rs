@@ -1,14 +1,14 @@
-//! The client of `conns-memory`: the same program once more, which holds the connections.
+//! The client process of `conns-memory`. The client is the same program, started again, and holds the connections.
 
 use std::process::{Child, Command, Stdio};
 
-/// A client that has been started.
+/// A running client.
 pub struct Client(Child);
 
 impl Client {
-    /// Starts one that opens `n` connections to the port.
+    /// Starts a client that opens `n` connections to the port.
     pub fn start(port: u16, n: usize, procs: usize) -> Client {
-        let child = Command::new(std::env::current_exe().expect("its own path"))
+        let child = Command::new(std::env::current_exe().expect("the path of this program is known"))
             .args(["conns-client", "--port", &port.to_string(), "--n", &n.to_string()])
             .args(["--procs", &procs.to_string()])
             .stdout(Stdio::null())
@@ -16,7 +16,7 @@ impl Client {
         Client(child.expect("the client starts"))
     }
 
-    /// Ends it, and waits for its end.
+    /// Kills the client, and waits for its end.
     pub fn end(mut self) {
         self.0.kill().and_then(|()| self.0.wait()).expect("the client can be killed");
     }

@@ -1,4 +1,4 @@
-//! What the tasks of `timers` leave behind: a time each, and a count of those that are not done.
+//! The results of the tasks of `timers`: a time for each task, and a count of the tasks that are not done.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::report::Report;
 use crate::samples::{Samples, ms};
 
-/// A slot a task, and how many tasks are not done.
+/// A slot for each task, and the number of tasks that are not done.
 pub struct Countdown {
     slots_ns: Vec<AtomicU64>,
     left: AtomicUsize,
 }
 
 impl Countdown {
-    /// For `n` tasks.
+    /// Makes a countdown of `n` tasks.
     pub fn new(n: usize) -> Countdown {
         Countdown { slots_ns: (0..n).map(|_| AtomicU64::new(0)).collect(), left: AtomicUsize::new(n) }
     }
 
-    /// Task `i` is done; true for the last one, which wakes the body.
+    /// Records the time of task `i`, which is now done. Returns `true` for the last task, which must wake the body.
     pub fn done(&self, i: usize, time_ns: u64) -> bool {
         let before = self.slots_ns[i].swap(time_ns, Ordering::Relaxed);
         assert_eq!(before, 0, "task {i} was done twice");
@@ -26,12 +26,12 @@ impl Countdown {
         self.left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Whether all are done.
+    /// True if all tasks are done.
     pub fn is_over(&self) -> bool {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    /// Adds the figures of all the times, none of which may be shorter than `least`, and of the whole.
+    /// Adds the figures of all times, and the wall time. Panics if a time is shorter than `least`.
     pub fn report(&self, report: &mut Report, least: Duration, wall: Duration) {
         let samples = self.samples(least.as_nanos() as u64);
         report.number("mean_ms", samples.mean_ns() / 1e6);
@@ -41,7 +41,7 @@ impl Countdown {
         report.number("wall_ms", wall.as_secs_f64() * 1e3);
     }
 
-    /// All the times; none may be shorter than `least_ns`.
+    /// Returns all times. Panics if a time is shorter than `least_ns`.
     pub fn samples(&self, least_ns: u64) -> Samples {
         assert!(self.is_over(), "not all tasks are done");
         let samples = Samples::new(self.slots_ns.iter().map(|slot| slot.load(Ordering::Relaxed)).collect());

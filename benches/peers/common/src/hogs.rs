@@ -1,19 +1,19 @@
-//! What `hog`, `hog-block` and `hog-crowd` make of their ticks.
+//! The figures of `hog`, `hog-block` and `hog-crowd`, computed from the ticks.
 
 use std::time::Duration;
 
 use crate::report::Report;
 use crate::samples::{Samples, ms};
 
-/// What the ticker sleeps.
+/// The time that the ticker sleeps.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// From when to when something went on, in nanoseconds of one clock.
+/// A stretch of time, in nanoseconds of one clock.
 #[derive(Clone, Copy)]
 pub struct Span {
-    /// When it began.
+    /// The begin of the stretch.
     pub start_ns: u64,
-    /// When it was over.
+    /// The end of the stretch.
     pub end_ns: u64,
 }
 
@@ -23,7 +23,7 @@ impl Span {
     }
 }
 
-/// Adds the figures: of the ticks that overlap a burst, and of how long the hogs took.
+/// Adds the lateness of the ticks that overlap a burst, and the mean time of a hog.
 pub fn report(report: &mut Report, ticks: &[Span], bursts: &[Span], hogs_ns: Vec<u64>) {
     report_ticks(report, ticks, bursts);
     report.number("hog_ms", Samples::new(hogs_ns).mean_ns() / 1e6);
@@ -40,7 +40,7 @@ pub fn report_ticks(report: &mut Report, ticks: &[Span], bursts: &[Span]) {
     report.count("ticks", hit.len() as u64);
 }
 
-/// How late a tick was; and each tick that it swallowed, which would have been one period less late.
+/// Returns the lateness of a tick. Also returns the lateness of the ticks that the late tick replaced, each one period shorter.
 fn lateness_ns(tick: Span) -> impl Iterator<Item = u64> {
     let period = TICK.as_nanos() as u64;
     let took = tick.end_ns - tick.start_ns;

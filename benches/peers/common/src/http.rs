@@ -1,12 +1,12 @@
-//! The server's side of `http`: requests end with an empty line, and each gets the same answer.
+//! The server's side of `http`. A request ends with an empty line. Each request gets the same answer.
 
-/// What each request gets.
+/// The answer to each request.
 pub const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!";
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// What has come on a connection and is not answered yet.
+/// The bytes that a connection has received and that are not answered yet.
 pub struct Requests {
     bytes: [u8; 4096],
     filled: usize,
@@ -19,12 +19,12 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Where to read to. It is empty, so that a read gives 0, when a request is too long.
+    /// Returns the buffer for the next read. If a request is too long, the buffer is empty, so that the read returns 0.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.bytes[self.filled..]
     }
 
-    /// `n` bytes more have been read: appends an answer for each request that is whole now, and keeps the rest.
+    /// Records that `n` more bytes were read. Appends an answer for each complete request, and keeps the remaining bytes.
     pub fn answer(&mut self, n: usize, answers: &mut Vec<u8>) {
         self.filled += n;
         let mut done = 0;

@@ -1,10 +1,10 @@
-//! What the Rust programs of the comparison share, so that they differ in their runtime alone: the command line, the
-//! one line of JSON, percentiles, the process's figures, and the loads that the workloads are defined by.
+//! The code that the Rust programs of the comparison share, so that these programs differ only in their runtime: the command
+//! line, the line of JSON, percentiles, figures of the process, and the loads that define the workloads.
 //!
-//! Each program is `bench WORKLOAD [--key value ...]`. The workloads and their rules stand in `benches/peers/README.md`. A
-//! result that is wrong is a panic, and a panic anywhere ends the process (see [`args::Args::from_command_line`]).
+//! Each program is `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads and their rules. A wrong
+//! result is a panic. A panic on any thread ends the process (see [`args::Args::from_command_line`]).
 //!
-//! Unix only, as the workloads are: they read the limits and the processor time of their process.
+//! The crate and the workloads are for Unix only, because they read the limits and the processor time of their process.
 
 pub mod args;
 pub mod client;

@@ -1,9 +1,9 @@
-//! The loads that the workloads are defined by: computing for a while, and random deadlines.
+//! The loads that define the workloads: computing for a given time, and random deadlines.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Computes for `time` of the clock, without a call or a yield; returns how long it really took.
+/// Computes until `time` of wall time has passed, without a yield. Returns the time that passed.
 pub fn spin(time: Duration) -> Duration {
     let steps = if time < Duration::from_millis(1) { 1_000 } else { 10_000 };
     let start = Instant::now();
@@ -20,17 +20,17 @@ pub fn spin(time: Duration) -> Duration {
     }
 }
 
-/// xorshift64, seeded for a task.
+/// The random numbers of a task, by xorshift64.
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of task `t`.
+    /// Returns the generator of task `t`.
     pub fn of_task(t: u64) -> Random {
         Random(0x9E37_79B9_7F4A_7C15 + t)
     }
 
-    /// The next number.
-    #[allow(clippy::should_implement_trait, reason = "it never ends, and no code iterates over it")]
+    /// Returns the next number.
+    #[allow(clippy::should_implement_trait, reason = "the sequence never ends, and no code iterates over it")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -38,7 +38,7 @@ impl Random {
         self.0
     }
 
-    /// A deadline of 1 to 60 s from now.
+    /// Returns a random time of 1 to 60 s.
     pub fn deadline(&mut self) -> Duration {
         Duration::from_nanos(1_000_000_000 + self.next() % 59_000_000_000)
     }

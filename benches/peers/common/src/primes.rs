@@ -1,6 +1,6 @@
-//! The prime that `sieve` must arrive at, found in another way.
+//! Computes the expected result of `sieve` in another way.
 
-/// The `n`-th prime (2 is the first), which must not be above `limit`.
+/// Returns the `n`-th prime (2 is the first). Panics if that prime is above `limit`.
 pub fn nth(n: usize, limit: u64) -> u64 {
     let mut composite = vec![false; limit as usize + 1];
     let mut found = 0;

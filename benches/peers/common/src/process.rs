@@ -1,4 +1,4 @@
-//! The process: its memory, its processor time, its limits, and its end when something is wrong.
+//! The process: its memory, its processor time, its limits, and its end after a panic.
 
 #![allow(unsafe_code)]
 
@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use crate::report::Report;
 
-/// From now on a panic on any thread ends the process: no wrong result is reported, and no task waits for a task that
-/// has ended.
+/// Makes a panic on any thread end the process. So no wrong result is reported, and no task waits for a task that has ended.
 pub(crate) fn end_at_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -19,55 +18,56 @@ pub(crate) fn end_at_panic() {
     }));
 }
 
-/// Raises the soft limit of open files to the hard one.
+/// Raises the soft limit of open files to the hard limit.
 pub(crate) fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is alive and ours alone while the calls read and write it.
+    // SAFETY: `limit` is a local variable, alive and not shared while the calls read and write it.
     let done = unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && {
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0
         }
     };
-    assert!(done, "the limit of open files cannot be raised to the hard one");
+    assert!(done, "the soft limit of open files cannot be raised to the hard limit");
 }
 
-/// The memory in use: VmRSS of /proc/self/status.
+/// Returns the memory in use: VmRSS of /proc/self/status.
 pub fn rss_bytes() -> u64 {
     status("VmRSS:") * 1024
 }
 
-/// The number of OS threads: Threads of /proc/self/status.
+/// Returns the number of OS threads: Threads of /proc/self/status.
 pub fn os_threads() -> u64 {
     status("Threads:")
 }
 
 fn status(key: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("/proc/self/status can be read");
-    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("it has that line");
-    line.trim().trim_end_matches(" kB").parse().expect("it is a number")
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(key)).expect("/proc/self/status has the line");
+    line.trim().trim_end_matches(" kB").parse().expect("the value is a number")
 }
 
-/// What each of `n` things costs, having read the memory before and after.
+/// Returns the memory that each of `n` things takes, from the memory before and after.
 pub fn bytes_each(before: u64, after: u64, n: usize) -> f64 {
     after.saturating_sub(before) as f64 / n as f64
 }
 
-/// What the process has used until now, or in between.
+/// The resources that the process has used, since its start or between two moments.
 pub struct Usage {
-    /// Processor time.
+    /// The processor time.
     pub cpu: Duration,
-    /// Context switches because a thread waited.
+    /// The context switches in which a thread waited.
     pub voluntary: u64,
-    /// Context switches because another was let run.
+    /// The context switches in which the kernel preempted a thread.
     pub involuntary: u64,
 }
 
 impl Usage {
-    /// Until now, by getrusage.
+    /// Returns the usage since the start of the process, from getrusage.
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::uninit();
-        // SAFETY: the call fills the structure, which is ours alone, when it returns 0.
+        // SAFETY: `usage` is a local variable that no other thread accesses. The call fills it if it returns 0, which is asserted.
         let usage = unsafe {
             assert_eq!(libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()), 0, "getrusage");
             usage.assume_init()
@@ -84,7 +84,7 @@ impl Usage {
 }
 
 impl Usage {
-    /// Adds its figures.
+    /// Adds the figures of this usage.
     pub fn report(&self, report: &mut Report) {
         report.number("cpu_ms", self.cpu.as_secs_f64() * 1e3);
         report.count("vcsw", self.voluntary);

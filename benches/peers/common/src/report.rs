@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 
-/// The fields so far, in the order in which they were added.
+/// The fields so far, in the order of their addition.
 pub struct Report(String);
 
 impl Report {
@@ -25,12 +25,12 @@ impl Report {
         self.field(key, value);
     }
 
-    /// Adds a yes or no.
+    /// Adds a boolean.
     pub fn flag(&mut self, key: &str, value: bool) {
         self.field(key, value);
     }
 
-    /// Adds a word. No character of it may need an escape.
+    /// Adds a word. The word must not contain characters that JSON escapes.
     pub fn text(&mut self, key: &str, value: &str) {
         self.field(key, format_args!("\"{value}\""));
     }
@@ -40,7 +40,7 @@ impl Report {
         write!(self.0, "{between}\"{key}\": {value}").expect("a String takes all");
     }
 
-    /// Prints the line.
+    /// Prints the report as one line.
     pub fn print(&self) {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{{{}}}", self.0).and_then(|()| out.flush()).expect("stdout takes the report");

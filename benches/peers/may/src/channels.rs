@@ -1,5 +1,5 @@
-//! `pingpong`, `chan`, `skynet` and `sieve`: values from task to task. may's channels are unbounded: there is no rendezvous, and
-//! no capacity but by a semaphore around one.
+//! `pingpong`, `chan`, `skynet` and `sieve`: tasks that send values to each other. may's channels are unbounded. So the
+//! workloads have no rendezvous channel, and limit the capacity only by a semaphore around a channel.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use peer_common::args::{Args, not_offered, wrong};
 use peer_common::primes;
 use peer_common::report::Report;
 
-/// Ends a consumer.
+/// The value that tells a consumer to end.
 const STOP: u64 = u64::MAX;
 
 pub(crate) fn pingpong(mut args: Args) -> Report {
@@ -184,7 +184,7 @@ pub(crate) fn sieve(mut args: Args) -> Report {
     });
     let mut found = 1;
     let last = loop {
-        let prime = numbers.recv().expect("there are so many primes");
+        let prime = numbers.recv().expect("the limit is above the last prime");
         if found == n {
             break prime;
         }
@@ -197,7 +197,7 @@ pub(crate) fn sieve(mut args: Args) -> Report {
 
     assert_eq!(last, primes::nth(n, limit));
     report.number("ms", wall.as_secs_f64() * 1e3);
-    // Open until the process ends: no task sends to a closed channel.
+    // The channel stays open until the process ends, so that no task sends to a closed channel.
     std::mem::forget(numbers);
     report
 }

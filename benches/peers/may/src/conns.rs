@@ -1,4 +1,5 @@
-//! `conns-memory`: what an idle connection costs the server; and the client that holds them.
+//! `conns-memory`: the memory of an idle connection in the server. This file has the server, and the client that holds the
+//! connections.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub(crate) fn memory(mut args: Args) -> Report {
     let procs = args.procs();
     let mut report = args.end();
     let listener = listen(0);
-    let port = listener.local_addr().expect("its address").port();
+    let port = listener.local_addr().expect("the listener has an address").port();
 
     let before = rss_bytes();
     let client = Client::start(port, n, procs);
@@ -36,13 +37,13 @@ pub(crate) fn memory(mut args: Args) -> Report {
     report
 }
 
-/// Waits until the client ends.
+/// Blocks in a read until the client ends.
 fn wait(mut stream: TcpStream) {
     let n = stream.read(&mut [0; 512]);
     assert!(!matches!(n, Ok(1..)), "the client never writes");
 }
 
-/// Ends when the server does.
+/// The client. The server kills the client at its end.
 pub(crate) fn client(mut args: Args) -> Report {
     let port = args.number("port", 0) as u16;
     let n = args.count("n", 10_000);
@@ -51,16 +52,17 @@ pub(crate) fn client(mut args: Args) -> Report {
     let tasks: Vec<_> = (0..4)
         .map(|task| {
             let open = Arc::clone(&open);
-            // The first ones take what is left over.
+            // The first tasks also take the remainder of the division.
             let share = n / 4 + usize::from(task < n % 4);
             go!(move || connect(port, share, &open))
         })
         .collect();
-    let waits: Vec<_> = tasks.into_iter().flat_map(|task| task.join().expect("it connects")).collect();
+    let waits: Vec<_> =
+        tasks.into_iter().flat_map(|task| task.join().expect("a connecting task ends")).collect();
     assert_eq!(open.load(Ordering::Acquire), n);
     println!("ready");
     for wait in waits {
-        wait.join().expect("it ends");
+        wait.join().expect("the task ends");
     }
     report
 }

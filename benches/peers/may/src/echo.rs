@@ -1,4 +1,4 @@
-//! `echo`: requests over loopback, the server and its clients in one runtime.
+//! `echo`: requests over loopback. The server and its clients are in one runtime.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) fn echo(mut args: Args) -> Report {
     let mut report = args.end();
 
     let listener = listen(0);
-    let addr = listener.local_addr().expect("its address");
+    let addr = listener.local_addr().expect("the listener has an address");
     let server = go!(move || {
         let accept = |_| {
             let (stream, _) = listener.accept().expect("a connection");
@@ -26,19 +26,21 @@ pub(crate) fn echo(mut args: Args) -> Report {
         };
         (0..conns).map(accept).collect::<Vec<_>>()
     });
-    let streams: Vec<_> = (0..conns).map(|_| TcpStream::connect(addr).expect("it accepts")).collect();
-    let servers = server.join().expect("all are accepted");
+    let streams: Vec<_> =
+        (0..conns).map(|_| TcpStream::connect(addr).expect("the listener accepts")).collect();
+    let servers = server.join().expect("the listener accepts all connections");
 
     let start = Instant::now();
     let clients: Vec<_> = streams
         .into_iter()
         .map(|stream| go!(move || ask(stream, size, start + time).expect("the client's side works")))
         .collect();
-    let times: Vec<u64> = clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect();
+    let times: Vec<u64> =
+        clients.into_iter().flat_map(|client| client.join().expect("the task ends")).collect();
     let wall = start.elapsed();
 
     let requests = times.len() as u64;
-    let echoed: u64 = servers.into_iter().map(|server| server.join().expect("it ends")).sum();
+    let echoed: u64 = servers.into_iter().map(|server| server.join().expect("the task ends")).sum();
     assert_eq!(echoed, requests * size as u64, "bytes were lost");
     let times = Samples::new(times);
     report.number("req_per_s", requests as f64 / wall.as_secs_f64());
@@ -48,7 +50,7 @@ pub(crate) fn echo(mut args: Args) -> Report {
     report
 }
 
-/// Gives how many bytes it has echoed.
+/// Serves a connection. Returns the number of echoed bytes.
 fn serve(mut stream: TcpStream) -> io::Result<u64> {
     stream.set_nodelay(true)?;
     let mut buffer = [0; 1024];
@@ -63,7 +65,7 @@ fn serve(mut stream: TcpStream) -> io::Result<u64> {
     }
 }
 
-/// Gives how long each request took, in ns.
+/// Sends requests until `end`. Returns the time of each request, in ns.
 fn ask(mut stream: TcpStream, size: usize, end: Instant) -> io::Result<Vec<u64>> {
     stream.set_nodelay(true)?;
     let mut times = Vec::with_capacity(1 << 16);
@@ -74,7 +76,7 @@ fn ask(mut stream: TcpStream, size: usize, end: Instant) -> io::Result<Vec<u64>>
         stream.write_all(&message)?;
         stream.read_exact(&mut answer)?;
         let now = Instant::now();
-        assert_eq!(answer, message, "what came back is not what was sent");
+        assert_eq!(answer, message, "the echoed bytes differ from the sent bytes");
         times.push((now - start).as_nanos() as u64);
         if now >= end {
             return Ok(times);

@@ -1,4 +1,4 @@
-//! `idle`: what a process costs that has little or nothing to do.
+//! `idle`: the processor time and context switches of a process that is idle, or has only a ticker.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ pub(crate) fn idle(mut args: Args) -> Report {
         go!(|| coroutine::sleep(Duration::from_secs(3600)));
     }
     let listener = listen(0);
-    let addr = listener.local_addr().expect("its address");
+    let addr = listener.local_addr().expect("the listener has an address");
     let held: Vec<TcpStream> = (0..conns)
         .map(|_| {
-            let client = TcpStream::connect(addr).expect("it accepts");
+            let client = TcpStream::connect(addr).expect("the listener accepts");
             let (mut stream, _) = listener.accept().expect("the connection");
             go!(move || {
                 let n = stream.read(&mut [0; 512]);
-                panic!("a connection that was only held gave {n:?}");
+                panic!("a read of an idle connection returned {n:?}");
             });
             client
         })
@@ -54,7 +54,7 @@ pub(crate) fn idle(mut args: Args) -> Report {
     used.report(&mut report);
     report.count("ticks", ticks.load(Ordering::Relaxed) - ticks_before);
     assert_eq!(held.len() as u64, conns);
-    // They stay open until the process ends.
+    // The connections stay open until the process ends.
     std::mem::forget(held);
     report
 }

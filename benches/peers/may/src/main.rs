@@ -1,6 +1,6 @@
 //! The workloads of the comparison on may, with its default settings.
 //!
-//! `bench WORKLOAD [--key value ...]`; the workloads stand in `benches/peers/README.md`.
+//! `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads.
 
 mod channels;
 mod conns;
@@ -19,7 +19,7 @@ use may::net::TcpListener;
 use peer_common::args::{Args, not_offered, wrong};
 use peer_common::report::Report;
 
-/// The body's stack, in words: it also sorts and prints, for which may's 32 KiB are little.
+/// The body's stack, in words. The body also sorts and prints, and may's 32 KiB are too small for that.
 const BODY_STACK: usize = 0x8000;
 
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
         "skynet" => channels::skynet,
         "sieve" => channels::sieve,
         "mutex" => mutex::mutex,
-        "timer-churn" | "timer-reset" => not_offered("it has no timers but sleep"),
+        "timer-churn" | "timer-reset" => not_offered("may has no timers except sleep"),
         "sleep-precision" => sleeps::precision,
         "sleep-loaded" => sleeps::loaded,
         "hog" => hogs::computing,
@@ -51,11 +51,11 @@ fn main() {
     let body = go!(Builder::new().stack_size(BODY_STACK), move || workload(args));
     let report = body.expect("the body starts").join().expect("the body ends");
     report.print();
-    // Without waiting for those that still sleep.
+    // The process ends without waiting for tasks that still sleep.
     std::process::exit(0);
 }
 
-/// A listener on loopback; port 0: any. Its backlog is may's, 1024.
+/// Returns a listener on loopback. Port 0 means any free port. The backlog is may's, 1024.
 fn listen(port: u16) -> TcpListener {
     TcpListener::bind(("127.0.0.1", port)).expect("a port to listen on")
 }

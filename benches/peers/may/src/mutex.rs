@@ -1,4 +1,4 @@
-//! `mutex`: tasks that add to one counter.
+//! `mutex`: tasks that add to one counter under a mutex.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(crate) fn mutex(mut args: Args) -> Report {
         })
         .collect();
     for handle in handles {
-        handle.join().expect("it ends");
+        handle.join().expect("the task ends");
     }
     let wall = start.elapsed();
 

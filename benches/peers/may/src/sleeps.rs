@@ -1,4 +1,4 @@
-//! `sleep-precision` and `sleep-loaded`: how late a sleep ends.
+//! `sleep-precision` and `sleep-loaded`: the lateness of sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,7 @@ fn measure(report: &mut Report, time_us: u64, reps: usize) {
         .map(|_| {
             let start = Instant::now();
             coroutine::sleep(time);
-            let over = start.elapsed().checked_sub(time).expect("no sleep is too short");
+            let over = start.elapsed().checked_sub(time).expect("no sleep ends early");
             over.as_nanos() as u64
         })
         .collect();

@@ -1,4 +1,4 @@
-//! `spawn-join`, `spawn-batch` and `yield`: what a task and a switch cost.
+//! `spawn-join`, `spawn-batch` and `yield`: the cost of a task and of a switch.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ pub(crate) fn spawn_join(mut args: Args) -> Report {
     let mut report = args.end();
     let start = Instant::now();
     for _ in 0..n {
-        go!(|| ()).join().expect("it ends");
+        go!(|| ()).join().expect("the task ends");
     }
     let wall = start.elapsed();
     report.number("ns_per_op", wall.as_nanos() as f64 / n as f64);
@@ -28,7 +28,7 @@ pub(crate) fn spawn_batch(mut args: Args) -> Report {
     for _ in 0..rounds {
         handles.extend((0..n).map(|_| go!(|| ())));
         for handle in handles.drain(..) {
-            handle.join().expect("it ends");
+            handle.join().expect("the task ends");
         }
     }
     let wall = start.elapsed();
@@ -43,7 +43,7 @@ pub(crate) fn yields(mut args: Args) -> Report {
     let tasks = 2 * procs;
     let start = Instant::now();
     let handles: Vec<JoinHandle<u64>> = (0..tasks).map(|_| go!(move || yield_often(n))).collect();
-    let yields: u64 = handles.into_iter().map(|handle| handle.join().expect("it ends")).sum();
+    let yields: u64 = handles.into_iter().map(|handle| handle.join().expect("the task ends")).sum();
     let wall = start.elapsed();
     assert_eq!(yields, n * tasks as u64);
     report.number("ns_per_yield", wall.as_nanos() as f64 * procs as f64 / yields as f64);

@@ -1,4 +1,4 @@
-//! `pingpong`, `chan`, `skynet` and `sieve`: values from task to task.
+//! `pingpong`, `chan`, `skynet` and `sieve`: tasks that send values to each other.
 
 use std::time::Instant;
 
@@ -63,7 +63,7 @@ pub(crate) fn chan(mut args: Args) -> Report {
     for producer in producers {
         producer.join().expect("a producer ends");
     }
-    // The last sender goes: the channel is closed.
+    // Dropping the last sender closes the channel.
     drop(sender);
     let sum: u64 = consumers.into_iter().map(|consumer| consumer.join().expect("a consumer ends")).sum();
     let wall = start.elapsed();
@@ -122,11 +122,11 @@ pub(crate) fn sieve(mut args: Args) -> Report {
 
     let start = Instant::now();
     let (sender, mut primes) = bounded(0);
-    // Sending ends with the channel, when the clock has stopped.
+    // The send fails when the body has dropped the channel, after the clock has stopped.
     runtime::spawn(move || (2..=limit).all(|v| sender.send(v).is_ok()));
     let mut prime = 0;
     for found in 1..=n {
-        prime = primes.recv().expect("the limit is high enough");
+        prime = primes.recv().expect("the limit is above the last prime");
         if found < n {
             let (sender, filtered) = bounded(0);
             let numbers = std::mem::replace(&mut primes, filtered);

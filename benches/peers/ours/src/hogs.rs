@@ -1,4 +1,5 @@
-//! `hog`, `hog-block` and `hog-crowd`: a ticker beside tasks that compute, or block their OS thread, without telling anyone.
+//! `hog`, `hog-block` and `hog-crowd`: a ticker beside tasks that compute, or block their OS thread, without an announcement to the
+//! runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,7 +51,7 @@ fn run(mut args: Args, hog: fn(Duration) -> Duration) -> Report {
     result
 }
 
-/// Sleeps [`TICK`] again and again until it is over; its result is from when to when each sleep went on since `epoch`.
+/// Starts the ticker, which sleeps [`TICK`] in a loop until `over`. The ticker returns the span of each sleep since `epoch`.
 fn start_ticker(epoch: Instant, over: &Arc<AtomicBool>) -> runtime::JoinHandle<Vec<Span>> {
     let over = Arc::clone(over);
     let since = move || epoch.elapsed().as_nanos() as u64;
@@ -65,11 +66,11 @@ fn start_ticker(epoch: Instant, over: &Arc<AtomicBool>) -> runtime::JoinHandle<V
     })
 }
 
-/// What the hogs of a crowd share.
+/// The state that the hogs of a crowd share.
 #[derive(Default)]
 struct Crowd {
     begun: AtomicU64,
-    /// When the last of them began, since the epoch.
+    /// The time since the epoch at which the last hog began.
     last_begun_ns: AtomicU64,
     over: AtomicBool,
 }

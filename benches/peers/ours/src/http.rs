@@ -1,4 +1,4 @@
-//! `http`: a server with one answer, until it is killed.
+//! `http`: a server that gives each request the same answer. The server runs until the driver kills the process.
 
 use std::io::{self, Read, Write};
 
@@ -11,11 +11,11 @@ pub(crate) fn http(mut args: Args) -> Report {
     let port = args.number("port", 0) as u16;
     let mut report = args.end();
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port to listen on");
-    report.count("listens", listener.local_addr().expect("its address").port().into());
+    report.count("listens", listener.local_addr().expect("the listener has an address").port().into());
     report.print();
     loop {
         let (stream, _) = listener.accept().expect("a connection");
-        // A connection may end as it likes.
+        // An error of a connection is ignored: a client may close a connection at any moment.
         runtime::spawn(move || drop(serve(stream)));
     }
 }

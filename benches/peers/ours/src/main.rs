@@ -1,6 +1,6 @@
-//! The workloads of the comparison on this runtime, through its public API alone.
+//! The workloads of the comparison on this runtime, through its public API only.
 //!
-//! `bench WORKLOAD [--key value ...]`; the workloads stand in `benches/peers/README.md`.
+//! `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads.
 
 mod channels;
 mod conns;
@@ -33,6 +33,7 @@ fn main() {
         "timer-churn" => timer_ops::churn,
         "timer-reset" => timer_ops::reset,
         "timer-drop" => timer_ops::drop_many,
+        "timer-earlier" => timer_ops::set_earlier,
         "sleep-precision" => sleeps::precision,
         "sleep-loaded" => sleeps::loaded,
         "hog" => hogs::computing,
@@ -47,6 +48,6 @@ fn main() {
     };
     let runtime = runtime::Builder::new().procs(args.procs()).build().expect("the runtime starts");
     runtime.block_on(move || workload(args)).print();
-    // Without waiting for those that still sleep.
+    // The process ends without waiting for tasks that still sleep.
     std::process::exit(0);
 }

@@ -1,4 +1,4 @@
-//! `spawn-join`, `spawn-batch` and `yield`: what a task and a switch cost.
+//! `spawn-join`, `spawn-batch` and `yield`: the cost of a task and of a switch.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ pub(crate) fn spawn_join(mut args: Args) -> Report {
     let mut report = args.end();
     let start = Instant::now();
     for _ in 0..n {
-        runtime::spawn(|| ()).join().expect("it ends");
+        runtime::spawn(|| ()).join().expect("the task ends");
     }
     let wall = start.elapsed();
     report.number("ns_per_op", wall.as_nanos() as f64 / n as f64);
@@ -27,7 +27,7 @@ pub(crate) fn spawn_batch(mut args: Args) -> Report {
     for _ in 0..rounds {
         handles.extend((0..n).map(|_| runtime::spawn(|| ())));
         for handle in handles.drain(..) {
-            handle.join().expect("it ends");
+            handle.join().expect("the task ends");
         }
     }
     let wall = start.elapsed();
@@ -42,7 +42,7 @@ pub(crate) fn yields(mut args: Args) -> Report {
     let tasks = 2 * procs;
     let start = Instant::now();
     let handles: Vec<JoinHandle<u64>> = (0..tasks).map(|_| runtime::spawn(move || yield_often(n))).collect();
-    let yields: u64 = handles.into_iter().map(|handle| handle.join().expect("it ends")).sum();
+    let yields: u64 = handles.into_iter().map(|handle| handle.join().expect("the task ends")).sum();
     let wall = start.elapsed();
     assert_eq!(yields, n * tasks as u64);
     report.number("ns_per_yield", wall.as_nanos() as f64 * procs as f64 / yields as f64);

@@ -1,4 +1,4 @@
-//! `timers` and `sleepers-memory`: very many that sleep at once.
+//! `timers` and `sleepers-memory`: very many tasks that sleep at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! `pingpong`, `chan`, `skynet` and `sieve`: values from task to task. tokio has no rendezvous channel: where the others
-//! have one, the capacity is 1.
+//! `pingpong`, `chan`, `skynet` and `sieve`: tasks that send values to each other. tokio has no rendezvous
+//! channel. Instead of a rendezvous channel this program uses capacity 1.
 
 use std::time::Instant;
 
@@ -69,7 +69,7 @@ pub(crate) async fn chan(mut args: Args) -> Report {
     report
 }
 
-/// The producers, at whose end the channel is closed, and the consumers with their sums.
+/// The producers and the consumers. The channel is closed when all producers have ended. A consumer returns its sum.
 type Both = (Vec<JoinHandle<()>>, Vec<JoinHandle<u64>>);
 
 fn tokio_mpsc(p: u64, cap: usize, share: u64) -> Both {
@@ -172,7 +172,7 @@ pub(crate) async fn skynet(mut args: Args) -> Report {
     report
 }
 
-/// A function of its own: a future cannot hold one of its own kind.
+/// Boxes the future of a node, because a future cannot contain a future of its own type.
 fn spawn_node(number: u64, size: u64, cap: usize, parent: mpsc::Sender<u64>) {
     tokio::spawn(node(number, size, cap, parent));
 }
@@ -197,7 +197,7 @@ fn spawn_oneshot_node(number: u64, size: u64, parent: oneshot::Sender<u64>) {
     tokio::spawn(oneshot_node(number, size, parent));
 }
 
-/// A channel for each child: each sends one value.
+/// A node with a oneshot channel for each child, which sends one value.
 async fn oneshot_node(number: u64, size: u64, parent: oneshot::Sender<u64>) {
     if size == 1 {
         return parent.send(number).expect("the parent receives");
@@ -229,7 +229,7 @@ pub(crate) async fn sieve(mut args: Args) -> Report {
     });
     let mut found = 1;
     let last = loop {
-        let prime = numbers.recv().await.expect("there are so many primes");
+        let prime = numbers.recv().await.expect("the limit is above the last prime");
         if found == n {
             break prime;
         }
@@ -242,7 +242,7 @@ pub(crate) async fn sieve(mut args: Args) -> Report {
 
     assert_eq!(last, primes::nth(n, limit));
     report.number("ms", wall.as_secs_f64() * 1e3);
-    // Open until the process ends: no task sends to a closed channel.
+    // The channel stays open until the process ends, so that no task sends to a closed channel.
     std::mem::forget(numbers);
     report
 }

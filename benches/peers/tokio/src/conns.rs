@@ -1,4 +1,5 @@
-//! `conns-memory`: what an idle connection costs the server; and the client that holds them.
+//! `conns-memory`: the memory of an idle connection in the server. This file has the server, and the client that holds the
+//! connections.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub(crate) async fn memory(mut args: Args) -> Report {
     let procs = args.procs();
     let mut report = args.end();
     let listener = listen(0);
-    let port = listener.local_addr().expect("its address").port();
+    let port = listener.local_addr().expect("the listener has an address").port();
 
     let before = rss_bytes();
     let client = Client::start(port, n, procs);
@@ -34,29 +35,29 @@ pub(crate) async fn memory(mut args: Args) -> Report {
     report
 }
 
-/// Waits until the client ends.
+/// Blocks in a read until the client ends.
 async fn wait(mut stream: TcpStream) {
     let mut buffer = [0; 512];
     let n = stream.read(&mut buffer).await;
     assert!(!matches!(n, Ok(1..)), "the client never writes");
 }
 
-/// Ends when the server does.
+/// The client. The server kills the client at its end.
 pub(crate) async fn client(mut args: Args) -> Report {
     let port = args.number("port", 0) as u16;
     let n = args.count("n", 10_000);
     let report = args.end();
-    // The first ones take what is left over.
+    // The first tasks also take the remainder of the division.
     let share = |task| n / 4 + usize::from(task < n % 4);
     let tasks: Vec<_> = (0..4).map(|task| tokio::spawn(connect(port, share(task)))).collect();
     let mut waits = Vec::new();
     for task in tasks {
-        waits.extend(task.await.expect("it connects"));
+        waits.extend(task.await.expect("a connecting task ends"));
     }
     assert_eq!(waits.len(), n);
     println!("ready");
     for wait in waits {
-        wait.await.expect("it ends");
+        wait.await.expect("the task ends");
     }
     report
 }

@@ -1,4 +1,4 @@
-//! `echo`: requests over loopback, the server and its clients in one runtime.
+//! `echo`: requests over loopback. The server and its clients are in one runtime.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) async fn echo(mut args: Args) -> Report {
     let mut report = args.end();
 
     let listener = listen(0);
-    let addr = listener.local_addr().expect("its address");
+    let addr = listener.local_addr().expect("the listener has an address");
     let server = tokio::spawn(async move {
         let mut servers = Vec::new();
         for _ in 0..conns {
@@ -29,9 +29,9 @@ pub(crate) async fn echo(mut args: Args) -> Report {
     });
     let mut streams = Vec::new();
     for _ in 0..conns {
-        streams.push(TcpStream::connect(addr).await.expect("it accepts"));
+        streams.push(TcpStream::connect(addr).await.expect("the listener accepts"));
     }
-    let servers = server.await.expect("all are accepted");
+    let servers = server.await.expect("the listener accepts all connections");
 
     let start = Instant::now();
     let end = start + time;
@@ -39,14 +39,14 @@ pub(crate) async fn echo(mut args: Args) -> Report {
     let clients: Vec<_> = streams.into_iter().map(|stream| tokio::spawn(client(stream))).collect();
     let mut times: Vec<u64> = Vec::new();
     for client in clients {
-        times.extend(client.await.expect("it ends"));
+        times.extend(client.await.expect("the task ends"));
     }
     let wall = start.elapsed();
 
     let requests = times.len() as u64;
     let mut echoed = 0;
     for server in servers {
-        echoed += server.await.expect("it ends");
+        echoed += server.await.expect("the task ends");
     }
     assert_eq!(echoed, requests * size as u64, "bytes were lost");
     let times = Samples::new(times);
@@ -57,7 +57,7 @@ pub(crate) async fn echo(mut args: Args) -> Report {
     report
 }
 
-/// Gives how many bytes it has echoed.
+/// Serves a connection. Returns the number of echoed bytes.
 async fn serve(mut stream: TcpStream) -> io::Result<u64> {
     stream.set_nodelay(true)?;
     let mut buffer = [0; 1024];
@@ -72,7 +72,7 @@ async fn serve(mut stream: TcpStream) -> io::Result<u64> {
     }
 }
 
-/// Gives how long each request took, in ns.
+/// Sends requests until `end`. Returns the time of each request, in ns.
 async fn ask(mut stream: TcpStream, size: usize, end: Instant) -> io::Result<Vec<u64>> {
     stream.set_nodelay(true)?;
     let mut times = Vec::with_capacity(1 << 16);
@@ -83,7 +83,7 @@ async fn ask(mut stream: TcpStream, size: usize, end: Instant) -> io::Result<Vec
         stream.write_all(&message).await?;
         stream.read_exact(&mut answer).await?;
         let now = Instant::now();
-        assert_eq!(answer, message, "what came back is not what was sent");
+        assert_eq!(answer, message, "the echoed bytes differ from the sent bytes");
         times.push((now - start).as_nanos() as u64);
         if now >= end {
             return Ok(times);

@@ -1,4 +1,5 @@
-//! `hog` and `hog-block`: a ticker beside tasks that compute, or block their OS thread, without telling anyone.
+//! `hog` and `hog-block`: a ticker beside tasks that compute, or block their OS thread, without an announcement to the
+//! runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! `idle`: what a process costs that has little or nothing to do.
+//! `idle`: the processor time and context switches of a process that is idle, or has only a ticker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,14 +24,14 @@ pub(crate) async fn idle(mut args: Args) -> Report {
         tokio::spawn(sleep(Duration::from_secs(3600)));
     }
     let listener = listen(0);
-    let addr = listener.local_addr().expect("its address");
+    let addr = listener.local_addr().expect("the listener has an address");
     let mut held = Vec::new();
     for _ in 0..conns {
-        held.push(TcpStream::connect(addr).await.expect("it accepts"));
+        held.push(TcpStream::connect(addr).await.expect("the listener accepts"));
         let (mut stream, _) = listener.accept().await.expect("the connection");
         tokio::spawn(async move {
             let n = stream.read(&mut [0; 512]).await;
-            panic!("a connection that was only held gave {n:?}");
+            panic!("a read of an idle connection returned {n:?}");
         });
     }
     let ticks = Arc::new(AtomicU64::new(0));
@@ -51,7 +51,7 @@ pub(crate) async fn idle(mut args: Args) -> Report {
     let used = Usage::now() - before;
     used.report(&mut report);
     report.count("ticks", ticks.load(Ordering::Relaxed) - ticks_before);
-    // They stay open until the process ends.
+    // The connections stay open until the process ends.
     std::mem::forget(held);
     report
 }

@@ -1,7 +1,7 @@
 //! The workloads of the comparison on tokio's multi-thread runtime.
 //!
-//! `bench WORKLOAD [--key value ...]`; the workloads stand in `benches/peers/README.md`. `--alt` takes tokio's timers in the
-//! workers instead of its one wheel; it needs a build with `RUSTFLAGS="--cfg tokio_unstable"`.
+//! `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads. `--alt` uses tokio's timers in the
+//! workers instead of its one wheel, and needs a build with `RUSTFLAGS="--cfg tokio_unstable"`.
 
 mod channels;
 mod conns;
@@ -26,7 +26,7 @@ fn main() {
     let runtime = start(args.procs(), alt);
     let report = runtime.block_on(async { tokio::spawn(run(args)).await.expect("the body ends") });
     report.print();
-    // Without waiting for those that still sleep.
+    // The process ends without waiting for tasks that still sleep.
     std::process::exit(0);
 }
 
@@ -76,9 +76,9 @@ fn use_alt_timer(_builder: &mut Builder) {
     peer_common::args::not_offered("--alt: this was built without --cfg tokio_unstable");
 }
 
-/// A listener on loopback; port 0: any.
+/// Returns a listener on loopback. Port 0 means any free port.
 fn listen(port: u16) -> TcpListener {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(([127, 0, 0, 1], port).into()).expect("a port to listen on");
-    socket.listen(4096).expect("it listens")
+    socket.listen(4096).expect("the socket listens")
 }

@@ -1,4 +1,4 @@
-//! `mutex`: tasks that add to one counter.
+//! `mutex`: tasks that add to one counter under a mutex.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +36,7 @@ pub(crate) async fn mutex(mut args: Args) -> Report {
         })
         .collect();
     for handle in handles {
-        handle.await.expect("it ends");
+        handle.await.expect("the task ends");
     }
     let wall = start.elapsed();
 

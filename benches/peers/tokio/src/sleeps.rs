@@ -1,4 +1,4 @@
-//! `sleep-precision` and `sleep-loaded`: how late a sleep ends.
+//! `sleep-precision` and `sleep-loaded`: the lateness of sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ async fn measure(report: &mut Report, time_us: u64, reps: usize) {
     for _ in 0..reps {
         let start = Instant::now();
         sleep(time).await;
-        let late = start.elapsed().checked_sub(time).expect("no sleep is too short");
+        let late = start.elapsed().checked_sub(time).expect("no sleep ends early");
         over.push(late.as_nanos() as u64);
     }
     Samples::new(over).report_overshoot(report, time_us);

@@ -1,4 +1,4 @@
-//! `spawn-join`, `spawn-batch` and `yield`: what a task and a switch cost.
+//! `spawn-join`, `spawn-batch` and `yield`: the cost of a task and of a switch.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ pub(crate) async fn spawn_join(mut args: Args) -> Report {
     let mut report = args.end();
     let start = Instant::now();
     for _ in 0..n {
-        tokio::spawn(async {}).await.expect("it ends");
+        tokio::spawn(async {}).await.expect("the task ends");
     }
     let wall = start.elapsed();
     report.number("ns_per_op", wall.as_nanos() as f64 / n as f64);
@@ -27,7 +27,7 @@ pub(crate) async fn spawn_batch(mut args: Args) -> Report {
     for _ in 0..rounds {
         handles.extend((0..n).map(|_| tokio::spawn(async {})));
         for handle in handles.drain(..) {
-            handle.await.expect("it ends");
+            handle.await.expect("the task ends");
         }
     }
     let wall = start.elapsed();
@@ -44,7 +44,7 @@ pub(crate) async fn yields(mut args: Args) -> Report {
     let handles: Vec<JoinHandle<u64>> = (0..tasks).map(|_| tokio::spawn(yield_often(n))).collect();
     let mut yields = 0;
     for handle in handles {
-        yields += handle.await.expect("it ends");
+        yields += handle.await.expect("the task ends");
     }
     let wall = start.elapsed();
     assert_eq!(yields, n * tasks as u64);

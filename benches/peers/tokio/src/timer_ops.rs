@@ -1,5 +1,5 @@
-//! `timer-churn` and `timer-reset`: timers that hardly ever fire. Both are `unconstrained`: otherwise a task that has
-//! polled often is told to come back, and its timer is not registered.
+//! `timer-churn` and `timer-reset`: timers that rarely fire. Both run `unconstrained`: otherwise tokio makes a task
+//! that has polled often yield, and a poll then does not register the timer.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) async fn churn(mut args: Args) -> Report {
         let start = Instant::now();
         for _ in 0..n {
             let sleep = pin!(sleep(SECOND));
-            assert!(sleep.poll(cx).is_pending(), "a second was over at once");
+            assert!(sleep.poll(cx).is_pending(), "a sleep of a second ended at once");
         }
         Poll::Ready(start.elapsed())
     });
@@ -64,11 +64,11 @@ pub(crate) async fn reset(mut args: Args) -> Report {
 fn reset_own(task: usize, tasks: usize, live: usize, n: usize, running: &AtomicUsize) -> (Instant, Instant) {
     let mut random = Random::of_task(task as u64);
     let mut timers: Vec<Pin<Box<Sleep>>> = (0..live).map(|_| armed(random.deadline())).collect();
-    // No yield: only on different workers can all be here.
+    // The wait does not yield, so that all tasks can arrive only if they run on different workers.
     running.fetch_add(1, Ordering::AcqRel);
     let wait = Instant::now();
     while running.load(Ordering::Acquire) < tasks {
-        assert!(wait.elapsed() < Duration::from_secs(60), "the tasks do not get to run at the same moment");
+        assert!(wait.elapsed() < Duration::from_secs(60), "the tasks do not run at the same moment");
         std::hint::spin_loop();
     }
     let start = Instant::now();
@@ -79,7 +79,7 @@ fn reset_own(task: usize, tasks: usize, live: usize, n: usize, running: &AtomicU
     (start, Instant::now())
 }
 
-/// A timer that does nothing when it fires.
+/// Returns a registered timer that has no effect when it fires.
 fn armed(time: Duration) -> Pin<Box<Sleep>> {
     let mut sleep = Box::pin(sleep(time));
     assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

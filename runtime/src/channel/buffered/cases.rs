@@ -1,34 +1,41 @@
-//! What a select does at a channel with room.
+//! What `case.rs` calls for a select on a buffered channel. Each operation begins, then finishes or is abandoned. A
+//! send that has begun has reserved its room. A receive that has begun has its message. `enter_*` and `leave_*` put the
+//! node of a waiting select into the channel's queue and take it out.
 
 #![allow(unsafe_code)]
 
 use sched::queue::Node;
 
 use super::super::model::broken;
-use super::super::waiters::{Wanted, Who, hand_over};
+use super::super::waiters::{WaiterKind, Wanted, hand_over};
 use super::{Buffer, Buffered, RecvError, SendError, TryRecvError};
 
-/// A select's right to send.
-pub(in super::super) enum Right {
+/// A send that a select has begun.
+pub(in super::super) enum BegunSend {
     Room,
     Disconnected,
 }
 
 impl<T, B: Buffer<T>> Buffered<T, B> {
-    /// Takes room for a message that comes later, or says that none will be taken any more.
-    pub(in super::super) fn begin_send(&self) -> Option<Right> {
+    /// Reserves room for a message that is sent later. Returns `None` if there is no room, and `Disconnected` if no
+    /// receiver is left.
+    pub(in super::super) fn begin_send(&self) -> Option<BegunSend> {
         let mut tail = self.tail.lock.lock();
         if tail.closed {
-            return Some(Right::Disconnected);
+            return Some(BegunSend::Disconnected);
         }
         self.has_room(&mut tail).then(|| {
             tail.reserved += 1;
-            Right::Room
+            BegunSend::Room
         })
     }
 
-    pub(in super::super) fn finish_send(&self, right: Right, message: T) -> Result<(), SendError<T>> {
-        if matches!(right, Right::Disconnected) {
+    pub(in super::super) fn finish_send(
+        &self,
+        begun_send: BegunSend,
+        message: T,
+    ) -> Result<(), SendError<T>> {
+        if matches!(begun_send, BegunSend::Disconnected) {
             return Err(SendError(message));
         }
         let mut tail = self.lock_tail();
@@ -53,14 +60,14 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         Ok(())
     }
 
-    pub(in super::super) fn abandon_send(&self, right: Right) {
-        if matches!(right, Right::Room) {
+    pub(in super::super) fn abandon_send(&self, begun_send: BegunSend) {
+        if matches!(begun_send, BegunSend::Room) {
             self.tail.lock.lock().reserved -= 1;
             Self::wake_sender(self.head.lock.lock());
         }
     }
 
-    /// Takes a message, or says that none will come; `None` if there is none now.
+    /// Takes a message. Returns an error if no message will come any more, and `None` if there is none now.
     pub(in super::super) fn begin_recv(&self) -> Option<Result<T, RecvError>> {
         match self.try_recv() {
             Ok(message) => Some(Ok(message)),
@@ -73,43 +80,43 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         self.take_back(self.tail.lock.lock(), message);
     }
 
-    /// Enters the queue of those who wait for a message; `false` if there is something already.
+    /// Enters the queue of waiting receivers. Returns `false` if there is a message or an end already.
     ///
     /// # Safety
-    /// As for `Queue::push_back`, with `leave_recv` for `remove`.
+    /// The contract of `Queue::push_back` holds, with `leave_recv` in the place of `remove`.
     pub(in super::super) unsafe fn enter_recv(&self, node: &Node<Wanted<T>>) -> bool {
         let Some(mut tail) = self.lock_empty_tail() else { return false };
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The caller keeps the contract of `push_back`.
         unsafe { tail.receivers.push_back(node) };
         true
     }
 
     /// # Safety
-    /// The node was given to `enter_recv` of this channel, and to nobody else.
+    /// The node was entered by `enter_recv` of this channel and has not left since.
     pub(in super::super) unsafe fn leave_recv(&self, node: &Node<Wanted<T>>) {
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The node is in it, by the contract of `leave_recv`.
         unsafe { self.tail.lock.lock().receivers.remove(node) };
     }
 
-    /// Enters the queue of those who wait for room; `false` if there is some already.
+    /// Enters the queue of waiting senders. Returns `false` if there is room or an end already.
     ///
     /// # Safety
-    /// As for `Queue::push_back`, with `leave_send` for `remove`.
-    pub(in super::super) unsafe fn enter_send(&self, node: &Node<Who>) -> bool {
+    /// The contract of `Queue::push_back` holds, with `leave_send` in the place of `remove`.
+    pub(in super::super) unsafe fn enter_send(&self, node: &Node<WaiterKind>) -> bool {
         let tail = self.tail.lock.lock();
         if tail.closed {
             return false;
         }
         let Some(mut head) = self.lock_full_head(tail) else { return false };
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The caller keeps the contract of `push_back`.
         unsafe { head.senders.push_back(node) };
         true
     }
 
     /// # Safety
-    /// The node was given to `enter_send` of this channel, and to nobody else.
-    pub(in super::super) unsafe fn leave_send(&self, node: &Node<Who>) {
-        // SAFETY: under the lock; the rest is this function's contract.
+    /// The node was entered by `enter_send` of this channel and has not left since.
+    pub(in super::super) unsafe fn leave_send(&self, node: &Node<WaiterKind>) {
+        // SAFETY: under the lock of the queue. The node is in it, by the contract of `leave_send`.
         unsafe { self.head.lock.lock().senders.remove(node) };
     }
 

@@ -1,11 +1,12 @@
-//! Futures at a channel with room.
+//! `send_async` and `recv_async` of a buffered channel. If a future is dropped after it was granted something, the
+//! grant goes on: `WakeSender` wakes the next sender, and `TakeBack` returns the message to the channel.
 
 use std::pin::pin;
 use std::task::{Poll, ready};
 
 use sched::queue::{PassOn, WaitFuture};
 
-use super::super::waiters::{Given, Wanted, Who};
+use super::super::waiters::{Given, WaiterKind, Wanted};
 use super::{
     Buffer, Buffered, Head, HeadGuard, RecvError, Refused, SendError, Tail, TailGuard, receivers, senders,
 };
@@ -22,14 +23,14 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
                     has_been_told = true;
                 }
                 let waker = cx.waker().clone();
-                let message_now = message.take().expect("it is polled until it is sent");
+                let message_now = message.take().expect("the future is polled until the message is sent");
                 match self.offer_with(has_been_told, message_now) {
                     Ok(()) => return Poll::Ready(Ok(())),
                     Err(Refused::Disconnected(message)) => return Poll::Ready(Err(SendError(message))),
                     Err(Refused::Full(tail, back)) => {
                         message = Some(back);
                         if let Some(head) = self.lock_full_head(tail) {
-                            wait.as_mut().enter(head, waker, Who::default());
+                            wait.as_mut().enter(head, waker, WaiterKind::default());
                             return Poll::Pending;
                         }
                     }
@@ -62,16 +63,16 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     }
 }
 
-/// A sending future that was told to look again does not: another is told.
+/// For a sending future that is dropped after it was woken for room: wakes the next sender.
 struct WakeSender;
 
-impl<T, B: Buffer<T>> PassOn<Head<T, B>, Who> for WakeSender {
-    fn pass_on(&mut self, head: HeadGuard<'_, T, B>, _who: Who) {
+impl<T, B: Buffer<T>> PassOn<Head<T, B>, WaiterKind> for WakeSender {
+    fn pass_on(&mut self, head: HeadGuard<'_, T, B>, _kind: WaiterKind) {
         Buffered::<T, B>::wake_sender(head);
     }
 }
 
-/// What a receiving future was given goes to the next.
+/// For a receiving future that is dropped after it was given a message: the message goes to the next receiver.
 struct TakeBack<'c, T, B: Buffer<T>>(&'c Buffered<T, B>);
 
 impl<T, B: Buffer<T>> PassOn<Tail<T, B>, Wanted<T>> for TakeBack<'_, T, B> {

@@ -1,12 +1,12 @@
-//! The models: two ends that fill and empty a small channel, wait at it, leave it, close it.
+//! Loom models of a channel with room: two ends that fill and empty it, wait at it, leave it and close it.
 
 use loom::sync::Arc;
 use loom::thread;
 
 use super::super::buffer::{Buffer, Chain, Ring};
-use super::super::model::people::{explore, far, i_may_wait, person};
+use super::super::model::helpers::{allow_waiting, explore, far, spawn_waiter};
 use super::super::shared::Disconnect;
-use super::{Buffered, RecvTimeoutError, Right, SendTimeoutError};
+use super::{BegunSend, Buffered, RecvTimeoutError, SendTimeoutError};
 
 type Chan<B> = Arc<Buffered<u32, B>>;
 
@@ -16,9 +16,9 @@ fn ring(capacity: usize) -> Chan<Ring<u32>> {
 
 fn one_sends_three_to_one<B: Buffer<u32> + 'static>(make: fn() -> Chan<B>) {
     explore(3, move || {
-        let (chan, _me) = (make(), i_may_wait());
+        let (chan, _me) = (make(), allow_waiting());
         let sending = chan.clone();
-        let sender = person(move || (1..=3).for_each(|n| sending.send(n, None).unwrap()));
+        let sender = spawn_waiter(move || (1..=3).for_each(|n| sending.send(n, None).unwrap()));
         for n in 1..=3 {
             assert_eq!(chan.recv(None), Ok(n));
         }
@@ -42,15 +42,15 @@ fn a_chain_grows_and_frees_its_blocks() {
     one_sends_three_to_one(|| Arc::new(Buffered::new(Chain::new())));
 }
 
-/// More of them than room: each must be told of it, also if another did not need it.
+/// More senders wait than there is room. Each must be woken for the room, also if the one before did not use it.
 #[test]
 fn two_senders_wait_for_room() {
     explore(2, || {
-        let (chan, _me) = (ring(1), i_may_wait());
+        let (chan, _me) = (ring(1), allow_waiting());
         chan.try_send(0).unwrap();
         let senders = [1, 2].map(|n| {
             let chan = chan.clone();
-            person(move || chan.send(n, None).unwrap())
+            spawn_waiter(move || chan.send(n, None).unwrap())
         });
         let sum: u32 = (0..3).map(|_| chan.recv(None).unwrap()).sum();
         assert_eq!(sum, 3, "a message was lost, or came twice");
@@ -61,9 +61,9 @@ fn two_senders_wait_for_room() {
 #[test]
 fn a_receiver_that_times_out_takes_nothing_along() {
     explore(3, || {
-        let (chan, me) = (ring(1), i_may_wait());
+        let (chan, me) = (ring(1), allow_waiting());
         let sending = chan.clone();
-        let sender = person(move || sending.send(1, None).unwrap());
+        let sender = spawn_waiter(move || sending.send(1, None).unwrap());
         let timed = me.clone();
         let timer = thread::spawn(move || timed.time_out(1));
         let received = chan.recv(Some(far()));
@@ -79,7 +79,7 @@ fn a_receiver_that_times_out_takes_nothing_along() {
 #[test]
 fn a_sender_that_times_out_passes_the_room_on() {
     explore(2, || {
-        let (chan, me) = (ring(1), i_may_wait());
+        let (chan, me) = (ring(1), allow_waiting());
         chan.try_send(0).unwrap();
         let timed = me.clone();
         let timer = thread::spawn(move || timed.time_out(1));
@@ -99,9 +99,9 @@ fn a_sender_that_times_out_passes_the_room_on() {
 }
 
 #[test]
-fn who_waits_hears_of_the_end() {
+fn waiters_hear_of_the_end() {
     explore(3, || {
-        let (chan, _me) = (ring(1), i_may_wait());
+        let (chan, _me) = (ring(1), allow_waiting());
         let closing = chan.clone();
         let closer = thread::spawn(move || {
             closing.try_send(1).unwrap();
@@ -116,30 +116,30 @@ fn who_waits_hears_of_the_end() {
 #[test]
 fn a_sender_that_waits_hears_that_the_receivers_are_gone() {
     explore(3, || {
-        let (chan, _me) = (ring(1), i_may_wait());
+        let (chan, _me) = (ring(1), allow_waiting());
         chan.try_send(0).unwrap();
         let closing = chan.clone();
         let closer = thread::spawn(move || closing.receivers_gone());
         assert_eq!(chan.send(1, None), Err(SendTimeoutError::Disconnected(1)));
         closer.join().unwrap();
-        assert_eq!(chan.len(), 0, "what was left was dropped");
+        assert_eq!(chan.len(), 0, "the messages that were left are dropped");
     });
 }
 
-/// A select takes the only room before it sends; meanwhile a sender must wait, and a receiver finds nothing.
+/// A select takes the only room before it sends. Meanwhile a sender must wait, and a receiver finds nothing.
 #[test]
 fn reserved_room_is_kept() {
     explore(2, || {
-        let (chan, _me) = (ring(1), i_may_wait());
+        let (chan, _me) = (ring(1), allow_waiting());
         let sending = chan.clone();
-        let sender = person(move || sending.send(1, None).unwrap());
+        let sender = spawn_waiter(move || sending.send(1, None).unwrap());
         let selecting = chan.clone();
-        let select = person(move || match selecting.begin_send() {
-            Some(Right::Room) => {
-                selecting.finish_send(Right::Room, 2).unwrap();
+        let select = spawn_waiter(move || match selecting.begin_send() {
+            Some(BegunSend::Room) => {
+                selecting.finish_send(BegunSend::Room, 2).unwrap();
                 2
             }
-            Some(Right::Disconnected) => unreachable!("nobody closes it"),
+            Some(BegunSend::Disconnected) => unreachable!("the channel is not closed"),
             None => 0,
         });
         let first = chan.recv(None).unwrap();
@@ -148,21 +148,21 @@ fn reserved_room_is_kept() {
         sender.end();
         assert_eq!(first + second, 1 + selected, "a message was lost, or came twice");
         assert_eq!(chan.len(), 0);
-        assert!(chan.try_send(3).is_ok() && chan.try_send(4).is_err(), "the room is what it was");
+        assert!(chan.try_send(3).is_ok() && chan.try_send(4).is_err(), "the room is the same as before");
     });
 }
 
-/// The select's message goes to a receiver that waits, so its room is for the sender that waits for that.
+/// The select's message goes to a waiting receiver, so a sender that waits for room must be woken for the select's.
 #[test]
 fn room_that_a_select_did_not_need_is_told() {
     explore(2, || {
-        let (chan, _me) = (ring(1), i_may_wait());
-        assert!(matches!(chan.begin_send(), Some(Right::Room)));
+        let (chan, _me) = (ring(1), allow_waiting());
+        assert!(matches!(chan.begin_send(), Some(BegunSend::Room)));
         let receiving = chan.clone();
-        let receiver = person(move || receiving.recv(None).unwrap() + receiving.recv(None).unwrap());
+        let receiver = spawn_waiter(move || receiving.recv(None).unwrap() + receiving.recv(None).unwrap());
         let sending = chan.clone();
-        let sender = person(move || sending.send(1, None).unwrap());
-        chan.finish_send(Right::Room, 2).unwrap();
+        let sender = spawn_waiter(move || sending.send(1, None).unwrap());
+        chan.finish_send(BegunSend::Room, 2).unwrap();
         assert_eq!(receiver.end(), 3);
         sender.end();
     });

@@ -1,66 +1,76 @@
-//! What a select does at a channel without a buffer.
+//! What `case.rs` calls for a select on a channel without a buffer. Each operation begins, then finishes or is
+//! abandoned. A send that has begun has met a receiver and owes it the message that a `Promise` stands for. A receive
+//! that has begun has a message or a promise. `enter_*` and `leave_*` put the node of a waiting select into the
+//! channel's queue and take it out.
 
 #![allow(unsafe_code)]
 
 use sched::queue::{Node, Wake};
 
 use super::super::promise::Promise;
-use super::super::waiters::{Given, Wanted, Who};
+use super::super::waiters::{Given, WaiterKind, Wanted};
 use super::{Offer, RecvError, Rendezvous, SendError};
 
-/// A select's right to send.
-pub(in super::super) enum Right<T> {
-    /// With it, the receiver to be woken when the promise is kept, unless it runs already.
+/// A send that a select has begun.
+pub(in super::super) enum BegunSend<T> {
+    /// With the wake-up of the receiver for the moment at which the promise is kept, unless that receiver runs
+    /// already.
     Promise(Promise<T>, Option<Wake>),
     Disconnected,
 }
 
 impl<T> Rendezvous<T> {
-    /// Meets a receiver, which then waits for the message, or says that there will be none.
-    pub(in super::super) fn begin_send(&self) -> Option<Right<T>> {
+    /// Meets a receiver, which then waits for the message. Returns `None` if none waits, and `Disconnected` if none
+    /// is left.
+    pub(in super::super) fn begin_send(&self) -> Option<BegunSend<T>> {
         let mut state = self.0.lock();
         if state.closed {
-            return Some(Right::Disconnected);
+            return Some(BegunSend::Disconnected);
         }
-        while let Some(mut receiver) = state.receivers.find(|wanted| !wanted.who.watches) {
+        while let Some(mut receiver) = state.receivers.find(|wanted| !wanted.kind.watches) {
             let promise = Promise::new();
             receiver.payload().got = Some(Given::Promise(promise.other()));
             match receiver.wake() {
                 // The wake-up is kept until there is a message.
-                Ok(wake) => return Some(Right::Promise(promise, Some(wake))),
+                Ok(wake) => return Some(BegunSend::Promise(promise, Some(wake))),
                 Err(mut over) => over.payload().got = None,
             }
         }
         None
     }
 
-    pub(in super::super) fn finish_send(&self, right: Right<T>, message: T) -> Result<(), SendError<T>> {
-        let Right::Promise(promise, wake) = right else { return Err(SendError(message)) };
-        let kept = promise.keep(message);
+    pub(in super::super) fn finish_send(
+        &self,
+        begun_send: BegunSend<T>,
+        message: T,
+    ) -> Result<(), SendError<T>> {
+        let BegunSend::Promise(promise, wake) = begun_send else { return Err(SendError(message)) };
+        let kept = promise.fulfil(message);
         drop(wake);
         match kept {
             Ok(()) => Ok(()),
-            // The receiver has gone meanwhile.
+            // The receiver has left meanwhile.
             Err(message) => self.send(message, None).map_err(|error| SendError(error.into_inner())),
         }
     }
 
-    pub(in super::super) fn abandon_send(&self, right: Right<T>) {
-        if let Right::Promise(promise, wake) = right {
-            promise.break_it();
+    pub(in super::super) fn abandon_send(&self, begun_send: BegunSend<T>) {
+        if let BegunSend::Promise(promise, wake) = begun_send {
+            promise.break_promise();
             drop(wake);
         }
     }
 
-    /// The right that a sender's node was given while it waited.
-    pub(in super::super) fn right_of(offer: Offer<T>) -> Option<Right<T>> {
-        if let Offer::Promised(promise) = offer { Some(Right::Promise(promise, None)) } else { None }
+    /// Returns the send that a receiver has begun by meeting a waiting select, or `None`.
+    pub(in super::super) fn begun_send_of(offer: Offer<T>) -> Option<BegunSend<T>> {
+        if let Offer::Promised(promise) = offer { Some(BegunSend::Promise(promise, None)) } else { None }
     }
 
-    /// Takes a message or the promise of one, or says that none will come; `None` if there is none now.
+    /// Takes a message or the promise of one. Returns an error if none will come any more, and `None` if there is
+    /// none now.
     pub(in super::super) fn begin_recv(&self) -> Option<Result<Given<T>, RecvError>> {
         let mut state = self.0.lock();
-        match state.meet_sender(Who::default()) {
+        match state.meet_sender(WaiterKind::default()) {
             Some((given, wake)) => {
                 drop(state);
                 drop(wake);
@@ -75,7 +85,7 @@ impl<T> Rendezvous<T> {
             Given::Message(message) => Some(message),
             Given::Promise(promise) => promise.wait(),
         };
-        // A select that unwinds breaks its promise.
+        // The promise was broken by a select that unwinds.
         message.map_or_else(|| self.recv(None).map_err(|_| RecvError), Ok)
     }
 
@@ -89,61 +99,61 @@ impl<T> Rendezvous<T> {
         }
     }
 
-    /// Enters the queue of those who wait for a message; `false` if there is something already.
+    /// Enters the queue of waiting receivers. Returns `false` if there is a sender or an end already.
     ///
     /// # Safety
-    /// As for `Queue::push_back`, with `leave_recv` for `remove`.
-    pub(in super::super) unsafe fn enter_recv(&self, node: &Node<Wanted<T>>, who: Who) -> bool {
+    /// The contract of `Queue::push_back` holds, with `leave_recv` in the place of `remove`.
+    pub(in super::super) unsafe fn enter_recv(&self, node: &Node<Wanted<T>>, kind: WaiterKind) -> bool {
         let mut state = self.0.lock();
-        if state.closed || state.has_sender(who) {
+        if state.closed || state.has_sender(kind) {
             return false;
         }
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The caller keeps the contract of `push_back`.
         unsafe { state.receivers.push_back(node) };
-        let watchers = if who.watches { None } else { state.watching_senders() };
+        let watchers = if kind.watches { None } else { state.watching_senders() };
         drop(state);
         drop(watchers);
         true
     }
 
     /// # Safety
-    /// The node was given to `enter_recv` of this channel, and to nobody else.
+    /// The node was entered by `enter_recv` of this channel and has not left since.
     pub(in super::super) unsafe fn leave_recv(&self, node: &Node<Wanted<T>>) {
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The node is in it, by the contract of `leave_recv`.
         unsafe { self.0.lock().receivers.remove(node) };
     }
 
-    /// Enters the queue of those who wait for a receiver; `false` if there is something already.
+    /// Enters the queue of waiting senders. Returns `false` if there is a receiver or an end already.
     ///
     /// # Safety
-    /// As for `Queue::push_back`, with `leave_send` for `remove`.
-    pub(in super::super) unsafe fn enter_send(&self, node: &Node<Offer<T>>, who: Who) -> bool {
+    /// The contract of `Queue::push_back` holds, with `leave_send` in the place of `remove`.
+    pub(in super::super) unsafe fn enter_send(&self, node: &Node<Offer<T>>, kind: WaiterKind) -> bool {
         let mut state = self.0.lock();
-        if state.closed || state.has_receiver(who) {
+        if state.closed || state.has_receiver(kind) {
             return false;
         }
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The caller keeps the contract of `push_back`.
         unsafe { state.senders.push_back(node) };
-        let watchers = if who.watches { None } else { state.watching_receivers() };
+        let watchers = if kind.watches { None } else { state.watching_receivers() };
         drop(state);
         drop(watchers);
         true
     }
 
     /// # Safety
-    /// The node was given to `enter_send` of this channel, and to nobody else.
+    /// The node was entered by `enter_send` of this channel and has not left since.
     pub(in super::super) unsafe fn leave_send(&self, node: &Node<Offer<T>>) {
-        // SAFETY: under the lock; the rest is this function's contract.
+        // SAFETY: under the lock of the queue. The node is in it, by the contract of `leave_send`.
         unsafe { self.0.lock().senders.remove(node) };
     }
 
     pub(in super::super) fn can_recv(&self) -> bool {
         let mut state = self.0.lock();
-        state.closed || state.has_sender(Who::default())
+        state.closed || state.has_sender(WaiterKind::default())
     }
 
     pub(in super::super) fn can_send(&self) -> bool {
         let mut state = self.0.lock();
-        state.closed || state.has_receiver(Who::default())
+        state.closed || state.has_receiver(WaiterKind::default())
     }
 }

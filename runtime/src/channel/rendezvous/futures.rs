@@ -1,11 +1,12 @@
-//! Futures at a channel without a buffer.
+//! `send_async` and `recv_async` of a channel without a buffer. A receiving future may be given a `Promise`, and then
+//! waits for its message. If the future is dropped, its message is offered to another receiver.
 
 use std::pin::pin;
 use std::task::{Poll, ready};
 
 use sched::queue::{PassOn, WaitFuture};
 
-use super::super::waiters::{Given, Wanted, Who};
+use super::super::waiters::{Given, WaiterKind, Wanted};
 use super::{Offer, RecvError, Rendezvous, SendError, State, StateGuard, receivers, senders};
 
 impl<T> Rendezvous<T> {
@@ -20,11 +21,13 @@ impl<T> Rendezvous<T> {
                 };
             }
             let waker = cx.waker().clone();
-            let (mut state, message) =
-                match super::offer(&self.0, message.take().expect("it is polled until it is sent")) {
-                    Ok(()) => return Poll::Ready(Ok(())),
-                    Err(refused) => refused,
-                };
+            let (mut state, message) = match super::offer(
+                &self.0,
+                message.take().expect("the future is polled until the message is sent"),
+            ) {
+                Ok(()) => return Poll::Ready(Ok(())),
+                Err(refused) => refused,
+            };
             if state.closed {
                 return Poll::Ready(Err(SendError(message)));
             }
@@ -58,7 +61,7 @@ impl<T> Rendezvous<T> {
             }
             let waker = cx.waker().clone();
             let mut state = self.0.lock();
-            if let Some((given, wake)) = state.meet_sender(Who::default()) {
+            if let Some((given, wake)) = state.meet_sender(WaiterKind::default()) {
                 drop(state);
                 drop(wake);
                 return Poll::Ready(Ok(given));
@@ -75,7 +78,7 @@ impl<T> Rendezvous<T> {
     }
 }
 
-/// What a receiving future was given goes to the next.
+/// For a receiving future that is dropped after it was given a message: the message goes to the next receiver.
 struct TakeBack<'c, T>(&'c Rendezvous<T>);
 
 impl<T> PassOn<State<T>, Wanted<T>> for TakeBack<'_, T> {

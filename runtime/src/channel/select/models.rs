@@ -1,4 +1,4 @@
-//! The models: a select at two channels, those who make it happy, and those who end its wait.
+//! Loom models of a select at two channels, with threads that make a case ready and threads that end its wait.
 
 #![allow(unsafe_code)]
 
@@ -9,24 +9,25 @@ use loom::thread;
 use sched::queue::modelled::Sleeper;
 
 use super::super::case::SelectHandle;
-use super::super::model::people::{Person, explore, far, i_may_wait, person};
-use super::super::place::Begun;
+use super::super::model::helpers::{ModelThread, allow_waiting, explore, far, spawn_waiter};
+use super::super::slot::Begun;
 use super::super::{Receiver, Sender, bounded};
 use super::Select;
 
 type Ends = (Sender<u32>, Receiver<u32>);
 
-/// Two of that capacity.
+/// Returns two channels of that capacity.
 fn channels(capacity: usize) -> [Ends; 2] {
     [bounded(capacity), bounded(capacity)]
 }
 
-fn sends(channel: &Ends, message: u32) -> Person<()> {
+fn sends(channel: &Ends, message: u32) -> ModelThread<()> {
     let s = channel.0.clone();
-    person(move || s.send(message).unwrap())
+    spawn_waiter(move || s.send(message).unwrap())
 }
 
-/// What it receives, if anything before it is timed out. (Random choices would make no model.)
+/// Receives from the first ready channel. Returns `None` if it is timed out before. (Random choices would make no
+/// model.)
 fn recv_any(channels: &[Ends; 2]) -> Option<u32> {
     let mut select = Select::new_biased();
     channels.iter().for_each(|(_, r)| _ = select.recv(r));
@@ -35,18 +36,18 @@ fn recv_any(channels: &[Ends; 2]) -> Option<u32> {
     Some(operation.recv(r).unwrap())
 }
 
-/// What is left in them, and with those who still wait to send.
+/// Returns the sum of the messages left in the channels and with senders that still wait.
 fn left(channels: &[Ends; 2]) -> u32 {
     channels.iter().flat_map(|(_, r)| r.try_recv()).sum()
 }
 
 fn one_of_each(capacity: usize) {
     explore(2, move || {
-        let (channels, _me) = (channels(capacity), i_may_wait());
+        let (channels, _me) = (channels(capacity), allow_waiting());
         let senders = [sends(&channels[0], 1), sends(&channels[1], 2)];
         let sum = recv_any(&channels).unwrap() + recv_any(&channels).unwrap();
         assert_eq!(sum, 3, "a message was lost, or came twice");
-        senders.into_iter().for_each(Person::end);
+        senders.into_iter().for_each(ModelThread::end);
     });
 }
 
@@ -62,7 +63,7 @@ fn one_of_each_without_room() {
 
 fn a_message_meets(capacity: usize, ends: fn(&Sleeper)) {
     explore(2, move || {
-        let (channels, me) = (channels(capacity), i_may_wait());
+        let (channels, me) = (channels(capacity), allow_waiting());
         let sender = sends(&channels[1], 1);
         let other = thread::spawn({
             let me = me.clone();
@@ -71,8 +72,8 @@ fn a_message_meets(capacity: usize, ends: fn(&Sleeper)) {
         let received = catch_unwind(AssertUnwindSafe(|| recv_any(&channels))).ok().flatten();
         other.join().unwrap();
         if capacity == 0 && received.is_none() {
-            // It waits, or will.
-            let _patient = i_may_wait();
+            // This thread waits, or will.
+            let _patient = allow_waiting();
             assert_eq!(channels[1].1.recv(), Ok(1), "the message was lost");
             return sender.end();
         }
@@ -105,11 +106,11 @@ fn a_message_without_room_meets_a_cancellation() {
 #[test]
 fn a_send_is_chosen_or_not() {
     explore(2, || {
-        let (full, meets, me) = (bounded(1), bounded(0), i_may_wait());
+        let (full, meets, me) = (bounded(1), bounded(0), allow_waiting());
         full.0.send(0).unwrap();
-        // If it meets the select while that waits, it waits for the message.
+        // A receiver that meets the select while that waits gets a promise, and waits for the message.
         let receivers = [&meets.1, &full.1].map(Receiver::clone);
-        let receiver = person(move || receivers.map(|r| r.try_recv().unwrap_or(0)));
+        let receiver = spawn_waiter(move || receivers.map(|r| r.try_recv().unwrap_or(0)));
         let timer = thread::spawn({
             let me: Arc<Sleeper> = me.clone();
             move || me.time_out(1)
@@ -128,19 +129,19 @@ fn a_send_is_chosen_or_not() {
     });
 }
 
-/// A receiver meets a select that waits, and goes without its message: that is for the next one.
+/// A receiver meets a waiting select and leaves without its message, which is for the next receiver.
 #[test]
-fn who_leaves_takes_no_message_along() {
+fn a_receiver_that_leaves_loses_no_message() {
     explore(2, || {
-        let ((s, r), _me) = (bounded(0), i_may_wait());
-        let sender = person(move || {
+        let ((s, r), _me) = (bounded(0), allow_waiting());
+        let sender = spawn_waiter(move || {
             let mut select = Select::new_biased();
             select.send(&s);
             select.select().send(&s, 5).unwrap();
         });
         let mut begun = Begun::new();
         if r.try_begin(&mut begun) {
-            // SAFETY: it has just begun, and is taken out once.
+            // SAFETY: the operation has just begun, and is taken out once.
             unsafe { r.abandon(&mut begun) };
         }
         assert_eq!(r.recv(), Ok(5), "the message was lost");
@@ -148,12 +149,12 @@ fn who_leaves_takes_no_message_along() {
     });
 }
 
-/// A message moves from one channel to the other meanwhile: a select without patience, which has looked into both, must not
-/// say that there was none.
+/// A message moves from one channel to the other meanwhile. A select without patience looks into both. It must not
+/// return that there was none.
 #[test]
-fn without_patience_it_sees_what_moves() {
+fn a_select_without_patience_sees_what_moves() {
     explore(2, || {
-        let (channels, _me) = (channels(1), i_may_wait());
+        let (channels, _me) = (channels(1), allow_waiting());
         channels[1].0.send(1).unwrap();
         let mover = thread::spawn({
             let (s, r) = (channels[0].0.clone(), channels[1].1.clone());

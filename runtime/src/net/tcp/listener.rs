@@ -1,4 +1,4 @@
-//! `TcpListener` as in `std::net`.
+//! `TcpListener`: accepts TCP connections, and parks its caller meanwhile. The API is that of std.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,10 +13,10 @@ use crate::net::incoming::Pauses;
 use crate::net::macros::{shared_methods, ttl_methods};
 use crate::net::socket::{Socket, call};
 
-/// A TCP socket that listens; see [`std::net::TcpListener`].
+/// A TCP socket that accepts connections, with the API of [`std::net::TcpListener`].
 ///
-/// Several threads may accept on one listener. Dropping it closes it. Up to 4,096 connections may wait to be accepted, if the
-/// system allows as many (Linux: `net.core.somaxconn`).
+/// Several threads may accept on one listener. Dropping it closes it. Up to 4,096 connections may wait to be
+/// accepted, if the system allows as many (Linux: `net.core.somaxconn`).
 ///
 /// ```
 /// use runtime::net::{TcpListener, TcpStream};
@@ -37,11 +37,12 @@ use crate::net::socket::{Socket, call};
 pub struct TcpListener(pub(in crate::net) Socket<net::TcpListener>);
 
 impl TcpListener {
-    /// Listens on the first of the addresses that can be had. Port 0 asks the system for a free one.
+    /// Returns a listener at the first of the addresses that can be bound. Port 0 lets the system choose a free port.
     ///
     /// # Errors
     ///
-    /// No address can be bound (the error of the last), the name cannot be resolved, or there are no descriptors left.
+    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if the
+    /// process has no descriptors left.
     ///
     /// ```
     /// let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
@@ -52,12 +53,13 @@ impl TcpListener {
         each_address(addr, |addr| Socket::new(call(|| listen(addr))?).map(TcpListener))
     }
 
-    /// Waits for the next connection and gives it with its peer's address.
+    /// Waits for the next connection. Returns it with its peer's address.
     ///
     /// # Errors
     ///
-    /// What the system says. With no descriptors left the connection stays pending, and a later call may get it; at once it
-    /// would fail again, so a loop that goes on pauses first, as [`incoming`](TcpListener::incoming) does by itself:
+    /// Returns the system's error. If the process has no descriptors left, the connection stays pending, and a later
+    /// call may get it. A call at once would fail again, so a loop pauses first, as
+    /// [`incoming`](TcpListener::incoming) does by itself:
     ///
     /// ```no_run
     /// # let listener = runtime::net::TcpListener::bind("127.0.0.1:7")?;
@@ -76,7 +78,7 @@ impl TcpListener {
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that must wait unwinds from here; no connection is lost.
+    /// A cancelled green thread that has to wait unwinds from here. No connection is lost.
     ///
     /// ```
     /// use runtime::net::{TcpListener, TcpStream};
@@ -91,10 +93,10 @@ impl TcpListener {
         Ok((TcpStream(Socket::new(stream)?), peer))
     }
 
-    /// The connections as they come; it never ends.
+    /// Returns an iterator over connections, which waits for each and never ends.
     ///
-    /// After an error that would at once come again (no descriptors left, most likely), the next connection is waited for
-    /// after a pause, which grows from 5 ms to 1 s: a loop that reports errors and goes on does not spin.
+    /// After an error that would repeat at once (most likely no descriptors left), it pauses before the next accept,
+    /// from 5 ms to 1 s. So a loop that reports errors and goes on does not spin.
     ///
     /// ```no_run
     /// let listener = runtime::net::TcpListener::bind("127.0.0.1:7")?;
@@ -110,11 +112,11 @@ impl TcpListener {
         Incoming { listener: self, pauses: Pauses::default() }
     }
 
-    /// The address it listens on.
+    /// Returns the address on which it listens.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
@@ -131,13 +133,13 @@ impl TcpListener {
 
 fn listen(addr: SocketAddr) -> io::Result<net::TcpListener> {
     let listener = std::net::TcpListener::bind(addr)?;
-    // std's backlog is shorter; it may be changed at any time.
+    // The backlog of std's listener is shorter. It may be changed at any time.
     SockRef::from(&listener).listen(BACKLOG)?;
     listener.set_nonblocking(true)?;
     Ok(net::TcpListener::from_std(listener))
 }
 
-/// The connections of a [`TcpListener`], as they come.
+/// The iterator that [`TcpListener::incoming`] returns.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,

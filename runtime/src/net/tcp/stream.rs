@@ -1,4 +1,4 @@
-//! `TcpStream` as in `std::net`.
+//! `TcpStream`: a TCP connection whose reads and writes park. The API is that of std.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
@@ -11,17 +11,17 @@ use crate::net::addrs::each_address;
 use crate::net::macros::{shared_methods, stream_io, timeout_methods, ttl_methods};
 use crate::net::socket::{Socket, call, no_time};
 
-/// A TCP connection; see [`std::net::TcpStream`].
+/// A TCP connection, with the API of [`std::net::TcpStream`].
 ///
-/// `&TcpStream` reads and writes too, so one thread can read while another writes. Dropping it closes it. A read or write that
-/// need not wait is one system call.
+/// `&TcpStream` reads and writes, too, so one thread can read while another writes. Dropping the last clone closes
+/// the connection. A read or write that need not wait is one system call.
 ///
-/// Options that have no method here are set through the crate `socket2`, as for std's type:
+/// Options without a method here are set through the crate `socket2`, as for std's type:
 /// `socket2::SockRef::from(&stream).set_tcp_keepalive(..)`.
 ///
-/// Bytes behind an urgent one are read as std reads them. On Linux there is one exception: the caller takes the urgent byte out of
-/// the descriptor (`MSG_OOB`) before the runtime has seen its event. A later read may then wait until further bytes come. Such a
-/// caller sets `SO_OOBINLINE`, so that the urgent byte is one of the stream's, or reads in non-blocking mode.
+/// Bytes behind an urgent byte are read as std reads them. There is one exception, on Linux: the user takes the
+/// urgent byte from the descriptor (`MSG_OOB`) before the runtime has seen its event. A later read may then wait
+/// until further bytes come. Such a user sets `SO_OOBINLINE`, or reads in non-blocking mode.
 ///
 /// ```no_run
 /// use std::io::{Read, Write};
@@ -38,15 +38,16 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// None did (the error of the last), the name cannot be resolved, or there are no descriptors left.
+    /// Returns an error if no address answers (that of the last), if the name cannot be resolved, or if the process
+    /// has no descriptors left.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that must wait unwinds from here, and the connection is closed.
+    /// A cancelled green thread that has to wait unwinds from here, and the connection is closed.
     ///
     /// ```
-    /// let nobody = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    /// let error = runtime::net::TcpStream::connect(nobody).unwrap_err();
+    /// let closed_port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    /// let error = runtime::net::TcpStream::connect(closed_port).unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
     /// # std::io::Result::Ok(())
     /// ```
@@ -54,15 +55,15 @@ impl TcpStream {
         each_address(addr, |addr| TcpStream::connect_until(addr, None))
     }
 
-    /// Connects to one address, if that answers within `timeout`.
+    /// Connects to one address, and waits at most for `timeout`.
     ///
     /// # Errors
     ///
-    /// `TimedOut`: it did not. `InvalidInput` for a time of zero. Otherwise as for [`connect`](TcpStream::connect).
+    /// Returns `TimedOut` if the time was up, `InvalidInput` for a time of zero, and else the system's error.
     ///
     /// # Cancellation
     ///
-    /// As for [`connect`](TcpStream::connect).
+    /// A cancelled green thread that has to wait unwinds from here, and the connection is closed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,7 +76,7 @@ impl TcpStream {
         if timeout.is_zero() {
             return Err(no_time());
         }
-        // What is beyond the clock's range is never.
+        // A time beyond the clock's range means for ever.
         TcpStream::connect_until(*addr, Instant::now().checked_add(timeout)).map_err(|error| {
             match error.kind() {
                 io::ErrorKind::WouldBlock => io::Error::new(
@@ -93,11 +94,11 @@ impl TcpStream {
         Ok(TcpStream(socket))
     }
 
-    /// This end's address.
+    /// Returns the address of this end.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -109,11 +110,11 @@ impl TcpStream {
         self.0.ask(net::TcpStream::local_addr)
     }
 
-    /// The other end's address.
+    /// Returns the address of the other end.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -125,11 +126,11 @@ impl TcpStream {
         self.0.ask(net::TcpStream::peer_addr)
     }
 
-    /// Ends reading, writing or both, for all clones; whoever waits in that direction, here or at the other end, is woken.
+    /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both ends.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # use std::io::Read;
@@ -143,15 +144,15 @@ impl TcpStream {
         self.0.ask(|stream| stream.shutdown(how))
     }
 
-    /// Reads without taking: the next read gives the same bytes. It waits as a read does.
+    /// Reads into `buf` without taking the bytes: the next read returns the same. Waits as a read does.
     ///
     /// # Errors
     ///
-    /// As for a read: what the system says, or the [time-out](TcpStream::set_read_timeout).
+    /// Returns the system's error, or that of the [time-out](TcpStream::set_read_timeout).
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that must wait unwinds from here.
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// use std::io::{Read, Write};
@@ -168,11 +169,11 @@ impl TcpStream {
         self.0.run(Direction::Read, |stream| stream.peek(buf))
     }
 
-    /// Sends small writes at once (`true`) or gathers them (Nagle's algorithm, the default).
+    /// Sets whether small writes are sent at once (`true`), or gathered by Nagle's algorithm (`false`, the default).
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -185,11 +186,11 @@ impl TcpStream {
         self.0.ask(|stream| stream.set_nodelay(nodelay))
     }
 
-    /// What [`set_nodelay`](TcpStream::set_nodelay) has set.
+    /// Returns the value that [`set_nodelay`](TcpStream::set_nodelay) has set.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -201,13 +202,16 @@ impl TcpStream {
         self.0.ask(net::TcpStream::nodelay)
     }
 
-    /// What becomes of unsent bytes when the connection is closed: they are sent in the background (`None`, the default),
-    /// thrown away with a reset (zero), or waited for so long (in whole seconds): whoever drops the last clone then blocks its
-    /// OS thread.
+    /// Sets what happens to unsent bytes when the connection is closed.
+    ///
+    /// - `None`, the default: they are sent in the background.
+    /// - Zero: they are dropped, and the connection is reset.
+    /// - A time, in whole seconds: closing waits for their sending. The thread that drops the last clone then blocks
+    ///   its OS thread.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// use std::io::{ErrorKind, Read};
@@ -224,11 +228,11 @@ impl TcpStream {
         self.0.ask(|stream| SockRef::from(stream).set_linger(linger))
     }
 
-    /// What [`set_linger`](TcpStream::set_linger) has set, in whole seconds.
+    /// Returns the value that [`set_linger`](TcpStream::set_linger) has set, in whole seconds.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -256,7 +260,8 @@ impl TcpStream {
 
 stream_io!(TcpStream, read_drained);
 
-/// `WouldBlock` until it is known what came of the attempt to connect: the system then makes the socket writable.
+/// Returns the result of the attempt to connect, or `WouldBlock` until it is known. The system then makes the socket
+/// writable.
 fn connected(stream: &net::TcpStream) -> io::Result<()> {
     if let Some(error) = stream.take_error()? {
         return Err(error);

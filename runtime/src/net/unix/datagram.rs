@@ -1,4 +1,4 @@
-//! `UnixDatagram` as in `std::os::unix::net`.
+//! `UnixDatagram`: datagrams within one machine, with calls that park. The API is that of std.
 
 use std::io;
 use std::net::Shutdown;
@@ -13,10 +13,14 @@ use super::after_pauses;
 use crate::net::macros::{shared_methods, timeout_methods};
 use crate::net::socket::{Socket, call};
 
-/// A Unix socket for datagrams; see [`std::os::unix::net::UnixDatagram`].
+/// A Unix socket for datagrams, with the API of [`std::os::unix::net::UnixDatagram`].
 ///
-/// Several threads may use one socket; each datagram is received once. Dropping it closes it; a path that it was bound to stays.
-/// Wherever it must wait, a cancelled green thread unwinds.
+/// Several threads may use one socket, and each datagram is received once. Dropping the last clone closes it. A path
+/// to which it was bound stays.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds from a call that has to wait.
 ///
 /// ```
 /// use runtime::net::unix::UnixDatagram;
@@ -36,11 +40,11 @@ impl UnixDatagram {
         Socket::new(call(make)?).map(UnixDatagram)
     }
 
-    /// A socket at a path, at which nothing may be yet.
+    /// Returns a socket that is bound to a path, at which nothing may exist yet.
     ///
     /// # Errors
     ///
-    /// What the system says: `AddrInUse` if there is anything at that path.
+    /// Returns the system's error: `AddrInUse` if something exists at that path.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("runtime-doc-dgram-{}", std::process::id()));
@@ -53,11 +57,11 @@ impl UnixDatagram {
         UnixDatagram::made(|| net::UnixDatagram::bind(path))
     }
 
-    /// A socket at an address, which may be an abstract name.
+    /// Returns a socket that is bound to an address, which may be an abstract name.
     ///
     /// # Errors
     ///
-    /// As for [`bind`](UnixDatagram::bind).
+    /// Returns the system's error: `AddrInUse` if the address is taken.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")] {
@@ -74,11 +78,11 @@ impl UnixDatagram {
         UnixDatagram::made(|| net::UnixDatagram::bind_addr(addr))
     }
 
-    /// A socket without an address.
+    /// Returns a socket without an address.
     ///
     /// # Errors
     ///
-    /// What the system says when it has no descriptors or no memory left.
+    /// Returns the system's error if it has no descriptors or no memory left.
     ///
     /// ```
     /// assert!(runtime::net::unix::UnixDatagram::unbound()?.local_addr()?.is_unnamed());
@@ -88,11 +92,11 @@ impl UnixDatagram {
         UnixDatagram::made(net::UnixDatagram::unbound)
     }
 
-    /// Two that are connected with each other, and have no address.
+    /// Returns two sockets that are connected with each other and have no address.
     ///
     /// # Errors
     ///
-    /// As for [`unbound`](UnixDatagram::unbound).
+    /// Returns the system's error if it has no descriptors or no memory left.
     ///
     /// ```
     /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
@@ -105,11 +109,11 @@ impl UnixDatagram {
         Ok((UnixDatagram(Socket::new(one)?), UnixDatagram(Socket::new(other)?)))
     }
 
-    /// From now on the socket sends to this path, and receives from whoever is there alone.
+    /// Sets the peer to the socket at `path`: this socket then sends to it, and receives from it only.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
@@ -120,11 +124,12 @@ impl UnixDatagram {
         self.0.ask(|socket| socket.connect(path))
     }
 
-    /// Likewise, to an address, which may be an abstract name.
+    /// Sets the peer to the socket at `addr`, which may be an abstract name: this socket then sends to it, and
+    /// receives from it only.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// use runtime::net::unix::{SocketAddr, UnixDatagram};
@@ -137,11 +142,11 @@ impl UnixDatagram {
         self.0.ask(|socket| SockRef::from(socket).connect(&addr))
     }
 
-    /// This socket's address.
+    /// Returns the address of this socket.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
@@ -152,11 +157,11 @@ impl UnixDatagram {
         self.0.ask(net::UnixDatagram::local_addr)
     }
 
-    /// The address of the one it is connected to.
+    /// Returns the address of the peer.
     ///
     /// # Errors
     ///
-    /// `NotConnected`: it is connected to none.
+    /// Returns `NotConnected` if there is no peer.
     ///
     /// ```
     /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
@@ -167,11 +172,11 @@ impl UnixDatagram {
         self.0.ask(net::UnixDatagram::peer_addr)
     }
 
-    /// Waits for a datagram and gives its length and who has sent it. What does not fit into `buf` is lost.
+    /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// What the system says, or the [time-out](UnixDatagram::set_read_timeout).
+    /// Returns the system's error, or that of the [time-out](UnixDatagram::set_read_timeout).
     ///
     /// ```
     /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
@@ -184,11 +189,11 @@ impl UnixDatagram {
         self.0.run(Direction::Read, |socket| socket.recv_from(buf))
     }
 
-    /// Waits for a datagram and gives its length. What does not fit into `buf` is lost.
+    /// Waits for a datagram. Returns its length. Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// As for [`recv_from`](UnixDatagram::recv_from).
+    /// Returns the system's error, or that of the [time-out](UnixDatagram::set_read_timeout).
     ///
     /// ```
     /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
@@ -200,14 +205,15 @@ impl UnixDatagram {
         self.0.run(Direction::Read, |socket| socket.recv(buf))
     }
 
-    /// Sends a datagram to whoever is at a path.
+    /// Sends a datagram to the socket at `path`. Returns its length.
     ///
-    /// If as many datagrams wait there as may, it waits until there is room. The system gives no event for that: it is tried
-    /// again after pauses that grow from 20 us to 10 ms. ([`send`](UnixDatagram::send) on a connected socket is told at once.)
+    /// If the queue of that socket is full, it waits until there is room. The system reports no event for that, so it
+    /// tries again after pauses, from 20 us to 10 ms. ([`send`](UnixDatagram::send) on a connected socket is woken by
+    /// an event.)
     ///
     /// # Errors
     ///
-    /// What the system says, or the [time-out](UnixDatagram::set_write_timeout).
+    /// Returns the system's error, or that of the [time-out](UnixDatagram::set_write_timeout).
     ///
     /// ```
     /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
@@ -218,11 +224,12 @@ impl UnixDatagram {
         self.send_to_addr(buf, &SocketAddr::from_pathname(path)?)
     }
 
-    /// Sends a datagram to an address, which may be an abstract name; otherwise like [`send_to`](UnixDatagram::send_to).
+    /// Sends a datagram to the socket at `addr`, which may be an abstract name. Returns its length. It waits as
+    /// [`send_to`](UnixDatagram::send_to) does.
     ///
     /// # Errors
     ///
-    /// As for [`send_to`](UnixDatagram::send_to).
+    /// Returns the system's error, or that of the [time-out](UnixDatagram::set_write_timeout).
     ///
     /// ```
     /// use runtime::net::unix::{SocketAddr, UnixDatagram};
@@ -239,11 +246,12 @@ impl UnixDatagram {
         after_pauses(until, || self.0.ask(|socket| SockRef::from(socket).send_to(buf, &addr)))
     }
 
-    /// Sends a datagram to the one it is connected to.
+    /// Sends a datagram to the peer. Returns its length.
     ///
     /// # Errors
     ///
-    /// What the system says (`NotConnected`: it is connected to none), or the [time-out](UnixDatagram::set_write_timeout).
+    /// Returns the system's error (`NotConnected` if there is no peer), or that of the
+    /// [time-out](UnixDatagram::set_write_timeout).
     ///
     /// ```
     /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
@@ -258,7 +266,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
@@ -274,7 +282,7 @@ impl UnixDatagram {
     timeout_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
 }
 
-/// std's kind of address as socket2 takes it, which writes an abstract name with a zero before it.
+/// Converts std's type of address to that of socket2, which writes an abstract name with a zero byte before it.
 fn system_address(addr: &SocketAddr) -> io::Result<SockAddr> {
     if let Some(path) = addr.as_pathname() {
         return SockAddr::unix(path);
@@ -293,6 +301,6 @@ fn system_address(addr: &SocketAddr) -> io::Result<SockAddr> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        "an address without a name is nobody's: give a path or an abstract name",
+        "no socket has an address without a name: give a path or an abstract name",
     ))
 }

@@ -1,4 +1,4 @@
-//! `UnixListener` as in `std::os::unix::net`.
+//! `UnixListener`: accepts connections within one machine, and parks its caller meanwhile. The API is that of std.
 
 use std::io;
 use std::os::unix::net::SocketAddr;
@@ -13,9 +13,9 @@ use crate::net::incoming::Pauses;
 use crate::net::macros::shared_methods;
 use crate::net::socket::{Socket, call};
 
-/// A Unix socket that listens; see [`std::os::unix::net::UnixListener`].
+/// A Unix socket that accepts connections, with the API of [`std::os::unix::net::UnixListener`].
 ///
-/// Several threads may accept on one listener. Dropping it closes it; a path that it was bound to stays.
+/// Several threads may accept on one listener. Dropping the last clone closes it. A path to which it was bound stays.
 ///
 /// ```
 /// use runtime::net::unix::{UnixListener, UnixStream};
@@ -37,11 +37,11 @@ use crate::net::socket::{Socket, call};
 pub struct UnixListener(pub(in crate::net) Socket<net::UnixListener>);
 
 impl UnixListener {
-    /// Listens at a path, at which nothing may be yet.
+    /// Returns a listener at a path, at which nothing may exist yet.
     ///
     /// # Errors
     ///
-    /// What the system says: `AddrInUse` if there is anything at that path.
+    /// Returns the system's error: `AddrInUse` if something exists at that path.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("runtime-doc-bind-{}", std::process::id()));
@@ -54,11 +54,11 @@ impl UnixListener {
         UnixListener::listen(|| std::os::unix::net::UnixListener::bind(path))
     }
 
-    /// Listens at an address, which may be an abstract name.
+    /// Returns a listener at an address, which may be an abstract name.
     ///
     /// # Errors
     ///
-    /// As for [`bind`](UnixListener::bind).
+    /// Returns the system's error: `AddrInUse` if the address is taken.
     ///
     /// ```
     /// # #[cfg(target_os = "linux")] {
@@ -80,22 +80,23 @@ impl UnixListener {
     ) -> io::Result<UnixListener> {
         let listener = call(|| {
             let listener = bind()?;
-            // std's backlog is shorter; it may be changed at any time.
+            // The backlog of std's listener is shorter. It may be changed at any time.
             SockRef::from(&listener).listen(BACKLOG)?;
             listener.set_nonblocking(true).map(|()| net::UnixListener::from_std(listener))
         })?;
         Socket::new(listener).map(UnixListener)
     }
 
-    /// Waits for the next connection and gives it with its peer's address, which mostly has no name.
+    /// Waits for the next connection. Returns it with its peer's address, which often has no name.
     ///
     /// # Errors
     ///
-    /// As for [`TcpListener::accept`](crate::net::TcpListener::accept), which also says how to go on.
+    /// Returns the system's error. [`TcpListener::accept`](crate::net::TcpListener::accept) shows how a loop goes on
+    /// after one.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that must wait unwinds from here; no connection is lost.
+    /// A cancelled green thread that has to wait unwinds from here. No connection is lost.
     ///
     /// ```no_run
     /// let listener = runtime::net::unix::UnixListener::bind("/tmp/socket")?;
@@ -108,7 +109,7 @@ impl UnixListener {
         Ok((UnixStream(Socket::new(stream)?), peer))
     }
 
-    /// The connections as they come; it never ends. After errors it pauses as
+    /// Returns an iterator over connections, which waits for each and never ends. After errors it pauses as
     /// [`TcpListener::incoming`](crate::net::TcpListener::incoming) does.
     ///
     /// ```no_run
@@ -125,11 +126,11 @@ impl UnixListener {
         Incoming { listener: self, pauses: Pauses::default() }
     }
 
-    /// The address it listens at.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("runtime-doc-local-{}", std::process::id()));
@@ -159,7 +160,7 @@ impl<'a> IntoIterator for &'a UnixListener {
     }
 }
 
-/// The connections of a [`UnixListener`], as they come.
+/// The iterator that [`UnixListener::incoming`] returns.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a UnixListener,

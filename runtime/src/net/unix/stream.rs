@@ -1,4 +1,4 @@
-//! `UnixStream` as in `std::os::unix::net`.
+//! `UnixStream`: a connection within one machine whose reads and writes park. The API is that of std.
 
 use std::io;
 use std::net::Shutdown;
@@ -11,10 +11,14 @@ use super::after_pauses;
 use crate::net::macros::{shared_methods, stream_io, timeout_methods};
 use crate::net::socket::{Socket, call};
 
-/// A connection between Unix sockets; see [`std::os::unix::net::UnixStream`].
+/// A connection between Unix sockets, with the API of [`std::os::unix::net::UnixStream`].
 ///
-/// `&UnixStream` reads and writes too, so one thread can read while another writes. Dropping it closes it. Wherever it must wait,
-/// a cancelled green thread unwinds.
+/// `&UnixStream` reads and writes, too, so one thread can read while another writes. Dropping the last clone closes
+/// the connection.
+///
+/// # Cancellation
+///
+/// A cancelled green thread unwinds from a call that has to wait.
 ///
 /// ```
 /// use runtime::net::unix::UnixStream;
@@ -30,18 +34,19 @@ use crate::net::socket::{Socket, call};
 pub struct UnixStream(pub(in crate::net) Socket<net::UnixStream>);
 
 impl UnixStream {
-    /// Connects to whoever listens at a path.
+    /// Connects to the listener at `path`.
     ///
-    /// If as many wait there as may, it waits too. The system gives no event for that: it is tried again after pauses that
-    /// grow from 20 us to 10 ms.
+    /// If the listener's queue is full, it waits until there is room. The system reports no event for that, so it
+    /// tries again after pauses, from 20 us to 10 ms.
     ///
     /// # Errors
     ///
-    /// Nobody listens there (`ConnectionRefused`), there is nothing at that path (`NotFound`), or what else the system says.
+    /// Returns the system's error: `ConnectionRefused` if no socket listens there, `NotFound` if nothing exists at
+    /// that path.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that must wait unwinds from here.
+    /// A cancelled green thread that has to wait unwinds from here.
     ///
     /// ```
     /// let error = runtime::net::unix::UnixStream::connect("/no/such/path").unwrap_err();
@@ -51,12 +56,12 @@ impl UnixStream {
         UnixStream::connect_addr(&SocketAddr::from_pathname(path)?)
     }
 
-    /// Connects to whoever listens at an address, which may be an abstract name; otherwise like
-    /// [`connect`](UnixStream::connect).
+    /// Connects to the listener at `addr`, which may be an abstract name. It waits as
+    /// [`connect`](UnixStream::connect) does.
     ///
     /// # Errors
     ///
-    /// As for [`connect`](UnixStream::connect).
+    /// Returns the system's error: `ConnectionRefused` if no socket listens there.
     ///
     /// ```
     /// use runtime::net::unix::{SocketAddr, UnixStream};
@@ -69,11 +74,11 @@ impl UnixStream {
         Socket::new(stream).map(UnixStream)
     }
 
-    /// Two that are connected with each other, and have no address.
+    /// Returns two streams that are connected with each other and have no address.
     ///
     /// # Errors
     ///
-    /// What the system says when it has no descriptors or no memory left.
+    /// Returns the system's error if it has no descriptors or no memory left.
     ///
     /// ```
     /// use std::io::{Read, Write};
@@ -87,11 +92,11 @@ impl UnixStream {
         Ok((UnixStream(Socket::new(one)?), UnixStream(Socket::new(other)?)))
     }
 
-    /// This end's address.
+    /// Returns the address of this end.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let (one, _other) = runtime::net::unix::UnixStream::pair()?;
@@ -102,11 +107,11 @@ impl UnixStream {
         self.0.ask(net::UnixStream::local_addr)
     }
 
-    /// The other end's address.
+    /// Returns the address of the other end.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// let (one, _other) = runtime::net::unix::UnixStream::pair()?;
@@ -117,11 +122,11 @@ impl UnixStream {
         self.0.ask(net::UnixStream::peer_addr)
     }
 
-    /// Ends reading, writing or both, for all clones; whoever waits in that direction, here or at the other end, is woken.
+    /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both ends.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// Returns the system's error.
     ///
     /// ```
     /// use std::io::Read;

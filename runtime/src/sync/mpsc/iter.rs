@@ -1,8 +1,8 @@
-//! Iterators over messages.
+//! The iterators of `mpsc::Receiver`.
 
 use super::Receiver;
 
-/// The iterator of [`Receiver::iter`].
+/// The iterator that [`Receiver::iter`] returns.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::channel();
@@ -23,7 +23,7 @@ impl<T> Iterator for Iter<'_, T> {
     }
 }
 
-/// The iterator of [`Receiver::try_iter`].
+/// The iterator that [`Receiver::try_iter`] returns.
 ///
 /// ```
 /// let (_sender, receiver) = runtime::sync::mpsc::channel::<u32>();
@@ -42,7 +42,7 @@ impl<T> Iterator for TryIter<'_, T> {
     }
 }
 
-/// A [`Receiver`] that has become an iterator.
+/// The iterator that [`Receiver::into_iter`] returns. It owns the receiver.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! What is under the reader-writer locks: `lock_api`'s traits for the lock of `sched`.
+//! The raw reader-writer lock: the traits of `lock_api`, implemented by the lock of `sched`.
 
 #![allow(unsafe_code)]
 
@@ -10,10 +10,11 @@ use sched::locks::{self, Patience, Wants};
 use sched::park::unwind_if_cancelled;
 use sched::{Cancel, Outcome};
 
-use crate::sync::again::is_asked_for_again;
+use crate::sync::relock::is_lock_api;
 
-/// The raw lock under [`RwLock`](super::RwLock), and with `RECURSIVE` under [`RecursiveRwLock`](super::RecursiveRwLock), for types that are generic over
-/// `lock_api`'s traits.
+/// The raw lock of [`RwLock`](super::RwLock), for types that are generic over the traits of `lock_api`.
+///
+/// With `RECURSIVE` it is the raw lock of [`RecursiveRwLock`](super::RecursiveRwLock).
 ///
 /// ```
 /// use runtime::sync::{RawRwLock, lock_api};
@@ -24,7 +25,7 @@ use crate::sync::again::is_asked_for_again;
 #[derive(Debug, Default)]
 pub struct RawRwLock<const RECURSIVE: bool = false>(locks::RwLock<RECURSIVE>);
 
-/// The raw lock under [`RecursiveRwLock`](super::RecursiveRwLock).
+/// The raw lock of [`RecursiveRwLock`](super::RecursiveRwLock).
 ///
 /// ```
 /// use runtime::sync::{RawRwLockRecursive, lock_api};
@@ -35,14 +36,14 @@ pub struct RawRwLock<const RECURSIVE: bool = false>(locks::RwLock<RECURSIVE>);
 pub type RawRwLockRecursive = RawRwLock<true>;
 
 impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
-    /// It was not free when `caller` asked for it.
+    /// Waits for the lock, which was not free when `caller` asked for it.
     #[cold]
     fn lock_slow(&self, wants: Wants, caller: &'static Location<'static>) {
         while self.0.lock_slow(wants, Patience::LONG).is_err() {
-            if is_asked_for_again(caller) {
+            if is_lock_api(caller) {
                 return self.0.lock_anyway(wants);
             }
-            // It may be that nothing is to be unwound for any more; then it is waited for again.
+            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.
             unwind_if_cancelled();
         }
     }
@@ -52,14 +53,15 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
         loop {
             match self.0.lock_slow(wants, Patience { deadline, ..Patience::LONG }) {
                 Ok(()) => return Some(GuardSend::new()),
-                // As in `lock_slow`.
+                // As in `lock_slow`: the loop waits again if this does not unwind.
                 Err(Outcome::Cancelled) => unwind_if_cancelled(),
                 Err(_) => return None,
             }
         }
     }
 
-    /// Upgrades by `deadline`, if `caller` does not want it in any case.
+    /// Upgrades the caller's share. Returns `false` if `deadline` has passed. Unwinds a cancelled caller, unless
+    /// `caller` is in `lock_api`.
     ///
     /// # Safety
     /// The caller has the upgradable share. It has none if this unwinds.
@@ -67,14 +69,14 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     unsafe fn upgrade_slow(&self, deadline: Option<Instant>, caller: &'static Location<'static>) -> bool {
         let mut cancel = Cancel::Ends;
         loop {
-            // SAFETY: the caller has the share.
+            // SAFETY: the caller has the upgradable share, by the contract of this function.
             match unsafe { self.0.upgrade_slow(Patience { cancel, deadline }) } {
                 Ok(()) => return true,
-                Err(Outcome::Cancelled) if is_asked_for_again(caller) => cancel = Cancel::Waits,
+                Err(Outcome::Cancelled) if is_lock_api(caller) => cancel = Cancel::Waits,
                 Err(Outcome::Cancelled) => {
-                    let share = GivesBack(&self.0);
+                    let share = ReleaseOnUnwind(&self.0);
                     unwind_if_cancelled();
-                    // As in `lock_slow`.
+                    // As in `lock_slow`: the loop waits again if `unwind_if_cancelled` does not unwind.
                     std::mem::forget(share);
                 }
                 Err(_) => return false,
@@ -83,12 +85,12 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     }
 }
 
-/// Gives an upgradable share back when its owner unwinds.
-struct GivesBack<'l, const RECURSIVE: bool>(&'l locks::RwLock<RECURSIVE>);
+/// Releases an upgradable share when its owner unwinds.
+struct ReleaseOnUnwind<'l, const RECURSIVE: bool>(&'l locks::RwLock<RECURSIVE>);
 
-impl<const RECURSIVE: bool> Drop for GivesBack<'_, RECURSIVE> {
+impl<const RECURSIVE: bool> Drop for ReleaseOnUnwind<'_, RECURSIVE> {
     fn drop(&mut self) {
-        // SAFETY: `upgrade_slow` makes it of the caller's share, which nobody uses after the unwind.
+        // SAFETY: `upgrade_slow` made this value of its caller's share, which is not used after the unwinding.
         unsafe { self.0.unlock_upgradable() };
     }
 }
@@ -97,12 +99,12 @@ fn after(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-// SAFETY: `locks::RwLock` has readers, or one that has it alone; its word is taken with Acquire and given back with Release.
+// SAFETY: `locks::RwLock` has readers, or one writer. Its word is taken with Acquire and released with Release.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
     const INIT: Self = RawRwLock(locks::RwLock::new());
 
-    // Nothing of it belongs to a thread.
+    // The lock belongs to no thread, so guards may be sent.
     type SharedGuard = GuardSend;
     type ExclusiveGuard = GuardSend;
 
@@ -122,7 +124,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
 
     #[inline]
     unsafe fn unlock_shared(&self, _guard: GuardSend) {
-        // SAFETY: the guard shows that the caller has a share.
+        // SAFETY: the caller has a share; it passes the guard as the proof.
         unsafe { self.0.unlock_shared() };
     }
 
@@ -142,7 +144,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
 
     #[inline]
     unsafe fn unlock_exclusive(&self, _guard: GuardSend) {
-        // SAFETY: the guard shows that the caller has it alone.
+        // SAFETY: the caller is the writer; it passes the guard as the proof.
         unsafe { self.0.unlock_alone() };
     }
 
@@ -157,57 +159,58 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
     }
 }
 
-// SAFETY: as for `RawRwLock`. The `bump`s do not unwind.
+// SAFETY: a fair unlock makes the woken waiters the owners. The `bump`s do not unwind, so the caller's guard stays
+// valid.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockFair for RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn unlock_shared_fair(&self, _guard: GuardSend) {
-        // SAFETY: the caller has a share.
+        // SAFETY: the caller has a share, by the contract of the trait.
         unsafe { self.0.unlock_fair(Wants::Shared) };
     }
 
     #[inline]
     unsafe fn unlock_exclusive_fair(&self, _guard: GuardSend) {
-        // SAFETY: the caller has it alone.
+        // SAFETY: the caller is the writer, by the contract of the trait.
         unsafe { self.0.unlock_fair(Wants::Alone) };
     }
 
     #[inline]
     unsafe fn bump_shared(&self, _guard: &mut GuardSend) {
-        // SAFETY: the caller has a share.
+        // SAFETY: the caller has a share, by the contract of the trait.
         unsafe { self.bump(Wants::Shared) };
     }
 
     #[inline]
     unsafe fn bump_exclusive(&self, _guard: &mut GuardSend) {
-        // SAFETY: the caller has it alone.
+        // SAFETY: the caller is the writer, by the contract of the trait.
         unsafe { self.bump(Wants::Alone) };
     }
 }
 
 impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     /// # Safety
-    /// The caller has what `has` says, and has it again when this returns.
+    /// The caller has the lock as `has` says. It has it again when this returns.
     #[inline]
     unsafe fn bump(&self, has: Wants) {
         if self.0.is_waited_for() {
-            // SAFETY: the caller has it; neither call unwinds.
+            // SAFETY: the caller has the lock as `has` says, by the contract of this function. Neither call unwinds.
             unsafe { self.0.unlock_fair(has) };
             self.0.lock_anyway(has);
         }
     }
 }
 
-// SAFETY: as for `RawRwLock`; `downgrade` releases what was written.
+// SAFETY: `downgrade` releases what the writer wrote, and leaves the caller a share.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockDowngrade for RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn downgrade(&self, guard: GuardSend) -> GuardSend {
-        // SAFETY: the caller has it alone.
+        // SAFETY: the caller is the writer, by the contract of the trait.
         unsafe { self.0.downgrade(Wants::Alone, Wants::Shared) };
         guard
     }
 }
 
-// SAFETY: as for `RawRwLock`.
+// SAFETY: `true` is returned only if the caller got the lock, as in `RawRwLock`.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockTimed for RawRwLock<RECURSIVE> {
     type Duration = Duration;
     type Instant = Instant;
@@ -233,7 +236,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockTimed for RawRwLock<RECURS
     }
 }
 
-// SAFETY: as for `RawRwLock`; an upgrade acquires what the readers released, and one that unwinds has given its share back.
+// SAFETY: an upgrade acquires what the readers released. An upgrade that unwinds has released its share before.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECURSIVE> {
     type UpgradableGuard = GuardSend;
 
@@ -253,14 +256,14 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
 
     #[inline]
     unsafe fn unlock_upgradable(&self, _guard: GuardSend) {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe { self.0.unlock_upgradable() };
     }
 
     #[inline]
     #[track_caller]
     unsafe fn upgrade(&self, guard: GuardSend) -> GuardSend {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe {
             if !self.0.try_upgrade() {
                 let upgraded = self.upgrade_slow(None, Location::caller());
@@ -272,44 +275,44 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
 
     #[inline]
     unsafe fn try_upgrade(&self, guard: GuardSend) -> Result<GuardSend, GuardSend> {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         if unsafe { self.0.try_upgrade() } { Ok(guard) } else { Err(guard) }
     }
 }
 
-// SAFETY: as for `RawRwLock`. `bump_upgradable` does not unwind.
+// SAFETY: a fair unlock makes the woken waiters the owners. `bump_upgradable` does not unwind.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeFair for RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn unlock_upgradable_fair(&self, _guard: GuardSend) {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe { self.0.unlock_fair(Wants::Upgradable) };
     }
 
     #[inline]
     unsafe fn bump_upgradable(&self, _guard: &mut GuardSend) {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe { self.bump(Wants::Upgradable) };
     }
 }
 
-// SAFETY: as for `RawRwLock`; downgrading from all of it releases what was written.
+// SAFETY: `downgrade` releases what the writer wrote, and leaves the caller the weaker share.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeDowngrade for RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn downgrade_upgradable(&self, guard: GuardSend) -> GuardSend {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe { self.0.downgrade(Wants::Upgradable, Wants::Shared) };
         guard
     }
 
     #[inline]
     unsafe fn downgrade_to_upgradable(&self, guard: GuardSend) -> GuardSend {
-        // SAFETY: the caller has it alone.
+        // SAFETY: the caller is the writer, by the contract of the trait.
         unsafe { self.0.downgrade(Wants::Alone, Wants::Upgradable) };
         guard
     }
 }
 
-// SAFETY: as for `RawRwLockUpgrade`; an upgrade that times out leaves the share as it was.
+// SAFETY: an upgrade that times out leaves the caller its upgradable share.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock<RECURSIVE> {
     #[inline]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<GuardSend> {
@@ -324,7 +327,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock
     #[inline]
     #[track_caller]
     unsafe fn try_upgrade_for(&self, guard: GuardSend, timeout: Duration) -> Result<GuardSend, GuardSend> {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         let upgraded =
             unsafe { self.0.try_upgrade() || self.upgrade_slow(after(timeout), Location::caller()) };
         if upgraded { Ok(guard) } else { Err(guard) }
@@ -333,7 +336,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock
     #[inline]
     #[track_caller]
     unsafe fn try_upgrade_until(&self, guard: GuardSend, deadline: Instant) -> Result<GuardSend, GuardSend> {
-        // SAFETY: the caller has the upgradable share.
+        // SAFETY: the caller has the upgradable share, by the contract of the trait.
         let upgraded =
             unsafe { self.0.try_upgrade() || self.upgrade_slow(Some(deadline), Location::caller()) };
         if upgraded { Ok(guard) } else { Err(guard) }

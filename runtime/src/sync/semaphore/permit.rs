@@ -1,11 +1,11 @@
-//! Permits: given back when dropped.
+//! Permits of a `Semaphore`, which are released when they are dropped.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::Semaphore;
 
-/// Permits of a [`Semaphore`], given back when this is dropped.
+/// Permits of a [`Semaphore`], which are released when this value is dropped.
 ///
 /// ```
 /// let semaphore = runtime::sync::Semaphore::new(2);
@@ -25,7 +25,7 @@ impl<'a> SemaphorePermit<'a> {
         SemaphorePermit { semaphore, permits }
     }
 
-    /// Keeps the permits from being given back, ever.
+    /// Drops this value without releasing the permits: they are gone for good.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(2);
@@ -36,11 +36,11 @@ impl<'a> SemaphorePermit<'a> {
         self.permits = 0;
     }
 
-    /// Adds another's permits to these.
+    /// Adds the permits of `other` to these.
     ///
     /// # Panics
     ///
-    /// If they are another semaphore's.
+    /// Panics if `other` is of another semaphore.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(2);
@@ -57,7 +57,7 @@ impl<'a> SemaphorePermit<'a> {
         self.permits += std::mem::take(&mut other.permits);
     }
 
-    /// So many of these permits apart; `None` if there are not as many.
+    /// Splits off `n` of these permits. Returns `None` if there are fewer.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(3);
@@ -71,7 +71,7 @@ impl<'a> SemaphorePermit<'a> {
         Some(SemaphorePermit { semaphore: self.semaphore, permits: n })
     }
 
-    /// How many permits these are.
+    /// Returns the number of these permits.
     ///
     /// ```
     /// assert_eq!(runtime::sync::Semaphore::new(1).acquire().unwrap().num_permits(), 1);
@@ -93,7 +93,7 @@ impl fmt::Debug for SemaphorePermit<'_> {
     }
 }
 
-/// Permits of a [`Semaphore`] in an `Arc`, which they keep; given back when this is dropped.
+/// Permits of a [`Semaphore`] in an `Arc`, which are released when this value is dropped. They keep the `Arc`.
 ///
 /// ```
 /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));
@@ -111,7 +111,7 @@ impl OwnedSemaphorePermit {
         OwnedSemaphorePermit { semaphore, permits }
     }
 
-    /// Keeps the permits from being given back, ever.
+    /// Drops this value without releasing the permits: they are gone for good.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));
@@ -122,11 +122,11 @@ impl OwnedSemaphorePermit {
         self.permits = 0;
     }
 
-    /// Adds another's permits to these.
+    /// Adds the permits of `other` to these.
     ///
     /// # Panics
     ///
-    /// If they are another semaphore's.
+    /// Panics if `other` is of another semaphore.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(2));
@@ -143,7 +143,7 @@ impl OwnedSemaphorePermit {
         self.permits += std::mem::take(&mut other.permits);
     }
 
-    /// So many of these permits apart; `None` if there are not as many.
+    /// Splits off `n` of these permits. Returns `None` if there are fewer.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(2));
@@ -156,7 +156,7 @@ impl OwnedSemaphorePermit {
         Some(OwnedSemaphorePermit { semaphore: Arc::clone(&self.semaphore), permits: n })
     }
 
-    /// The semaphore that they are of.
+    /// Returns the semaphore of these permits.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));
@@ -166,7 +166,7 @@ impl OwnedSemaphorePermit {
         &self.semaphore
     }
 
-    /// How many permits these are.
+    /// Returns the number of these permits.
     ///
     /// ```
     /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));

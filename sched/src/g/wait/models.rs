@@ -1,11 +1,11 @@
-//! Loom models of one wait: all that may end it at once, the waits after it, and a grant that must not get lost.
+//! Models of one wait: all wakers that may end it at once, the waits after it, and a grant that must not get lost.
 
 use super::*;
-use crate::models::{Reached, Turns, explore};
 use crate::sync::Mutex;
+use crate::sync::models::{Reached, Turns, explore};
 use loom::{cell::UnsafeCell, sync::Arc, thread, thread::JoinHandle};
 
-/// A waiter with something on its stack that only one may own at a time.
+/// A waiter with a stack that only one thread may use at a time.
 struct Waiter {
     wait: Wait,
     stack: UnsafeCell<u32>,
@@ -18,11 +18,11 @@ impl Waiter {
     }
 
     fn run(&self) {
-        // SAFETY: the caller runs the G; loom checks that nobody else does.
+        // SAFETY: the caller runs the G; loom checks that no other thread does.
         self.stack.with_mut(|s| unsafe { *s += 1 });
     }
 
-    /// A try to end the wait of that number; whoever finds it parked runs the waiter.
+    /// Tries to end the wait `number`. Runs the waiter if it was parked.
     fn decide(&self, number: u32, outcome: Outcome) -> Decision {
         self.turns.take();
         self.hear(self.wait.decide(number, outcome))
@@ -40,7 +40,7 @@ impl Waiter {
         decision
     }
 
-    /// Leaves the stack and parks, or goes on; `true` if it parked.
+    /// Leaves the stack and parks. Returns `false` if the waiter goes on.
     fn commit(&self) -> bool {
         self.turns.take();
         self.run();
@@ -60,7 +60,7 @@ fn on_a_thread<T: 'static, W: 'static>(
     thread::spawn(move || act(&waiter))
 }
 
-/// Who of them heard that it decided.
+/// Returns the indices of the decisions that were not lost.
 fn winners(decisions: &[Decision]) -> Vec<usize> {
     (0..decisions.len()).filter(|&i| decisions[i] != Decision::Lost).collect()
 }
@@ -75,7 +75,7 @@ fn woken_timed_out_and_parking_race_to_one_end() {
         let parked = g.commit();
         let ends = [waker.join().unwrap(), timer.join().unwrap()];
         let winner = winners(&ends);
-        assert_eq!(winner.len(), 1, "one waker wins");
+        assert_eq!(winner.len(), 1, "a single waker wins");
         assert_eq!(ends.contains(&Decision::Parked), parked, "a parked G is resumed by the winner");
         assert_eq!(g.wait.outcome(), [Outcome::Woken, Outcome::TimedOut][winner[0]]);
     });
@@ -93,9 +93,12 @@ fn woken_timed_out_cancelled_and_parking_race_to_one_end() {
         let canceller = on_a_thread(&g, |g| g.cancel());
         let parked = g.commit();
         let ends = [waker.join().unwrap(), timer.join().unwrap(), canceller.join().unwrap()];
-        // None of them: the commit saw the flag, and ended the wait itself.
+        // Without a winner, the commit saw the flag and ended the wait itself.
         let winner = winners(&ends);
-        assert!(winner.len() <= 1 && !(parked && winner.is_empty()), "one wins");
+        assert!(
+            winner.len() <= 1 && !(parked && winner.is_empty()),
+            "at most one decider wins, and exactly one if the waiter parked"
+        );
         assert_eq!(ends.contains(&Decision::Parked), parked, "a parked G is resumed by the winner");
         let outcomes = [Outcome::Woken, Outcome::TimedOut, Outcome::Cancelled];
         assert_eq!(g.wait.outcome(), winner.first().map_or(Outcome::Cancelled, |&winner| outcomes[winner]));
@@ -103,7 +106,7 @@ fn woken_timed_out_cancelled_and_parking_race_to_one_end() {
             Some(&winner) => WON[winner][usize::from(parked)].note(true),
             None => BY_COMMIT.note(true),
         }
-        // Whoever won: cancelled for good.
+        // With every outcome, the G is cancelled for good.
         g.wait.arm(Cancel::Ends);
         assert!(!g.wait.commit() && g.wait.outcome() == Outcome::Cancelled);
     });
@@ -118,7 +121,7 @@ fn a_shielded_wait_ends_only_as_woken() {
         let waker = on_a_thread(&g, move |g| g.decide(number, Outcome::Woken));
         let canceller = on_a_thread(&g, |g| g.cancel());
         let parked = g.commit();
-        assert_eq!(canceller.join().unwrap(), Decision::Lost, "it ends a wait that must go on");
+        assert_eq!(canceller.join().unwrap(), Decision::Lost, "a cancellation ended a shielded wait");
         let expected = if parked { Decision::Parked } else { Decision::Early };
         assert_eq!(waker.join().unwrap(), expected);
         assert_eq!(g.wait.outcome(), Outcome::Woken);
@@ -136,7 +139,7 @@ fn cancel_is_never_missed() {
         g.wait.arm(Cancel::Ends);
         let parked = g.commit();
         let decision = canceller.join().unwrap();
-        assert_eq!(parked, decision == Decision::Parked, "parked and cancelled, yet nobody resumes it");
+        assert_eq!(parked, decision == Decision::Parked, "a cancelled waiter parked for ever");
         assert_eq!(g.wait.outcome(), Outcome::Cancelled);
     });
 }
@@ -147,9 +150,9 @@ fn cancel_is_not_missed_from_one_wait_to_the_next() {
         let g = Waiter::new();
         let canceller = on_a_thread(&g, |g| g.cancel());
         g.turns.take();
-        // Two waits that never park, for what they were for has happened, one of them shielded; and one that parks. (loom
-        // can order the store of an `arm` before an exchange that has read what was there before it, which cannot be. So
-        // each wait is decided before the next one here.)
+        // Two waits that are decided before they park, the second shielded. Then a third wait, which parks. (loom can
+        // order the store of an `arm` before an exchange that has read an older word, which cannot happen. So each
+        // wait is decided before the next one begins.)
         for cancel in [Cancel::Ends, Cancel::Waits] {
             let number = g.wait.arm(cancel);
             g.decide(number, Outcome::Woken);
@@ -157,16 +160,17 @@ fn cancel_is_not_missed_from_one_wait_to_the_next() {
         g.wait.arm(Cancel::Ends);
         let parked = g.commit();
         let decision = canceller.join().unwrap();
-        assert_eq!(parked, decision == Decision::Parked, "parked and cancelled, yet nobody resumes it");
+        assert_eq!(parked, decision == Decision::Parked, "a cancelled waiter parked for ever");
         assert_eq!(g.wait.outcome(), Outcome::Cancelled);
     });
 }
 
-/// A waiter that waits twice: whoever ends its first wait runs it into the second, whose number it tells.
+/// A waiter that waits twice. The thread that ends the first wait runs the waiter into the second, and publishes its
+/// number.
 struct Twice {
     waiter: Waiter,
     second: AtomicU64,
-    // std's, not loom's: they are no part of the protocol.
+    // Of std, not of loom: these fields are no part of the protocol.
     first_outcome: std::sync::OnceLock<Outcome>,
     parked: std::sync::OnceLock<bool>,
 }
@@ -186,24 +190,24 @@ impl Twice {
         decision
     }
 
-    /// *Runs on: whoever runs the waiter.*
+    /// Begins and commits the second wait. *Runs on: the thread that runs the waiter.*
     fn wait_again(&self) {
-        self.first_outcome.set(self.waiter.wait.outcome()).expect("it goes on once");
+        self.first_outcome.set(self.waiter.wait.outcome()).expect("the waiter goes on once");
         let number = self.waiter.wait.arm(Cancel::Ends);
         self.second.store(u64::from(number), Ordering::Release);
-        self.parked.set(self.waiter.commit()).expect("it goes on once");
+        self.parked.set(self.waiter.commit()).expect("the waiter goes on once");
     }
 }
 
 #[test]
-fn who_lost_the_first_wait_does_not_end_the_second() {
+fn a_waker_that_lost_the_first_wait_does_not_end_the_second() {
     static MET: Reached = Reached::new();
     explore(3, || {
         let g = Twice::new();
         let first = g.waiter.wait.arm(Cancel::Ends);
         let waker = on_a_thread(&g, move |g| g.end_first(first, Outcome::Woken));
         let timer = on_a_thread(&g, move |g| g.end_first(first, Outcome::TimedOut));
-        // Another waker, of the second wait.
+        // A waker of the second wait.
         let second = on_a_thread(&g, |g| match g.second.load(Ordering::Acquire) {
             0 => None,
             number => Some(g.waiter.decide(number as u32, Outcome::Woken)),
@@ -213,16 +217,16 @@ fn who_lost_the_first_wait_does_not_end_the_second() {
         }
         let ends = [waker.join().unwrap(), timer.join().unwrap()];
         let winner = winners(&ends);
-        assert_eq!(winner.len(), 1, "one ends the first wait, and none the second");
+        assert_eq!(winner.len(), 1, "a single waker ends the first wait, and neither ends the second");
         assert_eq!(g.first_outcome.get(), Some(&[Outcome::Woken, Outcome::TimedOut][winner[0]]));
-        let parked = g.parked.get().expect("it went on");
+        let parked = g.parked.get().expect("the waiter went on");
         match second.join().unwrap() {
             Some(decision) => {
                 MET.note(true);
                 assert_eq!(decision == Decision::Parked, *parked);
             }
             None => {
-                assert!(parked, "nobody has ended the second wait");
+                assert!(parked, "no waker has ended the second wait");
                 let number = g.second.load(Ordering::Relaxed) as u32;
                 assert_eq!(g.waiter.wait.decide(number, Outcome::TimedOut), Decision::Parked);
             }
@@ -231,13 +235,14 @@ fn who_lost_the_first_wait_does_not_end_the_second() {
     MET.assert();
 }
 
-/// Whoever waits for a grant, in order, and grants that nobody waits for: a semaphore, the simplest there can be.
+/// A minimal semaphore: waiters in order, and grants that no waiter has taken.
 struct Grants {
     queue: Mutex<Queue>,
     waiters: [Waiter; 2],
-    /// What the grant is for.
+    /// What the grant gives access to.
     guarded: UnsafeCell<u32>,
-    /// The granter chose one whose wait had just ended otherwise. (std's, not loom's: no part of the protocol.)
+    /// Set if the granter chose a waiter with a wait that had just ended otherwise. (Of std, not of loom: no part of
+    /// the protocol.)
     heard_lost: std::sync::OnceLock<()>,
 }
 
@@ -259,7 +264,7 @@ impl Grants {
     }
 
     fn use_it(&self) {
-        // SAFETY: the caller has the grant; loom checks that nobody else does.
+        // SAFETY: the caller has the grant; loom checks that no other thread has it.
         self.guarded.with_mut(|guarded| unsafe { *guarded += 1 });
     }
 
@@ -269,7 +274,7 @@ impl Grants {
         number
     }
 
-    /// To the first who still waits: one that was cancelled or timed out has lost its place.
+    /// Gives the grant to the first open wait. A wait that was cancelled or timed out has lost its place.
     fn grant(&self) {
         self.use_it();
         loop {
@@ -293,11 +298,11 @@ impl Grants {
         }
     }
 
-    /// *Runs on: whoever runs the waiter, after its wait.*
+    /// Uses the grant, or leaves the queue without one. *Runs on: the thread that runs the waiter, after its wait.*
     fn go_on(&self, waiter: usize) {
         match self.waiters[waiter].wait.outcome() {
             Outcome::Woken => self.use_it(),
-            // A waker may have taken it out already; it then hears that it lost.
+            // A granter may have taken the waiter out of the queue already. The granter's decision then loses.
             _ => self.queue.lock().waiting.retain(|&(other, _)| other != waiter),
         }
     }
@@ -310,7 +315,7 @@ impl Grants {
 }
 
 #[test]
-fn a_grant_to_one_that_ends_otherwise_goes_to_the_next() {
+fn a_grant_to_a_wait_that_ends_otherwise_goes_to_the_next() {
     static PASSED_ON: [Reached; 2] = [const { Reached::new() }; 2];
     explore(3, || {
         let grants = Grants::new();
@@ -329,7 +334,7 @@ fn a_grant_to_one_that_ends_otherwise_goes_to_the_next() {
         }
         let first = grants.waiters[0].wait.outcome() == Outcome::Woken;
         let second = grants.waiters[1].wait.is_decided();
-        assert!(first != second, "the grant went to one of them");
+        assert!(first != second, "the grant went to one waiter");
         match grants.waiters[0].wait.outcome() {
             Outcome::Woken => {}
             other => {
@@ -339,9 +344,9 @@ fn a_grant_to_one_that_ends_otherwise_goes_to_the_next() {
         let queue = grants.queue.lock();
         assert!(
             queue.free == 0 && queue.waiting.len() == usize::from(first),
-            "the queue holds who still waits"
+            "the queue holds the waiters that still wait"
         );
-        // SAFETY: all have stopped.
+        // SAFETY: all threads of the model have ended.
         assert_eq!(grants.guarded.with(|guarded| unsafe { *guarded }), 2);
     });
     PASSED_ON.iter().for_each(Reached::assert);

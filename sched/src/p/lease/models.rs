@@ -1,17 +1,17 @@
-//! Loom models of the lent P: alone, and with all that `lend.rs`, `threads.rs` and `find.rs` do when one was lost.
+//! Loom models of the lease: alone, and together with the steps of `run/boundary.rs`, `run/threads.rs` and `run/find.rs` for a lost P.
 
 use super::*;
-use crate::idle::Idle;
-use crate::models::{Reached, Turns, explore};
+use crate::run::idle::Idle;
+use crate::sync::models::{Reached, Turns, explore};
 use crate::sync::{
     Mutex,
     atomic::{AtomicBool, AtomicUsize},
 };
 use loom::{cell::UnsafeCell, sync::Notify, thread};
-// std's may be a receiver of methods, loom's not.
+// std's `Arc` may be the receiver of a method; loom's may not.
 use std::sync::Arc;
 
-/// A lease, and the Ms, by number, that may have the P: as `P::holder` has it.
+/// A lease and the Ms that may have the P; an index stands for the M pointer of `P::holder`.
 struct Leased {
     lease: Lease,
     ms: [Lender; 8],
@@ -19,14 +19,14 @@ struct Leased {
 }
 
 impl Leased {
-    /// Held by M 0.
+    /// Makes a P that M 0 holds.
     fn new(light: bool) -> Leased {
         let lease = Lease::new(5, light);
         lease.set_held();
         Leased { lease, ms: [(); 8].map(|()| Lender::new()), holder: AtomicUsize::new(0) }
     }
 
-    /// As `M::acquire`.
+    /// Models `M::acquire`.
     fn acquire(&self, m: usize) {
         self.holder.store(m, Ordering::Release);
     }
@@ -56,7 +56,7 @@ impl Leased {
     }
 }
 
-/// What belongs to the P: loom reports two Ms that touch it unordered.
+/// A P with state of its own: loom reports two Ms that access it without an order between them.
 struct Owned {
     p: Leased,
     queue: UnsafeCell<u32>,
@@ -64,7 +64,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// A P that M 0 holds.
+    /// Makes a P that M 0 holds.
     fn new(light: bool) -> Arc<Owned> {
         Arc::new(Owned { p: Leased::new(light), queue: UnsafeCell::new(0), turns: Turns::default() })
     }
@@ -81,7 +81,7 @@ fn an_m_and_sysmon_never_both_hold_the_p() {
         explore(if light { 3 } else { 9 }, move || {
             let p = Owned::new(light);
             let (m, monitor) = (p.clone(), p.clone());
-            // The M: two stretches of user code, with work on the P between them.
+            // The M runs two stretches of user code and uses the P between them.
             let m = thread::spawn(move || {
                 for _ in 0..2 {
                     m.turns.take();
@@ -104,7 +104,7 @@ fn an_m_and_sysmon_never_both_hold_the_p() {
                 won
             });
             let (kept, taken) = (m.join().unwrap(), monitor.join().unwrap());
-            assert!(kept != taken, "exactly one of the two ends as the holder");
+            assert!(kept != taken, "both the M and sysmon hold the P, or neither does");
         })
     }
 }
@@ -116,7 +116,7 @@ fn a_late_m_cannot_take_back_a_later_stretch() {
             let p = Owned::new(light);
             let first = p.p.lend(0);
             let other = p.clone();
-            // Sysmon takes the P for a second M, which lends it again.
+            // Sysmon takes the P for a second M, which lends the P again.
             let other = thread::spawn(move || {
                 other.turns.take();
                 let seen = other.p.look();
@@ -162,7 +162,7 @@ fn a_stale_look_takes_no_later_stretch() {
                 let second = m.p.lend(0);
                 m.turns.take();
                 let kept = m.p.take_back(second, 0);
-                assert!(kept, "taken in a stretch that has just begun");
+                assert!(kept, "sysmon took a stretch that has just begun");
                 m.touch();
                 true
             });
@@ -171,7 +171,7 @@ fn a_stale_look_takes_no_later_stretch() {
             if taken {
                 p.touch();
             }
-            assert!(m.join().unwrap() != taken, "exactly one of the two ends as the holder");
+            assert!(m.join().unwrap() != taken, "both the M and sysmon hold the P, or neither does");
         })
     }
 }
@@ -190,18 +190,18 @@ fn a_p_that_is_asked_for_is_kept_on_entry_and_given_up_on_the_way_out() {
                 sysmon.p.lease.ask();
             });
             p.turns.take();
-            assert!(p.p.take_back(lent, 0), "a request takes nothing");
+            assert!(p.p.take_back(lent, 0), "a request took the P");
             p.touch();
             p.turns.take();
             let lent = p.p.lend_unless_asked(0);
             sysmon.join().unwrap();
             AT_ONCE.note(lent.is_none());
             let Some(lent) = lent else { return };
-            // Sysmon looks again: the request came later, or was overwritten.
+            // Sysmon asks again, because the first request came later than the leave, or the leave overwrote it.
             p.p.lease.ask();
-            assert!(p.p.take_back(lent, 0), "a request takes nothing");
+            assert!(p.p.take_back(lent, 0), "a request took the P");
             p.touch();
-            assert!(p.p.lend_unless_asked(0).is_none(), "a request that nothing overwrites is heard");
+            assert!(p.p.lend_unless_asked(0).is_none(), "the M missed a request that nothing overwrote");
             LATER.note(true);
         })
     }
@@ -210,7 +210,7 @@ fn a_p_that_is_asked_for_is_kept_on_entry_and_given_up_on_the_way_out() {
 }
 
 #[test]
-fn of_an_m_that_is_asked_and_sysmon_that_retakes_one_ends_as_the_holder() {
+fn an_m_that_is_asked_and_a_retaking_sysmon_never_both_hold_the_p() {
     static ASKED_AND_KEPT: Reached = Reached::new();
     static TAKEN: Reached = Reached::new();
     for light in [false, true] {
@@ -244,7 +244,7 @@ fn of_an_m_that_is_asked_and_sysmon_that_retakes_one_ends_as_the_holder() {
                 won
             });
             let (kept, taken) = (m.join().unwrap(), sysmon.join().unwrap());
-            assert!(kept != taken, "exactly one of the two ends as the holder");
+            assert!(kept != taken, "both the M and sysmon hold the P, or neither does");
             TAKEN.note(taken);
         })
     }
@@ -252,18 +252,18 @@ fn of_an_m_that_is_asked_and_sysmon_that_retakes_one_ends_as_the_holder() {
     TAKEN.assert();
 }
 
-/// A G, by its number, and what it is about to do.
+/// A G: its number, and what it does when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum G {
-    /// To run a while and end.
+    /// Runs a while and ends.
     Ends(usize),
-    /// To call the runtime for something that makes no work, and then as `Ends`.
+    /// Calls the runtime without making work, then ends.
     Calls(usize),
-    /// To spawn that other one, and then as `Ends`.
+    /// Spawns the second G, then ends.
     Spawns(usize, usize),
-    /// To spawn that other one in `blocking`: if it has no P after the call, it goes on without one, for ever.
+    /// Spawns the second G in `blocking`. If it has no P after the call, it goes on without a P for ever.
     BlockingSpawns(usize, usize),
-    /// To go on where it is, on the M of that number, which sleeps until it is handed the P.
+    /// Resumes in place on the M of the second number, which sleeps until it is handed the P.
     InPlace(usize, usize),
 }
 
@@ -277,41 +277,42 @@ impl G {
     }
 }
 
-/// A runtime with one P. An M that parks is a thread that ends; one that is woken, or started, begins.
+/// A runtime with one P. An M that parks is a loom thread that ends; an M that is woken or started is a new loom thread.
 struct Machine {
     p: Leased,
-    /// The P's.
+    /// The run queue of the P.
     queue: UnsafeCell<Vec<G>>,
     global: Mutex<Vec<G>>,
     global_len: AtomicUsize,
     idle: Idle<()>,
-    /// One of each G.
+    /// One stack per G.
     stacks: [UnsafeCell<u32>; 3],
-    /// The notes of the Ms.
+    /// One note per M.
     notes: [(AtomicBool, Notify); 8],
     turns: Turns,
-    // std's, not loom's: it is no part of the protocol.
+    // std's mutex, not loom's, because the log is no part of the protocol.
     log: std::sync::Mutex<Log>,
 }
 
 #[derive(Default)]
 struct Log {
-    /// Gs that have ended.
+    /// The Gs that have ended.
     ended: Vec<usize>,
-    /// The words of stretches that sysmon took, and of those that Ms found lost.
+    /// The words of the stretches that sysmon took, and of the stretches that Ms found lost.
     taken: Vec<u64>,
     lost: Vec<u64>,
     /// How many Ms were woken or started with the P, and their threads.
     ms: usize,
     started: Vec<thread::JoinHandle<()>>,
-    /// Some M that had lost the P got it from the idle list on its way out, or waited in place; some M was asked for it.
+    /// Whether an M that had lost the P got it from the idle list on its way out; whether an M waited in place for the P; whether
+    /// an M gave the P up on request.
     got_back: bool,
     queued_up: bool,
     gave_up: bool,
 }
 
 impl Machine {
-    /// The P is held by M 0, and has those in its queue.
+    /// Makes a runtime whose P is held by M 0 and has the Gs of `queue` in its run queue.
     fn new(light: bool, queue: &[G]) -> Arc<Machine> {
         Arc::new(Machine {
             p: Leased::new(light),
@@ -357,12 +358,12 @@ impl Machine {
         g
     }
 
-    /// As `Sched::any_work`. (The queue of an idle P is empty.)
+    /// Models `Sched::any_work`. (The queue of an idle P is empty.)
     fn any_work(&self) -> bool {
         self.global_len.load(Ordering::Relaxed) > 0
     }
 
-    /// As `Sched::take_idle_p`, for that M.
+    /// Models `Sched::take_idle_p`, called by M `m`.
     fn take_idle_p(&self, m: usize) -> bool {
         let taken = self.idle.take(|_| self.p.lease.set_held()).is_some();
         if taken {
@@ -371,7 +372,7 @@ impl Machine {
         taken
     }
 
-    /// As `Sched::start_m`, with the P: a new thread for an M that was never used.
+    /// Models `Sched::start_m` with the P: starts a thread for an M with a new number.
     fn start_m(self: &Arc<Self>, spinning: bool) {
         let machine = self.clone();
         let m = {
@@ -383,12 +384,12 @@ impl Machine {
         self.log().started.push(started);
     }
 
-    /// As `Sched::make_work`, through the global queue.
+    /// Models `Sched::make_work` through the global queue.
     fn make_work(self: &Arc<Self>, g: G) {
         self.idle.make_work(|| self.push_global(g), || self.wake_idle_p());
     }
 
-    /// As `Sched::wake_idle_p`.
+    /// Models `Sched::wake_idle_p`.
     fn wake_idle_p(self: &Arc<Self>) {
         let wake = || {
             if self.idle.take_to_look(|_| self.p.lease.set_held()).is_some() {
@@ -398,14 +399,14 @@ impl Machine {
         self.idle.wake_for_work(|| (), wake);
     }
 
-    /// As `Sched::put_idle` and what must follow it; `true`: there is work, so it must be taken out again.
+    /// Models `Sched::put_idle` and the step that must follow it. Returns `true` if there is work, so the P must be taken again.
     fn put_idle(&self) -> bool {
         assert!(self.own(|queue| queue.is_empty()));
         let _ = self.idle.give_up(0, || true, || self.p.lease.set_idle());
         self.idle.withdraw(false, || self.any_work())
     }
 
-    /// As `Sched::run_m`, for an M that has the P.
+    /// Models `Sched::run_m`, for an M that has the P.
     fn run_m(self: &Arc<Self>, m: usize, mut spinning: bool) {
         self.p.acquire(m);
         let mut holds = true;
@@ -424,10 +425,10 @@ impl Machine {
         }
     }
 
-    /// Runs `g`; `true` if its M still has the P when it stops. *Runs on: the holder.*
+    /// Runs `g`. Returns `true` if its M still has the P when `g` stops. *Runs on: the holder.*
     fn run(self: &Arc<Self>, g: G, m: usize) -> bool {
         if let G::InPlace(_, waiting) = g {
-            // As `Sched::passed_on`.
+            // Models `Sched::passed_on`.
             let (woken, note) = &self.notes[waiting];
             woken.swap(true, Ordering::AcqRel);
             note.notify();
@@ -451,7 +452,7 @@ impl Machine {
         holds
     }
 
-    /// As `Entered::drop`: the word by which the P is lent again. `None`: the G goes on without a P, for ever.
+    /// Models `Entered::drop`. Returns the word by which the P is lent again; `None` if the G goes on without a P for ever.
     fn leave(self: &Arc<Self>, g: G, m: usize, holds: bool) -> Option<Lent> {
         if holds && let Some(lent) = self.p.lend_unless_asked(m) {
             return Some(lent);
@@ -470,16 +471,16 @@ impl Machine {
         Some(self.p.lend(m))
     }
 
-    /// As `lend::give_up`.
+    /// Models `boundary::give_up`.
     fn give_up(self: &Arc<Self>, g: G, m: usize) {
         self.log().gave_up = true;
         self.own(|queue| queue.insert(0, G::InPlace(g.id(), m)));
-        assert!(self.hand_off(), "the queue is not empty");
+        assert!(self.hand_off(), "a P with work in its queue went idle");
         self.start_m(false);
         self.wait_for_p(m);
     }
 
-    /// As `lend::come_back`.
+    /// Models `boundary::regain_p`.
     fn come_back(self: &Arc<Self>, g: G, m: usize) {
         if self.take_idle_p(m) {
             self.log().got_back = true;
@@ -490,7 +491,7 @@ impl Machine {
         self.wait_for_p(m);
     }
 
-    /// As `Sched::sleep_for_a_p`.
+    /// Models `Sched::sleep_for_a_p`.
     fn wait_for_p(&self, m: usize) {
         let (woken, note) = &self.notes[m];
         while !woken.swap(false, Ordering::Acquire) {
@@ -499,7 +500,7 @@ impl Machine {
         self.p.acquire(m);
     }
 
-    /// As `enter`; `true`: the P is still there.
+    /// Models `enter`. Returns `true` if the M still has the P.
     fn enter(&self, lent: Lent, m: usize) -> bool {
         self.turns.take();
         let mut kept = true;
@@ -510,7 +511,7 @@ impl Machine {
         kept
     }
 
-    /// As `spawn_here`.
+    /// Models `spawn_here`.
     fn spawn(self: &Arc<Self>, holds: bool, g: G) {
         if holds {
             self.own(|queue| queue.push(g));
@@ -519,12 +520,12 @@ impl Machine {
         }
     }
 
-    /// Sysmon: looks, and later takes the P if nothing has changed; what it does with that is the caller's.
+    /// Models sysmon: looks, and later takes the P if its word has not changed. The caller decides what to do with the P.
     fn retake(&self, stale: Option<Seen>) -> (Seen, bool) {
         let seen = self.p.look();
         self.turns.take();
         if let Some(stale) = stale {
-            assert!(!self.p.retake(stale), "what was seen once has been taken twice");
+            assert!(!self.p.retake(stale), "a look from an earlier stretch took the P");
         }
         let taken = self.p.retake(seen);
         if taken {
@@ -533,7 +534,7 @@ impl Machine {
         (seen, taken)
     }
 
-    /// As `Sched::hand_off`; `true`: the P is for an M that the caller starts. *Runs on: the holder.*
+    /// Models `Sched::hand_off`. Returns `true` if the caller must start an M for the P. *Runs on: the holder.*
     fn hand_off(self: &Arc<Self>) -> bool {
         if !self.own(|queue| queue.is_empty()) || self.any_work() {
             return true;
@@ -544,7 +545,7 @@ impl Machine {
         false
     }
 
-    /// All come to their end, and then nothing is left to do.
+    /// Joins all threads and checks that every G ended once and that no promise to look for work is left.
     fn end(&self, gs: usize) -> std::sync::MutexGuard<'_, Log> {
         loop {
             let started = self.log().started.pop();
@@ -556,8 +557,11 @@ impl Machine {
         log.taken.sort_unstable();
         log.lost.sort_unstable();
         assert_eq!(log.ended, (0..gs).collect::<Vec<_>>(), "a G was lost, or ran twice");
-        assert_eq!(log.taken, log.lost, "a P was taken in a stretch that had not been looked at");
-        assert!(self.idle.nobody_spins());
+        assert_eq!(
+            log.taken, log.lost,
+            "the stretches that sysmon took differ from the stretches that Ms lost"
+        );
+        assert!(self.idle.no_m_spins());
         log
     }
 }
@@ -569,7 +573,7 @@ fn a_p_is_retaken_lent_again_and_retaken() {
     static BACK: Reached = Reached::new();
     for light in [false, true] {
         explore(if light { 1 } else { 3 }, move || {
-            // Somebody waits in the queue of the P, so whoever gets the P lends it again.
+            // A G waits in the queue of the P, so the next holder of the P lends it again.
             let machine = Machine::new(light, &[G::Ends(1)]);
             let sysmon = machine.clone();
             let sysmon = thread::spawn(move || {
@@ -579,7 +583,7 @@ fn a_p_is_retaken_lent_again_and_retaken() {
                 }
                 let (_, taken) = sysmon.retake(Some(seen));
                 if taken && sysmon.hand_off() {
-                    // It does as a third M.
+                    // This thread acts as a third M.
                     sysmon.run_m(2, false);
                 }
             });

@@ -1,4 +1,4 @@
-//! Who performs operations: a worker, or a thread that an operation has spawned.
+//! An actor: a worker, or a thread that an operation has spawned. It performs operations.
 
 use std::io;
 use std::ops::Range;
@@ -15,21 +15,23 @@ use crate::ops::{self, DEEPEST};
 use crate::site::{Life, Site};
 use crate::world::World;
 
-/// See the file's head. Whatever it begins ends by itself when it is interrupted by a cancellation or a time-out.
+/// The state of an actor. When a cancellation or a time-out interrupts the actor, its children end too.
 #[derive(Debug)]
 pub(crate) struct Actor {
     pub(crate) world: Arc<World>,
-    /// The runtime of its green thread; a plain thread's is the default one.
+    /// The runtime of the actor's green thread. For a plain OS thread, the default runtime.
     pub(crate) site: Arc<Site>,
     pub(crate) random: Random,
     pub(crate) green: bool,
+    /// The actor acts inside the polls of a future.
+    in_poll: bool,
     depth: u32,
     place: Place,
-    // The last to go.
+    // The last field, so that it is dropped last.
     _life: Option<Life>,
 }
 
-/// An actor that has not begun to act, on its way to its thread.
+/// An actor that is not yet on its own thread.
 #[derive(Debug)]
 pub(crate) struct Unborn {
     world: Arc<World>,
@@ -41,13 +43,13 @@ pub(crate) struct Unborn {
 }
 
 impl Unborn {
-    /// A green thread of that runtime, to be.
+    /// Makes the actor of a green thread that the caller will spawn on `site`.
     pub(crate) fn new(world: &Arc<World>, site: &Arc<Site>, seed: u64) -> Unborn {
         let life = Life::begin(site, &world.drops);
         Unborn { world: world.clone(), site: site.clone(), seed, depth: 0, of: None, life }
     }
 
-    /// *On its own thread.*
+    /// Makes the actor. Called on the actor's own thread.
     pub(crate) fn begin(self) -> Actor {
         Actor {
             place: Place::take(self.of),
@@ -55,49 +57,61 @@ impl Unborn {
             site: self.site,
             random: Random::new(self.seed),
             green: true,
+            in_poll: false,
             depth: self.depth,
             _life: Some(self.life),
         }
     }
+
+    /// Makes the actor of a future. Called in the future's first poll.
+    fn begin_in_poll(self) -> Actor {
+        Actor { in_poll: true, ..self.begin() }
+    }
 }
 
 impl Actor {
-    /// The calling plain thread acts.
+    /// Makes the actor of the calling plain OS thread.
     pub(crate) fn plain(world: &Arc<World>, seed: u64) -> Actor {
         Actor {
             world: world.clone(),
             site: world.default.clone(),
             random: Random::new(seed),
             green: false,
+            in_poll: false,
             depth: 0,
             place: Place::take(None),
             _life: None,
         }
     }
 
-    /// Performs that operation, with choices of its own from `seed`.
+    /// Performs operation `op`, with random numbers from `seed`.
     pub(crate) fn perform(&mut self, op: usize, seed: u64) {
         let doing = self.place.begins(op);
         let random = std::mem::replace(&mut self.random, Random::new(seed));
         self.depth += 1;
         let deeper = self.depth;
         (ops::OPS[op].run)(self);
-        // An operation within may have been interrupted, and so not have counted back.
+        // An interrupted inner operation has not restored the depth.
         self.depth = deeper - 1;
         self.random = random;
         doing.finish();
     }
 
-    /// Performs any operation that may be performed within another.
+    /// Performs a random operation that is allowed at this depth.
     pub(crate) fn anything(&mut self) {
         let crowded = self.world.is_crowded();
         let (seed, depth) = (self.random.number(), if crowded { DEEPEST } else { self.depth });
         self.perform(ops::choose(&mut Random::new(seed), depth), seed);
     }
 
-    /// True if an operation within this one may spawn many.
+    /// True if an operation within this operation may spawn many threads.
     pub(crate) fn may_grow(&self) -> bool {
         self.depth < DEEPEST && !self.world.is_crowded()
+    }
+
+    /// True if the actor, after it has parked, may have to resume on the same OS thread.
+    pub(crate) fn keeps_thread(&self) -> bool {
+        self.site.mode.keeps_thread || self.in_poll || std::thread::panicking()
     }
 
     pub(crate) fn micros(&mut self, most: u64) -> Duration {
@@ -112,7 +126,7 @@ impl Actor {
         range.start + self.random.below(range.end - range.start)
     }
 
-    /// Waits for some moment, somehow.
+    /// Waits for a short time in a random way.
     pub(crate) fn pause(&mut self) {
         let time = self.micros(300);
         match self.random.below(6) {
@@ -128,17 +142,17 @@ impl Actor {
         self.world.drops.token()
     }
 
-    /// Works on something that is no operation; see [`Place::works`].
+    /// See [`Place::works`].
     pub(crate) fn works(&self, other: Other) {
         self.place.works(other);
     }
 
-    /// Performs an operation as above, which may last.
+    /// See [`Place::rests`].
     pub(crate) fn rests(&self, other: Other) {
         self.place.rests(other);
     }
 
-    /// An actor for a green thread that the caller spawns in its own runtime.
+    /// Returns an actor for a green thread that the caller spawns in its own runtime.
     pub(crate) fn offspring(&mut self) -> Unborn {
         let site = self.site.clone();
         self.offspring_on(&site)
@@ -150,7 +164,7 @@ impl Actor {
         unborn
     }
 
-    /// Mostly its own runtime, else another one that lasts.
+    /// Returns the actor's own site most of the time, else another site that lasts.
     fn some_site(&mut self) -> Arc<Site> {
         match self.random.below(16) {
             0 => self.world.home.clone(),
@@ -159,7 +173,7 @@ impl Actor {
         }
     }
 
-    /// Spawns a green thread, mostly in its own runtime.
+    /// Spawns a green thread, most of the time in the actor's own runtime.
     pub(crate) fn spawn<T: Send + 'static>(
         &mut self,
         f: impl FnOnce(&mut Actor) -> T + Send + 'static,
@@ -175,12 +189,12 @@ impl Actor {
     ) -> Child<T> {
         let unborn = self.offspring_on(site);
         let task = move || f(&mut unborn.begin());
-        // The two ways to one's own runtime.
+        // `runtime::spawn` and `Handle::spawn` both spawn in the actor's own runtime.
         let own = Arc::ptr_eq(site, &self.site) && self.random.below(2) == 0;
         Child::new(site, if own { runtime::spawn(task) } else { site.spawn(task) })
     }
 
-    /// Spawns a future as an actor.
+    /// Spawns a future with an actor of its own.
     pub(crate) fn spawn_async<T: Send + 'static, F: Future<Output = T> + Send>(
         &mut self,
         f: impl FnOnce(Actor) -> F + Send + 'static,
@@ -195,10 +209,10 @@ impl Actor {
         f: impl FnOnce(Actor) -> F + Send + 'static,
     ) -> Child<T> {
         let unborn = self.offspring_on(site);
-        Child::new(site, site.spawn(async move { f(unborn.begin()).await }))
+        Child::new(site, site.spawn(async move { f(unborn.begin_in_poll()).await }))
     }
 
-    /// Spawns with that builder; `Err` has what `Builder::spawn` says.
+    /// Spawns with `builder`. Returns the error of `Builder::spawn`.
     pub(crate) fn spawn_with<T: Send + 'static>(
         &mut self,
         builder: thread::Builder,
@@ -208,15 +222,15 @@ impl Actor {
         builder.spawn(move || f(&mut unborn.begin())).map(|handle| Child::new(&self.site, handle))
     }
 
-    /// Drives a future here; on a plain thread that takes a green thread.
+    /// Drives a future on the calling thread. A plain OS thread uses a green thread for that, which is counted.
     pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
         let _life = (!self.green).then(|| Life::begin(&self.site, &self.world.drops));
         runtime::block_on(future)
     }
 
-    /// Asks a child once whether it has ended, as a future is asked.
+    /// Polls the handle of a child once. Returns the child's result if it has ended.
     pub(crate) fn poll_once<T: Send>(&self, child: &mut Child<T>) -> Option<thread::Result<T>> {
-        let handle = child.handle.as_mut().expect("it is there until it is joined");
+        let handle = child.handle.as_mut().expect("the child is not joined yet");
         let polled = self.block_on(tests::futures::poll_once(handle));
         if polled.is_some() {
             child.handle = None;
@@ -224,7 +238,7 @@ impl Actor {
         polled.map(|ended| child.judged(ended))
     }
 
-    /// Runs `f` as a green thread of that runtime and waits for it.
+    /// Runs `f` as a green thread on `site` and waits for its end.
     pub(crate) fn block_on_at<T: Send>(
         &mut self,
         site: &Arc<Site>,
@@ -234,30 +248,30 @@ impl Actor {
         site.handle.block_on(move || f(&mut unborn.begin()))
     }
 
-    /// The runtime of this one is being ended: nothing is begun any more that it would wait for.
+    /// True if the actor's runtime is ending. It must not begin anything and wait for that then.
     pub(crate) fn is_doomed(&self) -> bool {
         self.site.is_closing()
     }
 
-    /// Where the runtime of this one is being ended, its children are cancelled and no result counts: it ends here too.
+    /// Ends the actor if its runtime is ending: its children are cancelled, and no result counts.
     pub(crate) fn unless_doomed(&self) {
         if self.site.is_closing() && !std::thread::panicking() {
             resume_unwind(Box::new(thread::Cancelled));
         }
     }
 
-    /// A check that holds only if its children, or the threads of its scope, have ended by themselves. They do not if
-    /// this one was cancelled or its time was up, which then ends its next wait.
+    /// Checks a condition that holds only if the actor's children have ended by themselves. A cancellation or a
+    /// time-out of the actor may have ended them. In that case the sleep below unwinds the actor before the panic.
     #[track_caller]
     pub(crate) fn check(&self, holds: bool, what: &str) {
         if !holds {
             self.unless_doomed();
             if self.site.is_closing() {
-                // A destructor of one that is being ended.
+                // The actor unwinds already, in a destructor: nothing can be checked.
                 return;
             }
             runtime::sleep(Duration::from_nanos(1));
-            panic!("not so: {what}");
+            panic!("check failed: {what}");
         }
     }
 
@@ -268,27 +282,28 @@ impl Actor {
             Ok(value) => value,
             Err(error) => {
                 self.check(false, &error.to_string());
-                panic!("a destructor of one that is being ended: {error}");
+                panic!("in a destructor, while the runtime ends: {error}");
             }
         }
     }
 }
 
-/// What takes at least so long, and is not interrupted, was not early.
+/// Checks that `f`, if not interrupted, takes at least `time`.
 pub(crate) fn not_before(time: Duration, f: impl FnOnce()) {
     let start = Instant::now();
     f();
     let took = start.elapsed();
-    assert!(took >= time, "{time:?} were over after {took:?}");
+    assert!(took >= time, "{time:?} ended after {took:?}");
 }
 
-/// The caller's OS thread. It parks nowhere, and is not inlined: a thread-local's address belongs to one OS thread.
+/// Returns the id of the caller's OS thread. It never parks and is not inlined, so that no thread-local address is
+/// cached across a park.
 #[inline(never)]
 pub(crate) fn os_thread() -> std::thread::ThreadId {
     std::thread::current().id()
 }
 
-/// A green thread that is cancelled when its handle is dropped. A joiner has done all that the thread waits for.
+/// The handle of a green thread that is cancelled when the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Child<T> {
     handle: Option<JoinHandle<T>>,
@@ -301,26 +316,27 @@ impl<T> Child<T> {
     }
 
     pub(crate) fn handle(&self) -> &JoinHandle<T> {
-        self.handle.as_ref().expect("it is there until it is joined")
+        self.handle.as_ref().expect("the child is not joined yet")
     }
 
     fn take(&mut self) -> JoinHandle<T> {
-        self.handle.take().expect("it is joined once")
+        self.handle.take().expect("a child is joined once")
     }
 
     pub(crate) fn cancel(&self) {
         self.handle().cancel();
     }
 
-    /// Its end. If its runtime was ended under it, its parent, the caller, ends as well.
+    /// Waits for the child's end and returns its result. If its runtime ended and cancelled the child, the caller
+    /// unwinds too.
     pub(crate) fn join(mut self) -> thread::Result<T> {
         let ended = self.take().join();
         self.judged(ended)
     }
 
-    /// As above, as a future.
+    /// Like [`Child::join`], as a future.
     pub(crate) async fn joined(mut self) -> thread::Result<T> {
-        let ended = self.handle.as_mut().expect("it is joined once").await;
+        let ended = self.handle.as_mut().expect("a child is joined once").await;
         self.handle = None;
         self.judged(ended)
     }
@@ -336,33 +352,35 @@ impl<T> Child<T> {
         }
     }
 
-    /// Its value: it has neither panicked nor been cancelled.
+    /// Returns the child's value. Panics if the child has panicked or was cancelled.
     #[track_caller]
     pub(crate) fn value(self) -> T {
         by_itself(self.join())
     }
 
-    /// As above, as a future.
+    /// Like [`Child::value`], as a future.
     pub(crate) async fn awaited(self) -> T {
         by_itself(self.joined().await)
     }
 
-    /// Its end, whatever that is: also in a destructor, where nothing may unwind.
+    /// Waits for the child's end and returns its result without unwinding, so that destructors may call this.
     pub(crate) fn ended(mut self) -> thread::Result<T> {
         self.take().join()
     }
 
-    /// It goes on by itself, to its end.
+    /// Lets the child run on to its end.
     pub(crate) fn detach(mut self) {
         self.handle = None;
     }
 
-    /// It was cancelled, and has ended so.
+    /// Checks that the child, which the caller has cancelled, has ended as cancelled.
     #[track_caller]
     pub(crate) fn was_cancelled(self) {
         match self.ended() {
-            Ok(_) => panic!("it was cancelled, and went on to its end"),
-            Err(panic) => assert!(panic.is::<thread::Cancelled>(), "not with {}", described(&*panic)),
+            Ok(_) => panic!("a cancelled child returned"),
+            Err(panic) => {
+                assert!(panic.is::<thread::Cancelled>(), "the child ended with {}", described(&*panic))
+            }
         }
     }
 }
@@ -375,16 +393,16 @@ impl<T> Drop for Child<T> {
     }
 }
 
-/// The value of one that was neither cancelled nor has panicked.
+/// Returns the value of a thread. Panics if the thread has panicked or was cancelled.
 #[track_caller]
 pub(crate) fn by_itself<T>(ended: thread::Result<T>) -> T {
     match ended {
         Ok(value) => value,
-        Err(panic) => panic!("it was to end by itself, not with {}", described(&*panic)),
+        Err(panic) => panic!("the thread ended with {}", described(&*panic)),
     }
 }
 
-/// What a panic says.
+/// Returns the text of a panic.
 pub(crate) fn described(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

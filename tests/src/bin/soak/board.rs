@@ -1,4 +1,4 @@
-//! The board: what everybody does and since when, and how often each operation was begun, finished and interrupted.
+//! The board: what each actor does and since when, and how often each operation was begun, finished and interrupted.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use crate::ops::OPS;
 
-/// So many are seen; who comes beyond them is not.
+/// The number of seats. Further actors are not shown.
 const PLACES: usize = 8192;
-/// Time goes by in ticks of the watchdog: a tick that slept with the whole machine counts against no actor.
+/// The unit of time on the board: a tick of the watchdog. While the whole machine stands still, no tick counts
+/// against an actor.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// What one does who performs no operation.
+/// What an actor does while it performs no operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Other {
     Nothing,
@@ -26,7 +27,7 @@ pub(crate) enum Other {
     BaseIsBack,
 }
 
-/// How they are called, in that order.
+/// The printed names, in the order of [`Other`].
 const OTHERS: [&str; 10] = [
     "(between operations)",
     "(desk)",
@@ -43,12 +44,12 @@ const OTHERS: [&str; 10] = [
 const UNUSED: u32 = u32::MAX;
 
 struct Seat {
-    /// The operation, or what else; `UNUSED` if the seat is free.
+    /// The number of the operation or of the [`Other`]; `UNUSED` if the seat is free.
     what: AtomicU32,
     since: AtomicU64,
-    /// The place of its spawner, or its own.
+    /// The place of the actor's spawner, or the seat's own place.
     of: AtomicU32,
-    /// It may last as long as it likes.
+    /// True while the actor may wait without limit.
     waits: AtomicBool,
 }
 
@@ -68,7 +69,7 @@ struct Free {
     back: Vec<u32>,
 }
 
-/// How often one operation was done.
+/// How often an operation was performed.
 #[derive(Debug)]
 pub(crate) struct Counts {
     pub(crate) begun: AtomicU64,
@@ -84,16 +85,16 @@ impl Counts {
     }
 }
 
-/// By the number of the operation.
+/// The counts of each operation, by its number in [`OPS`].
 pub(crate) static COUNTS: [Counts; 128] = [const { Counts::new() }; 128];
 const _: () = assert!(OPS.len() <= COUNTS.len());
 
-/// Operations finished so far.
+/// Returns the number of operations finished so far.
 pub(crate) fn finished() -> u64 {
     COUNTS.iter().map(|counts| counts.finished.load(Relaxed)).sum()
 }
 
-/// A tick of the watchdog's has gone by.
+/// Counts a tick of the watchdog.
 pub(crate) fn tick() {
     NOW.fetch_add(1, Relaxed);
 }
@@ -108,7 +109,7 @@ fn name(what: u32) -> &'static str {
 pub(crate) struct Place(Option<u32>);
 
 impl Place {
-    /// A place for one who acts on behalf of `of`, or of itself.
+    /// Takes a place for an actor that works on behalf of the place `of`, or of itself.
     pub(crate) fn take(of: Option<u32>) -> Place {
         let place = {
             let mut free = FREE.lock().unwrap();
@@ -137,12 +138,12 @@ impl Place {
         }
     }
 
-    /// Does something else than an operation from now on, which is not to last too long.
+    /// Records that the actor does `other` from now on, which must not last.
     pub(crate) fn works(&self, other: Other) {
         self.does(OPS.len() + other as usize, false);
     }
 
-    /// Waits for others to do that: it may last.
+    /// Records that the actor does `other` from now on, and may wait for others without limit.
     pub(crate) fn rests(&self, other: Other) {
         self.does(OPS.len() + other as usize, true);
     }
@@ -151,7 +152,7 @@ impl Place {
         self.0
     }
 
-    /// An operation begins; it ends when what comes back is dropped.
+    /// Records that an operation begins. It ends when the returned value is dropped.
     pub(crate) fn begins(&self, op: usize) -> Doing {
         COUNTS[op].begun.fetch_add(1, Relaxed);
         let before = self.0.map_or((0, 0), |place| {
@@ -172,7 +173,7 @@ impl Drop for Place {
     }
 }
 
-/// An operation in progress, maybe within another of the same actor's.
+/// An operation in progress. It may be within another operation of the same actor.
 pub(crate) struct Doing {
     place: Option<u32>,
     op: usize,
@@ -182,7 +183,7 @@ pub(crate) struct Doing {
 }
 
 impl Doing {
-    /// It came to its end.
+    /// Records that the operation ran to its end.
     pub(crate) fn finish(mut self) {
         self.finished = true;
     }
@@ -196,7 +197,7 @@ impl Drop for Doing {
         if let Some(place) = self.place {
             let seat = &SEATS[place as usize];
             let (what, since) = self.before;
-            // Between two operations nothing has lasted yet; one around this one goes on.
+            // Between operations the clock starts anew. An enclosing operation keeps its start.
             let since = if what as usize >= OPS.len() { NOW.load(Relaxed) } else { since };
             seat.since.store(since, Relaxed);
             seat.what.store(what, Relaxed);
@@ -204,7 +205,7 @@ impl Drop for Doing {
     }
 }
 
-/// The place of one who has done the same for longer than that, if there is one.
+/// Returns the place of an actor that has done the same thing for longer than `patience`.
 pub(crate) fn who_hangs(patience: Duration) -> Option<u32> {
     (0..PLACES as u32).find(|&place| {
         let seat = &SEATS[place as usize];
@@ -217,7 +218,7 @@ fn age(seat: &Seat) -> Duration {
     TICK * NOW.load(Relaxed).saturating_sub(seat.since.load(Relaxed)) as u32
 }
 
-/// Prints what everybody does, the longest first, up to `most`.
+/// Prints what the actors do, the longest first, `most` lines at most.
 pub(crate) fn print(most: usize) {
     let mut busy: Vec<_> =
         SEATS.iter().enumerate().filter(|(_, seat)| seat.what.load(Relaxed) != UNUSED).collect();

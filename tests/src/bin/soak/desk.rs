@@ -1,4 +1,4 @@
-//! The desk: clerks of every kind of thread answer questions, and are parked while there are none.
+//! The desk: clerks answer questions of actors and park while there is no question. They are green and plain threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -36,7 +36,7 @@ impl Desk {
         }
     }
 
-    /// The life of a clerk.
+    /// Answers the questions of clerk `clerk` until the desk stops.
     pub(crate) fn serve(&self, clerk: usize, actor: &mut Actor) {
         let questions = &self.questions[clerk];
         questions.open();
@@ -48,7 +48,7 @@ impl Desk {
         }
     }
 
-    /// Asks a clerk and waits for the answer.
+    /// Asks a random clerk and parks until the answer arrives.
     pub(crate) fn ask(&self, actor: &mut Actor) {
         let (value, answer) = (actor.random.below(1 << 40), Arc::new(AtomicU64::new(0)));
         let question = Question { asker: thread::current(), value, answer: answer.clone() };

@@ -1,4 +1,5 @@
-//! The echo server: one listener, several who accept on it, and a green thread for each connection.
+//! The echo server: a listener, several green threads that accept connections, and a green thread for each
+//! connection.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -15,12 +16,12 @@ use crate::world::World;
 
 const ACCEPTERS: usize = 3;
 
-/// A listener of that runtime.
+/// Binds a listener of `runtime`.
 pub(crate) fn listen(runtime: &Runtime, site: &Arc<Site>) -> (TcpListener, SocketAddr) {
     let life = Life::begin(site, &Drops::default());
     let listener = runtime.block_on(move || {
         let _life = life;
-        // Its own address, where it can have one: see `ops/net.rs`.
+        // An address that no operation binds, where the system has more than one: see `ops/net.rs`.
         let host = if cfg!(target_os = "linux") { "127.0.0.251:0" } else { "127.0.0.1:0" };
         TcpListener::bind(host).expect("a listener")
     });
@@ -28,7 +29,7 @@ pub(crate) fn listen(runtime: &Runtime, site: &Arc<Site>) -> (TcpListener, Socke
     (listener, addr)
 }
 
-/// Serves until it is cancelled.
+/// Starts the server. It serves until its thread is cancelled.
 pub(crate) fn start(world: &Arc<World>, listener: TcpListener) -> JoinHandle<()> {
     let unborn = Unborn::new(world, &world.home, 0);
     world.home.spawn(move || {
@@ -48,7 +49,7 @@ fn accepts(actor: &mut Actor, listener: &TcpListener) {
     loop {
         let (stream, _) = listener.accept().expect("a connection");
         let unborn = actor.offspring();
-        // It ends with its connection.
+        // The thread ends with its connection, so no joiner waits for it.
         drop(runtime::spawn(move || echoes(&mut unborn.begin(), &stream)));
     }
 }
@@ -56,7 +57,7 @@ fn accepts(actor: &mut Actor, listener: &TcpListener) {
 fn echoes(actor: &mut Actor, mut stream: &TcpStream) {
     actor.rests(Other::Echo);
     let mut buffer = [0; 512];
-    // Clients go away in the middle of everything.
+    // Clients close at any moment; an error ends this connection only.
     while let Ok(n @ 1..) = stream.read(&mut buffer) {
         if stream.write_all(&buffer[..n]).is_err() {
             return;

@@ -1,12 +1,12 @@
-//! How late wake-ups come: three histograms of sleeps.
+//! The lateness of wake-ups: three histograms of sleeps.
 //!
-//! - *plain*: an OS thread that does nothing else. It measures the machine.
-//! - *idle*: a green thread alone in a runtime of its own. No other green thread is before it, so only a late wake-up, or
-//!   the machine, makes it late. The check of this one is strict, with sysmon and without.
-//! - *soaked*: the sleeps that are operations. They wait for their turn behind computing and blocking green threads,
-//!   for longer than a lost wake-up takes. So the check of these is lax: it finds only a runtime in which many are late.
+//! - *plain*: an OS thread that does nothing else. Its histogram measures the machine.
+//! - *idle*: the only green thread of a runtime of its own. Only a late wake-up or the machine can delay this thread,
+//!   so its check is strict, with sysmon and without.
+//! - *soaked*: the sleeps that are operations. These sleepers queue behind computing and blocking green threads, for
+//!   longer than a lost wake-up takes. So their check is lax: it fails only if many sleeps are late.
 //!
-//! A wake-up that is lost, and made good by sysmon or by the next event, is [`LATE`] or later.
+//! A wake-up that is lost, and repaired by sysmon or by the next event, is late by [`LATE`] or more.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,28 +16,29 @@ use std::time::{Duration, Instant};
 use ::tests::Random;
 use runtime::{Builder, Runtime};
 
-/// sysmon makes good for lost wake-ups after 10 ms at most.
+/// sysmon repairs a lost wake-up after 10 ms at most.
 const LATE: Duration = Duration::from_micros(1 << LATE_BUCKET);
 const LATE_BUCKET: usize = 13;
 /// The longest sleep of the idle green thread and the plain thread.
 const LONGEST_US: u64 = 1000;
 
-/// How many of 1,000 sleeps may be late.
+/// The number of 1,000 sleeps that may be late.
 struct Bound {
     always: u64,
-    /// So many more for each late one of 1,000 plain sleeps: the wake-up of a green thread takes several OS threads.
+    /// Added for each late sleep of 1,000 plain ones: the wake-up of a green thread takes several OS threads.
     for_each_plain: u64,
 }
 
 const IDLE_BOUND: Bound = Bound { always: 5, for_each_plain: 5 };
-/// Without sysmon. With it some operations hog their Ps, and no bound is honest.
+/// For runs without sysmon. With sysmon, some operations hog their Ps, and no bound would hold.
 const SOAKED_BOUND: Bound = Bound { always: 50, for_each_plain: 20 };
-/// More are never allowed.
+/// The largest bound, however late the plain sleeps are.
 const MOST_PER_MILLE: u64 = 900;
 
 const BUCKETS: usize = 20;
 
-/// The first bucket counts what is less than 1 us late, each other what is up to twice as late as the one before.
+/// The first bucket counts sleeps less than 1 us late. Each next bucket counts sleeps up to twice as late as the
+/// bucket before.
 struct Histogram([AtomicU64; BUCKETS]);
 
 impl Histogram {
@@ -51,7 +52,7 @@ static IDLE: Histogram = Histogram::new();
 static PLAIN: Histogram = Histogram::new();
 /// The runtime of the idle green thread.
 static OWN: OnceLock<Runtime> = OnceLock::new();
-/// From now on each wake-up of the idle green thread comes 10 ms late.
+/// While true, each wake-up of the idle green thread comes 10 ms late.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 impl Histogram {
@@ -65,17 +66,17 @@ impl Histogram {
     }
 }
 
-/// Counts a sleep of a soaked green thread that was to end at `due` and has just ended.
+/// Counts the sleep of a soaked green thread that was due at `due` and has just ended.
 pub(crate) fn soaked(due: Instant) {
     SOAKED.add(due.elapsed());
 }
 
-/// Delays each wake-up of the idle green thread by 10 ms from now on, as sysmon does with a lost one.
+/// Delays each further wake-up of the idle green thread by 10 ms, as if the wake-up were lost and sysmon repaired it.
 pub(crate) fn break_wake_ups() {
     IS_BROKEN.store(true, Relaxed);
 }
 
-/// Starts the idle green thread, in a runtime with or without sysmon, and the plain thread.
+/// Starts the idle green thread, in a runtime with or without sysmon, and the plain OS thread.
 pub(crate) fn start(sysmon: bool) {
     let own = Builder::new().procs(2).thread_name("soak-idle").sysmon(sysmon).build().expect("a runtime");
     drop(own.spawn(|| {
@@ -84,7 +85,7 @@ pub(crate) fn start(sysmon: bool) {
             runtime::sleep(time + broken);
         })
     }));
-    assert!(OWN.set(own).is_ok(), "it is started once");
+    assert!(OWN.set(own).is_ok(), "the sleepers start once");
     let plain = || sleep_for_ever(&PLAIN, thread::sleep);
     thread::Builder::new().name("soak-clock".into()).spawn(plain).expect("a thread");
 }
@@ -99,12 +100,12 @@ fn sleep_for_ever(counts: &Histogram, sleep: impl Fn(Duration)) {
     }
 }
 
-/// How many OS threads the runtime of the idle green thread has now.
+/// Returns the number of OS threads of the idle green thread's runtime.
 pub(crate) fn threads() -> usize {
     OWN.get().map_or(0, |own| own.handle().metrics().threads)
 }
 
-/// Prints the histograms. `Err`: green threads were late more often than the system explains.
+/// Prints the histograms. Returns `Err` if green threads were late more often than the bounds allow.
 pub(crate) fn judge(sysmon: bool) -> Result<(), String> {
     let all = [&SOAKED, &IDLE, &PLAIN].map(Histogram::counts);
     println!("\n{:>14} {:>12} {:>12} {:>12}", "late, below us", "soaked", "idle", "plain");
@@ -141,7 +142,7 @@ mod tests {
     use super::{BUCKETS, Histogram, IDLE_BOUND, LATE, late_per_mille};
 
     #[test]
-    fn what_is_late_is_counted_so() {
+    fn the_late_bucket_and_above_count_as_late() {
         let histogram = Histogram::new();
         let us = Duration::from_micros(1);
         for late in [Duration::ZERO, us, LATE - us, LATE, 10 * LATE, Duration::from_secs(9)] {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn wake_ups_that_are_lost_break_the_bound_unless_the_machine_explains_them() {
+    fn late_wake_ups_exceed_the_bound_unless_the_plain_thread_is_late_too() {
         assert!(IDLE_BOUND.check("an idle", 1000, 0).is_err());
         assert!(IDLE_BOUND.check("an idle", 10, 0).is_err());
         assert!(IDLE_BOUND.check("an idle", 10, 1).is_ok());

@@ -1,4 +1,4 @@
-//! Letters for one thread of any kind, which parks while it has none: what `unpark` must never lose.
+//! A mailbox: letters for its owner, a thread that parks while there are none. It tests that `unpark` is never lost.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -19,7 +19,7 @@ impl<T> Mailbox<T> {
         Mailbox { letters: Mutex::new(VecDeque::new()), owner: OnceLock::new() }
     }
 
-    /// The calling thread gets the letters. It has not looked into the box before.
+    /// Makes the calling thread the owner. The owner calls this before it takes its first letter.
     pub(crate) fn open(&self) {
         assert!(self.owner.set(thread::current()).is_ok(), "a mailbox has one owner");
     }
@@ -29,9 +29,9 @@ impl<T> Mailbox<T> {
         self.wake();
     }
 
-    /// The owner looks again at what it waits for.
+    /// Makes the owner check its letters and its stop flag again.
     pub(crate) fn wake(&self) {
-        // The lock: either the owner has not looked into the box yet, or we see who it is.
+        // The lock orders this call with the owner: it has not yet looked into the box, or `owner` is visible here.
         drop(self.letters.lock().unwrap());
         if let Some(owner) = self.owner.get() {
             owner.unpark();
@@ -42,7 +42,8 @@ impl<T> Mailbox<T> {
         self.letters.lock().unwrap().pop_front()
     }
 
-    /// The next letter; `None` when there is none and `stop` is set. *By the owner.*
+    /// Takes the next letter, parking until there is one. Returns `None` if there is none and `stop` is set. Only the
+    /// owner calls this.
     pub(crate) fn take(&self, stop: &AtomicBool, random: &mut Random) -> Option<T> {
         loop {
             if let letter @ Some(_) = self.try_take() {

@@ -1,19 +1,19 @@
-//! A soak: random operations of the whole API on many green threads and some plain ones, whose counts must come out even.
+//! Soak test: random operations of the whole API on many green threads and some plain OS threads.
 //!
 //! ```text
-//!   for each number of Ps and each kind of runtime, in rounds of some seconds (round.rs)
-//!     a runtime, a desk, a ring and an echo server (world.rs)
-//!     workers: choose an operation by weight, perform it, and so on (actor.rs; the operations: ops.rs and below)
-//!     the end: what was spawned has ended, what was made is dropped, nothing asked is left unanswered, and after the
-//!       runtime is gone the process has as many threads and descriptors as before
+//!   for each number of Ps and each kind of runtime, in rounds of some seconds (round.rs):
+//!     start a runtime, a desk, a ring and an echo server (world.rs)
+//!     workers choose an operation by weight, perform it, and repeat (actor.rs; operations: ops.rs, ops/)
+//!     at the end every spawned thread has ended, every token is dropped, every question is answered; after the
+//!       runtime ends, the process has as many threads and descriptors as before
 //! ```
 //!
-//! Each operation checks its own results; many perform others within themselves, and are interrupted by cancellations
-//! and time-outs. A check that fails, or an operation that does not end (watch.rs), ends the process with the seed,
-//! what everybody was doing (board.rs) and the metrics. The seed decides what each worker chooses, one operation after
-//! the other; who runs when is not decided by it, so a failure seldom comes back at once.
+//! Each operation checks its own results. Many operations perform others within themselves, and cancellations and
+//! time-outs interrupt them. A failed check, or an operation that does not end (watch.rs), ends the process. It
+//! prints the seed, what each actor was doing (board.rs) and the metrics. The seed decides the sequence of operations
+//! that each worker chooses. It does not decide the scheduling, so a failure seldom repeats at the next run.
 //!
-//! A new operation is a function of an [`Actor`](actor::Actor) and a line in the table of `ops.rs`.
+//! To add an operation, write a function of an [`Actor`](actor::Actor) and add a line to the table of `ops.rs`.
 
 mod actor;
 mod board;
@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use round::Totals;
 use settings::Settings;
 
-/// A round takes no longer than that.
+/// The longest time of a round.
 const ROUND: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -53,7 +53,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Has ThreadSanitizer start its symbolizer now. At the first suppressed report, its two pipes would look like a leak.
+/// Starts ThreadSanitizer's symbolizer before descriptors are counted. At the first suppressed report, its two pipes
+/// would look like a leak.
 #[cfg(tsan)]
 fn start_symbolizer() {
     use std::ffi::{c_char, c_void};
@@ -74,7 +75,8 @@ fn soak(settings: &Settings) {
     mode::set_sysmon(settings.sysmon);
     late::start(settings.sysmon);
     watch::start(settings);
-    // The default runtime belongs to what is there before the first round.
+    // The default runtime stays until the process ends. It must exist before the first round counts threads and
+    // descriptors.
     runtime::block_on(|| ());
     let (start, totals) = (Instant::now(), rounds(settings));
     print_operations(start.elapsed());
@@ -89,7 +91,7 @@ fn soak(settings: &Settings) {
     );
 }
 
-/// Goes round the kinds of runtime until the time is up; each has as many rounds as the others.
+/// Runs rounds until the time is up. Each kind of runtime has the same number of rounds.
 fn rounds(settings: &Settings) -> Totals {
     let kinds = (settings.procs.len() * settings.modes.len()) as u32;
     let laps = settings.time.div_duration_f64(ROUND * kinds).ceil().max(1.0) as u32;

@@ -1,19 +1,17 @@
-//! The kinds of runtime that are soaked: one line each.
+//! The kinds of runtime that the soak tests, a table with a line for each.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use runtime::{Builder, Migration};
 
-/// A kind of runtime.
 #[derive(Debug)]
 pub(crate) struct Mode {
     pub(crate) name: &'static str,
-    /// A green thread that has started keeps its OS thread.
+    /// True if a green thread that has started stays on its OS thread.
     pub(crate) keeps_thread: bool,
     set: fn(Builder) -> Builder,
 }
 
-/// All of them.
 pub(crate) const MODES: &[Mode] = &[
     Mode { name: "default", keeps_thread: false, set: |builder| builder },
     Mode { name: "strict", keeps_thread: true, set: |builder| builder.migration(Migration::BeforeStart) },
@@ -21,17 +19,17 @@ pub(crate) const MODES: &[Mode] = &[
 
 static SYSMON: AtomicBool = AtomicBool::new(true);
 
-/// Whether all runtimes that are soaked have a sysmon.
+/// Sets whether the soaked runtimes have a sysmon.
 pub(crate) fn set_sysmon(on: bool) {
     SYSMON.store(on, Relaxed);
 }
 
-/// True if the runtimes that are soaked have a sysmon.
+/// Returns `true` if the soaked runtimes have a sysmon.
 pub(crate) fn has_sysmon() -> bool {
     SYSMON.load(Relaxed)
 }
 
-/// A builder of such a runtime.
+/// Returns a builder of a runtime of kind `mode` with `procs` Ps.
 pub(crate) fn builder(procs: usize, mode: &Mode) -> Builder {
     (mode.set)(Builder::new().procs(procs).thread_name("soaked")).sysmon(has_sysmon())
 }

@@ -1,7 +1,7 @@
-//! The table of operations, and how one is chosen.
+//! The operations: the table of all operations, and how an operation is chosen.
 //!
-//! An operation checks its own results and leaves nothing behind. It may be interrupted at any parking call by a
-//! cancellation or a time-out around it: then what it has begun ends by itself (an [`Actor`]'s children do).
+//! An operation checks its own results and leaves nothing behind. A cancellation or a time-out around the operation
+//! may interrupt it at any parking call. The children of an [`Actor`] then end by themselves.
 
 mod blocking;
 mod broken;
@@ -31,28 +31,28 @@ use tests::Random;
 use crate::actor::Actor;
 use crate::settings::Settings;
 
-/// One line of the table.
+/// A line of the table.
 #[derive(Debug)]
 pub(crate) struct Op {
     pub(crate) name: &'static str,
-    /// How often it is chosen, compared with others; 0: only by its name.
+    /// How often the operation is chosen, relative to others. With 0 it is chosen only by its name.
     pub(crate) weight: u64,
     size: Size,
     pub(crate) run: fn(&mut Actor),
 }
 
-/// Where it may be chosen.
+/// The depths at which an operation may be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Size {
-    /// Everywhere: it spawns a few at most.
+    /// At every depth: the operation spawns a few threads at most.
     Leaf,
-    /// Not too deep: it performs others within itself.
+    /// Above `DEEPEST`: the operation performs others within itself.
     Branch,
-    /// Not deep: it starts runtimes, or many green threads.
+    /// Near the top: the operation starts runtimes, or many green threads.
     Heavy,
 }
 
-/// So deep within others only leaves are chosen.
+/// From this depth on only leaves are chosen.
 pub(crate) const DEEPEST: u32 = 3;
 
 const fn leaf(name: &'static str, weight: u64, run: fn(&mut Actor)) -> Op {
@@ -67,10 +67,9 @@ const fn heavy(name: &'static str, weight: u64, run: fn(&mut Actor)) -> Op {
     Op { name, weight, size: Size::Heavy, run }
 }
 
-/// All operations.
 #[rustfmt::skip]
 pub(crate) static OPS: &[Op] = &[
-    // Leaves go first: the first line is what is done where nothing else may be.
+    // The first line must be a leaf: it is chosen where the menu has no allowed operation.
     leaf("sleep", 40, sleeping::sleep),
     leaf("sleep-until", 20, sleeping::sleep_until),
     leaf("sleep-async", 20, sleeping::sleep_async),
@@ -166,7 +165,7 @@ pub(crate) static OPS: &[Op] = &[
     heavy("runtime-sleep", 1, runtimes::a_sleep_outlives_it),
     heavy("runtime-caller", 1, runtimes::a_caller_waits_in_it),
     heavy("across", 4, runtimes::across),
-    // These are what must be found: `tests/tests/soak.rs` sees to it that they are.
+    // Each of these is a defect on purpose. `tests/tests/soak.rs` checks that the soak reports it.
     leaf("broken-hang", 0, broken::hangs),
     leaf("broken-check", 0, broken::check_fails),
     leaf("broken-drop", 0, broken::drop_is_lost),
@@ -175,13 +174,14 @@ pub(crate) static OPS: &[Op] = &[
     leaf("broken-late", 0, broken::wakes_late),
 ];
 
-/// What hogs a P, or blocks an OS thread until another green thread has run.
+/// Operations that hog a P, or block an OS thread until another green thread has run.
 const NEEDS_SYSMON: &[&str] = &["blocked", "std-channel", "hog", "converted", "future-plain"];
 
-/// What is chosen from: by the largest size allowed, the operations as often as they weigh.
+/// For each size: the numbers of the allowed operations, each as often as its weight.
 static MENU: OnceLock<[Vec<usize>; 3]> = OnceLock::new();
 
-/// Only those that the settings name, if they name any; without sysmon none that needs it.
+/// Makes the menu: the operations that the settings name, or all. Without sysmon it leaves out those that need
+/// sysmon.
 pub(crate) fn set_menu(settings: &Settings) {
     let chosen = |op: &Op| match settings.ops.as_slice() {
         _ if !settings.sysmon && NEEDS_SYSMON.contains(&op.name) => 0,
@@ -195,18 +195,18 @@ pub(crate) fn set_menu(settings: &Settings) {
             allowed.flat_map(|(number, op)| std::iter::repeat_n(number, chosen(op) as usize)).collect();
         if menu.is_empty() { vec![0] } else { menu }
     });
-    MENU.set(menu).expect("it is set once");
+    MENU.set(menu).expect("the menu is set once");
 }
 
 fn menu() -> &'static [Vec<usize>; 3] {
-    MENU.get().expect("it is set first")
+    MENU.get().expect("the menu is set before the first choice")
 }
 
 pub(crate) fn is_on_menu(op: &Op) -> bool {
     menu().iter().flatten().any(|&number| OPS[number].name == op.name)
 }
 
-/// The number of an operation to be performed so deep within others.
+/// Chooses an operation to be performed at `depth`, and returns its number.
 pub(crate) fn choose(random: &mut Random, depth: u32) -> usize {
     let size = match depth {
         0 => Size::Heavy,

@@ -1,4 +1,4 @@
-//! The ring: tokens that go round among threads of every kind, for as long as a round lasts.
+//! The ring: green and plain threads pass tokens round as long as a round lasts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) struct Ring {
     passed: AtomicU64,
 }
 
-/// A token, and how often it was passed on.
+/// A token, and how often the token was passed on.
 #[derive(Debug)]
 struct Round {
     passed: u64,
@@ -35,7 +35,7 @@ impl Ring {
         }
     }
 
-    /// The life of a member.
+    /// Passes tokens from member `i` to the next member until the ring stops.
     pub(crate) fn pass_on(&self, i: usize, actor: &mut Actor) {
         let (mine, next) = (&self.boxes[i], &self.boxes[(i + 1) % Ring::MEMBERS]);
         mine.open();
@@ -43,14 +43,14 @@ impl Ring {
             (0..Ring::TOKENS).for_each(|_| mine.put(Round { passed: 0, _token: actor.token() }));
         }
         loop {
-            // A token comes by all the time: no wait may last.
+            // Tokens arrive continually, so a long wait is a defect: `works`, not `rests`.
             actor.works(Other::Ring);
             let Some(mut round) = mine.take(&self.stop, &mut actor.random) else { return };
             if self.stop.load(SeqCst) {
                 return mine.put(round);
             }
             if i == 2 {
-                // Not as fast as it goes: others are to have the processors too.
+                // Slows the ring down, to leave CPU time to the operations.
                 runtime::sleep(Duration::from_micros(300));
             }
             round.passed += 1;
@@ -64,15 +64,11 @@ impl Ring {
         self.boxes.iter().for_each(Mailbox::wake);
     }
 
-    /// Counts the tokens and takes them away.
+    /// Checks the number of tokens and of their passes, and takes the tokens away.
     pub(crate) fn comes_out_even(&self) {
         let rounds: Vec<_> =
             self.boxes.iter().flat_map(|letters| std::iter::from_fn(|| letters.try_take())).collect();
         let passed: u64 = rounds.iter().map(|round| round.passed).sum();
-        assert_eq!(
-            (rounds.len(), passed),
-            (Ring::TOKENS, self.passed.load(SeqCst)),
-            "tokens, and their passes"
-        );
+        assert_eq!((rounds.len(), passed), (Ring::TOKENS, self.passed.load(SeqCst)), "tokens and passes");
     }
 }

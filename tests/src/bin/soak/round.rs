@@ -1,4 +1,5 @@
-//! A round: workers perform operations for some seconds, and then everything must be as it was.
+//! A round: workers perform operations for some seconds. Then all threads, values and descriptors of the round must
+//! be gone.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -17,7 +18,7 @@ use crate::settings::Settings;
 use crate::site::Site;
 use crate::world::{Crew, World};
 
-/// What a round did.
+/// What a round counted.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) operations: u64,
@@ -25,7 +26,7 @@ pub(crate) struct Totals {
     pub(crate) refused: u64,
 }
 
-/// One round on so many Ps; its choices follow from `seed`.
+/// Runs a round on `procs` Ps. The choices of its workers follow from `seed`.
 pub(crate) fn run(
     settings: &Settings,
     procs: usize,
@@ -35,7 +36,7 @@ pub(crate) fn run(
 ) -> Totals {
     let place = Place::take(None);
     let default = default_site();
-    let (base, before, spawned) = (Base::now(), board::finished(), default.began());
+    let (base, before, spawned) = (Base::settled(), board::finished(), default.began());
     let (runtime, home) = Site::start(procs, mode).expect("a runtime");
     let crew = Crew::start(&runtime, home.clone(), default.clone(), procs);
     place.rests(Other::Round);
@@ -58,7 +59,7 @@ pub(crate) fn run(
         refused: world.refused.load(SeqCst),
     };
     place.works(Other::BaseIsBack);
-    // With the last handles go the descriptors of the runtime.
+    // The last handles hold the runtime's descriptors.
     drop((world, home));
     base.is_back(settings.patience / 2);
     println!(
@@ -77,7 +78,7 @@ pub(crate) fn run(
 }
 
 fn default_site() -> Arc<Site> {
-    // It lives as long as the process; what it has spawned before counts as begun and ended.
+    // The default runtime lasts as long as the process. Threads that it spawned earlier count as begun and ended.
     Site::of(Handle::current(), &crate::mode::MODES[0])
 }
 
@@ -99,7 +100,8 @@ fn work(world: &Arc<World>, end: Instant, seed: u64, workers: usize) {
     green.into_iter().for_each(|worker| by_itself(worker.join()));
 }
 
-/// The life of a worker. Its choices follow from its seed alone, whatever the operations make of theirs.
+/// Performs operations until `end`. Their sequence follows from `seed` alone, whatever random numbers the operations
+/// use.
 fn performs(actor: &mut Actor, seed: u64, end: Instant) {
     let mut random = Random::new(seed);
     while Instant::now() < end {
@@ -108,7 +110,7 @@ fn performs(actor: &mut Actor, seed: u64, end: Instant) {
     }
 }
 
-/// All actors have ended.
+/// Checks, after all workers have ended, that every thread has ended and every token is dropped.
 fn comes_out_even(world: &World, place: &Place) {
     place.works(Other::AllEnd);
     world.home.comes_out_even(true);
@@ -124,11 +126,11 @@ fn end_runtime(runtime: Runtime, seed: u64) {
     if seed.is_multiple_of(2) {
         drop(runtime);
     } else {
-        assert!(runtime.shutdown_timeout(Duration::from_secs(3600)), "nothing is left that could take time");
+        assert!(runtime.shutdown_timeout(Duration::from_secs(3600)), "no green thread is left to wait for");
     }
 }
 
-/// What the process has of the system, without the OS threads of the runtimes that stay.
+/// The descriptors and OS threads of the process, without the OS threads of runtimes that last.
 #[derive(Debug, PartialEq)]
 struct Base {
     descriptors: usize,
@@ -144,11 +146,24 @@ impl Base {
         Base { descriptors: system::descriptors(), threads: system::threads().saturating_sub(staying) }
     }
 
+    /// Looks until ten looks in a row are equal. A runtime counts its OS threads down just before they end, so a single look may
+    /// count an OS thread that is about to end.
+    fn settled() -> Base {
+        let (mut base, mut equal) = (Base::now(), 0);
+        while equal < 10 {
+            os::sleep(Duration::from_millis(1));
+            let now = Base::now();
+            equal = if now == base { equal + 1 } else { 0 };
+            base = now;
+        }
+        base
+    }
+
     fn is_back(&self, patience: Duration) {
         let start = Instant::now();
         while Base::now() != *self {
             let now = Base::now();
-            assert!(start.elapsed() < patience, "it began with {self:?} and ends with {now:?}");
+            assert!(start.elapsed() < patience, "the round began with {self:?} and ended with {now:?}");
             os::sleep(Duration::from_millis(1));
         }
     }

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The settings of the soak, read from the command line.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,16 +6,16 @@ use crate::mode::{MODES, Mode};
 use crate::ops::{OPS, Op};
 
 pub(crate) const USAGE: &str = "\
-soak: random operations of the whole API, whose counts must come out even
+soak: random operations of the whole API; at the end of a round all counts must balance
 
   --secs N          how long, in all (60)
-  --seed N          begins the choices of operations (from the clock)
-  --procs N,N       on how many Ps, one after the other (1,2,8)
+  --seed N          decides which operations are chosen (from the clock)
+  --procs N,N       numbers of Ps to run on, in turn (1,2,8)
   --mode NAME,NAME  kinds of runtime (all)
-  --ops NAME,NAME   only these operations (all of a weight above 0)
-  --workers N       threads that choose operations, every sixth a plain one (24)
-  --patience N      seconds after which an operation that has not ended hangs (20)
-  --sysmon on|off   off: nothing makes good for lost wake-ups, and what hogs is left out (on)
+  --ops NAME,NAME   only these operations (all with a weight above 0)
+  --workers N       threads that choose operations; each sixth is a plain OS thread (24)
+  --patience N      seconds after which an unfinished operation is reported as hanging (20)
+  --sysmon on|off   off: no sysmon repairs lost wake-ups, and hogging operations are left out (on)
   --list            prints the operations and their weights";
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) procs: Vec<usize>,
     pub(crate) modes: Vec<&'static Mode>,
-    /// None: all.
+    /// Empty if all operations are allowed.
     pub(crate) ops: Vec<&'static Op>,
     pub(crate) workers: usize,
     pub(crate) patience: Duration,
@@ -32,7 +32,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// `Ok(None)`: nothing is to be run, for help or a list was asked for and has been printed.
+    /// Reads the settings from `args`. Returns `Ok(None)` after it has printed the help or the list of operations.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Settings>, String> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut settings = Settings {
@@ -51,7 +51,7 @@ impl Settings {
                 "--help" => println!("{USAGE}"),
                 "--list" => OPS.iter().for_each(|op| println!("{:5}  {}", op.weight, op.name)),
                 _ => {
-                    let value = args.next().ok_or_else(|| format!("{arg} wants a value"))?;
+                    let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
                     settings.set(&arg, &value)?;
                     continue;
                 }
@@ -71,12 +71,12 @@ impl Settings {
             "--workers" => self.workers = number(name, value, 1)? as usize,
             "--patience" => self.patience = Duration::from_secs(number(name, value, 1)?),
             "--sysmon" => self.sysmon = *named(value, &["on", "off"], |word| word)? == "on",
-            _ => return Err(format!("{name} is no setting\n{USAGE}")),
+            _ => return Err(format!("{name} is not a setting\n{USAGE}")),
         }
         Ok(())
     }
 
-    /// The settings that give the same choices again.
+    /// Returns the command line that repeats these choices.
     pub(crate) fn again(&self) -> String {
         let join = |names: Vec<String>| names.join(",");
         let procs = join(self.procs.iter().map(usize::to_string).collect());
@@ -91,7 +91,7 @@ impl Settings {
 
 fn number(name: &str, text: &str, least: u64) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|&n| n >= least);
-    number.ok_or_else(|| format!("{name} {text}: a number from {least} on is expected"))
+    number.ok_or_else(|| format!("{name} {text}: expected a number of at least {least}"))
 }
 
 fn each<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
@@ -101,6 +101,6 @@ fn each<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T
 fn named<T>(text: &str, all: &'static [T], name: impl Fn(&T) -> &str) -> Result<&'static T, String> {
     let found = all.iter().find(|one| name(one) == text);
     found.ok_or_else(|| {
-        format!("{text}: one of {} is expected", all.iter().map(name).collect::<Vec<_>>().join(", "))
+        format!("{text}: expected one of {}", all.iter().map(name).collect::<Vec<_>>().join(", "))
     })
 }

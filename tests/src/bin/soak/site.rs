@@ -1,4 +1,5 @@
-//! A runtime under test, and what was spawned in it: its own counts and ours must agree.
+//! A site: a runtime under test, with the soak's own counts of its green threads, which the runtime's counts must
+//! match.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use tests::{Drops, Token, wait_until};
 use crate::mode::{self, Mode};
 use crate::watch;
 
-/// See the file's head.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) handle: Handle,
@@ -21,7 +21,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Of a runtime that has spawned nothing yet, or nothing that still runs.
+    /// Returns the site of a runtime in which no spawned thread still runs.
     pub(crate) fn of(handle: Handle, mode: &'static Mode) -> Arc<Site> {
         let before = handle.metrics().spawned;
         let [began, ended] = [before; 2].map(AtomicU64::new);
@@ -37,7 +37,7 @@ impl Site {
         Ok((runtime, site))
     }
 
-    /// Spawns what has its `Life` within itself.
+    /// Spawns `task`, which must own its [`Life`].
     #[track_caller]
     pub(crate) fn spawn<M, E>(&self, task: E) -> JoinHandle<E::Output>
     where
@@ -47,7 +47,7 @@ impl Site {
         self.handle.spawn(task)
     }
 
-    /// Its runtime is about to be ended, with what runs in it.
+    /// Marks the runtime as about to end. Its green threads are cancelled from now on.
     pub(crate) fn closes(&self) {
         self.closing.store(true, SeqCst);
     }
@@ -56,30 +56,30 @@ impl Site {
         self.closing.load(SeqCst)
     }
 
-    /// How many have begun.
+    /// Returns the number of lives that have begun.
     pub(crate) fn began(&self) -> u64 {
         self.began.load(SeqCst)
     }
 
-    /// How many have begun and not ended.
+    /// Returns the number of lives that have begun and not ended.
     pub(crate) fn live(&self) -> u64 {
-        // The ended first: none of them is missing among those that began.
+        // Reads `ended` first: each ended thread is then among those that `began` counts.
         let ended = self.ended.load(SeqCst);
         self.began() - ended
     }
 
-    /// Waits until every thread of the site has ended. With `exactly`, the runtime has spawned what we did
-    /// (and one more for each foreign waker that a timer called).
+    /// Waits until every thread of the site has ended. With `exactly`, the runtime must have spawned at least as many
+    /// threads as the site began. It spawns a further thread for each foreign waker that a timer calls.
     pub(crate) fn comes_out_even(&self, exactly: bool) {
         wait_until("all green threads have ended", || self.live() == 0);
-        wait_until("the runtime says so too", || {
+        wait_until("the runtime counts no green thread either", || {
             let now = self.handle.metrics();
             now.spawned == now.ended && now.runnable + now.running + now.waiting == 0
         });
         let now = self.handle.metrics();
         assert!(
             !exactly || now.spawned >= self.began(),
-            "{} were spawned, and it says {}",
+            "{} were spawned, and the runtime counts {}",
             self.began(),
             now.spawned
         );
@@ -87,7 +87,7 @@ impl Site {
     }
 }
 
-/// One green thread's life, counted from before it is spawned until its captures are dropped.
+/// The life of a green thread, counted from before its spawn until its captures are dropped.
 #[derive(Debug)]
 pub(crate) struct Life {
     site: Arc<Site>,

@@ -1,4 +1,5 @@
-//! Handles and wakers of threads that have perhaps ended: a wake-up by such a handle is harmless to the thread that has its place now.
+//! Old handles and wakers, of threads that may have ended. To use one must not disturb the thread that now uses its
+//! G.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -7,7 +8,7 @@ use std::task::Waker;
 use runtime::thread::Thread;
 use tests::Random;
 
-/// So many are kept.
+/// The number of handles and wakers that are kept.
 const KEPT: usize = 200;
 
 #[derive(Debug, Default)]
@@ -32,7 +33,7 @@ impl From<Thread> for Old {
 }
 
 impl Stale {
-    /// The calling thread drops the oldest to make room.
+    /// Keeps `old`. Drops the oldest entry, on the calling thread, if there are too many.
     pub(crate) fn keep(&self, old: impl Into<Old>) {
         let mut kept = self.0.lock().unwrap();
         kept.push_back(old.into());
@@ -41,7 +42,7 @@ impl Stale {
         drop(oldest);
     }
 
-    /// Uses one of them, if there is any.
+    /// Uses a random entry, if there is any.
     pub(crate) fn wake_some(&self, random: &mut Random) {
         let old = {
             let mut kept = self.0.lock().unwrap();

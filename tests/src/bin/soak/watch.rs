@@ -1,4 +1,4 @@
-//! The watchdog: what lasts too long, and a check that failed, end the process with all that is known.
+//! The watchdog: ends the process, with all that is known, after a failed check or when an operation lasts too long.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
@@ -8,28 +8,28 @@ use crate::board;
 use crate::settings::Settings;
 use crate::site::Site;
 
-/// Panics that belong to what is tested, beside those that say so themselves.
+/// Messages of panics that the soak expects, beside those that begin with `ON_PURPOSE`.
 const EXPECTED: [&str; 3] = [
     tests::ON_PURPOSE,
     "a scoped thread panicked",
     "cannot spawn a green thread: its runtime has been shut down",
 ];
 
-/// A watchdog that sleeps for so long was not run: what else is slow then is no fault of the runtime's.
+/// If the watchdog's tick lasts this long, the machine stood still, and slow operations are not the runtime's fault.
 const STANDSTILL: Duration = Duration::from_secs(2);
 
 static AGAIN: OnceLock<String> = OnceLock::new();
 static SITES: Mutex<Vec<Weak<Site>>> = Mutex::new(Vec::new());
 
-/// Begins to watch.
+/// Starts the watchdog, and a panic hook that reports each unexpected panic.
 pub(crate) fn start(settings: &Settings) {
-    AGAIN.set(settings.again()).expect("it is started once");
+    AGAIN.set(settings.again()).expect("the watchdog starts once");
     let patience = settings.patience;
     thread::Builder::new().name("watchdog".into()).spawn(move || watch(patience)).expect("a thread");
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.payload_as_str().unwrap_or("");
-        // Not those that only tell of such a one.
+        // Panics that only repeat an expected panic are not reported.
         if EXPECTED.iter().any(|expected| text.starts_with(expected)) {
             return;
         }
@@ -39,7 +39,7 @@ pub(crate) fn start(settings: &Settings) {
     }));
 }
 
-/// Its metrics are shown when something is wrong.
+/// Adds `site` to those whose metrics a report shows.
 pub(crate) fn show(site: &Arc<Site>) {
     let mut sites = SITES.lock().unwrap();
     sites.retain(|site| site.strong_count() > 0);

@@ -1,4 +1,4 @@
-//! What all actors of one round share.
+//! The world: what all actors of a round share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::ring::Ring;
 use crate::site::Site;
 use crate::stale::Stale;
 
-/// No more green threads than so many are spawned by the dozen.
+/// Above this number of green threads, operations spawn no groups of threads.
 const MOST: u64 = 3000;
 
-/// See the file's head.
+/// The shared state of a round.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// The runtime that is soaked.
+    /// The runtime under test: runs the workers and most of their green threads.
     pub(crate) home: Arc<Site>,
-    /// The default one, in which what plain threads spawn runs.
+    /// Runs the green threads that plain OS threads spawn.
     pub(crate) default: Arc<Site>,
     pub(crate) procs: usize,
     pub(crate) mode: &'static Mode,
-    /// What must be dropped exactly once.
+    /// Tokens that must be dropped exactly once.
     pub(crate) drops: Drops,
     pub(crate) desk: Desk,
     pub(crate) ring: Ring,
     pub(crate) stale: Stale,
     pub(crate) echo: SocketAddr,
-    /// An actor changes the number of Ps of `home`.
+    /// True while an actor changes the number of Ps of `home`.
     pub(crate) resizing: AtomicBool,
-    /// Connections that the system refused for want of ports.
+    /// Counts connections that the system refused because no port was free.
     pub(crate) refused: AtomicU64,
 }
 
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-/// Those who serve all others: desk, ring and echo server.
+/// The threads that serve all actors: desk, ring and echo server.
 pub(crate) struct Crew {
     world: Arc<World>,
     green: Vec<JoinHandle<()>>,
@@ -54,7 +54,7 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// Makes the world, and starts those who serve it.
+    /// Makes the world and starts the threads that serve it.
     pub(crate) fn start(runtime: &Runtime, home: Arc<Site>, default: Arc<Site>, procs: usize) -> Crew {
         let (listener, echo) = echo::listen(runtime, &home);
         let mode = home.mode;
@@ -82,7 +82,7 @@ impl Crew {
         crew
     }
 
-    /// One on a plain thread, one in the default runtime, and the others at home.
+    /// Starts member `i`: the first on a plain OS thread, the second in the default runtime, the others in `home`.
     fn member(&mut self, i: usize, work: impl FnOnce(&mut Actor) + Send + 'static) {
         let (world, seed) = (self.world.clone(), i as u64);
         if i == 0 {
@@ -99,7 +99,7 @@ impl Crew {
         &self.world
     }
 
-    /// Ends them all when no actor needs them any more, and checks that nothing was lost.
+    /// Ends all members after the last actor has ended, and checks that nothing was lost.
     pub(crate) fn end(self) -> Arc<World> {
         self.world.desk.stop();
         self.world.ring.stop();
@@ -114,7 +114,7 @@ impl Crew {
     }
 }
 
-/// Counts one connection that the system had no port for.
+/// Counts a connection that the system refused because no port was free.
 pub(crate) fn count_refused(world: &World) {
     world.refused.fetch_add(1, SeqCst);
 }

@@ -1,4 +1,4 @@
-//! What holds an OS thread: declared, undeclared, and computing.
+//! Operations that keep an OS thread busy: with `blocking`, blocked without it, and computing.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) fn declared(a: &mut Actor) {
     });
 }
 
-/// It may unwind.
+/// A panic passes out of `blocking`.
 pub(super) fn panics(a: &mut Actor) {
     let time = a.micros(200);
     let caught = panicking::catch(|| {
@@ -32,7 +32,7 @@ pub(super) fn panics(a: &mut Actor) {
     a.pause();
 }
 
-/// It may call the runtime, and even wait there.
+/// Code inside `blocking` may call the runtime, and may park.
 pub(super) fn around_anything(a: &mut Actor) {
     runtime::blocking(|| a.anything());
 }
@@ -41,10 +41,10 @@ pub(super) fn undeclared(a: &mut Actor) {
     std::thread::sleep(a.micros(3000));
 }
 
-/// Blocked until another green thread has run.
+/// A receiver of a std channel blocks its OS thread until another green thread has sent.
 pub(super) fn on_a_std_channel(a: &mut Actor) {
     if a.site.mode.keeps_thread {
-        // That one may be bound to the OS thread that is blocked.
+        // The sender may be bound to the OS thread that the receiver blocks.
         return a.pause();
     }
     let (sender, receiver) = mpsc::channel();

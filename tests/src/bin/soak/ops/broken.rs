@@ -1,4 +1,5 @@
-//! What the soak must find, each in one operation, chosen only by its name: a check that cannot fail shows nothing.
+//! Defects on purpose, to test the soak itself: each must be reported. An operation of this file is chosen only by
+//! its name.
 
 use std::mem::forget;
 use std::time::Duration;
@@ -15,7 +16,7 @@ pub(super) fn hangs(_: &mut Actor) {
 }
 
 pub(super) fn check_fails(a: &mut Actor) {
-    // Of a thread without a waiter.
+    // The failed check is in a thread without a joiner.
     a.spawn(|b| assert_eq!(b.number(0..1), 1)).detach();
 }
 
@@ -33,7 +34,7 @@ pub(super) fn thread_is_left(_: &mut Actor) {
     runtime::sleep(Duration::from_millis(100));
 }
 
-/// As if each wake-up were lost and made good for after 10 ms.
+/// Delays wake-ups, as if each were lost and repaired after 10 ms.
 pub(super) fn wakes_late(_: &mut Actor) {
     late::break_wake_ups();
     runtime::sleep(Duration::from_millis(10));

@@ -8,7 +8,7 @@ use runtime::thread::Cancelled;
 use super::victims;
 use crate::actor::{Actor, described, set};
 
-/// One that waits in some way, at any moment.
+/// Cancels a green thread that waits in some way, at any moment.
 pub(super) fn victim(a: &mut Actor) {
     let site = a.site.clone();
     let victim = victims::start(a, &site);
@@ -17,7 +17,7 @@ pub(super) fn victim(a: &mut Actor) {
     victim.was_cancelled();
 }
 
-/// One that has not started, most of the time: it then never does.
+/// Cancels a green thread, most of the time before its start. Its closure then never runs.
 pub(super) fn not_started(a: &mut Actor) {
     let started = Arc::new(AtomicBool::new(false));
     let (starts, token) = (started.clone(), a.token());
@@ -29,16 +29,20 @@ pub(super) fn not_started(a: &mut Actor) {
     child.cancel();
     match child.join() {
         Ok(value) => assert!(value == 7 && started.load(SeqCst)),
-        Err(end) => assert!(end.is::<Cancelled>() && !started.load(SeqCst), "not with {}", described(&*end)),
+        Err(end) => assert!(
+            end.is::<Cancelled>() && !started.load(SeqCst),
+            "the child ended with {}",
+            described(&*end)
+        ),
     }
 }
 
-/// One that does anything: it comes to its end, or is cancelled, and leaves nothing.
+/// Cancels a green thread that performs any operation. The thread returns, or ends as cancelled.
 pub(super) fn anything(a: &mut Actor) {
     let child = a.spawn(|b| b.anything());
     a.pause();
     child.cancel();
     if let Err(end) = child.join() {
-        assert!(end.is::<Cancelled>(), "not with {}", described(&*end));
+        assert!(end.is::<Cancelled>(), "the child ended with {}", described(&*end));
     }
 }

@@ -1,4 +1,5 @@
-//! Channels: each message is received once and in order, or dropped with its channel, whatever is interrupted.
+//! Channels: each message is received once and in order, or dropped with its channel, also when threads are
+//! interrupted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -32,7 +33,7 @@ fn channel(a: &mut Actor) -> Ends {
     }
 }
 
-/// Returns `false` if there is no receiver any more.
+/// Sends a letter in a random way. Returns `false` if there is no receiver.
 fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
     let mut letter = Letter { number, _token: a.token() };
     match a.number(0..6) {
@@ -44,7 +45,8 @@ fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
                 Err(SendTimeoutError::Disconnected(_)) => break false,
             }
         },
-        // Without room a send needs a waiting receiver; a thread that only asks what is ready is not one.
+        // Capacity 0: `try_send` needs a waiting receiver, and a receiver in `Select::ready` does not count as
+        // waiting.
         3 if s.capacity() != Some(0) => loop {
             match s.try_send(letter) {
                 Ok(()) => break true,
@@ -55,7 +57,7 @@ fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
         },
         3..=4 => select! {
             send(s, letter) -> sent => sent.is_ok(),
-            recv(never::<()>()) -> _ => unreachable!("nothing comes there"),
+            recv(never::<()>()) -> _ => unreachable!("the channel never has a message"),
         },
         _ => loop {
             select! {
@@ -66,13 +68,13 @@ fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
     }
 }
 
-/// Sends to a thread that receives.
+/// Sends to a channel that must have a receiver.
 fn posts(a: &mut Actor, s: &Sender<Letter>, number: u64) {
     let sent = send(a, s, number);
     a.check(sent, "the channel has a receiver");
 }
 
-/// `None`: no more will come.
+/// Receives a letter in a random way. Returns `None` if the channel is empty and has no sender.
 fn receive(a: &mut Actor, r: &Receiver<Letter>) -> Option<Letter> {
     match a.number(0..6) {
         0..=1 => r.recv().ok(),
@@ -105,7 +107,7 @@ fn receive(a: &mut Actor, r: &Receiver<Letter>) -> Option<Letter> {
     }
 }
 
-/// One sends, one receives.
+/// A thread sends and the caller receives, in order.
 pub(super) fn pipe(a: &mut Actor) {
     let ((s, r), count) = (channel(a), a.number(0..40));
     let sender = a.spawn(move |b| {
@@ -125,7 +127,7 @@ pub(super) fn pipe(a: &mut Actor) {
     sender.value();
 }
 
-/// Ping-pong by futures, in one green thread or two.
+/// Futures send and receive; the sender has a green thread of its own.
 pub(super) fn futures(a: &mut Actor) {
     let ((s, r), count) = (channel(a), a.number(0..40));
     let sender = a.spawn_async(move |b| async move {
@@ -146,7 +148,7 @@ pub(super) fn futures(a: &mut Actor) {
     sender.value();
 }
 
-/// Many on both sides, some of whom are cancelled.
+/// Several senders and receivers, of which some are cancelled.
 pub(super) fn crowd(a: &mut Actor) {
     let (s, r) = channel(a);
     let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -175,20 +177,20 @@ pub(super) fn crowd(a: &mut Actor) {
             person.cancel();
         }
     }
-    // Whatever they leave.
+    // Receives what the others leave.
     let mut left = 0;
     while receive(a, &r).is_some() {
         left += 1;
     }
     for person in people {
         if let Err(end) = person.join() {
-            assert!(end.is::<Cancelled>(), "not with {}", described(&*end));
+            assert!(end.is::<Cancelled>(), "the child ended with {}", described(&*end));
         }
     }
-    assert_eq!(sent.load(SeqCst), received.load(SeqCst) + left, "sent, and received");
+    assert_eq!(sent.load(SeqCst), received.load(SeqCst) + left, "letters sent and received");
 }
 
-/// One that waits at a channel on which nothing happens, until it is cancelled: it takes nothing along.
+/// A thread waits at a channel on which nothing happens, and is cancelled. It takes no letter and leaves none.
 pub(super) fn victim(a: &mut Actor) {
     let (s, r) = channel(a);
     let room = s.capacity().unwrap_or(0) as u64;
@@ -208,13 +210,13 @@ pub(super) fn victim(a: &mut Actor) {
     victim.cancel();
     victim.was_cancelled();
     if sends {
-        assert!(r.try_iter().map(|letter| letter.number).eq(0..room), "what was in it is in it");
+        assert!(r.try_iter().map(|letter| letter.number).eq(0..room), "the channel still has its letters");
     }
     drop(r);
     assert!(!send(a, &s, 0), "the channel has no receiver");
 }
 
-/// A select over several, each with a sender of its own, until all of them have ended.
+/// A select over several channels, each with a sender of its own, until all senders have ended.
 pub(super) fn several(a: &mut Actor) {
     let count = a.number(0..20);
     let (receivers, senders): (Vec<_>, Vec<_>) = (0..a.number(1..7))
@@ -257,7 +259,8 @@ pub(super) fn several(a: &mut Actor) {
     senders.into_iter().for_each(Child::value);
 }
 
-/// Some that send and receive at once, and meet each other; none of them itself.
+/// Threads that send and receive in the same select, and trade with each other. No select may meet its own other
+/// case.
 pub(super) fn trade(a: &mut Actor) {
     let ((s1, r1), (s2, r2)) = (channel(a), channel(a));
     let traders: Vec<Child<i64>> = (0..a.number(2..6))
@@ -281,10 +284,10 @@ pub(super) fn trade(a: &mut Actor) {
         })
         .collect();
     let balance: i64 = traders.into_iter().map(Child::value).sum();
-    assert_eq!(balance, (r1.len() + r2.len()) as i64, "what was sent and not received is there");
+    assert_eq!(balance, (r1.len() + r2.len()) as i64, "letters sent and not received are in the channels");
 }
 
-/// What comes by itself, and not too early.
+/// Timer channels: `after`, `at` and `tick` are not early.
 pub(super) fn timed(a: &mut Actor) {
     let time = a.micros(500);
     match a.number(0..4) {

@@ -1,4 +1,4 @@
-//! Futures: spawned, awaited, driven, moved, dropped half-way.
+//! Futures: spawned, awaited, driven, moved, and dropped while pending.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tests::futures::{Flag, both, drive_on_plain_thread, poll_once};
 use super::sleeping::slept;
 use crate::actor::{Actor, by_itself};
 
-/// It awaits, and now and then does anything that blocks.
+/// A spawned future that sleeps, and at times performs a blocking operation in its poll.
 pub(super) fn spawned(a: &mut Actor) {
     let value = a.random.number();
     let child = a.spawn_async(move |mut b| async move {
@@ -29,7 +29,7 @@ pub(super) fn spawned(a: &mut Actor) {
     assert_eq!(got, value);
 }
 
-/// Each awaits the next.
+/// A chain of futures, each of which awaits the next.
 pub(super) fn chain(a: &mut Actor) {
     let links = a.number(1..8);
     let first = link(a, links);
@@ -48,7 +48,7 @@ fn link(a: &mut Actor, left: u64) -> crate::actor::Child<u64> {
     })
 }
 
-/// Woken while it is polled, again and again.
+/// A future that wakes itself while it is polled, several times.
 pub(super) fn wakes_itself(a: &mut Actor) {
     let mut left = a.number(1..30);
     let future = poll_fn(move |cx| {
@@ -62,7 +62,7 @@ pub(super) fn wakes_itself(a: &mut Actor) {
     }
 }
 
-/// One waits for a flag that another sets.
+/// A future waits for a flag that another thread sets.
 pub(super) fn flag(a: &mut Actor) {
     let (flag, kind) = (Flag::default(), a.number(0..3));
     let waits = flag.clone();
@@ -81,7 +81,7 @@ pub(super) fn flag(a: &mut Actor) {
     waiter.value();
 }
 
-/// A sleep that is begun here goes on elsewhere, or nowhere.
+/// A sleep that is begun by a future here, and awaited by another thread, or dropped.
 pub(super) fn moved(a: &mut Actor) {
     let (time, start) = (a.micros(500), Instant::now());
     let goes_on = !a.one_in(4);
@@ -101,7 +101,7 @@ pub(super) fn moved(a: &mut Actor) {
     assert!(start.elapsed() >= time);
 }
 
-/// A join handle that is awaited for a while, and then waited for otherwise, or not at all.
+/// A join handle that is polled for a while, and then joined, awaited or dropped.
 pub(super) fn half_joined(a: &mut Actor) {
     let (value, polls) = (a.random.number(), a.number(1..4));
     let mut child = a.spawn(move |b| {
@@ -122,7 +122,7 @@ pub(super) fn half_joined(a: &mut Actor) {
     }
 }
 
-/// Its waker is kept, and used when it has long ended.
+/// The waker of a future is kept, and used after the future has ended.
 pub(super) fn stale_waker(a: &mut Actor) {
     let (world, mut polls) = (a.world.clone(), a.number(1..5));
     let child = a.spawn_async(move |_b| {
@@ -137,7 +137,7 @@ pub(super) fn stale_waker(a: &mut Actor) {
     a.world.clone().stale.wake_some(&mut a.random);
 }
 
-/// A poll that waits as blocking-style code does, beside a sleep.
+/// A future whose poll performs a blocking operation, beside a sleep.
 pub(super) fn blocks_in_its_poll(a: &mut Actor) {
     let time = a.micros(300);
     let child = a.spawn_async(move |mut b| async move {
@@ -150,13 +150,12 @@ pub(super) fn blocks_in_its_poll(a: &mut Actor) {
     child.value();
 }
 
-/// A future driven within the poll of another.
+/// A future driven within the poll of another future.
 pub(super) fn nested(a: &mut Actor) {
     let (outer, inner) = (a.micros(300), a.micros(300));
     let start = Instant::now();
     a.block_on(async {
         let within = poll_fn(|_| {
-            // Within a green thread's own poll.
             runtime::block_on(async { both(sleep_async(inner), sleep_async(inner / 2)).await });
             Poll::Ready(())
         });
@@ -165,17 +164,17 @@ pub(super) fn nested(a: &mut Actor) {
     assert!(start.elapsed() >= outer.max(inner));
 }
 
-/// One that knows nothing of the runtime, and parks the OS thread on which it began.
+/// A future on an executor that knows nothing of the runtime and parks its OS thread.
 pub(super) fn on_a_plain_executor(a: &mut Actor) {
     if a.site.mode.keeps_thread {
-        // What it waits for may be bound to the OS thread that it blocks.
+        // The child may be bound to the OS thread that the executor blocks.
         return a.pause();
     }
     let _pin = thread::pin();
     let child = a.spawn(|b| b.pause());
     let flag = Arc::new(Flag::default());
     let (time, sets) = (a.micros(300), flag.clone());
-    // Also when it is cancelled: this OS thread waits for it.
+    // A cancelled setter sets the flag too: the executor's OS thread waits for it.
     let sets = OnDrop(move || sets.set());
     let setter = a.spawn(move |_| drop(sets));
     runtime::blocking(|| {

@@ -1,4 +1,5 @@
-//! `thread_local!` of the runtime: a value for each thread, wherever it runs, destroyed with it.
+//! The runtime's `thread_local!`: each green thread has its own value, on any OS thread, destroyed when the thread
+//! ends.
 
 use std::cell::{Cell, RefCell};
 
@@ -15,7 +16,7 @@ runtime::thread_local! {
     static ENDING: RefCell<Option<Ending>> = const { RefCell::new(None) };
 }
 
-/// Other threads neither see nor change them.
+/// Threads neither see nor change each other's values.
 pub(super) fn own_values(a: &mut Actor) {
     let (number, token) = (a.random.number(), a.token());
     let child = a.spawn(move |b| {
@@ -29,14 +30,14 @@ pub(super) fn own_values(a: &mut Actor) {
             assert_eq!(WORDS.with_borrow(|words| words.last().copied()), Some(number + i));
         }
     });
-    // One's own stay as they are; only this operation touches them, and none runs within it.
+    // Only this operation touches NUMBER, and performs no other operation, so the caller's value must stay.
     NUMBER.set(number);
     a.pause();
     child.value();
     assert_eq!(NUMBER.get(), number);
 }
 
-/// Destructors may wait, and use other values.
+/// Destructors of values may park, and may use other values.
 pub(super) fn destructors(a: &mut Actor) {
     let (token, time) = (a.token(), a.micros(200));
     let child = a.spawn(move |_| {

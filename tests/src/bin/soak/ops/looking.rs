@@ -1,11 +1,11 @@
-//! Looking: metrics and who one is.
+//! Observation: metrics, and the identity of the current thread.
 
 use runtime::metrics::Snapshot;
 use runtime::{Handle, thread};
 
 use crate::actor::Actor;
 
-/// Counters never go back.
+/// Counters never decrease.
 pub(super) fn metrics(a: &mut Actor) {
     let look = if a.one_in(2) { runtime::metrics::snapshot() } else { a.world.home.handle.metrics() };
     assert!(look.procs >= 1 && look.local_queues.len() >= look.procs);
@@ -31,7 +31,7 @@ fn counters(look: &Snapshot) -> [u64; 10] {
     ]
 }
 
-/// The identity of a thread is unique and does not change.
+/// The id of a thread is unique and does not change.
 pub(super) fn current(a: &mut Actor) {
     let me = thread::current();
     assert_eq!(Handle::try_current().is_some(), a.green);

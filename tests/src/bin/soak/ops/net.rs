@@ -1,7 +1,7 @@
-//! TCP over loopback: every byte arrives, and the end of one side ends the waits of the other.
+//! TCP over loopback: every byte arrives, and closing an end ends the waits of its peer.
 //!
-//! The thread that began the operation judges the errors of its children: if that thread is interrupted, the ends of its
-//! connections go one after the other, and those who are still there see it.
+//! The thread that performs the operation judges the errors of its children. If that thread is interrupted, the ends
+//! of its connections close one after the other. Children that still run then see errors, which are not judged.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
@@ -15,7 +15,7 @@ use runtime::time::timeout;
 use crate::actor::Actor;
 use crate::world::count_refused;
 
-/// A connection; `None` when the system has no port left for one.
+/// Connects to `addr`. Returns `None` if the system has no free port.
 pub(super) fn connect(a: &mut Actor, addr: SocketAddr) -> Option<TcpStream> {
     match TcpStream::connect(addr) {
         Err(error) if error.kind() == ErrorKind::AddrNotAvailable => {
@@ -26,16 +26,17 @@ pub(super) fn connect(a: &mut Actor, addr: SocketAddr) -> Option<TcpStream> {
     }
 }
 
-/// A listener somewhere on loopback. The ports of one address are soon used up: each that was used is kept for a minute.
+/// Binds a listener to a random loopback address. A used port is kept for a minute, so an address soon has no port
+/// left.
 pub(super) fn listen(a: &mut Actor) -> (TcpListener, SocketAddr) {
-    // Other systems have but one address there.
+    // Only Linux has more than one loopback address without configuration.
     let host = if cfg!(target_os = "linux") { a.number(1..250) as u8 } else { 1 };
     let listener = a.good(TcpListener::bind((Ipv4Addr::new(127, 0, 0, host), 0)));
     let addr = a.good(listener.local_addr());
     (listener, addr)
 }
 
-/// Both ends of a connection.
+/// Returns both ends of a connection.
 fn pair(a: &mut Actor) -> Option<(TcpStream, TcpStream)> {
     let (listener, addr) = listen(a);
     let client = connect(a, addr)?;
@@ -48,7 +49,7 @@ fn bytes(a: &mut Actor, most: u64) -> Vec<u8> {
     (0..a.number(1..most)).map(|_| a.random.number() as u8).collect()
 }
 
-/// Questions and answers of the echo server; at times it leaves without the last answer.
+/// Sends questions to the echo server and reads the answers. At times the client closes before the last answer.
 pub(super) fn echo(a: &mut Actor) {
     let Some(mut stream) = connect(a, a.world.echo) else { return };
     a.good(stream.set_nodelay(true));
@@ -64,7 +65,7 @@ pub(super) fn echo(a: &mut Actor) {
     }
 }
 
-/// The client ends its direction; the server answers when it has all.
+/// The client shuts its sending direction down. The server answers after it has read everything.
 pub(super) fn half_close(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let server = a.spawn(move |_| {
@@ -81,11 +82,11 @@ pub(super) fn half_close(a: &mut Actor) {
     let mut got = Vec::new();
     a.good(client.read_to_end(&mut got));
     got.reverse();
-    a.check(got == sent, "all has come back");
+    a.check(got == sent, "all bytes have come back");
     a.good(server.value());
 }
 
-/// More than the buffers hold, in both directions at the same time.
+/// More bytes than the buffers hold, in both directions at the same time.
 pub(super) fn both_ways(a: &mut Actor) {
     let Some((client, server)) = pair(a) else { return };
     let number = a.number(1..400_000) as usize;
@@ -107,7 +108,7 @@ pub(super) fn both_ways(a: &mut Actor) {
                 let n = left.min(3000);
                 (&*reads).read_exact(&mut buffer[..n])?;
                 let right = buffer[..n].iter().enumerate().all(|(i, &byte)| byte == (left - i) as u8);
-                assert!(right, "the other's bytes in their order");
+                assert!(right, "the peer's bytes are in order");
                 left -= n;
             }
             Ok(())
@@ -129,7 +130,7 @@ pub(super) fn dropped_peer(a: &mut Actor) {
     child.value();
 }
 
-/// One of two who accept is cancelled: the other gets the connection, or it had it already.
+/// Two threads accept, and the first is cancelled. The connection goes to exactly one of them.
 pub(super) fn accept_cancelled(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let listener = Arc::new(listener);
@@ -154,7 +155,7 @@ pub(super) fn accept_cancelled(a: &mut Actor) {
     assert_eq!(peer, a.good(client.local_addr()));
 }
 
-/// A read that was given up has taken nothing.
+/// A read that timed out has consumed no byte.
 pub(super) fn read_timeout(a: &mut Actor) {
     let Some((mut client, mut server)) = pair(a) else { return };
     let time = a.micros(300);
@@ -166,7 +167,7 @@ pub(super) fn read_timeout(a: &mut Actor) {
     let mut text = [0; 4];
     match timeout(Duration::from_secs(3600), || client.read_exact(&mut text)) {
         Ok(read) => a.good(read),
-        Err(_) => unreachable!("an hour"),
+        Err(_) => unreachable!("an hour has passed"),
     }
     assert_eq!(&text, b"late");
     a.good(writer.value());

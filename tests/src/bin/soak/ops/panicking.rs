@@ -1,4 +1,4 @@
-//! Panics: each reaches its joiner alone, and a wait during unwinding affects no other thread.
+//! Panics: each reaches its joiner only, and a wait during unwinding affects no other thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,7 +12,7 @@ use tests::{ON_PURPOSE, OnDrop};
 
 use crate::actor::{Actor, Child, not_before};
 
-/// What `f` gives, or what its panic says; a cancellation or a time-out goes on.
+/// Runs `f`. Returns its value, or the text of its panic. A cancellation or a time-out unwinds further.
 pub(super) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     let panic = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => return Ok(value),
@@ -56,19 +56,20 @@ pub(super) fn in_a_task(a: &mut Actor) {
             resume_unwind(Box::new(format!("{ON_PURPOSE} {number}")));
         }),
     };
-    let panic = child.join().expect_err("it has panicked");
+    let panic = child.join().expect_err("the child has panicked");
     let text = panic.downcast::<String>().expect("its payload");
     assert_eq!(*text, format!("{ON_PURPOSE} {number}"));
 }
 
-/// Its destructors wait in several ways, and the OS thread's count of panics stays its own.
+/// Destructors park in several ways during a panic. The count of panics, which std keeps per OS thread, follows the
+/// thread.
 pub(super) fn parks_while_unwinding(a: &mut Actor) {
     let child = a.spawn(|b| {
         let ways = b.random.number();
         let _waits = OnDrop(|| {
             assert!(thread::panicking());
             (0..3).for_each(|i| waits(b, ways >> (8 * i)));
-            assert!(thread::panicking(), "its own count of panics is gone");
+            assert!(thread::panicking(), "the thread has lost its count of panics");
         });
         panic!("{ON_PURPOSE}");
     });
@@ -77,7 +78,7 @@ pub(super) fn parks_while_unwinding(a: &mut Actor) {
     assert!(!thread::panicking(), "the panic of another thread");
 }
 
-/// Time-outs and cancellations end no wait of one that unwinds: only waits that end by themselves.
+/// Waits in a random way that ends by itself. No cancellation or time-out ends the wait of a thread that unwinds.
 fn waits(a: &mut Actor, way: u64) {
     let time = a.micros(200);
     match way % 8 {
@@ -92,7 +93,7 @@ fn waits(a: &mut Actor, way: u64) {
     }
 }
 
-/// A result that is never taken, whose destructor panics; the same for the payload.
+/// A result that is never taken and whose destructor panics, or a panic payload that is never taken.
 pub(super) fn of_an_unwanted_result(a: &mut Actor) {
     let token = a.token();
     if a.one_in(2) {
@@ -111,12 +112,12 @@ pub(super) fn of_an_unwanted_result(a: &mut Actor) {
             }
         })
     });
-    // If it has ended already, it panics here.
+    // If the thread has ended, the result is dropped here, and panics here.
     let text = catch(|| child.detach()).err();
     assert!(text.is_none_or(|text| text.starts_with(ON_PURPOSE)));
 }
 
-/// A waker of one's own. Its panic, once in a while (each is reported), is its own affair: timers and others go on.
+/// A foreign waker that panics at times. Its panic must not stop timers or other threads.
 pub(super) fn in_a_waker(a: &mut Actor) {
     struct Unparks {
         waiter: thread::Thread,
@@ -140,7 +141,7 @@ pub(super) fn in_a_waker(a: &mut Actor) {
     });
 }
 
-/// It is over when it has been caught, whatever was done before.
+/// After a caught panic, the thread is not panicking.
 pub(super) fn caught(a: &mut Actor) {
     let text: Result<(), _> = catch(|| {
         a.anything();

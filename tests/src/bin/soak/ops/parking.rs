@@ -13,12 +13,12 @@ pub(super) fn ask(a: &mut Actor) {
     a.world.clone().desk.ask(a);
 }
 
-/// It may return early, and must return.
+/// `park_timeout` must return, and may return early.
 pub(super) fn park_timeout(a: &mut Actor) {
     thread::park_timeout(a.micros(400));
 }
 
-/// A wake-up that comes before the park is kept, however often it came.
+/// An `unpark` before the park makes the park return, also after several calls.
 pub(super) fn token_first(a: &mut Actor) {
     let me = thread::current();
     match a.number(0..3) {
@@ -29,7 +29,7 @@ pub(super) fn token_first(a: &mut Actor) {
     thread::park();
 }
 
-/// Unparks a thread that may have ended, which must have no effect on others.
+/// Unparks threads that may have ended. Other threads must not be affected.
 pub(super) fn stale(a: &mut Actor) {
     let child = a.spawn(|b| b.pause());
     a.world.stale.keep(child.handle().thread().clone());
@@ -40,7 +40,7 @@ pub(super) fn stale(a: &mut Actor) {
     child.value();
 }
 
-/// One waits for many, each of which counts itself and wakes it.
+/// A thread parks until several children have counted themselves. Each child unparks it.
 pub(super) fn crowd(a: &mut Actor) {
     let (me, here) = (thread::current(), Arc::new(AtomicU64::new(0)));
     let number = a.number(1..12);
@@ -57,7 +57,7 @@ pub(super) fn crowd(a: &mut Actor) {
     while here.load(SeqCst) < number {
         thread::park();
     }
-    // They have counted themselves, and may still be on their way out.
+    // The children have counted themselves, and need not have ended.
     children.into_iter().for_each(|child| child.detach());
 }
 
@@ -89,13 +89,13 @@ impl Circle {
     }
 }
 
-/// Tokens go round among some new threads until they have been passed on often enough.
+/// New threads pass tokens round until `enough` passes are counted.
 pub(super) fn circle(a: &mut Actor) {
     let (members, tokens, enough) = (a.number(2..7), a.number(1..4), a.number(10..200));
     let boxes: Vec<_> = (0..members).map(|_| Mailbox::new()).collect();
     (0..tokens).for_each(|i| boxes[(i % members) as usize].put(a.token()));
     let circle = Arc::new(Circle { boxes, stop: AtomicBool::new(false), passed: AtomicU64::new(0), enough });
-    // Also when this is interrupted.
+    // Stops the circle also if this operation is interrupted.
     let _stop = OnDrop({
         let circle = circle.clone();
         move || circle.stop()
@@ -109,6 +109,6 @@ pub(super) fn circle(a: &mut Actor) {
     children.into_iter().for_each(|child| child.value());
     let left =
         circle.boxes.iter().map(|letters| std::iter::from_fn(|| letters.try_take()).count()).sum::<usize>();
-    assert_eq!(left as u64, tokens, "tokens");
+    assert_eq!(left as u64, tokens, "number of tokens");
     assert!(circle.passed.load(SeqCst) >= enough);
 }

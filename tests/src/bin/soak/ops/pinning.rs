@@ -1,10 +1,10 @@
-//! Pinned ones keep their OS thread; so does everyone in a runtime of that kind.
+//! Pinning: a pinned thread stays on its OS thread, and in a strict runtime every started thread does.
 
 use runtime::thread;
 
 use crate::actor::{Actor, os_thread};
 
-/// Pinned, once or twice, it waits in several ways.
+/// A thread that is pinned, once or twice, waits in several ways.
 pub(super) fn stays(a: &mut Actor) {
     let _pin = thread::pin();
     let twice = a.one_in(2).then(thread::pin);
@@ -13,14 +13,14 @@ pub(super) fn stays(a: &mut Actor) {
     waits_here(a);
 }
 
-/// Whatever it does.
+/// A pinned thread performs any operation.
 pub(super) fn anything(a: &mut Actor) {
     let (_pin, before) = (thread::pin(), os_thread());
     a.anything();
-    assert_eq!(os_thread(), before, "it was pinned");
+    assert_eq!(os_thread(), before, "a pinned thread has moved");
 }
 
-/// Without a pin, where a started one stays.
+/// A thread without a pin, in a runtime where a started thread stays on its OS thread.
 pub(super) fn keeps_its_thread(a: &mut Actor) {
     if a.site.mode.keeps_thread || !a.green {
         waits_here(a);
@@ -39,6 +39,6 @@ fn waits_here(a: &mut Actor) {
             3 if a.green => a.block_on(runtime::time::sleep_async(std::time::Duration::from_micros(50))),
             _ => a.pause(),
         }
-        assert_eq!(os_thread(), before, "it was to stay on its OS thread");
+        assert_eq!(os_thread(), before, "the thread has left its OS thread");
     }
 }

@@ -1,4 +1,5 @@
-//! Runtimes of its own, made, used, and ended in every way; and threads of one that wait for those of another.
+//! Runtimes of the operation's own: made, used and ended in every way. Threads of a runtime wait for threads of
+//! another.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::site::Site;
 const HOUR: Duration = Duration::from_secs(3600);
 const REFUSED: &str = "cannot spawn a green thread: its runtime has been shut down";
 
-/// A runtime that ends with the operation, whether that comes to its end or not.
+/// A runtime that ends with the operation, also when the operation is interrupted.
 pub(super) struct Own {
     runtime: Option<Runtime>,
     pub(super) site: Arc<Site>,
@@ -41,13 +42,13 @@ impl Own {
         a.spawn_on(&self.site, f)
     }
 
-    /// Gives the runtime out to be ended; from now on what runs in it is cancelled.
+    /// Returns the runtime, to be ended. Marks its site as closing: the green threads are cancelled from now on.
     fn close(&mut self) -> Runtime {
         self.site.closes();
-        self.runtime.take().expect("it is closed once")
+        self.runtime.take().expect("the runtime is closed once")
     }
 
-    /// Ends the runtime, in which all green threads have ended or soon will. It leaves nothing behind.
+    /// Ends the runtime and checks that nothing is left. Its green threads have ended or will soon end.
     pub(super) fn ends(mut self) {
         drop(self.close());
         self.site.comes_out_even(true);
@@ -62,7 +63,7 @@ impl Drop for Own {
     }
 }
 
-/// Unused, or used and waited for.
+/// A runtime that is dropped unused, or after its green threads have ended.
 pub(super) fn made_and_dropped(a: &mut Actor) {
     let own = Own::somehow(a);
     assert_eq!(own.site.handle.metrics().ended, 0);
@@ -71,7 +72,7 @@ pub(super) fn made_and_dropped(a: &mut Actor) {
     own.ends();
 }
 
-/// Ended while threads wait in every way, or do anything; or while some hold their OS threads.
+/// A runtime that ends while its threads wait in every way, perform operations, or keep their OS threads busy.
 pub(super) fn dropped_under_load(a: &mut Actor) {
     if a.one_in(3) {
         return dropped_with_hogs(a);
@@ -92,13 +93,13 @@ pub(super) fn dropped_under_load(a: &mut Actor) {
         let ended = runtime.shutdown_timeout(HOUR);
         assert!(
             ended || runtime::thread::cancelled(),
-            "all end when they are cancelled, but for one who is so itself"
+            "the shutdown ended in time, or its caller was cancelled"
         );
     }
     site.comes_out_even(true);
 }
 
-/// The time may be up before they have ended: then they go on to their end, if they need nothing of the runtime.
+/// Threads keep their OS threads busy at shutdown, and the shutdown may time out. They then run on to their end.
 fn dropped_with_hogs(a: &mut Actor) {
     let mut own = Own::start(a, 4);
     let started = Arc::new(AtomicU64::new(0));
@@ -124,7 +125,7 @@ fn dropped_with_hogs(a: &mut Actor) {
     site.comes_out_even(true);
 }
 
-/// What comes after its end is refused, and says why; what is over stays so.
+/// After the end of a runtime, spawns are refused with a reason. Results of ended threads stay available.
 pub(super) fn late(a: &mut Actor) {
     let own = Own::somehow(a);
     let (handle, value) = (own.site.handle.clone(), a.random.number());
@@ -141,7 +142,7 @@ pub(super) fn late(a: &mut Actor) {
     assert!(ran.is_err_and(|text| text.starts_with(REFUSED)));
 }
 
-/// A spawn from outside meanwhile gives a thread that ends, or an error.
+/// Spawns from outside race with the end of the runtime. Each gives a thread that ends, or an error.
 pub(super) fn spawns_race_with_the_end(a: &mut Actor) {
     let mut own = Own::somehow(a);
     let site = own.site.clone();
@@ -149,7 +150,7 @@ pub(super) fn spawns_race_with_the_end(a: &mut Actor) {
         loop {
             match panicking::catch(|| b.spawn_on(&site, |_| runtime::sleep(HOUR))) {
                 Ok(child) if b.one_in(3) => {
-                    // Until the runtime ends.
+                    // The child sleeps until the runtime ends and cancels it.
                     return if b.site.is_closing() { child.detach() } else { child.was_cancelled() };
                 }
                 Ok(child) => child.detach(),
@@ -175,7 +176,7 @@ pub(super) fn a_socket_outlives_it(a: &mut Actor) {
     site.comes_out_even(true);
 }
 
-/// A sleep that was begun in it goes on elsewhere when it is gone.
+/// A sleep that was begun in a runtime goes on elsewhere after that runtime has ended.
 pub(super) fn a_sleep_outlives_it(a: &mut Actor) {
     let own = Own::start(a, 1);
     let (site, time, start) = (own.site.clone(), Duration::from_micros(200) + a.micros(800), Instant::now());
@@ -191,13 +192,13 @@ pub(super) fn a_sleep_outlives_it(a: &mut Actor) {
     assert!(start.elapsed() >= time);
 }
 
-/// A thread inside its `block_on` is cancelled with it, or called too late.
+/// A thread inside `block_on` of a runtime that ends is cancelled, or the call is refused as too late.
 pub(super) fn a_caller_waits_in_it(a: &mut Actor) {
     let mut own = Own::somehow(a);
     let site = own.site.clone();
     let caller = a.spawn(move |b| {
         let refused = panicking::catch(|| b.block_on_at(&site, |_| runtime::sleep(HOUR)));
-        refused.expect_err("an hour is not over")
+        refused.expect_err("the sleep lasts an hour")
     });
     a.pause();
     drop(own.close());
@@ -208,7 +209,7 @@ pub(super) fn a_caller_waits_in_it(a: &mut Actor) {
     own.site.comes_out_even(false);
 }
 
-/// From one runtime into the next and back, and threads that wait for each other across them.
+/// Nested `block_on` calls from runtime to runtime, and joins across runtimes.
 pub(super) fn across(a: &mut Actor) {
     let own = Own::somehow(a);
     let (site, home, procs) = (own.site.clone(), a.world.home.clone(), own.site.handle.procs());
@@ -219,7 +220,7 @@ pub(super) fn across(a: &mut Actor) {
             c.anything();
             value
         });
-        assert_eq!(Handle::current().procs(), procs, "it went on where it was");
+        assert_eq!(Handle::current().procs(), procs, "the caller resumes in its own runtime");
         b.pause();
         there
     });

@@ -1,4 +1,4 @@
-//! Scopes: all have ended when the scope does, whatever they did.
+//! Scopes: all threads of a scope have ended when the scope returns, whatever they do.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -8,7 +8,7 @@ use tests::ON_PURPOSE;
 use super::panicking;
 use crate::actor::Actor;
 
-/// Each counts in its own counter, on the spawner's stack.
+/// Each scoped thread increments its own counter, on the spawner's stack.
 pub(super) fn borrows(a: &mut Actor) {
     let counts: Vec<AtomicU64> = (0..a.number(1..6)).map(|_| AtomicU64::new(0)).collect();
     let joins = a.one_in(2);
@@ -21,20 +21,20 @@ pub(super) fn borrows(a: &mut Actor) {
             });
             if joins {
                 let ended = child.join();
-                a.check(matches!(ended, Ok(7)), "it ends by itself");
+                a.check(matches!(ended, Ok(7)), "the scoped thread returns");
             }
         }
         if a.one_in(3) {
             a.anything();
         }
     });
-    a.check(counts.iter().all(|count| count.load(SeqCst) == 1), "each has counted");
+    a.check(counts.iter().all(|count| count.load(SeqCst) == 1), "each thread has counted");
 }
 
 pub(super) fn nested(a: &mut Actor) {
     let count = AtomicU64::new(0);
     nest(a, 3, &count);
-    a.check(count.load(SeqCst) == 2 + 4 + 8, "each has counted");
+    a.check(count.load(SeqCst) == 2 + 4 + 8, "each thread has counted");
 }
 
 fn nest(a: &mut Actor, depth: u32, count: &AtomicU64) {
@@ -52,7 +52,7 @@ fn nest(a: &mut Actor, depth: u32, count: &AtomicU64) {
     });
 }
 
-/// A thread of it panics, or the scope itself: all have ended all the same.
+/// A scoped thread or the scope's closure panics. All threads of the scope have ended nevertheless.
 pub(super) fn panics(a: &mut Actor) {
     let (ended, number) = (AtomicU64::new(0), a.number(1..5));
     let (inside, joined) = (a.one_in(3), a.one_in(2));
@@ -73,7 +73,7 @@ pub(super) fn panics(a: &mut Actor) {
                 let child = child.expect("a green thread");
                 if i == who && joined {
                     let panicked = child.join().is_err_and(|panic| panicking::is_on_purpose(&*panic));
-                    a.check(panicked, "it has panicked");
+                    a.check(panicked, "the scoped thread has panicked");
                 }
             }
             if inside {
@@ -82,7 +82,7 @@ pub(super) fn panics(a: &mut Actor) {
             }
         });
     });
-    a.check(ended.load(SeqCst) == number, "all have ended");
+    a.check(ended.load(SeqCst) == number, "all scoped threads have ended");
     match result {
         Ok(()) => assert!(joined && !inside, "the scope has hidden a panic"),
         Err(text) if inside => assert!(text.contains("the scope")),

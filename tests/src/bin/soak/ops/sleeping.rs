@@ -1,4 +1,4 @@
-//! Sleeps: never early.
+//! Sleeps: none is early.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn count_lateness(a: &Actor, due: Instant) {
     }
 }
 
-/// What is over at once.
+/// Sleeps that end at once.
 pub(super) fn no_sleep(a: &mut Actor) {
     match a.number(0..3) {
         0 => runtime::sleep(Duration::ZERO),
@@ -41,7 +41,7 @@ pub(super) fn sleep_async(a: &mut Actor) {
     a.block_on(future);
 }
 
-/// One sleep, or two of which both or either is waited for.
+/// Returns a future that awaits a sleep, both of two sleeps, or either of two. It checks that it was not early.
 pub(super) fn slept(a: &mut Actor) -> impl Future<Output = ()> + Send + use<> {
     let (first, second, kind) = (a.micros(400), a.micros(400), a.number(0..4));
     async move {
@@ -60,6 +60,6 @@ pub(super) fn slept(a: &mut Actor) -> impl Future<Output = ()> + Send + use<> {
                 first
             }
         };
-        assert!(start.elapsed() >= least, "{least:?} were over after {:?}", start.elapsed());
+        assert!(start.elapsed() >= least, "{least:?} ended after {:?}", start.elapsed());
     }
 }

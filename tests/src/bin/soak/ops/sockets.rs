@@ -1,5 +1,5 @@
-//! Sockets of every kind: storms of connections of which either end may go at any moment, clones, time-outs, conversions,
-//! datagrams, pipes.
+//! Sockets of every kind: many connections whose ends close at any moment, clones, time-outs, conversions, datagrams,
+//! pipes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -11,10 +11,10 @@ use super::net::{connect, listen};
 use crate::actor::{Actor, not_before};
 use crate::world::count_refused;
 
-/// What std gives on this system when a time-out has run out.
+/// The error kind of an expired time-out in std on this system.
 const EXPIRED: ErrorKind = if cfg!(unix) { ErrorKind::WouldBlock } else { ErrorKind::TimedOut };
 
-/// The byte at that place of the stream of bytes that `seed` stands for.
+/// Returns the byte at offset `at` of the stream of bytes that `seed` stands for.
 fn byte(seed: u8, at: usize) -> u8 {
     (at.wrapping_mul(31) >> 3) as u8 ^ seed
 }
@@ -23,7 +23,7 @@ fn piece(seed: u8, at: usize, length: usize) -> Vec<u8> {
     (at..at + length).map(|at| byte(seed, at)).collect()
 }
 
-/// Goes: with a word, without one, or with a reset.
+/// Prepares the end of a connection: a shutdown, a reset, or a plain close.
 fn abort(a: &mut Actor, stream: &TcpStream) {
     match a.number(0..3) {
         0 => drop(stream.shutdown(Shutdown::Both)),
@@ -32,24 +32,25 @@ fn abort(a: &mut Actor, stream: &TcpStream) {
     }
 }
 
-/// Up to 64 connections at once, random sizes, random ends. What arrives is what was sent; without an early end, all of it.
+/// Up to 64 connections at once, with random sizes and ends. Received bytes equal the sent bytes. All arrive unless
+/// an end closes early.
 pub(super) fn storm(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let server = a.spawn(move |b| {
         loop {
             let Ok((stream, _)) = listener.accept() else { continue };
-            // It ends with its connection.
+            // The thread ends with its connection, so no joiner waits for it.
             b.spawn(move |c| echoes(c, &stream)).detach();
         }
     });
     let clients: Vec<_> = (0..a.number(1..65)).map(|_| a.spawn(move |b| storms(b, addr))).collect();
-    // If this one is interrupted the server goes, and clients that are still there see it: they do not judge that.
+    // If this operation is interrupted, the server ends, and clients that still run see errors, which are not judged.
     clients.into_iter().for_each(|client| a.good(client.value()));
     server.cancel();
     let _cancelled = server.ended();
 }
 
-/// The first byte says whether this end may go early.
+/// Echoes. An odd first byte allows the server to close early.
 fn echoes(a: &mut Actor, mut stream: &TcpStream) {
     let (mut buffer, mut first) = (vec![0; a.number(1..5000) as usize], true);
     while let Ok(n @ 1..) = stream.read(&mut buffer) {
@@ -105,7 +106,7 @@ fn storms(a: &mut Actor, addr: SocketAddr) -> io::Result<()> {
         sent += piece.len();
         if quits && a.one_in(3) {
             abort(a, &stream);
-            // Else its clone would still wait for an answer.
+            // Without the shutdown, the reader's clone would keep the connection open and wait for an answer.
             let _ = stream.shutdown(Shutdown::Both);
             let _ended = reader.value();
             return Ok(());
@@ -122,7 +123,7 @@ fn storms(a: &mut Actor, addr: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// A time-out runs out, not before its time, and what comes later is there for the next read.
+/// A time-out of a socket is not early, and bytes that arrive later are there for the next read.
 pub(super) fn timeouts(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let Some(mut client) = connect(a, addr) else { return };
@@ -143,7 +144,7 @@ pub(super) fn timeouts(a: &mut Actor) {
     assert_eq!(&text, b"late");
 }
 
-/// To std's type and back, between bytes, on plain and green threads.
+/// A socket is converted to std's type and back between reads.
 pub(super) fn converted(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let Some(client) = connect(a, addr) else { return };
@@ -161,7 +162,7 @@ pub(super) fn converted(a: &mut Actor) {
         assert_eq!(byte, [i]);
         let mut std = std::net::TcpStream::from(client);
         if a.site.mode.keeps_thread {
-            // The writer may be bound to the OS thread that this would block.
+            // The writer may be bound to the OS thread that std's read would block.
             client = TcpStream::from(std);
             a.good(client.read_exact(&mut byte));
         } else {
@@ -173,7 +174,7 @@ pub(super) fn converted(a: &mut Actor) {
     a.good(writer.value());
 }
 
-/// Questions and answers over UDP; what is lost is asked again.
+/// Questions and answers over UDP. A lost question is asked again.
 pub(super) fn datagrams(a: &mut Actor) {
     let server = a.good(UdpSocket::bind("127.0.0.1:0"));
     let addr = a.good(server.local_addr());
@@ -195,10 +196,13 @@ pub(super) fn datagrams(a: &mut Actor) {
         loop {
             a.good(client.send(&sent));
             match client.recv(&mut buffer) {
-                // An answer to what was asked twice.
-                Ok(n) if buffer[..n] != sent => assert!(buffer[0] <= i as u8, "an answer from the future"),
+                // The answer to a question that was asked twice.
+                Ok(n) if buffer[..n] != sent => {
+                    assert!(buffer[0] <= i as u8, "an answer before its question")
+                }
                 Ok(_) => break,
-                // Another operation has cancelled the answering thread, and its socket is closed.
+                // The answering thread was cancelled, by an operation around this operation, and its socket is
+                // closed.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     let _cancelled = answers.ended();
                     return;
@@ -211,7 +215,7 @@ pub(super) fn datagrams(a: &mut Actor) {
     let _cancelled = answers.ended();
 }
 
-/// Both ends of a pair of Unix sockets, full of bytes in both directions.
+/// A pair of Unix stream sockets, with many bytes in both directions, and a pair of datagram sockets.
 #[cfg(unix)]
 pub(super) fn unix_pair(a: &mut Actor) {
     use runtime::net::unix::{UnixDatagram, UnixStream};
@@ -228,7 +232,7 @@ pub(super) fn unix_pair(a: &mut Actor) {
     a.good((&one).read_to_end(&mut got));
     a.good(writer.value());
     a.good(echo.value());
-    a.check(got == piece(seed, 0, length), "all has come back");
+    a.check(got == piece(seed, 0, length), "all bytes have come back");
 
     let (one, other) = a.good(UnixDatagram::pair());
     let count = a.number(1..700) as u32;
@@ -241,7 +245,7 @@ pub(super) fn unix_pair(a: &mut Actor) {
     a.good(sender.value());
 }
 
-/// A pipe that threads and futures wait for, by `net::Async`; some are given up.
+/// A pipe in `net::Async`, which threads and futures wait for. The first two waits time out.
 #[cfg(unix)]
 pub(super) fn pipe(a: &mut Actor) {
     use runtime::net::Async;

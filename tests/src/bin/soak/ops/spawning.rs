@@ -23,14 +23,14 @@ pub(super) fn spawn_and_join(a: &mut Actor) {
         while !child.handle().is_finished() {
             thread::yield_now();
         }
-        // It comes too late.
+        // A cancellation after the end has no effect.
         child.cancel();
     }
     let got = if a.one_in(3) { a.block_on(child.awaited()) } else { child.value() };
     assert_eq!(got, value);
 }
 
-/// A tree of green threads, each of which does something; it counts its leaves.
+/// A tree of green threads that counts its leaves.
 pub(super) fn tree(a: &mut Actor) {
     let depth = a.number(1..5) as u32;
     assert_eq!(grow(a, depth), 2u64.pow(depth));
@@ -56,7 +56,7 @@ pub(super) fn detach(a: &mut Actor) {
     child.detach();
 }
 
-/// Many that do next to nothing, joined in any order.
+/// Many short threads, joined in random order.
 pub(super) fn burst(a: &mut Actor) {
     let number = a.number(20..400);
     let mut children: Vec<_> = (0..number)
@@ -88,7 +88,7 @@ pub(super) fn named(a: &mut Actor) {
     assert_eq!(child.value().as_deref(), Some(&*name));
 }
 
-/// Few sizes: each keeps its stacks.
+/// Stacks of a few unusual sizes. Each size has its own pool, so the sizes are few.
 pub(super) fn odd_stack(a: &mut Actor) {
     const SIZES: [usize; 5] = [96 * 1024, 100_001, 1 << 20, 3 << 20, 64 << 20];
     let bytes = SIZES[a.random.below(5) as usize];
@@ -99,7 +99,7 @@ pub(super) fn odd_stack(a: &mut Actor) {
     assert_eq!(child.expect("a stack").value(), if bytes >= 1 << 20 { 200 } else { 8 });
 }
 
-/// Uses a KiB or more of the stack for each step down, with a wait at the bottom.
+/// Recurses `steps` deep with more than a KiB of stack each, and yields at the bottom.
 fn dig(steps: u64) -> u64 {
     let hole = std::hint::black_box([steps as u8; 1024]);
     if steps == 0 {
@@ -107,19 +107,20 @@ fn dig(steps: u64) -> u64 {
         return u64::from(hole[511]);
     }
     let below = dig(steps - 1);
-    assert!(std::hint::black_box(&hole).iter().all(|&byte| byte == steps as u8), "the stack is its own");
+    assert!(std::hint::black_box(&hole).iter().all(|&byte| byte == steps as u8), "the frame is unchanged");
     below + 1
 }
 
 pub(super) fn impossible_stack(a: &mut Actor) {
-    // One that is refused to a plain thread counts as spawned and ended.
+    // A refused spawn by a plain thread counts as spawned and ended in the default runtime; the actor makes the soak
+    // count it too.
     let _counts = (!a.green).then(|| a.offspring());
     let bytes = [0, 1, usize::MAX, 1 << 40][a.random.below(4) as usize];
-    let error = thread::Builder::new().stack_size(bytes).spawn(|| ()).expect_err("no such stack");
+    let error = thread::Builder::new().stack_size(bytes).spawn(|| ()).expect_err("the size is refused");
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
 
-/// In another runtime than one's own.
+/// Spawns or blocks in another runtime.
 pub(super) fn elsewhere(a: &mut Actor) {
     let sites = [a.world.home.clone(), a.world.default.clone()];
     let site = &sites[a.random.below(2) as usize];

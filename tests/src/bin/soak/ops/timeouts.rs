@@ -1,4 +1,4 @@
-//! `timeout` and `timeout_async`: what waits too long unwinds, never too early.
+//! `timeout` and `timeout_async`: a wait that lasts too long is unwound, and never too early.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::actor::{Actor, not_before};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Whatever waits in it.
+/// A wait of any kind times out.
 pub(super) fn runs_out(a: &mut Actor) {
     let time = a.micros(500);
     let token = a.token();
@@ -20,7 +20,7 @@ pub(super) fn runs_out(a: &mut Actor) {
         let result = timeout(time, || {
             let _token = token;
             waits(a);
-            a.check(false, "it waits for ever");
+            a.check(false, "a wait without end has ended");
         });
         assert_eq!(result, Err(Elapsed));
     });
@@ -48,31 +48,32 @@ fn waits(a: &mut Actor) {
             });
         }),
         6 => {
-            // A destructor that waits, on the way out.
+            // A destructor parks during the unwinding.
             let time = a.micros(200);
             let _waits = OnDrop(|| not_before(time, || runtime::sleep(time)));
             runtime::sleep(HOUR);
         }
-        // On a plain thread a future is driven by a green one, which no time-out of this thread's reaches.
+        // On a plain thread, a green thread drives the future, and no time-out of the plain thread reaches that green
+        // thread.
         _ if a.green => a.block_on(pending()),
         _ => runtime::sleep(HOUR),
     }
 }
 
-/// The one that runs out first ends what is inside it.
+/// Nested time-outs: the first to expire ends all waits inside it.
 pub(super) fn nested(a: &mut Actor) {
     let (outer, inner, start) = (a.micros(500), a.micros(500), Instant::now());
     let result = timeout(outer, || {
         let result = timeout(inner, || runtime::sleep(HOUR));
-        assert!(result.is_err() && start.elapsed() >= inner, "the inner one was early");
+        assert!(result.is_err() && start.elapsed() >= inner, "the inner time-out was early");
         thread::park_timeout(Duration::from_micros(50));
         runtime::sleep(Duration::from_micros(50));
     });
-    assert!(result.is_ok() || start.elapsed() >= outer, "the outer one was early");
+    assert!(result.is_ok() || start.elapsed() >= outer, "the outer time-out was early");
     assert!(start.elapsed() >= outer.min(inner));
 }
 
-/// It does no harm to what is done in time.
+/// A time-out that does not expire has no effect.
 pub(super) fn in_time(a: &mut Actor) {
     let value = a.random.number();
     let result = timeout(HOUR, || {
@@ -82,13 +83,13 @@ pub(super) fn in_time(a: &mut Actor) {
     assert_eq!(result, Ok(value));
 }
 
-/// At any moment of anything.
+/// A time-out interrupts any operation at any moment.
 pub(super) fn anything(a: &mut Actor) {
     let (time, start) = (a.micros(1500), Instant::now());
     if timeout(time, || a.anything()).is_err() {
         assert!(start.elapsed() >= time);
     }
-    // It is over, and ends nothing more.
+    // After `timeout` has returned, its deadline ends no further wait.
     a.pause();
 }
 

@@ -1,4 +1,4 @@
-//! Timers, tickers, functions that timers run, and contexts: each time that one was set ends in one way, and none is early.
+//! Timers, tickers, timer functions and contexts: each setting of a timer ends in exactly one way, and none is early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,7 +10,8 @@ use runtime::time::{Ticker, Timer, after_func, timeout_async};
 
 use crate::actor::Actor;
 
-/// How often it was set, and how often that ended: received, or found pending by who stopped it or set it anew.
+/// Counts settings of a timer, and their ends. A setting ends when its value is received, or when a stop or a reset
+/// finds it pending.
 #[derive(Default)]
 struct Sums {
     set: AtomicU64,
@@ -27,7 +28,7 @@ impl Sums {
     }
 }
 
-/// `alone`: no other thread uses the timer meanwhile.
+/// Uses the timer in random ways. `alone`: no other thread uses the timer at the same time.
 fn uses(a: &mut Actor, timer: &Timer, sums: &Sums, alone: bool) {
     for _ in 0..a.number(1..8) {
         match a.number(0..7) {
@@ -37,8 +38,8 @@ fn uses(a: &mut Actor, timer: &Timer, sums: &Sums, alone: bool) {
                 sums.is_set();
                 sums.ends_if(timer.reset(time));
                 if let Ok(due) = timer.channel().try_recv() {
-                    // Another one may have begun to set it before this one did, and done so after it.
-                    assert!(!alone || due >= start, "a value of before was received");
+                    // Another thread may have begun its reset before this thread's reset and finished after it.
+                    assert!(!alone || due >= start, "received the value of an earlier setting");
                     sums.ends_if(true);
                 }
             }
@@ -60,7 +61,7 @@ fn uses(a: &mut Actor, timer: &Timer, sums: &Sums, alone: bool) {
     }
 }
 
-/// One that is used by one, or by several at once.
+/// A timer that is used by a single thread, or by several threads at once.
 pub(super) fn timer(a: &mut Actor) {
     let (timer, sums) = (Arc::new(Timer::new(a.micros(300))), Arc::new(Sums::default()));
     sums.is_set();
@@ -73,7 +74,7 @@ pub(super) fn timer(a: &mut Actor) {
     uses(a, &timer, &sums, children.is_empty());
     let ended = children.into_iter().all(|child| child.join().is_ok());
     sums.ends_if(timer.stop());
-    // One that was interrupted may have received without having told.
+    // An interrupted child may have received a value without having counted it.
     let (set, ends) = (sums.set.load(SeqCst), sums.ended.load(SeqCst));
     a.check(!ended || set == ends, &format!("set {set} times, ended {ends} times"));
 }
@@ -87,7 +88,7 @@ pub(super) fn ticker(a: &mut Actor) {
         match a.number(0..8) {
             0 => {
                 ticker.stop();
-                assert!(ticker.channel().try_recv().is_err(), "a tick after it was stopped");
+                assert!(ticker.channel().try_recv().is_err(), "a tick after the stop");
                 (period, start, first) = (Duration::from_micros(1) + a.micros(200), Instant::now(), None);
                 ticker.reset(period);
             }
@@ -100,13 +101,13 @@ pub(super) fn ticker(a: &mut Actor) {
                 };
                 let first = *first.get_or_insert(tick);
                 assert!(tick <= Instant::now() && tick >= start, "early");
-                assert_eq!((tick - first).as_nanos() % period.as_nanos(), 0, "it drifts");
+                assert_eq!((tick - first).as_nanos() % period.as_nanos(), 0, "the ticks drift");
             }
         }
     }
 }
 
-/// Its runs and those times that it was stopped or set anew come out even.
+/// The runs of a timer function equal its settings less those that a stop or a reset has ended.
 pub(super) fn function(a: &mut Actor) {
     let (runs, token) = (Arc::new(AtomicU64::new(0)), a.token());
     let (its, mut earliest) = (runs.clone(), Instant::now());
@@ -131,7 +132,7 @@ pub(super) fn function(a: &mut Actor) {
         assert!(runs.load(SeqCst) == 0 || Instant::now() >= earliest, "early");
     }
     if a.one_in(3) {
-        // Dropped while it is set, or runs.
+        // The timer is dropped while it is pending, or while its function runs.
         return;
     }
     ended += u64::from(timer.stop());
@@ -141,11 +142,11 @@ pub(super) fn function(a: &mut Actor) {
     let runs = runs.load(SeqCst);
     a.check(
         runs == set - ended,
-        &format!("set {set} times, ended {ended} times, and it has run {runs} times"),
+        &format!("set {set} times, ended {ended} times, the function ran {runs} times"),
     );
 }
 
-/// A small tree, whose green threads wait for its end.
+/// A tree of contexts, whose green threads wait for their contexts' end.
 pub(super) fn context(a: &mut Actor) {
     let (root, cancel) = match a.number(0..3) {
         0 => Context::background().with_timeout(a.micros(400)),
@@ -160,9 +161,9 @@ pub(super) fn context(a: &mut Actor) {
         .collect();
     a.pause();
     cancel.cancel();
-    let error = root.err().expect("it is over");
+    let error = root.err().expect("a cancelled context has an error");
     for child in children {
-        // Its own time may have been up first, or it has cancelled itself.
+        // The child's own context may have ended first, by its time-out or its own cancellation.
         let _ = child.join();
     }
     assert_eq!(root.err(), Some(error), "the first error stays");
@@ -183,5 +184,5 @@ fn below(a: &mut Actor, parent: &Context) {
             handle.cancel();
         }
     }
-    assert!(context.err().is_some(), "it is over");
+    assert!(context.err().is_some(), "the context has ended");
 }

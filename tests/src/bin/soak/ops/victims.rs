@@ -1,4 +1,5 @@
-//! Green threads that never end by themselves, one for each way to wait: to be cancelled, or dropped with their runtime.
+//! Victims: green threads that never end by themselves, a function for each way to wait. An operation cancels them,
+//! or ends their runtime.
 
 use std::future::pending;
 use std::io::Read;
@@ -18,9 +19,11 @@ use crate::site::Site;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Starts one on that runtime; in the end it is cancelled.
+/// Starts a random victim on `site`. The caller cancels it in the end.
 pub(super) fn start(a: &mut Actor, site: &Arc<Site>) -> Child<()> {
-    const WAYS: [fn(&mut Actor); 17] = [
+    // A victim that computes without a pause would keep its OS thread from a canceller that must resume there.
+    let computes = if a.keeps_thread() { computes_by_turns } else { computes_alone };
+    let ways: [fn(&mut Actor); 17] = [
         parks,
         sleeps,
         sleeps_for_ever,
@@ -39,20 +42,20 @@ pub(super) fn start(a: &mut Actor, site: &Arc<Site>) -> Child<()> {
         parks_while_unwinding,
         asks,
     ];
-    let (way, token) = (a.random.below(WAYS.len() as u64 + 2) as usize, a.token());
+    let (way, token) = (a.random.below(ways.len() as u64 + 2) as usize, a.token());
     match way {
         0 => future(a, site),
         1 => future_in_time(a, site),
         way => a.spawn_on(site, move |b| {
             let _token = token;
-            WAYS[way - 2](b);
+            ways[way - 2](b);
             unreachable!("a victim has ended by itself");
         }),
     }
 }
 
 fn future(a: &mut Actor, site: &Arc<Site>) -> Child<()> {
-    // Long enough to be pending: what never waits is never cancelled.
+    // The sleep is long enough to be pending at some poll: a future that is never pending is never cancelled.
     let (token, time) = (a.token(), Duration::from_micros(50) + a.micros(200));
     a.spawn_async_on(site, move |_b| async move {
         let _token = token;
@@ -104,15 +107,22 @@ fn parks_a_while() {
     runtime::sleep(Duration::from_micros(500));
 }
 
-/// No call of it waits: it asks whether it is cancelled.
-fn computes(a: &mut Actor) {
-    // In strict mode the canceller may be bound to the same OS thread. Without sysmon no other thread may get the P.
-    let yields = a.site.mode.keeps_thread || !mode::has_sysmon();
+/// Computes without a parking call, and polls `cancelled`.
+fn computes_alone(a: &mut Actor) {
+    // Without sysmon, no other thread would get the P.
+    if a.keeps_thread() || !mode::has_sysmon() {
+        return computes_by_turns(a);
+    }
     while !cancelled() {
         tests::spin(Duration::from_micros(30));
-        if yields {
-            runtime::yield_now();
-        }
+    }
+    parks(a);
+}
+
+fn computes_by_turns(a: &mut Actor) {
+    while !cancelled() {
+        tests::spin(Duration::from_micros(30));
+        runtime::yield_now();
     }
     parks(a);
 }
@@ -132,7 +142,7 @@ fn undeclared(a: &mut Actor) {
     }
 }
 
-/// It takes its threads with it.
+/// Parks in a scope. The scope's threads are cancelled with it.
 fn scoped(a: &mut Actor) {
     let borrowed = a.token();
     runtime::scope(|s| {
@@ -145,7 +155,7 @@ fn scoped(a: &mut Actor) {
             });
         }
     });
-    // Where the runtime ends, its threads may hear of it first.
+    // When the runtime ends, the scoped threads may be cancelled before this thread.
     parks(a);
 }
 
@@ -175,10 +185,10 @@ fn pinned(a: &mut Actor) {
     sleeps(a);
 }
 
-/// Meets its cancellation again at every wait.
+/// Catches its cancellation. Each further wait is cancelled again.
 fn swallows(a: &mut Actor) {
     for _ in 0..a.number(1..4) {
-        let end = catch_unwind(AssertUnwindSafe(|| parks(a))).expect_err("it parks for ever");
+        let end = catch_unwind(AssertUnwindSafe(|| parks(a))).expect_err("the park has no waker");
         assert!(end.is::<Cancelled>() && cancelled());
         thread::yield_now();
     }

@@ -1,0 +1,23 @@
+//! Pages about what matters for the whole crate: the hazards, and a glossary. There is no code in these modules.
+//!
+//! | page | what it answers |
+//! | --- | --- |
+//! | [`moving`] | Which calls may move a closure to another OS thread? What is unsound then, and what are the ways out? |
+//! | [`blocking`] | What happens to the others while a green thread computes, or blocks its OS thread? |
+//! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
+//! | [`deadlock`] | When is it reported that all green threads wait for each other? |
+//! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
+//! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |
+//! | [`signals`] | What may a signal handler do? |
+//! | [`fork`] | What may a forked child do? |
+//! | [`glossary`] | What do G, M, P, park, rescue and the other words mean? |
+
+pub mod blocking;
+pub mod calling;
+pub mod cancellation;
+pub mod deadlock;
+pub mod fork;
+pub mod glossary;
+pub mod moving;
+pub mod signals;
+pub mod stacks;

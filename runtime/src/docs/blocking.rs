@@ -1,0 +1,56 @@
+//! Code that computes for long or blocks its OS thread: what it costs the green thread itself, and what it costs others.
+//!
+//! # Nothing stands still
+//!
+//! A green thread may compute for seconds, or call a function that blocks its OS thread: reading a file, a lock of std, a C
+//! library. It keeps its OS thread. The other green threads go on, because the runtime takes the right to run
+//! (the [P](super::glossary#p)) away from it and gives that P to another OS thread.
+//!
+//! | a green thread that | lets others run after |
+//! | --- | --- |
+//! | parks: [`sleep`](crate::sleep), channels, [`sync`](crate::sync), [`net`](crate::net) | no time at all |
+//! | calls [`blocking`](crate::blocking) | some tens of microseconds, if other work waits |
+//! | computes or blocks without telling | at most 10 ms; 200 microseconds if timers are due |
+//! | yields ([`yield_now`](crate::yield_now)) | no time at all |
+//!
+//! So wrap calls that are known to block in [`blocking`](crate::blocking). A call that is not wrapped is found by the monitor thread
+//! ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the last ones are named, in
+//! [`metrics::snapshot`](crate::metrics::snapshot).
+//!
+//! ```
+//! let text = runtime::spawn(|| runtime::blocking(|| std::fs::read_to_string("Cargo.toml")));
+//! assert!(text.join().unwrap().is_ok());
+//! ```
+//!
+//! # OS threads
+//!
+//! There is no second pool of threads for blocking calls. The runtime starts one OS thread for each green thread that blocks or
+//! computes at the same time, up to [`Builder::max_threads`](crate::Builder::max_threads). An OS thread that has not been needed for ten seconds ends.
+//!
+//! A thousand green threads that compute for long take up to a thousand OS threads, which compete for the processors. A program
+//! with many of them limits how many compute at once:
+//!
+//! ```
+//! use runtime::sync::Semaphore;
+//! use std::sync::Arc;
+//!
+//! let turns = Arc::new(Semaphore::new(4));
+//! let threads = (0..100u64).map(|i| {
+//!     let turns = turns.clone();
+//!     runtime::spawn(move || {
+//!         let _turn = turns.acquire().unwrap();
+//!         (0..1000).fold(i, |sum, n| sum.wrapping_mul(31).wrapping_add(n))
+//!     })
+//! });
+//! threads.collect::<Vec<_>>().into_iter().for_each(|thread| drop(thread.join().unwrap()));
+//! ```
+//!
+//! # Where a green thread does hold up others
+//!
+//! - A future that has parked inside its poll resumes on the same OS thread. It waits while another green thread computes or
+//!   blocks there: see [what a poll that parks costs](super::moving#what-a-poll-that-parks-costs).
+//! - With [`Migration::BeforeStart`](crate::Migration::BeforeStart), every green thread that has started waits in this way.
+//! - Without the monitor thread ([`Builder::sysmon`](crate::Builder::sysmon)) no P is taken away. Green threads in the same run
+//!   queue wait, and so may timers and sockets.
+//! - At [`Builder::max_threads`](crate::Builder::max_threads), or while the system refuses further OS threads, no OS thread can
+//!   take the P. One line on stderr says so.

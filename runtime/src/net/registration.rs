@@ -1,0 +1,173 @@
+//! `Registration`: a descriptor in the netpoller of a runtime, and waiting there for its readiness.
+
+use std::io;
+#[cfg(any(unix, feature = "poll-io"))]
+use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(any(unix, feature = "poll-io"))]
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use netpoll::source::Source;
+use netpoll::{Attempt, Direction, PollDesc, Wait, Waiter};
+#[cfg(any(unix, feature = "poll-io"))]
+use sched::net_wakers;
+use sched::park::{Waiting, unwind_if_cancelled};
+use sched::{Cancel, Outcome, Sched, fork};
+
+use crate::runtime;
+
+/// Removed when it is dropped. In a child of `fork` it is leaked: a thread that is not there may hold the lock.
+#[derive(Debug)]
+pub(crate) struct Registration(Option<PollDesc>);
+
+/// The end of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitEnd {
+    /// Something may have happened: the caller tries again.
+    Again,
+    TimedOut,
+}
+
+impl Registration {
+    /// Registers `source` with the caller's runtime.
+    pub(crate) fn new(source: &mut impl Source) -> io::Result<Registration> {
+        fork::check()?;
+        Registration::in_runtime(&*runtime::current_sched()?, source)
+    }
+
+    /// Registers `source` with the runtime of `sched`.
+    pub(crate) fn in_runtime(sched: &Sched, source: &mut impl Source) -> io::Result<Registration> {
+        Ok(Registration(Some(sched.netpoll().register(source)?)))
+    }
+
+    #[inline]
+    fn desc(&self) -> &PollDesc {
+        self.0.as_ref().expect("the registration is there until the drop")
+    }
+
+    /// Begins an attempt. A later wait with it misses no event that comes after this call.
+    #[inline]
+    pub(crate) fn prepare(&self, direction: Direction) -> Attempt {
+        self.desc().prepare(direction)
+    }
+
+    /// Records that the attempt took all there was.
+    #[inline]
+    pub(crate) fn set_drained(&self, attempt: Attempt) {
+        self.desc().set_drained(attempt);
+    }
+
+    /// Returns `true` if the attempt would find nothing.
+    #[inline]
+    pub(crate) fn is_drained(&self, attempt: Attempt) -> bool {
+        self.desc().is_drained(attempt)
+    }
+
+    /// Waits until an event in that direction has come since the attempt, or until `until`. Unwinds a cancelled
+    /// caller.
+    pub(crate) fn wait(
+        &self,
+        direction: Direction,
+        attempt: Attempt,
+        until: Option<Instant>,
+    ) -> io::Result<WaitEnd> {
+        unwind_if_cancelled();
+        fork::check()?;
+        let waiting = Waiting::begin_for(sched::Why::Socket, Cancel::Ends);
+        let waiter = Waiter::new(waiting.word());
+        match self.desc().wait(attempt, waiter) {
+            Ok(Wait::Ready) => Ok(WaitEnd::Again),
+            Ok(Wait::Park) => {
+                let outcome = match until {
+                    None => waiting.park(),
+                    Some(until) => waiting.park_until(until),
+                };
+                if outcome == Outcome::Woken {
+                    return Ok(WaitEnd::Again);
+                }
+                self.desc().withdraw(direction, waiter);
+                unwind_if_cancelled();
+                Ok(if outcome == Outcome::TimedOut { WaitEnd::TimedOut } else { WaitEnd::Again })
+            }
+            Err(netpoll::Closed) => Err(closed()),
+        }
+    }
+
+    /// Waits in a future. `Ready` means: try again. The task is woken when an event in that direction has come since
+    /// the attempt.
+    #[cfg(any(unix, feature = "poll-io"))]
+    pub(crate) fn poll_wait(
+        &self,
+        direction: Direction,
+        attempt: Attempt,
+        pending: &Pending,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        fork::check()?;
+        let earlier = pending.0.load(Ordering::Relaxed);
+        // An earlier poll left this word with the netpoller, which has seen no event since.
+        if earlier != 0 && net_wakers::follow(earlier, cx.waker()) {
+            return Poll::Pending;
+        }
+        let word = net_wakers::begin(cx.waker());
+        match self.desc().wait(attempt, Waiter::new(word)) {
+            Ok(Wait::Park) => {
+                // A word that is still valid was left by another task that polls the same handle.
+                self.withdraw(direction, pending.0.swap(word, Ordering::Relaxed));
+                Poll::Pending
+            }
+            Ok(Wait::Ready) => {
+                net_wakers::end(word);
+                Poll::Ready(Ok(()))
+            }
+            Err(netpoll::Closed) => {
+                net_wakers::end(word);
+                Poll::Ready(Err(closed()))
+            }
+        }
+    }
+
+    /// Ends the wait that `poll_wait` has begun, if no event has ended it.
+    #[cfg(any(unix, feature = "poll-io"))]
+    pub(crate) fn cancel_poll_wait(&self, direction: Direction, pending: Pending) {
+        self.withdraw(direction, pending.0.into_inner());
+    }
+
+    #[cfg(any(unix, feature = "poll-io"))]
+    fn withdraw(&self, direction: Direction, word: u64) {
+        if word != 0 && net_wakers::end(word) {
+            self.desc().withdraw(direction, Waiter::new(word));
+        }
+    }
+
+    /// Removes the source from the poller, before the descriptor is closed or given away. Another holder of the
+    /// descriptor (a duplicate, a child process) would otherwise keep its events coming.
+    pub(crate) fn deregister(&self, source: &mut impl Source) {
+        // A child of `fork` shares the poller with its parent, which still wants the events.
+        if !fork::is_forked() {
+            // This fails only for a descriptor that was closed by code that did not own it.
+            let _ = self.desc().deregister(source);
+        }
+    }
+}
+
+/// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll in
+/// turn, the last one is woken. Relaxed: the word publishes nothing; what it names is under a lock.
+#[cfg(any(unix, feature = "poll-io"))]
+#[derive(Debug, Default)]
+pub(crate) struct Pending(AtomicU64);
+
+fn closed() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotConnected,
+        "the runtime in which this socket was made has been shut down: it has no poller any more",
+    )
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if fork::is_forked() {
+            std::mem::forget(self.0.take());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `Runtime`: green threads with their own OS threads, netpoller and monitor. Also the process-wide default runtime.
+//!
+//! - `runtime/builder.rs`: settings, and starting a runtime.
+//! - `runtime/handle.rs`: references to a runtime that do not keep it going.
+//! - `runtime/shutdown.rs`: the end of a runtime.
+
+mod builder;
+mod handle;
+mod shutdown;
+
+use std::io;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::sync::{Arc, OnceLock};
+use std::thread as os;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sched::Sched;
+use sched::spawn::{Spec, Where};
+
+use crate::spawn::{Entry, start};
+use crate::thread::JoinHandle;
+
+pub use builder::{Builder, Migration};
+pub use handle::Handle;
+
+/// A runtime of its own, with its own OS threads, netpoller and monitor thread.
+///
+/// Dropping a `Runtime` ends it: all its green threads are cancelled, the drop waits until they have unwound, and
+/// joins the OS threads. A green thread that computes, or that waits in a destructor, is waited for.
+/// [`shutdown_timeout`](Runtime::shutdown_timeout) waits for a limited time.
+///
+/// A `Runtime` may be dropped on any thread:
+///
+/// - On one of its **own green threads** the drop cannot wait, because it would wait for its caller. It cancels all
+///   green threads, the caller included, and returns at once. A background thread does the rest. The caller unwinds
+///   from its next wait.
+/// - On a green thread of **another runtime** the drop blocks the OS thread as [`blocking`](crate::blocking) does,
+///   and disturbs no other green thread. If the caller is cancelled meanwhile, a background thread does the rest. So
+///   two runtimes may end each other.
+/// - In a [forked child](crate::docs::fork) the drop does nothing.
+///
+/// The drop waits for ever if one of the runtime's green threads waits for the dropping thread and a cancellation
+/// cannot end that wait: because it does not park, or because the green thread unwinds.
+///
+/// ```
+/// let runtime = runtime::Runtime::new()?;
+/// let sum = runtime.block_on(|| runtime::spawn(|| 20).join().unwrap() + 22);
+/// assert_eq!(sum, 42);
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Runtime {
+    sched: Arc<Sched>,
+    monitor: Mutex<Option<os::JoinHandle<()>>>,
+}
+
+impl Runtime {
+    /// Starts a runtime with the default settings of [`Builder`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Builder::build`].
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn new() -> io::Result<Self> {
+        Builder::new().build()
+    }
+
+    /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its value.
+    ///
+    /// It may be called on plain OS threads and on green threads of any runtime.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `main` panics, with that panic, and if the green thread cannot be started: see
+    /// [`spawn`](crate::spawn()).
+    ///
+    /// # Cancellation
+    ///
+    /// If `main` is cancelled, the caller unwinds with [`thread::Cancelled`](crate::thread::Cancelled). A
+    /// cancellation of the caller does not end the wait.
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// assert_eq!(runtime.block_on(async { 7 }), 7);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn block_on<M, E>(&self, main: E) -> E::Output
+    where
+        E: Entry<M> + Send,
+        E::Output: Send,
+    {
+        start::block_on(&self.sched, Location::caller(), main)
+    }
+
+    /// Starts a green thread of this runtime that runs a closure or a future, and returns its handle.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the green thread cannot be started: see [`spawn`](crate::spawn()).
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// assert_eq!(runtime.spawn(|| 7).join().unwrap(), 7);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn spawn<M, E>(&self, task: E) -> JoinHandle<E::Output>
+    where
+        E: Entry<M> + Send + 'static,
+        E::Output: Send + 'static,
+    {
+        start::or_panic(start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task))
+    }
+
+    /// Returns a handle to this runtime, for use on other threads. The handle does not keep the runtime going.
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// let handle = runtime.handle();
+    /// std::thread::spawn(move || handle.spawn(|| ()).join().unwrap()).join().unwrap();
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn handle(&self) -> Handle {
+        Handle { sched: Arc::clone(&self.sched) }
+    }
+
+    /// Ends the runtime as its drop does, but waits at most `time` for its green threads. Returns `true` if all of
+    /// them have ended.
+    ///
+    /// Returns `false` if some have not ended in time, or if the caller is one of them. These are cancelled, and all
+    /// that they call goes on working. The runtime's OS threads end in the background when the last green thread has
+    /// ended.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = runtime::Runtime::new()?;
+    /// runtime.spawn(|| runtime::sleep(Duration::from_secs(3600)));
+    /// assert!(runtime.shutdown_timeout(Duration::from_secs(10)), "a sleep ends by cancellation");
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn shutdown_timeout(self, time: Duration) -> bool {
+        self.end(Some(time))
+    }
+
+    fn end(&self, time: Option<Duration>) -> bool {
+        // `shutdown_timeout` may have ended the runtime before. Then the destructor has nothing to do.
+        !self.sched.begin_closing() || shutdown::end(&self.sched, self.monitor.lock().take(), time)
+    }
+}
+
+impl UnwindSafe for Runtime {}
+impl RefUnwindSafe for Runtime {}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+/// Returns the scheduler of the default runtime. The first call starts that runtime.
+///
+/// # Errors
+/// Returns the errors of [`Builder::build`]. The next call tries again.
+pub(crate) fn default_sched() -> io::Result<&'static Arc<Sched>> {
+    static DEFAULT: OnceLock<Runtime> = OnceLock::new();
+    static STARTS: Mutex<()> = Mutex::new(());
+    if DEFAULT.get().is_none() {
+        sched::fork::check()?;
+        let _one_at_a_time = STARTS.lock();
+        if DEFAULT.get().is_none() {
+            let started = Builder::new().build();
+            let runtime = started.map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot start the default runtime: {error}"))
+            })?;
+            let _first = DEFAULT.set(runtime);
+        }
+    }
+    Ok(&DEFAULT.get().expect("the default runtime has just been started").sched)
+}
+
+/// Returns the scheduler of the default runtime, as [`default_sched`] does. Panics with the reason if it cannot be
+/// started.
+pub(crate) fn default_sched_or_panic() -> &'static Arc<Sched> {
+    default_sched().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Returns the scheduler of the caller's green thread. On a plain OS thread it is that of the default runtime.
+///
+/// # Errors
+/// Returns the errors of [`default_sched`].
+pub(crate) fn current_sched() -> io::Result<Arc<Sched>> {
+    Sched::current().map_or_else(|| default_sched().cloned(), Ok)
+}

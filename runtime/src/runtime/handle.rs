@@ -1,0 +1,154 @@
+//! `Handle`: a reference to a runtime, for spawning, settings and metrics from any thread.
+
+use std::io;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+
+use sched::Sched;
+use sched::spawn::{Spec, Where};
+
+use super::current_sched;
+use crate::metrics::Snapshot;
+use crate::spawn::{Entry, start};
+use crate::thread::JoinHandle;
+
+/// A reference to a runtime, for any thread. It does not keep the runtime going.
+///
+/// While the runtime is being ended, a new green thread is cancelled before it begins, and its handle returns
+/// [`Cancelled`](crate::thread::Cancelled).
+///
+/// After the end of the runtime:
+///
+/// - [`spawn`](Handle::spawn) and [`block_on`](Handle::block_on) panic, saying so.
+/// - [`procs`](Handle::procs), [`set_procs`](Handle::set_procs) and [`metrics`](Handle::metrics) still answer.
+/// - Join handles of its green threads still return results. Their `cancel` and `unpark` do nothing.
+/// - Its sockets work as long as they need not wait. A call that has to wait returns an error of kind `NotConnected`.
+///
+/// ```
+/// let handle = runtime::Handle::current();
+/// assert_eq!(handle.block_on(|| 3), 3);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Handle {
+    pub(super) sched: Arc<Sched>,
+}
+
+impl Handle {
+    /// Returns a handle to the runtime of the calling green thread. On a plain OS thread it is the default runtime,
+    /// which is started if this is the first use.
+    ///
+    /// # Panics
+    ///
+    /// Panics with the reason if the default runtime cannot be started: see [`block_on`](crate::block_on).
+    ///
+    /// ```
+    /// assert!(runtime::Handle::current().procs() >= 1);
+    /// ```
+    pub fn current() -> Handle {
+        Handle { sched: current_sched().unwrap_or_else(|error| panic!("{error}")) }
+    }
+
+    /// Returns a handle to the runtime of the calling green thread, or `None` on a plain OS thread.
+    ///
+    /// ```
+    /// assert!(runtime::Handle::try_current().is_none());
+    /// assert!(runtime::block_on(|| runtime::Handle::try_current().is_some()));
+    /// ```
+    pub fn try_current() -> Option<Handle> {
+        Sched::current().map(|sched| Handle { sched })
+    }
+
+    /// Starts a green thread of this runtime that runs a closure or a future, and returns its join handle.
+    ///
+    /// If the runtime is being ended, the new green thread is cancelled before it begins.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the runtime has ended, or if the green thread cannot be started: see [`spawn`](crate::spawn()).
+    ///
+    /// ```
+    /// let handle = runtime::Handle::current();
+    /// assert_eq!(handle.spawn(|| 3).join().unwrap(), 3);
+    /// ```
+    #[track_caller]
+    pub fn spawn<M, E>(&self, task: E) -> JoinHandle<E::Output>
+    where
+        E: Entry<M> + Send + 'static,
+        E::Output: Send + 'static,
+    {
+        start::or_panic(start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task))
+    }
+
+    /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its value.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `main` panics, with that panic; if the runtime has ended; and if the green thread cannot be started:
+    /// see [`spawn`](crate::spawn()).
+    ///
+    /// # Cancellation
+    ///
+    /// If `main` is cancelled, the caller unwinds with [`thread::Cancelled`](crate::thread::Cancelled). A
+    /// cancellation of the caller does not end the wait.
+    ///
+    /// ```
+    /// assert_eq!(runtime::Handle::current().block_on(|| 3), 3);
+    /// ```
+    #[track_caller]
+    pub fn block_on<M, E>(&self, main: E) -> E::Output
+    where
+        E: Entry<M> + Send,
+        E::Output: Send,
+    {
+        start::block_on(&self.sched, Location::caller(), main)
+    }
+
+    /// Returns the number of Ps: how many green threads run at the same moment.
+    ///
+    /// ```
+    /// assert!(runtime::Handle::current().procs() >= 1);
+    /// ```
+    pub fn procs(&self) -> usize {
+        self.sched.procs()
+    }
+
+    /// Sets the number of Ps: how many green threads run at the same moment. It may be called at any time and returns
+    /// at once.
+    ///
+    /// If there are fewer Ps than before, green threads that run now go on until they park, yield or are preempted.
+    /// Then other Ps take the green threads in their run queues.
+    ///
+    /// # Errors
+    ///
+    /// - `InvalidInput`: `n` is 0 or too large. The text says how many are allowed.
+    /// - `Unsupported`: this is a [forked child](crate::docs::fork).
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().procs(1).build()?;
+    /// runtime.handle().set_procs(4)?;
+    /// assert_eq!(runtime.handle().procs(), 4);
+    /// assert!(runtime.handle().set_procs(0).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn set_procs(&self, n: usize) -> io::Result<()> {
+        self.sched.set_procs(n)
+    }
+
+    /// Returns counters and gauges of this runtime: what it has done, and what it has now.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a [forked child](crate::docs::fork).
+    ///
+    /// ```
+    /// let handle = runtime::Handle::current();
+    /// handle.spawn(|| ()).join().unwrap();
+    /// assert!(handle.metrics().spawned >= 1);
+    /// ```
+    pub fn metrics(&self) -> Snapshot {
+        self.sched.metrics()
+    }
+}
+
+impl UnwindSafe for Handle {}
+impl RefUnwindSafe for Handle {}

@@ -1,0 +1,47 @@
+//! The end of a runtime: the ending thread waits for it, or leaves the rest to a background thread.
+
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use sched::Sched;
+
+/// Cancels all green threads of a runtime, waits for their end, and joins its OS threads. Returns `true` if all have
+/// ended.
+///
+/// Returns `false` if `time` was over first, or if the caller is one of those green threads. A background thread then
+/// does the rest.
+pub(super) fn end(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>, time: Option<Duration>) -> bool {
+    if sched::fork::is_forked() {
+        // A forked child: the parent's OS threads are not in this process and cannot be joined.
+        std::mem::forget(monitor);
+        return false;
+    }
+    let own = Sched::current().is_some_and(|current| Arc::ptr_eq(&current, sched));
+    let time = if own { Some(Duration::ZERO) } else { time };
+    let ended = sched.cancel_all(time);
+    match ended {
+        // Joining blocks this OS thread for a moment. `blocking` lets other green threads run meanwhile.
+        true => crate::blocking(|| end_threads(sched, monitor)),
+        false => end_in_background(sched, monitor),
+    }
+    ended
+}
+
+fn end_threads(sched: &Sched, monitor: Option<JoinHandle<()>>) {
+    sched.end_threads();
+    // A panic of sysmon was printed when it happened.
+    let _ = monitor.map(JoinHandle::join);
+}
+
+fn end_in_background(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>) {
+    let name = format!("{}-end", sched.config().thread_name);
+    let sched = Arc::clone(sched);
+    let rest = move || {
+        sched.cancel_all(None);
+        end_threads(&sched, monitor);
+    };
+    if let Err(error) = Builder::new().name(name).spawn(rest) {
+        eprintln!("runtime: no thread to wait for the end of a runtime: {error}. Its threads stay.");
+    }
+}

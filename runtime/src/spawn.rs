@@ -1,0 +1,93 @@
+//! `spawn` and `block_on`: starting green threads in the caller's runtime, and running one from outside of any
+//! runtime.
+
+pub(crate) mod entry;
+pub(crate) mod start;
+
+use std::panic::Location;
+
+use sched::spawn::{Spec, Where};
+
+pub use entry::{Async, Closure, Entry};
+
+use crate::runtime;
+use crate::thread::JoinHandle;
+
+/// Runs `main`, a closure or a future, as a green thread and returns its value.
+///
+/// Outside of the runtime it starts the process-wide default runtime if this is the first use, and blocks the calling
+/// OS thread until `main` has ended. `main` may borrow from the caller. Other green threads go on after that: the
+/// default runtime lives as long as the process.
+///
+/// On a green thread, `block_on(future)` polls the future right there and parks between polls, and
+/// `block_on(closure)` calls the closure.
+///
+/// # Panics
+///
+/// - If `main` panics, with that panic.
+/// - If the default runtime cannot be started: no descriptors, no threads, an invalid `RUNTIME_PROCS`, a [forked
+///   child](crate::docs::fork). The message gives the reason.
+/// - Outside of the runtime, if all green threads wait and none of them can ever be woken: see
+///   [deadlock](crate::docs::deadlock).
+///
+/// # Cancellation
+///
+/// Outside of the runtime, a cancellation of the caller does not end the wait. If `main` is cancelled, the caller
+/// unwinds with [`thread::Cancelled`](crate::thread::Cancelled). On a green thread, a cancellation ends the wait for
+/// a future that is not ready.
+///
+/// ```
+/// let mut words = vec!["green"];
+/// let n = runtime::block_on(|| {
+///     words.push("thread");
+///     words.len()
+/// });
+/// assert_eq!((n, runtime::block_on(async { n + 1 })), (2, 3));
+/// ```
+#[track_caller]
+pub fn block_on<M, E>(main: E) -> E::Output
+where
+    E: Entry<M> + Send,
+    E::Output: Send,
+{
+    if sched::park::on_green_thread() {
+        return main.run_here();
+    }
+    start::block_on(runtime::default_sched_or_panic(), Location::caller(), main)
+}
+
+/// Starts a green thread that runs a closure or a future, and returns a handle to wait for its result.
+///
+/// The green thread belongs to the runtime of the calling green thread. On a plain OS thread it belongs to the
+/// default runtime, which is started if this is the first use. Dropping the handle lets the green thread go on.
+///
+/// A closure has a stack of its own. A future has a stack only while it is polled: while it waits, it takes about 300
+/// bytes.
+///
+/// A closure may resume on another OS thread after it has parked. That is unsound for what it keeps of a thread-local
+/// or a lock of std: see [moving](crate::docs::moving). A future stays on one OS thread during each poll.
+///
+/// A panic in the new green thread ends that green thread only. [`JoinHandle::join`] returns it.
+///
+/// # Panics
+///
+/// Panics if no green thread can be started. The message gives the reason and the remedy: no address space for a
+/// stack, no memory, a default runtime that cannot be started, a runtime that has ended, a [forked
+/// child](crate::docs::fork). Other green threads are not disturbed, and a later call may succeed.
+/// [`thread::Builder::spawn`](crate::thread::Builder::spawn) returns an error instead.
+///
+/// ```
+/// let answer = runtime::spawn(|| 6 * 7);
+/// let later = runtime::spawn(async { runtime::time::sleep_async(std::time::Duration::from_millis(1)).await });
+/// assert_eq!(answer.join().unwrap(), 42);
+/// later.join().unwrap();
+/// ```
+#[track_caller]
+pub fn spawn<M, E>(task: E) -> JoinHandle<E::Output>
+where
+    E: Entry<M> + Send + 'static,
+    E::Output: Send + 'static,
+{
+    let spec = Spec::at(Location::caller());
+    start::or_panic(start::spawn(Where::Here(runtime::default_sched), spec, task))
+}

@@ -1,0 +1,55 @@
+//! Starting green threads for `spawn` and `block_on`: the one place that passes a closure or a future to the
+//! scheduler.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::panic::{Location, resume_unwind};
+use std::sync::Arc;
+
+use sched::Sched;
+use sched::spawn::{Spec, Where};
+
+use super::entry::Entry;
+use crate::thread::JoinHandle;
+
+/// Starts a green thread whose closure or future borrows nothing.
+pub(crate) fn spawn<M, E>(at: Where<'_>, spec: Spec, task: E) -> io::Result<JoinHandle<E::Output>>
+where
+    E: Entry<M> + Send + 'static,
+    E::Output: Send + 'static,
+{
+    // SAFETY: `E: 'static`, so the task borrows nothing that could end before the green thread.
+    unsafe { task.start(at, spec, ()) }.map(JoinHandle)
+}
+
+/// Runs `main` as a green thread of `sched` and blocks the caller until it has ended. Returns the value of `main`.
+pub(crate) fn block_on<M, E>(sched: &Arc<Sched>, place: &'static Location<'static>, main: E) -> E::Output
+where
+    E: Entry<M> + Send,
+    E::Output: Send,
+{
+    let mut waits = sched.in_block_on();
+    // SAFETY: `main` and its result may borrow from the caller. `join_surely` below neither returns nor unwinds
+    // before the green thread has ended and dropped what it borrowed. No call between here and there can unwind.
+    let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
+    let join = or_panic(join);
+    waits.waits_for(join.thread());
+    let result = join.join_surely();
+    match (waits.over(), result) {
+        // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless does not
+        // count.
+        (Some(report), result) if !is_panic(&result) => panic!("{}\n\n{report}", sched::DEADLOCK),
+        (_, result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
+    }
+}
+
+/// Returns `true` if the green thread ended by a panic and not by a cancellation.
+fn is_panic<T>(result: &std::thread::Result<T>) -> bool {
+    result.as_ref().is_err_and(|payload| !payload.is::<sched::Cancelled>())
+}
+
+/// Returns the handle. Panics with the reason if the green thread could not be started.
+pub(crate) fn or_panic<T>(started: io::Result<T>) -> T {
+    started.unwrap_or_else(|error| panic!("cannot spawn a green thread: {error}"))
+}

@@ -1,0 +1,8 @@
+//! What `runtime` calls on behalf of user code: spawning, joining, parking, sleeping, driving a future, values of a thread.
+
+pub mod block_on;
+pub(crate) mod join;
+pub mod locals;
+pub mod park;
+pub mod sleep;
+pub mod spawn;

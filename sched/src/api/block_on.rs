@@ -1,0 +1,137 @@
+//! Driving a future from blocking-style code: `block_on` polls it and parks the caller between polls.
+//!
+//! A G's wake token serves one future at a time, so a `block_on` inside another uses a token of its own. During a poll
+//! the G stays on its OS thread.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::api::park::{self, Waiting};
+use crate::g::wait::Cancel;
+use crate::g::why::Why;
+use crate::g::{GRef, Ticket};
+use crate::m::current::current_g;
+use crate::run::wake;
+
+/// Runs `future` to its end on the calling green or plain thread. Returns its output.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    match current_g() {
+        // The G's own wake token belongs to one future at a time.
+        Some(g) if !g.drives.replace(true) => {
+            let _driving = Driving(g);
+            let waker = wake::borrowed_waker(g);
+            drive(Some(g), future, &waker, || {
+                park::unwind_if_cancelled();
+                let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
+                if g.wakes.park(waiting.ticket().number) {
+                    waiting.park();
+                }
+                g.wakes.clear();
+                park::unwind_if_cancelled();
+            })
+        }
+        Some(g) => drive_apart(g, future),
+        None => drive(None, future, &Waker::from(Arc::new(Unpark(thread::current()))), thread::park),
+    }
+}
+
+/// Frees the G's wake token when the future has been driven to its end.
+struct Driving(GRef);
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        self.0.drives.set(false);
+    }
+}
+
+/// While this lives, the G polls a future and so stays on its OS thread, except during `pause`.
+struct Polls(Option<GRef>, bool);
+
+impl Polls {
+    fn begin(g: Option<GRef>) -> Self {
+        Polls(g, g.is_some_and(|g| g.set_polls(true)))
+    }
+
+    fn set(&self, polls: bool) {
+        if let Some(g) = self.0 {
+            g.set_polls(polls);
+        }
+    }
+
+    /// Runs `wait` between two polls, with the G's polling flag as it was before `begin`. An unwind out of `wait`
+    /// leaves the flag so.
+    fn pause(&self, wait: impl FnOnce()) {
+        self.set(self.1);
+        wait();
+        self.set(true);
+    }
+}
+
+impl Drop for Polls {
+    fn drop(&mut self) {
+        self.set(self.1);
+    }
+}
+
+/// Polls `future` until it is ready, and runs `wait` after each pending poll. `g` is the calling green thread, if
+/// there is one.
+fn drive<F: Future>(g: Option<GRef>, future: F, waker: &Waker, mut wait: impl FnMut()) -> F::Output {
+    // Dropped after the future: the future's destructor may enter scoped contexts, as a poll may.
+    let polls = Polls::begin(g);
+    let mut future = pin!(future);
+    let mut cx = Context::from_waker(waker);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => polls.pause(&mut wait),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// A wake token apart from the two of the G, for a future that is driven within the poll of another future.
+struct Apart(parking_lot::Mutex<Notice>);
+
+enum Notice {
+    Nothing,
+    Notified,
+    Waits(Ticket),
+}
+
+impl Wake for Apart {
+    fn wake(self: Arc<Self>) {
+        // In its own statement, so that the lock is released before the wake, which may make this thread stop.
+        let kept = std::mem::replace(&mut *self.0.lock(), Notice::Notified);
+        if let Notice::Waits(ticket) = kept {
+            wake::wake(ticket);
+        }
+    }
+}
+
+fn drive_apart<F: Future>(g: GRef, future: F) -> F::Output {
+    let apart = Arc::new(Apart(parking_lot::Mutex::new(Notice::Nothing)));
+    let waker = Waker::from(apart.clone());
+    drive(Some(g), future, &waker, || {
+        park::unwind_if_cancelled();
+        let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
+        let mut kept = apart.0.lock();
+        if !matches!(*kept, Notice::Notified) {
+            *kept = Notice::Waits(waiting.ticket());
+            drop(kept);
+            waiting.park();
+            kept = apart.0.lock();
+        }
+        *kept = Notice::Nothing;
+        drop(kept);
+        park::unwind_if_cancelled();
+    })
+}

@@ -1,0 +1,336 @@
+//! How a thread waits: a green thread parks, a plain OS thread sleeps. The code that waits is the same for both.
+//!
+//! A caller begins a wait ([`Waiting::begin`]), gives the wait's ticket to its wakers, and parks. This file also has what ends
+//! a wait early (cancellation, [`timeout`]), and the calls that give way: `yield_now`, `blocking`, `pin`.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use timers::clock;
+
+use crate::g::wait::{Cancel, Outcome};
+use crate::g::why::Why;
+use crate::g::{GRef, Ticket};
+use crate::m::current::{current_g, on_m};
+use crate::m::os_thread;
+use crate::p::Held;
+use crate::run::boundary::{self, enter};
+use crate::run::sched::Sched;
+use crate::run::task::Cancelled;
+use crate::run::wake;
+use crate::timer::entry::TimerRef;
+
+/// Returns the caller's G: the green thread that runs here, else the proxy G of this plain OS thread.
+pub(crate) fn me() -> GRef {
+    current_g().unwrap_or_else(os_thread::proxy_g)
+}
+
+/// Returns the caller's id, which no other green or plain thread of the process ever has.
+#[inline]
+pub fn my_id() -> u64 {
+    me().id()
+}
+
+/// Returns `true` on a green thread; `false` on a plain OS thread, and on an M's own stack.
+pub fn on_green_thread() -> bool {
+    current_g().is_some()
+}
+
+/// A wait that the caller has begun. The caller gives its ticket to every waker, then parks.
+#[must_use]
+#[derive(Debug)]
+pub struct Waiting {
+    ticket: Ticket,
+    /// The deadline of the `timeout` around the wait. If it ends the wait, the outcome is `Cancelled`.
+    limit: u64,
+}
+
+impl Waiting {
+    /// Begins a wait of the caller.
+    #[inline]
+    pub fn begin(cancel: Cancel) -> Waiting {
+        Waiting::begin_for(Why::Something, cancel)
+    }
+
+    /// As `begin`; dumps show `why`.
+    #[inline]
+    pub fn begin_for(why: Why, cancel: Cancel) -> Waiting {
+        let g = me();
+        g.set_waits_for(why);
+        // While the caller unwinds, a second unwind would end the process, so neither cancellation nor time-out ends the wait.
+        let ends = cancel == Cancel::Ends && !std::thread::panicking();
+        let limit = if ends { g.deadline() } else { clock::NEVER };
+        let cancel = if ends && !g.over.get() { Cancel::Ends } else { Cancel::Waits };
+        Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) }, limit }
+    }
+
+    /// Returns what `wake` needs to end this wait.
+    #[inline]
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Returns the ticket in one word.
+    pub fn word(&self) -> u64 {
+        self.ticket.word()
+    }
+
+    /// Waits until a waker decides the wait. After any outcome but `Woken` the caller withdraws its ticket where it can. After
+    /// `Cancelled` it then calls `unwind_if_cancelled`.
+    // Inlined for the reason at `yield_now`, like every function between a user's call and the switch.
+    #[inline(always)]
+    pub fn park(self) -> Outcome {
+        if self.limit != clock::NEVER {
+            return self.park_until_ns(clock::NEVER);
+        }
+        let g = self.ticket.g;
+        if g.is_green() {
+            boundary::park(g)
+        } else {
+            os_thread::park(g)
+        }
+        g.wait.outcome()
+    }
+
+    /// As `park`, but no longer than until `deadline`.
+    #[inline(always)]
+    pub fn park_until(self, deadline: Instant) -> Outcome {
+        self.park_until_ns(clock::at(deadline))
+    }
+
+    /// As `park`, but no longer than until `when` on the runtime's clock.
+    #[inline(always)]
+    pub(crate) fn park_until_ns(self, when: u64) -> Outcome {
+        let Ticket { g, number } = self.ticket;
+        let first = when.min(self.limit);
+        if g.is_green() {
+            park_green_until(g, number, first);
+        } else {
+            os_thread::park_until(g, number, first);
+        }
+        match g.wait.outcome() {
+            Outcome::TimedOut if self.limit <= when => Outcome::Cancelled,
+            outcome => outcome,
+        }
+    }
+}
+
+/// Parks the calling G under its armed wait `number`, until `when` at the latest.
+#[inline(always)]
+pub(crate) fn park_green_until(g: GRef, number: u32, when: u64) {
+    if g.timer_lent.load(std::sync::atomic::Ordering::Acquire) {
+        // A future that this G polls uses the G's timer, so this wait needs a timer of its own.
+        return crate::api::sleep::park_with_alarm(g, number, when);
+    }
+    match arm_timer(g, number, when) {
+        Some(entered) => entered.suspend(crate::g::payload::Stop::Park),
+        None => return park_after_all(g, number, when),
+    }
+    if g.wait.outcome() != Outcome::TimedOut {
+        crate::api::sleep::delete_timer(g);
+    }
+}
+
+/// Arms the G's own timer. Returns the entered runtime if the G can switch at once; else `None`.
+#[inline(never)]
+fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
+    let entered = enter().expect("a green thread runs on an M");
+    let sched = entered.m().sched();
+    let held = entered.held();
+    // Without a P, any heap will do.
+    let heap = held.map_or(0, |h| h.index);
+    let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
+    if let Some(when) = modified.wake_for {
+        match held {
+            // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to run.
+            Some(held) => held.own().uncovered.set(true),
+            None => sched.timer_was_added(when),
+        }
+    }
+    (held.is_some() && boundary::is_free(g) && !g.wait.is_decided()).then_some(entered)
+}
+
+/// Parks a G that must not leave its OS thread, has no P, or is woken already.
+#[cold]
+fn park_after_all(g: GRef, number: u32, when: u64) {
+    boundary::park_until(g, number, when);
+    // The timer may still be armed, however the wait ended: an M that sleeps in place uses its own time-out.
+    crate::api::sleep::delete_timer(g);
+}
+
+/// Unwinds the caller if it has been cancelled or the deadline of a `timeout` around it has passed, unless it already unwinds.
+#[inline]
+pub fn unwind_if_cancelled() {
+    // The proxy G of a plain OS thread is allocated when that thread first parks; before that there is no deadline.
+    let g = current_g().or_else(os_thread::proxy_g_if_any);
+    if let Some(g) = g
+        && (g.wait.is_cancelled() || g.deadline() != clock::NEVER)
+        && !std::thread::panicking()
+    {
+        unwind_for(g);
+    }
+}
+
+/// Returns `true` if spinning for a moment may be cheaper than parking. Other threads run then, so the condition may come true by
+/// itself, and no other G waits for the caller's P.
+pub(crate) fn spinning_pays() -> bool {
+    on_m(|m| {
+        let (procs, idle) = (m.sched().procs(), m.sched().idle.idle_ps());
+        procs > 1 && idle + 1 < procs && m.lent_p().is_some_and(|p| p.queue.is_empty())
+    })
+    .unwrap_or_else(|| cores() > 1)
+}
+
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Returns `true` if the calling green thread has been cancelled.
+pub fn is_cancelled() -> bool {
+    current_g().is_some_and(|g| g.wait.is_cancelled())
+}
+
+/// Returns `true` if its cancellation ends what the calling green thread does now. Cancellation does not end destructors.
+pub fn is_interrupted() -> bool {
+    current_g().is_some_and(|g| g.wait.is_cancelled() && !g.over.get()) && !std::thread::panicking()
+}
+
+/// Unwinds without a message, because nothing went wrong. Destructors run; the join handle or the `timeout` gets the payload.
+#[cold]
+fn unwind_for(g: GRef) {
+    if g.wait.is_cancelled() && !g.over.get() {
+        unwind("it was cancelled", Cancelled);
+    }
+    if g.deadline() <= clock::now() {
+        unwind("a time-out around it has run out", TimeIsUp);
+    }
+}
+
+/// Unwinds the caller with `payload`. A program that cannot unwind is aborted with the reason.
+fn unwind(why: &str, payload: impl std::any::Any + Send) -> ! {
+    if cfg!(panic = "abort") {
+        eprintln!(
+            "runtime: a green thread must unwind from its wait, because {why}; this program is built with panic = \"abort\" and \
+             cannot unwind, so the process ends"
+        );
+        std::process::abort();
+    }
+    std::panic::resume_unwind(Box::new(payload))
+}
+
+/// The payload of the unwind from a parking call to the `timeout` around it.
+struct TimeIsUp;
+
+/// Runs `f`. Returns `None` if a parking call in `f` would last beyond `time` from now; that call then unwinds to here.
+///
+/// Code in `f` that does not park is not interrupted. Effects that `f` has completed stay.
+pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T> {
+    let mine = clock::after(time);
+    let deadline = &me().rare_or_new().deadline;
+    let outer = deadline.replace(deadline.get().min(mine));
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f));
+    me().rare_or_new().deadline.set(outer);
+    match result {
+        Ok(value) => Some(value),
+        // If nested time-outs both expired, the inner one returns `None`, and the outer one unwinds the caller's next park.
+        Err(payload) if payload.is::<TimeIsUp>() && mine <= clock::now() => None,
+        Err(payload) => std::panic::resume_unwind(payload),
+    }
+}
+
+/// Implements `thread::park`, until `deadline` if there is one.
+#[inline(always)]
+pub fn park(deadline: Option<Instant>) {
+    let g = me();
+    unwind_if_cancelled();
+    let waiting = Waiting::begin_for(Why::Unpark, Cancel::Ends);
+    if g.token.park(waiting.ticket.number) {
+        match deadline {
+            None => waiting.park(),
+            Some(deadline) => waiting.park_until(deadline),
+        };
+        g.token.clear();
+        unwind_if_cancelled();
+    }
+}
+
+/// Implements `Thread::unpark`.
+pub(crate) fn unpark(g: GRef) {
+    if let Some(number) = g.token.unpark() {
+        wake::wake(Ticket { g, number });
+    }
+}
+
+/// Yields: the calling green thread goes to the end of the run queue. A plain OS thread calls the system's yield.
+// Inlined into the caller: the processor predicts returns from its record of calls. After a switch each frame of a function
+// that was called before the switch mispredicts its return, which costs as much as the switch.
+#[inline(always)]
+pub fn yield_now() {
+    match boundary::enter() {
+        Some(entered) if entered.is_free() => entered.suspend(crate::g::payload::Stop::Yield),
+        Some(entered) => boundary::yield_kept(entered),
+        None => std::thread::yield_now(),
+    }
+}
+
+/// Keeps the calling green thread on its OS thread. Returns a number for `unpin`, which ends this. Pins nest.
+pub fn pin() -> u64 {
+    let Some(g) = current_g() else { return 0 };
+    g.pin();
+    g.id()
+}
+
+/// Ends one `pin` if `pinned` is the caller's. A thread-local may have carried the number to another green thread.
+pub fn unpin(pinned: u64) {
+    if let Some(g) = current_g().filter(|g| g.id() == pinned) {
+        g.unpin();
+    }
+}
+
+/// Runs `f`, which may block its OS thread. Meanwhile the P can run other Gs.
+pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    let Some(entered) = enter().filter(|e| !e.nested()) else { return f() };
+    let _blocking = Blocking::begin(entered);
+    f()
+}
+
+/// A stretch of code in `blocking`, including everything that it calls. Its drop ends the stretch, also by an unwind: it enters
+/// and leaves the runtime, so the G has a P again.
+struct Blocking {
+    /// True if this stretch is inside of another.
+    nested: bool,
+}
+
+impl Blocking {
+    fn begin(entered: boundary::Entered) -> Blocking {
+        let g = entered.m().running().expect("user code on an M belongs to a G");
+        let nested = g.binding.set_blocking(true);
+        if let Some(held) = entered.held() {
+            entered.m().sched().blocking_begins(held);
+        }
+        entered.leave_to_block();
+        Blocking { nested }
+    }
+}
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        // A forked child has no green thread.
+        if let Some(g) = current_g() {
+            g.binding.set_blocking(self.nested);
+            drop(enter());
+        }
+    }
+}
+
+impl Sched {
+    /// Tells sysmon that a G in `blocking` is about to run. Sysmon looks soon if work waits for a P, and is told of later work.
+    /// *Runs on: the holder of the P.*
+    pub(crate) fn blocking_begins(&self, held: Held<'_>) {
+        self.sysmon.blocking_begins(|| {
+            let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
+            work_waits && self.idle.idle_ps() == 0
+        });
+    }
+}

@@ -1,0 +1,198 @@
+//! Spawning: makes a green thread of a closure or a future and puts it into a run queue.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::api::join::Join;
+use crate::g::ids;
+use crate::g::payload::put;
+use crate::g::{GRef, Status, table};
+use crate::p::Held;
+use crate::run::boundary::{Entered, enter};
+use crate::run::sched::Sched;
+use crate::run::task::{After, Closure, Polled, Work};
+use crate::sys::fork;
+
+/// The particulars of a new green thread.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name, if there is one.
+    pub name: Option<Box<str>>,
+    /// The address space of its stack in bytes; `None` for the runtime's default.
+    pub stack_bytes: Option<usize>,
+    /// Where it is spawned.
+    pub place: &'static Location<'static>,
+}
+
+impl Spec {
+    /// Returns the particulars of an unnamed green thread with the default stack.
+    pub fn at(place: &'static Location<'static>) -> Spec {
+        Spec { name: None, stack_bytes: None, place }
+    }
+}
+
+/// The runtime to spawn in.
+#[derive(Clone, Copy)]
+pub enum Where<'s> {
+    /// The runtime of the calling green thread; without one, the runtime that the function returns. If the function
+    /// fails, the spawn returns that error.
+    Here(fn() -> io::Result<&'s Arc<Sched>>),
+    /// This runtime.
+    In(&'s Arc<Sched>),
+}
+
+/// Spawns a closure. `after` is told when it has ended. *Runs on: any thread.*
+///
+/// # Errors
+/// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack at all;
+/// or if its runtime cannot be started or has been shut down.
+///
+/// # Safety
+/// What the closure borrows stays valid until the green thread has ended. (Any caller may spawn `'static` closures.)
+#[inline]
+pub unsafe fn closure<T, F: FnOnce() -> T>(
+    at: Where<'_>,
+    spec: Spec,
+    work: F,
+    after: impl After,
+) -> io::Result<Join<T>> {
+    let init = |g: GRef| set_closure(g, Work { work, after });
+    // SAFETY: `init` leaves a task with a result of type `T`, and this is the only `Join` of the G.
+    spawn(at, spec, true, init).map(|g| unsafe { Join::new(g) })
+}
+
+/// Spawns a future. `after` is told when it has ended. A green thread of its own polls the future, and has a stack
+/// only during a poll. *Runs on: any thread.*
+///
+/// # Errors
+/// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack at all;
+/// or if its runtime cannot be started or has been shut down.
+///
+/// # Safety
+/// What the future borrows stays valid until the green thread has ended. (Any caller may spawn `'static` futures.)
+#[inline]
+pub unsafe fn future<F: Future>(
+    at: Where<'_>,
+    spec: Spec,
+    work: F,
+    after: impl After,
+) -> io::Result<Join<F::Output>> {
+    let init = |g: GRef| set_future(g, Work { work, after });
+    // SAFETY: `init` leaves a task with the future's output as its result, and this is the only `Join` of the G.
+    spawn(at, spec, false, init).map(|g| unsafe { Join::new(g) })
+}
+
+#[inline]
+fn set_closure<T, F: FnOnce() -> T, A: After>(g: GRef, work: Work<F, A>) {
+    // SAFETY: the payload of a fresh G is empty and belongs to the spawner.
+    unsafe { put(g, work) };
+    g.set_task(&Closure::<F, T, A>::TASK);
+}
+
+#[inline]
+fn set_future<F: Future, A: After>(g: GRef, work: Work<F, A>) {
+    // SAFETY: the payload of a fresh G is empty and belongs to the spawner.
+    unsafe { put(g, work) };
+    g.set_task(&Polled::<F, A>::TASK);
+    // The G runs only polls of this future, and the destructors of the future and of its result.
+    g.set_polls(true);
+}
+
+/// Makes a G, has `init` set its task, and makes it runnable. With `keeps_stack` the G has a stack from its first run
+/// to its end.
+#[inline]
+fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+    match (enter(), at) {
+        (Some(entered), Where::Here(_)) => spawn_here(entered, spec, keeps_stack, init),
+        (Some(entered), Where::In(sched)) if ptr::eq(entered.m().runtime, sched.as_runtime()) => {
+            spawn_here(entered, spec, keeps_stack, init)
+        }
+        (entered, at) => {
+            // The caller is in another runtime, or in none.
+            drop(entered);
+            match at {
+                Where::Here(sched) => spawn_from_outside(sched()?, spec, keeps_stack, init),
+                Where::In(sched) => spawn_from_outside(sched, spec, keeps_stack, init),
+            }
+        }
+    }
+}
+
+/// Spawns in the runtime of the calling green thread. *Runs on: an M of that runtime.*
+#[inline]
+fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+    let (m, sched) = (entered.m(), entered.m().sched());
+    let g = m.take_g()?;
+    if let Err(error) = begin(sched, g, m.next_id(), spec, keeps_stack, || entered.held()) {
+        m.give_g(g);
+        // The user's value in `init` is dropped after `entered`: its destructor is user code and must run outside the
+        // runtime.
+        drop(entered);
+        return Err(error);
+    }
+    init(g);
+    sched.make_work(|| match entered.held() {
+        Some(held) => held.counters.spawn(|| held.queue.put_fresh(g)),
+        None => sched.closing.spawn_without_p(|| sched.global.push(g)),
+    });
+    Ok(g)
+}
+
+#[cold]
+fn spawn_from_outside(
+    sched: &Arc<Sched>,
+    spec: Spec,
+    keeps_stack: bool,
+    init: impl FnOnce(GRef),
+) -> io::Result<GRef> {
+    fork::check()?;
+    let Some(admitted) = sched.closing.enter_from_outside() else {
+        return Err(io::Error::other("its runtime has been shut down"));
+    };
+    let g = table::take(0, |_| ())?;
+    if let Err(error) = begin(sched, g, ids::single(), spec, keeps_stack, || None) {
+        table::give([g]);
+        return Err(error);
+    }
+    init(g);
+    admitted.commit();
+    sched.make_work(|| sched.global.push(g));
+    Ok(g)
+}
+
+/// Makes `g` a green thread of `sched`. `held` returns the P of this thread, if it has one. *Runs on: the thread that
+/// took `g` from the pool.*
+#[inline]
+fn begin<'p>(
+    sched: &Sched,
+    g: GRef,
+    id: u64,
+    spec: Spec,
+    keeps_stack: bool,
+    held: impl FnOnce() -> Option<Held<'p>>,
+) -> io::Result<()> {
+    // Where a stack may be refused, take it now, so that the spawner gets the error.
+    if let Some(bytes) = spec.stack_bytes {
+        let class = u32::try_from(bytes).map_err(|_| too_large(bytes))?;
+        g.set_coro(sched.coros.take_odd(class)?);
+    } else if keeps_stack && sched.coros.shortage.is_there() {
+        g.set_coro(sched.stack_at_spawn(held())?.unwrap_or(ptr::null_mut()));
+    }
+    // SAFETY: the G comes from the pool, so no other thread has a reference.
+    unsafe { g.begin(sched.as_runtime(), id, spec.place, spec.name) };
+    g.life.begin();
+    g.set_status(Status::Runnable);
+    if sched.is_closing() {
+        g.wait.cancel();
+    }
+    Ok(())
+}
+
+fn too_large(bytes: usize) -> io::Error {
+    let text = format!("a stack of {bytes} bytes is too large: less than 4 GiB is allowed");
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}

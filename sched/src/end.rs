@@ -1,0 +1,6 @@
+//! Ends: of a runtime, and of a program whose threads all wait for each other.
+
+pub(crate) mod closing;
+pub(crate) mod deadlock;
+pub(crate) mod mains;
+mod shutdown;

@@ -1,0 +1,146 @@
+//! Deadlock detection: finds that no green thread of the process can ever run again, and tells the callers of
+//! `block_on`. The search runs on the M that blocks in the netpoller, where it costs nothing. The search starts after
+//! that M has blocked for a while with nothing to wake it, while a plain thread is inside `block_on`. On a deadlock
+//! the green threads that `block_on` waits for are cancelled, and `block_on` panics with the dump. (Go ends the
+//! process.)
+//!
+//! A false alarm would be far worse than a missed deadlock. So every thread of the process must be accounted for:
+//!
+//! ```text
+//!   a thread of a runtime       its runtime is quiet: all Ps idle, all Ms parked but the M in the netpoller, all queues empty,
+//!                               no timer armed, no source registered, no G waiting for a stack
+//!   another thread              parked, without a time-out, for something of a runtime's
+//! ```
+//!
+//! A thread in any other state might go on and wake a waiter: in a system call, `blocking`, a std lock, a sleep, a
+//! wait with a time-out. So these hide a deadlock: a green thread that is pinned or unwinds and takes its OS thread
+//! along when it parks; and any thread that a library has started.
+//!
+//! These looks do not happen at one moment. But a thread that runs leaves a trace. The tick of a P grows when the P
+//! is lent. A plain thread is counted when it parks and when it is woken. If the traces are equal before and after
+//! the looks, all that was seen held at one moment (`m/activity.rs`, with a model). In each runtime the queues are
+//! read before the Ps: a thread that took a G out of a queue has a P by then.
+//!
+//! Only Linux lists the threads of a process; on other systems there is no report.
+
+use std::sync::Arc;
+
+use timers::clock;
+
+use crate::api::join::GHandle;
+use crate::end::mains::InBlockOn;
+use crate::g::wait::Decision;
+use crate::m::activity::{PARKS, at_one_moment};
+use crate::m::release::release;
+use crate::run::sched::Sched;
+use crate::run::wake;
+use crate::sys;
+use crate::watch::dump::dump;
+
+/// The message with which `block_on` panics.
+pub const TEXT: &str = "all green threads are asleep - deadlock!";
+
+/// How long an M blocks without anything to wait for before each look. The M looks a few times, because a thread may
+/// just be ending. After the last look the M looks no more until a G has run: an idle process sleeps.
+const LOOK_AFTER_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
+
+impl InBlockOn<'_> {
+    /// Records that the caller is about to wait for the end of `main`.
+    pub fn waits_for(&mut self, main: &GHandle) {
+        self.add_main(main.g(), main.id());
+    }
+}
+
+impl Sched {
+    /// Records that the calling plain thread is about to start a green thread and wait for it in `block_on`. Call it
+    /// before the green thread runs: an M that goes to sleep while no thread is in `block_on` does not look.
+    pub fn in_block_on(&self) -> InBlockOn<'_> {
+        self.mains.enter()
+    }
+
+    /// Returns when the M in the netpoller is to wake up and look for a deadlock, or `NEVER`. *Runs on: that M, or an
+    /// M that has just given its P up.*
+    pub(crate) fn look_for_deadlock_at(&self) -> u64 {
+        // A P in use needs no look: its M calls this again when it gives the P up.
+        let busy = self.idle.idle_ps() < self.procs();
+        if !sys::LISTS_THREADS || !self.mains.is_any() || busy || self.something_comes() {
+            return clock::NEVER;
+        }
+        let looks = self.mains.looks_since(self.ticks());
+        LOOK_AFTER_NS.get(looks).map_or(clock::NEVER, |after| clock::now() + after)
+    }
+
+    /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on: the M
+    /// that had blocked in the netpoller, without a P.*
+    #[cold]
+    pub(crate) fn look_for_deadlock(&self) {
+        self.mains.count_look();
+        if let Some(report) = self.mains.earlier_report() {
+            // A cancelled green thread has not ended, and may be waiting again. Print the report.
+            return self.report_once(&format!("{TEXT}\n\n{report}"));
+        }
+        if !is_deadlocked() {
+            return;
+        }
+        let report: Arc<str> = dump().unwrap_or_default().into();
+        for (g, id) in self.mains.tell(&report) {
+            // Take a reference first: the G may end and be used again meanwhile.
+            if g.life.try_retain() {
+                if g.id() == id && g.wait.cancel() == Decision::Parked {
+                    wake::ready(g);
+                }
+                release(g);
+            }
+        }
+    }
+
+    /// Returns a sum that grows whenever a green thread of this runtime runs.
+    fn ticks(&self) -> u64 {
+        self.ps().map(|p| p.lease.tick()).sum()
+    }
+
+    /// Returns `true` if no thread of this runtime runs and nothing will make one run. Adds its threads to `tids`.
+    fn quiet(&self, tids: &mut Vec<i32>) -> bool {
+        if self.is_exiting() {
+            // Its threads count as plain threads until they have ended.
+            return true;
+        }
+        let ms = self.crew.lock();
+        let threads = self.crew.threads();
+        let at_rest = |m: &crate::m::M| m.running().is_none() && m.home.is_empty();
+        // All Ms but one are parked. That M waits in the netpoller or is about to: there always is such an M.
+        if self.is_closing() || threads != self.idle.parked_ms() + 1 || !ms.all().iter().all(|m| at_rest(m)) {
+            return false;
+        }
+        tids.extend(ms.all().iter().map(|m| m.tid()));
+        drop(ms);
+        tids.push(self.sysmon.tid());
+        // Read the queues before the Ps: a thread that took a G out of a queue has a P by then.
+        !self.something_comes() && !self.any_work() && self.idle.idle_ps() >= self.procs()
+    }
+
+    /// Returns `true` if a timer, the network or sysmon may wake a G. (sysmon asks the system again for what it
+    /// refused.)
+    fn something_comes(&self) -> bool {
+        let timers = |p: usize| self.heaps.earliest(p) != clock::NEVER && self.heaps.len(p) > 0;
+        self.ps().any(|p| timers(p.index))
+            || self.netpoll.has_sources()
+            || self.coros.shortage.anyone_waits()
+            || self.crew.is_refused()
+    }
+}
+
+/// Returns `true` if no thread of the process can run a green thread again; the file's head gives the argument.
+fn is_deadlocked() -> bool {
+    let all = Sched::all();
+    let traces = || (all.iter().map(|sched| sched.ticks()).collect::<Vec<_>>(), PARKS.trace());
+    at_one_moment(traces, |&(_, (began, ended))| {
+        let mut ours = Vec::new();
+        if !all.iter().all(|sched| sched.quiet(&mut ours)) {
+            return false;
+        }
+        let Some(threads) = sys::thread_ids() else { return false };
+        let others = threads.iter().filter(|tid| !ours.contains(tid)).count() as u64;
+        others == began.wrapping_sub(ended)
+    })
+}

@@ -1,0 +1,108 @@
+//! The plain threads in `block_on` of one runtime, and the green threads that they wait for. The search for a
+//! deadlock (`end/deadlock.rs`) runs while there are such threads, and leaves its report here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::g::GRef;
+
+/// The record of one runtime's threads in `block_on`, and of the looks for a deadlock.
+#[derive(Default)]
+pub(crate) struct Mains {
+    /// The number of plain threads in `block_on` or about to be.
+    in_block_on: AtomicUsize,
+    mains: Mutex<Vec<Main>>,
+    /// How many looks there were since a G last ran, and the ticks at that time.
+    looks: Mutex<(usize, u64)>,
+}
+
+/// A green thread that a plain thread waits for in `block_on`.
+struct Main {
+    g: GRef,
+    id: u64,
+    report: Option<Arc<str>>,
+}
+
+/// Evidence that the calling plain thread is in `block_on`.
+pub struct InBlockOn<'s> {
+    mains: &'s Mains,
+    /// The id of the green thread that the caller waits for.
+    id: Option<u64>,
+}
+
+impl std::fmt::Debug for InBlockOn<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InBlockOn").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl InBlockOn<'_> {
+    /// Records that the caller is about to wait for the end of `g`.
+    pub(crate) fn add_main(&mut self, g: GRef, id: u64) {
+        self.id = Some(id);
+        self.mains.mains.lock().push(Main { g, id, report: None });
+    }
+
+    /// Ends the record. Returns the dump if the green thread was cancelled because of a deadlock.
+    pub fn over(mut self) -> Option<Arc<str>> {
+        self.forget()
+    }
+
+    fn forget(&mut self) -> Option<Arc<str>> {
+        let id = self.id.take()?;
+        let mut mains = self.mains.mains.lock();
+        let at = mains.iter().position(|main| main.id == id)?;
+        mains.swap_remove(at).report
+    }
+}
+
+impl Drop for InBlockOn<'_> {
+    fn drop(&mut self) {
+        self.forget();
+        self.mains.in_block_on.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Mains {
+    /// Records that the calling plain thread is in `block_on`, or about to be.
+    pub(crate) fn enter(&self) -> InBlockOn<'_> {
+        // Relaxed: the green thread is made after this, so the M that runs it sees the count.
+        self.in_block_on.fetch_add(1, Ordering::Relaxed);
+        InBlockOn { mains: self, id: None }
+    }
+
+    /// Returns `true` if a plain thread is in `block_on`, or about to be.
+    pub(crate) fn is_any(&self) -> bool {
+        self.in_block_on.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns how many looks there were since the sum of ticks became `ticks`.
+    pub(crate) fn looks_since(&self, ticks: u64) -> usize {
+        let mut looks = self.looks.lock();
+        if looks.1 != ticks {
+            *looks = (0, ticks);
+        }
+        looks.0
+    }
+
+    /// Counts a look.
+    pub(crate) fn count_look(&self) {
+        self.looks.lock().0 += 1;
+    }
+
+    /// Returns a report that was given to a thread in `block_on` and not taken yet.
+    pub(crate) fn earlier_report(&self) -> Option<Arc<str>> {
+        self.mains.lock().iter().find_map(|main| main.report.clone())
+    }
+
+    /// Leaves `report` for all threads in `block_on`. Returns the green threads that they wait for, with their ids.
+    pub(crate) fn tell(&self, report: &Arc<str>) -> Vec<(GRef, u64)> {
+        let tell = |main: &mut Main| {
+            main.report = Some(report.clone());
+            (main.g, main.id)
+        };
+        self.mains.lock().iter_mut().map(tell).collect()
+    }
+}

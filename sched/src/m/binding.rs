@@ -1,0 +1,89 @@
+//! Writes on which M a G may run: any M, the M on which the G waits in place, or the home to which the G is bound.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use super::M;
+use crate::g::G;
+use crate::g::binding::Binding;
+
+/// On which Ms a G may run, with the M: see [`Binding`].
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    Free,
+    InPlace(&'static M),
+    Home(&'static M),
+}
+
+impl G {
+    /// Lets this G keep `m`, which sleeps while the G does not run; `None` ends that.
+    ///
+    /// # Safety
+    /// The G runs on this thread, which is `m`, and has no home.
+    pub(crate) unsafe fn set_in_place(&self, m: Option<&M>) {
+        debug_assert!(!self.binding.is_home(), "strict mode binds a G for good");
+        // SAFETY: a running G has its coroutine.
+        unsafe { self.bind(if m.is_some() { Binding::InPlace } else { Binding::Free }, m) };
+    }
+
+    /// Binds this G to `m`: from its next stop on, no other M resumes it.
+    ///
+    /// # Safety
+    /// The G has its coroutine and is this thread's to run; this thread is `m`.
+    pub(crate) unsafe fn settle(&self, m: &M) {
+        debug_assert!(self.binding.get() == Binding::Free, "a G is bound to one M at a time");
+        m.homes.add();
+        // SAFETY: the caller keeps the contract above.
+        unsafe { self.bind(Binding::Home, Some(m)) };
+    }
+
+    /// Ends what `settle` began: any M may run this G again. Has no effect on a G that is not bound. *Runs on: the M that runs this
+    /// G.*
+    #[inline]
+    pub(crate) fn unsettle(&self) {
+        if self.binding.is_home() {
+            self.unsettle_bound();
+        }
+    }
+
+    #[cold]
+    fn unsettle_bound(&self) {
+        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer, and an M to which a G is
+        // bound does not end.
+        let m = unsafe { &*(*self.coro()).bound_to.get().cast::<M>() };
+        m.homes.remove();
+        self.binding.set(Binding::Free);
+    }
+
+    /// # Safety
+    /// The G has its coroutine and is this thread's to run.
+    unsafe fn bind(&self, binding: Binding, m: Option<&M>) {
+        let m = m.map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: by the contract above.
+        unsafe { (*self.coro()).bound_to.set(m.cast()) };
+        self.binding.set(binding);
+    }
+
+    /// Returns the M on which this G waits in place for a P; `None` if `m` may run this G. A bound G lies in the queue of a P, or
+    /// in the global queue, only while it waits in place. *Runs on: `m`, which has taken this G from a queue.*
+    pub(crate) fn waits_in_place(&self, m: &M) -> Option<&'static M> {
+        match self.bound() {
+            Bound::Free => None,
+            Bound::InPlace(other) | Bound::Home(other) => (!ptr::eq(other, m)).then_some(other),
+        }
+    }
+
+    /// Returns on which M this G may run. *Runs on: a thread that may make this G runnable.*
+    #[inline]
+    pub(crate) fn bound(&self) -> Bound {
+        let binding = self.binding.get();
+        if binding == Binding::Free {
+            return Bound::Free;
+        }
+        // SAFETY: the caller has the right to make this G runnable, so the G stays parked and keeps its coroutine. `bind` wrote
+        // the pointer; an M to which a G is bound stays while that G lives.
+        let m = unsafe { &*(*self.coro()).bound_to.get().cast::<M>() };
+        if binding == Binding::Home { Bound::Home(m) } else { Bound::InPlace(m) }
+    }
+}

@@ -1,0 +1,160 @@
+//! The crew of a runtime: all its Ms, their threads, how many there are, and whether the system refuses more.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::M;
+use crate::g::Runtime;
+
+/// See the file's head.
+pub(crate) struct Crew {
+    ms: Mutex<Ms>,
+    /// How many threads there are. Written under the lock.
+    threads: AtomicUsize,
+    max_threads: usize,
+    /// How many Ms were started as spares and have not parked yet.
+    spares_coming: AtomicUsize,
+    /// True if the system has refused a thread and sysmon has not tried again since.
+    refused: AtomicBool,
+}
+
+/// The Ms and their threads, under the lock of the crew.
+#[derive(Default)]
+pub(crate) struct Ms {
+    /// All Ms that were ever made, by number. They live as long as the runtime.
+    all: Vec<Arc<M>>,
+    /// The Ms whose thread has ended.
+    free: Vec<Arc<M>>,
+    /// The threads of the other Ms, by number.
+    joins: HashMap<usize, thread::JoinHandle<()>>,
+    /// The thread that ended last, not yet joined.
+    ended: Option<thread::JoinHandle<()>>,
+    limit_reported: bool,
+}
+
+impl Crew {
+    pub(crate) fn new(max_threads: usize) -> Self {
+        Crew {
+            ms: Mutex::new(Ms::default()),
+            threads: AtomicUsize::new(0),
+            max_threads,
+            spares_coming: AtomicUsize::new(0),
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    /// Locks the list of Ms: no thread starts or ends meanwhile.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Ms> {
+        self.ms.lock()
+    }
+
+    /// Returns how many threads there are. *Runs on: any thread.*
+    pub(crate) fn threads(&self) -> usize {
+        // Relaxed: a caller that needs an exact number has the lock.
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if no further thread is allowed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.threads() >= self.max_threads
+    }
+
+    /// Starts a thread for an M that has none: `start` is called with that M and starts its thread. `ms` is the lock
+    /// of this crew.
+    ///
+    /// # Errors
+    /// The system refuses the thread.
+    pub(crate) fn start_thread(
+        &self,
+        mut ms: MutexGuard<'_, Ms>,
+        runtime: *const Runtime,
+        start: impl FnOnce(Arc<M>) -> io::Result<thread::JoinHandle<()>>,
+    ) -> io::Result<()> {
+        let m = ms.take_free(runtime);
+        // Counted before the thread runs, because its user code may ask for the count.
+        self.threads.fetch_add(1, Ordering::Relaxed);
+        match start(m.clone()) {
+            Ok(join) => {
+                ms.joins.insert(m.number, join);
+                Ok(())
+            }
+            Err(error) => {
+                self.threads.fetch_sub(1, Ordering::Relaxed);
+                m.take_wish();
+                ms.free.push(m);
+                // Relaxed: sysmon reads it sooner or later and tries again.
+                self.refused.store(true, Ordering::Relaxed);
+                Err(error)
+            }
+        }
+    }
+
+    /// Frees the M for another thread. Returns the thread that ended before, which the caller joins. *Runs on: the ending thread
+    /// of `m`.*
+    pub(crate) fn end_thread(&self, m: &M) -> Option<thread::JoinHandle<()>> {
+        let mut ms = self.ms.lock();
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+        // If the handle is gone, the closer has it and joins this thread.
+        let mine = ms.joins.remove(&m.number)?;
+        let m = ms.all[m.number].clone();
+        ms.free.push(m);
+        ms.ended.replace(mine)
+    }
+
+    /// Returns `true` if the system has refused a thread and `take_refused` was not called since. *Runs on: any thread.*
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Returns what `is_refused` does, and forgets it. *Runs on: sysmon, which tries again.*
+    pub(crate) fn take_refused(&self) -> bool {
+        self.refused.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns how many Ms were started as spares and have not parked yet.
+    pub(crate) fn spares_coming(&self) -> usize {
+        // Relaxed: if a spare is missed here, one too many starts, or one starts in the next round.
+        self.spares_coming.load(Ordering::Relaxed)
+    }
+
+    /// Counts a spare that is to start. *Runs on: sysmon.*
+    pub(crate) fn add_coming_spare(&self) {
+        self.spares_coming.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a spare that has parked or did not start. *Runs on: that spare, or sysmon.*
+    pub(crate) fn remove_coming_spare(&self) {
+        self.spares_coming.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the limit of threads is reported. Returns `true` at the first call. *Runs on: the M that is about to report that no further thread can be had.*
+    pub(crate) fn note_limit_reported(&self) -> bool {
+        !std::mem::replace(&mut self.ms.lock().limit_reported, true)
+    }
+}
+
+impl Ms {
+    /// Returns all Ms that were ever made, those without a thread included.
+    pub(crate) fn all(&self) -> &[Arc<M>] {
+        &self.all
+    }
+
+    /// Returns an M without a thread, a used one if there is any.
+    fn take_free(&mut self, runtime: *const Runtime) -> Arc<M> {
+        self.free.pop().unwrap_or_else(|| {
+            let m = Arc::new(M::new(runtime, self.all.len()));
+            self.all.push(m.clone());
+            m
+        })
+    }
+
+    /// Takes the handles of all threads that were not joined.
+    pub(crate) fn take_joins(&mut self) -> Vec<thread::JoinHandle<()>> {
+        std::mem::take(&mut self.joins).into_values().chain(self.ended.take()).collect()
+    }
+}

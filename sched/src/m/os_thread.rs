@@ -1,0 +1,197 @@
+//! Plain OS threads as waiters: each has a proxy G, so that a primitive can wake it as it wakes a green thread.
+//!
+//! The payload of a proxy G holds the means to park its thread. `set_around_park` lets a caller surround each park;
+//! tokio's `block_in_place` needs this.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use timers::clock;
+
+use crate::g::ids;
+use crate::g::wait::Outcome;
+use crate::g::{GRef, Payload, table};
+use crate::m::activity::{Counted, PARKS};
+use crate::m::current::on_m;
+use crate::m::thread_parker::ThreadParker;
+use crate::sys::fork;
+
+/// What a proxy G keeps in its payload for ever: the means to park its thread.
+#[derive(Default)]
+struct ProxyState {
+    parker: ThreadParker,
+    /// Whether the thread is counted as parked without a time-out.
+    counted: Counted,
+}
+
+/// Initialises the payload of a new proxy G. *Runs on: the table, once for each proxy G.*
+pub(crate) fn init_proxy_g(g: GRef) {
+    const {
+        assert!(
+            size_of::<ProxyState>() <= size_of::<Payload>()
+                && align_of::<ProxyState>() <= align_of::<Payload>()
+        )
+    };
+    // SAFETY: no other thread knows this G yet, and the payload is large enough. A proxy G keeps its `ProxyState` for ever,
+    // so a late waker finds it.
+    unsafe { g.payload().cast::<ProxyState>().write(ProxyState::default()) };
+}
+
+fn state_of(g: GRef) -> &'static ProxyState {
+    // SAFETY: `init_proxy_g` wrote a `ProxyState`, and nothing else writes the payload of a proxy G.
+    unsafe { &*g.payload().cast::<ProxyState>() }
+}
+
+/// Gives the proxy G of an ending thread back. The destructors of the thread's own values run first and may still use
+/// it.
+struct EndOfThread;
+
+impl Drop for EndOfThread {
+    fn drop(&mut self) {
+        let Some(g) = PROXY_G.get() else { return };
+        if let Some(rare) = g.rare() {
+            rare.locals.destroy();
+        }
+        OVER.set(true);
+        PROXY_G.set(None);
+        drop(g.take_rare());
+        if g.life.release() {
+            recycle(g);
+        }
+    }
+}
+
+/// Gives a proxy G without a reference back to the pool.
+pub(crate) fn recycle(g: GRef) {
+    g.forget();
+    table::give_proxy_g(g);
+}
+
+thread_local! {
+    // Without destructors, so that they can be read until the thread's very end.
+    static PROXY_G: Cell<Option<GRef>> = const { Cell::new(None) };
+    /// True after the proxy G was given back. Destructors of std's thread-locals may still run then.
+    static OVER: Cell<bool> = const { Cell::new(false) };
+    static END: EndOfThread = const { EndOfThread };
+}
+
+/// Returns the proxy G of this thread, and allocates it at the first call. *Runs on: a thread that is no M, or the
+/// stack of an M.*
+#[inline(never)]
+pub(crate) fn proxy_g() -> GRef {
+    PROXY_G.get().unwrap_or_else(|| {
+        let g = new_proxy_g();
+        PROXY_G.set(Some(g));
+        // After the thread's end `END` cannot be registered: a proxy G that is allocated then is never given back.
+        let _ = END.try_with(|_| ());
+        g
+    })
+}
+
+/// Returns the proxy G of this thread if it has been allocated.
+#[inline(never)]
+pub(crate) fn proxy_g_if_any() -> Option<GRef> {
+    PROXY_G.get()
+}
+
+/// Returns `true` if the calling plain thread has destroyed its values already.
+#[inline(never)]
+pub(crate) fn is_over() -> bool {
+    OVER.get()
+}
+
+fn new_proxy_g() -> GRef {
+    let g = table::take_proxy_g(init_proxy_g);
+    let name = thread::current().name().map(Into::into);
+    let place = std::panic::Location::caller();
+    // SAFETY: the G comes from the pool of proxy Gs, so no other thread has a reference.
+    unsafe { g.begin(std::ptr::null(), ids::single(), place, name) };
+    g.life.begin_unjoined();
+    g
+}
+
+/// Parks the calling thread until the wait of its proxy G is decided and its waker wakes it. *Runs on: the thread of
+/// the proxy G.*
+pub(crate) fn park(g: GRef) {
+    let ProxyState { parker, counted } = state_of(g);
+    // A thread that waits on its stack as an M is counted with the Ms.
+    let counts = on_m(|_| ()).is_none();
+    let commit = || g.wait.commit();
+    if !(if counts { PARKS.commit(counted, commit) } else { commit() }) {
+        return;
+    }
+    // In a forked child no thread may exist that would decide the wait.
+    fork::check_or_panic();
+    around_park(|| parker.sleep());
+}
+
+/// Parks the calling thread until `when` at the latest. The wait `number` then ends as timed out. *Runs on: the
+/// thread of the proxy G.*
+pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
+    if when == clock::NEVER {
+        return park(g);
+    }
+    if !g.wait.commit() {
+        return;
+    }
+    if fork::is_forked() {
+        return look_until(g, number, when);
+    }
+    let parker = &state_of(g).parker;
+    around_park(|| {
+        if !parker.sleep_while(|| time_left(when)) {
+            parker.time_out(&g.wait, number);
+        }
+    });
+}
+
+/// A function that surrounds what its argument does. It must call its argument once.
+pub type Around = fn(&mut dyn FnMut());
+
+static AROUND_PARK: OnceLock<Around> = OnceLock::new();
+
+/// Surrounds each park of a plain OS thread with `around`. The first call counts.
+/// *Runs on: any thread.*
+pub fn set_around_park(around: Around) {
+    let _ = AROUND_PARK.set(around);
+}
+
+fn around_park(mut park: impl FnMut()) {
+    match AROUND_PARK.get() {
+        Some(around) => around(&mut park),
+        None => park(),
+    }
+}
+
+fn time_left(when: u64) -> Option<Duration> {
+    let left = when.saturating_sub(clock::now());
+    (left > 0).then(|| Duration::from_nanos(left))
+}
+
+/// Does what `park_until` does, in a child of `fork`. Takes no lock: the holder of a lock may not exist there.
+#[cold]
+fn look_until(g: GRef, number: u32, when: u64) {
+    while !g.wait.is_decided() {
+        let Some(left) = time_left(when) else {
+            g.wait.decide(number, Outcome::TimedOut);
+            return;
+        };
+        // Threads that the child has started may wake this one.
+        thread::sleep(left.min(Duration::from_millis(1)));
+    }
+}
+
+/// Wakes the thread of a proxy G. *Runs on: the thread that has just decided the parked wait.*
+pub(crate) fn wake(g: GRef) {
+    if fork::is_forked() {
+        return;
+    }
+    let ProxyState { parker, counted } = state_of(g);
+    // Count before anything else: after `parker.wake` the caller may have nothing more to do, and go to sleep itself.
+    PARKS.wakes(counted);
+    parker.wake();
+}

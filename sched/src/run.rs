@@ -1,0 +1,17 @@
+//! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps that this takes.
+
+pub(crate) mod boundary;
+mod find;
+pub(crate) mod idle;
+pub mod net_wakers;
+mod poll;
+pub(crate) mod rescue;
+pub(crate) mod reserved;
+mod resize;
+mod run_loop;
+pub(crate) mod sched;
+mod stack_supply;
+pub(crate) mod task;
+pub(crate) mod threads;
+pub(crate) mod wake;
+mod wake_latency;

@@ -1,0 +1,392 @@
+//! How an M looks for a G, place by place, and how it goes to sleep without leaving a G behind.
+//!
+//! The order of the places, and the steps before sleep, are in [`Sched::find_runnable`]. `idle.rs` has the protocol by which no
+//! work is stranded.
+
+use netpoll::Turn;
+use timers::clock;
+
+use crate::g::GRef;
+use crate::g::list::GList;
+use crate::m::rest::SleepKind;
+use crate::m::{M, MRef, Wish};
+use crate::p::Held;
+use crate::run::sched::Sched;
+
+/// What an M does after its sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It looks for work again.
+    Look,
+    /// It watches the network and the timers.
+    Watch,
+    /// Its thread ends.
+    End,
+}
+
+/// How long an M looks at the other Ps before it goes to sleep: about as long as waking it again would take.
+const SPIN_NS: u64 = 5_000;
+/// The same while the network keeps the M busy. Two Ms that sleep and wake each other many times per millisecond soon run on one
+/// processor, where each waits for the end of the other's slice.
+const SPIN_NET_NS: u64 = 20_000;
+/// How long an M keeps its P while other Ms are in line for a P.
+const TURN_NS: u64 = 1_000_000;
+
+impl Sched {
+    /// Returns the next G to run, with a P to run it; blocks until there is one. Returns `None` if the M is to end. *Runs on:
+    /// `m`, on its own stack.*
+    pub(crate) fn find_runnable(&self, m: &M) -> Option<GRef> {
+        loop {
+            if self.is_exiting() {
+                return None;
+            }
+            let Some(held) = m.held() else {
+                if m.reserved_by.get().is_some() {
+                    self.run_bound_gs(m);
+                    continue;
+                }
+                let then = self.wait_for_p(m);
+                if self.goes_on(m, then) {
+                    continue;
+                }
+                return None;
+            };
+            if self.is_surplus(held) {
+                self.retire_from(m, held);
+                continue;
+            }
+            if self.idle.any_wanting() && self.pass_on(m, held) {
+                continue;
+            }
+            let found =
+                self.next_g(m, held).or_else(|| self.polled_g(m, held)).or_else(|| self.stolen_g(m, held));
+            if let Some(g) = found {
+                self.found(m, held);
+                return Some(g);
+            }
+            // The M stays awake while many stopped timers lie in the heap of its P: each round removes a part of them.
+            if self.heaps.tidy(held.index) {
+                continue;
+            }
+            let then = self.rest(m, held);
+            if !self.goes_on(m, then) {
+                return None;
+            }
+        }
+    }
+
+    /// Returns `true` if the M is to look for work again; watches first if `then` says so.
+    fn goes_on(&self, m: &M, mut then: Then) -> bool {
+        while then == Then::Watch {
+            then = self.rest_without_p(m);
+        }
+        then == Then::Look
+    }
+
+    fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        let found = if self.poll_now(m, held) { held.queue.pop(1, &mut 0) } else { None };
+        found.or_else(|| m.home.pop())
+    }
+
+    /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for long. Returns `false`
+    /// if this M keeps the P. *Runs on: `m`.*
+    #[cold]
+    fn pass_on(&self, m: &M, held: Held<'_>) -> bool {
+        let now = clock::now();
+        if m.since.get() == 0 {
+            m.since.set(now);
+        }
+        if now - m.since.get() < TURN_NS {
+            return false;
+        }
+        let Some(next) = self.idle.take_wanting() else { return false };
+        let p = held.index;
+        m.let_go();
+        if m.spinning.replace(false) {
+            self.idle.stop_spinning();
+        }
+        self.hand_to(next.m(), p, false);
+        true
+    }
+
+    /// Looks at the other Ps and at the network, in rounds of random order, until the M has spun for long enough. The last round
+    /// also takes run-next slots and due timers (Go: `stealWork`).
+    fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        let ps = self.made();
+        if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(self.procs())) {
+            return None;
+        }
+        m.spinning.set(true);
+        let start = clock::now();
+        let enough = if m.network_is_quick.get() { SPIN_NET_NS } else { SPIN_NS };
+        loop {
+            let now = clock::now();
+            let last = now - start >= enough;
+            if let Some(g) = self.steal_round(held, ps, last.then_some(now)).or_else(|| m.home.pop()) {
+                return Some(g);
+            }
+            if last || self.is_exiting() {
+                // The network was not quick this time; the wait that follows decides anew.
+                m.network_is_quick.set(false);
+                return None;
+            }
+            if let Some(g) = self.between_rounds(m, held) {
+                return Some(g);
+            }
+        }
+    }
+
+    /// Pauses between two rounds of stealing; while the network keeps the M busy, polls the network instead.
+    fn between_rounds(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        if !m.network_is_quick.get() {
+            (0..32).for_each(|_| std::hint::spin_loop());
+            return None;
+        }
+        // The sender may be another process that needs this very processor.
+        std::thread::yield_now();
+        self.polled_g(m, held)
+    }
+
+    fn steal_round(&self, held: Held<'_>, ps: usize, last_at: Option<u64>) -> Option<GRef> {
+        let first = held.own().random_below(ps);
+        for victim in (0..ps).map(|i| (first + i) % ps).filter(|&i| i != held.index) {
+            let victim = self.p(victim);
+            if let Some(g) = victim.queue.steal(&held.queue, last_at.is_some()) {
+                held.counters.steals.one();
+                return Some(g);
+            }
+            if let Some(now) = last_at
+                && self.heaps.earliest(victim.index) <= now
+            {
+                let mut woken = GList::new();
+                self.fire_timers(held, victim.index, now, &mut woken);
+                self.ready_all(held, woken);
+                if let Some(g) = held.queue.pop(1, &mut 0) {
+                    return Some(g);
+                }
+            }
+        }
+        self.global.pop_batch(ps, |g| held.queue.put_woken(g))
+    }
+
+    /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has come meanwhile.
+    #[inline]
+    fn found(&self, m: &M, held: Held<'_>) {
+        if m.spinning.replace(false) {
+            if self.idle.withdraw(true, || self.any_work()) {
+                self.wake_idle_p();
+            }
+            // A thread that added a timer meanwhile woke no M, because this M had promised to look.
+            held.own().uncovered.set(true);
+        }
+    }
+
+    /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after `Idle::look_again` it
+    /// misses nothing.*
+    pub(crate) fn any_work(&self) -> bool {
+        !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
+    }
+
+    /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers, or parks.
+    fn rest(&self, m: &M, held: Held<'_>) -> Then {
+        let p = held.p();
+        m.let_go();
+        self.put_idle(p.index);
+        self.rest_without_p(m)
+    }
+
+    fn rest_without_p(&self, m: &M) -> Then {
+        if self.idle.withdraw(m.spinning.replace(false), || self.any_work()) {
+            if self.take_idle_p(m).is_some() {
+                self.idle.count_spinning();
+                m.spinning.set(true);
+            }
+            return Then::Look;
+        }
+        match self.turn_to_block() {
+            Some(turn) => {
+                self.block_in_netpoll(m, turn);
+                Then::Look
+            }
+            None => {
+                // Another M waits for the timers, or is about to. It must be back in time for the timers seen here.
+                self.netpoll.wake_by(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
+                self.park_m(m)
+            }
+        }
+    }
+
+    /// Returns the right to wait for the network; `None` if another M has it, or if Ms are to end. *Runs on: an M without a P.*
+    fn turn_to_block(&self) -> Option<Turn<'_>> {
+        // The netpoller keeps a break for the M that has the turn, so the wake-up in `Closing::exit` is not lost.
+        let (turn, exiting) = self.closing.look_after(|| self.netpoll.begin_block());
+        turn.filter(|_| !exiting)
+    }
+
+    /// Blocks as the one M that waits for the network and for the next timer of all Ps, until the M is needed.
+    fn block_in_netpoll<'s>(&'s self, m: &M, mut turn: Turn<'s>) {
+        loop {
+            let Some(woken) = self.block_once(m, turn) else { return };
+            if !woken.is_empty() || self.has_something_to_do(m) {
+                return self.return_from_netpoll(m, woken);
+            }
+            // The M was woken only to learn of an earlier timer.
+            match self.turn_to_block() {
+                Some(again) => turn = again,
+                None => return,
+            }
+        }
+    }
+
+    /// Returns `true` if an M that waited without a P needs one now. Makers of work look for idle Ps themselves and do not rely
+    /// on this.
+    fn has_something_to_do(&self, m: &M) -> bool {
+        self.is_exiting()
+            || !m.home.is_empty()
+            || self.heaps.time_sleep_until() <= clock::now()
+            || self.any_work()
+    }
+
+    /// Blocks once. Returns the Gs that the network has woken; `None` if the M must not sleep now.
+    fn block_once(&self, m: &M, mut turn: Turn<'_>) -> Option<GList> {
+        let mut look_at = self.look_for_deadlock_at();
+        let mut until = self.heaps.time_sleep_until().min(look_at);
+        // Publishes its time first and then looks. A thread that adds a timer does the reverse, and so does the last M that gives its
+        // P up.
+        loop {
+            turn.publish(until);
+            let look_again = self.look_for_deadlock_at();
+            let again = self.heaps.time_sleep_until().min(look_again);
+            if again >= until {
+                break;
+            }
+            (look_at, until) = (look_at.min(look_again), again);
+        }
+        if !m.rest.begin(SleepKind::Polls, || !m.home.is_empty()) {
+            return None;
+        }
+        let woken = self.wait_for_events(m, turn, until);
+        m.rest.over();
+        if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
+            self.look_for_deadlock();
+        }
+        Some(woken)
+    }
+
+    fn return_from_netpoll(&self, m: &M, woken: GList) {
+        let Some(held) = self.take_idle_p(m) else {
+            // All Ps are busy; sysmon must make one of them look at this work.
+            self.make_work(|| self.global.append(woken));
+            return self.sysmon.wake();
+        };
+        // The M looks for more than the Gs that were woken, so it counts as spinning until it has found work.
+        self.idle.count_spinning();
+        m.spinning.set(true);
+        held.counters.net_wakes.add(woken.len() as u64);
+        self.ready_all(held, woken);
+        self.steal_due_timers(held);
+    }
+
+    /// Takes an idle P, or waits until another thread hands one over. *Runs on: `m`, without a P.*
+    fn wait_for_p(&self, m: &M) -> Then {
+        if !m.home.is_empty() {
+            return self.get_in_line(m);
+        }
+        let enter = || self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held());
+        let (taken, exiting) = self.closing.look_after(enter);
+        if m.is_coming_spare.replace(false) {
+            // The M is in the list of parked Ms, or it was needed at once.
+            self.crew.remove_coming_spare();
+        }
+        match taken {
+            Some(p) => {
+                self.adopt(m, p);
+                Then::Look
+            }
+            None if exiting => Then::End,
+            None => self.sleep_until_handed(m),
+        }
+    }
+
+    /// Takes an idle P, or joins the line for one, because only this M may run the Gs in its own queue. *Runs on: `m`, without
+    /// a P.*
+    #[cold]
+    pub(crate) fn get_in_line(&self, m: &M) -> Then {
+        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held());
+        let (taken, mut exiting) = self.closing.look_after(enter);
+        if let Some(p) = taken {
+            self.adopt(m, p);
+            return Then::Look;
+        }
+        self.sysmon.work_waits();
+        while !exiting {
+            match m.take_wish() {
+                Wish::Nothing => m.note.sleep(),
+                wish => return self.fulfil(m, wish),
+            }
+            exiting = self.is_exiting();
+        }
+        Then::Look
+    }
+
+    /// Sleeps until another M hands `m` its P. *Runs on: `m`, whose G lies in a run queue and waits in place.*
+    pub(crate) fn sleep_for_a_p(&self, m: &M) {
+        loop {
+            // Sleeps first: the note is woken once for the P, and the next sleep must not find that wake-up.
+            m.note.sleep();
+            match m.take_wish() {
+                // This wake-up was meant for an earlier sleep.
+                Wish::Nothing => {}
+                wish => {
+                    debug_assert!(matches!(wish, Wish::Run { spinning: false, .. }), "{wish:?}");
+                    self.fulfil(m, wish);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Parks the M until it is handed a P or has a bound G to run. *Runs on: `m`, without a P, after it has looked for work.*
+    fn park_m(&self, m: &M) -> Then {
+        let ((), exiting) = self.closing.look_after(|| self.idle.park(MRef::new(m)));
+        if exiting { Then::End } else { self.sleep_until_handed(m) }
+    }
+
+    /// Sleeps until another thread leaves a wish or puts a G into the M's own queue. *Runs on: `m`, in the list of parked Ms,
+    /// where `Closing::exit` finds it.*
+    fn sleep_until_handed(&self, m: &M) -> Then {
+        debug_assert!(!m.spinning.get());
+        let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
+        let then = loop {
+            if sleeps {
+                m.note.sleep();
+            }
+            match m.take_wish() {
+                // The M is still in the list: a G in its own queue woke it.
+                Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m)) => break Then::Look,
+                // The thread that took the M out of the list is about to leave its wish, and to wake it once more.
+                Wish::Nothing => sleeps = true,
+                wish => break self.fulfil(m, wish),
+            }
+        };
+        m.rest.over();
+        then
+    }
+
+    /// Does what the wish asks for. *Runs on: `m`, without a P.*
+    pub(crate) fn fulfil(&self, m: &M, wish: Wish) -> Then {
+        match wish {
+            Wish::Nothing => {}
+            Wish::End => return Then::End,
+            Wish::Watch => {
+                m.spinning.set(true);
+                return Then::Watch;
+            }
+            Wish::Run { p, spinning } => {
+                self.adopt(m, p);
+                m.spinning.set(spinning);
+            }
+        }
+        Then::Look
+    }
+}

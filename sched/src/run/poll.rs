@@ -1,0 +1,176 @@
+//! Polling the network, and making sure that some thread watches the next timer. An M polls briefly (`poll_now`) or
+//! blocks until an event or a timer (`wait_for_events`, which `find.rs` calls). `ensure_watcher` serves an M that is
+//! about to run a G: another M then blocks in the netpoller, or sysmon looks.
+
+use std::ptr;
+use std::task::Waker;
+use std::time::Duration;
+
+use netpoll::{Turn, Waiter, WakeBy};
+use timers::clock;
+
+use crate::g::Ticket;
+use crate::g::list::GList;
+use crate::g::wait::{Decision, Outcome};
+use crate::m::M;
+use crate::p::Held;
+use crate::run::net_wakers::{self, is_future};
+use crate::run::sched::Sched;
+use crate::run::wake;
+
+/// A wait for the network that is shorter than this was not worth the cost of waking.
+const QUICK_NS: u64 = 50_000;
+
+impl Sched {
+    /// Polls the network without blocking. Returns `true` if that woke a G. *Runs on: the holder of the P.*
+    pub(crate) fn poll_now(&self, m: &M, held: Held<'_>) -> bool {
+        if !self.netpoll.has_sources() {
+            return false;
+        }
+        let mut ready = m.ready.borrow_mut();
+        if self.netpoll.poll_now(&mut ready).is_none() {
+            return false;
+        }
+        self.netpoll.polled(clock::now());
+        let woken = self.woken_gs(&mut ready);
+        held.counters.net_wakes.add(woken.len() as u64);
+        let any = !woken.is_empty();
+        self.ready_all(held, woken);
+        any
+    }
+
+    /// Blocks in the netpoller until an event, a break or `until`, and returns the Gs to run. *Runs on: `m`, without a P.*
+    pub(crate) fn wait_for_events(&self, m: &M, turn: Turn<'_>, until: u64) -> GList {
+        let mut ready = m.ready.borrow_mut();
+        let start = clock::now();
+        let ahead = until.saturating_sub(start);
+        let lead = self.lead.of(ahead);
+        let timeout = if until == clock::NEVER { None } else { Some(Duration::from_nanos(ahead - lead)) };
+        if let Err(error) = turn.block(until, timeout, &mut ready) {
+            self.report_once(&format!("the netpoller cannot wait: {error}; was its descriptor closed?"));
+        }
+        let mut now = clock::now();
+        let asked = start + (ahead - lead);
+        // True only if the time-out ended the wait, not an event or a break.
+        if ready.is_empty() && timeout.is_some() && now >= asked {
+            self.lead.learn(ahead, now - asked);
+            while now < until {
+                std::hint::spin_loop();
+                now = clock::now();
+            }
+        }
+        m.network_is_quick.set(!ready.is_empty() && now - start < QUICK_NS);
+        self.netpoll.polled(now);
+        self.sysmon.record_time(now);
+        self.woken_gs(&mut ready)
+    }
+
+    /// Polls the network for sysmon when no M has polled for long. *Runs on: a thread without a P.*
+    pub(crate) fn poll_from_outside(&self) {
+        let mut ready = Vec::new();
+        if self.netpoll.poll_now(&mut ready).is_none() {
+            return;
+        }
+        self.netpoll.polled(clock::now());
+        let woken = self.woken_gs(&mut ready);
+        if !woken.is_empty() {
+            self.make_work(|| self.global.append(woken));
+        }
+    }
+
+    /// Closes the netpoller, because no M will poll any more: waiters of other runtimes are woken. *Runs on: the closer.*
+    pub(crate) fn close_netpoll(&self) {
+        let mut ready = Vec::new();
+        self.netpoll.close_all(&mut ready);
+        // No wait of this runtime is among them: its Gs have ended, or will not run again.
+        self.global.append(self.woken_gs(&mut ready));
+    }
+
+    /// Makes sure that an M blocks in the netpoller until the next timer, or that sysmon looks by then if no P is idle. The
+    /// caller is about to run a G, which may compute for any length of time. *Runs on: the holder of the P.*
+    ///
+    /// The caller checks `Own::uncovered`, which is set when this M has left the netpoller or a promise to look, or has added a
+    /// timer. An adder of a timer does not call this. So the M of a G that sleeps alone is back in the netpoller at once and wakes
+    /// no second M.
+    #[cold]
+    pub(crate) fn ensure_watcher(&self, held: Held<'_>) {
+        held.own().uncovered.set(false);
+        let next = self.heaps.time_sleep_until();
+        if next == clock::NEVER && !self.netpoll.has_sources() {
+            return;
+        }
+        if self.netpoll.wake_by(next) == WakeBy::NobodyBlocks {
+            if self.idle.idle_ps() == 0 {
+                self.sysmon.timer_at(next);
+            } else {
+                self.wake_to_watch();
+            }
+        }
+    }
+
+    /// Tells a parked M to block in the netpoller. That M gets no P and does not spin, because it only has to wait.
+    fn wake_to_watch(&self) {
+        // At most one M at a time, as in `wake_idle_p`. The M looks for work before it blocks, as the spinning promise demands.
+        if !self.idle.no_m_spins() || !self.idle.start_spinning_alone() {
+            return;
+        }
+        match self.idle.unpark() {
+            Some(m) => {
+                m.m().hand_watch();
+                m.m().note.wake();
+            }
+            None => {
+                self.idle.stop_spinning();
+                self.wake_idle_p();
+            }
+        }
+    }
+
+    /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`). *Runs on: any thread.*
+    pub(crate) fn timer_was_added(&self, when: u64) {
+        if self.netpoll.wake_by(when) == WakeBy::NobodyBlocks {
+            if self.idle.idle_ps() == 0 {
+                self.sysmon.timer_at(when);
+            } else {
+                self.wake_idle_p();
+            }
+        }
+    }
+
+    /// Returns the Gs of this runtime whose waits for the network are over. Makes other waiters runnable where they belong: a
+    /// plain OS thread, a G parked in place, a G of another runtime that uses a socket of this one.
+    fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
+        let mut gs = GList::new();
+        for waiter in ready.drain(..) {
+            let ticket = match waiter.word() {
+                word if is_future(word) => {
+                    net_wakers::take(word).and_then(|waker| self.ticket_of(waker, &mut gs))
+                }
+                word => Ticket::from_word(word),
+            };
+            let Some(Ticket { g, number }) = ticket else { continue };
+            if g.wait.decide(number, Outcome::Woken) != Decision::Parked || wake::wake_if_unqueueable(g) {
+                continue;
+            }
+            if ptr::eq(g.runtime(), self.as_runtime()) {
+                gs.push(g);
+            } else {
+                wake::ready_globally(g);
+            }
+        }
+        gs
+    }
+
+    /// Returns the wait that a G's waker ends. Any other waker is user code: a G that calls it is added to `gs`.
+    fn ticket_of(&self, waker: Waker, gs: &mut GList) -> Option<Ticket> {
+        match wake::ticket_of(&waker) {
+            Some(ticket) => ticket,
+            None => {
+                if let Some(g) = self.g_that_calls(waker) {
+                    gs.push(g);
+                }
+                None
+            }
+        }
+    }
+}

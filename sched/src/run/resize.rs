@@ -1,0 +1,153 @@
+//! Changes the number of Ps while the runtime runs.
+//!
+//! ```text
+//!   set_procs(fewer)                                an M with a surplus P
+//!   store the number                                with nothing to run: put_idle reads the number under the list's lock
+//!   take surplus Ps out of the idle list            looking for a G: it reads the number
+//!     and retire them                                 retire: the P's work moves to other queues; the M goes on without P
+//! ```
+//!
+//! No M is started under the lock of the retired Ps: if the M cannot be started, its P is given up, and that P may
+//! have to retire.
+//!
+//! Sysmon takes a surplus P from a G that does not enter the runtime. A retired P is in no list and has no work; when the number
+//! grows again, the P is used again.
+
+#![allow(unsafe_code)]
+
+use std::collections::HashSet;
+use std::io;
+
+use timers::clock::NEVER;
+
+use crate::g::list::GList;
+use crate::m::M;
+use crate::p::Held;
+use crate::run::idle::Given;
+use crate::run::sched::{MAX_PROCS, Sched};
+
+impl Sched {
+    /// Sets how many green threads run at the same time. Returns at once; an M gives a surplus P up when its G next enters the
+    /// runtime.
+    ///
+    /// # Errors
+    /// Fails with `InvalidInput` if `n` is 0 or too large; the text says how many are allowed.
+    pub fn set_procs(&self, n: usize) -> io::Result<()> {
+        self.make_work(|| self.resize(n))?;
+        self.serve_waiting(None);
+        Ok(())
+    }
+
+    /// As `set_procs`, but wakes no M for Ps that become idle.
+    pub(crate) fn resize(&self, n: usize) -> io::Result<()> {
+        if !(1..=MAX_PROCS).contains(&n) {
+            let text = format!("procs is {n}: from 1 to {MAX_PROCS} are allowed");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        crate::sys::fork::check()?;
+        let mut retired = self.retired.lock();
+        for p in self.make_ps(n) {
+            retired.insert(p);
+        }
+        let (before, mut next) = (self.procs(), NEVER);
+        self.store_procs(n);
+        for p in before..n {
+            // A P that is not retired is still held by an M that has not come by since the P became surplus.
+            if retired.remove(&p) {
+                self.p(p).lease.set_held();
+                self.give_p(p);
+            }
+        }
+        for p in n..before {
+            if self.idle.remove(p, || self.p(p).lease.set_held()) {
+                next = next.min(self.retire_locked(p, &mut retired));
+            }
+        }
+        drop(retired);
+        self.timers_moved(next);
+        Ok(())
+    }
+
+    /// Makes sure that an M watches the timers of retired Ps; the first is due at `next`. The caller holds no lock.
+    fn timers_moved(&self, next: u64) {
+        if next != NEVER {
+            self.timer_was_added(next);
+        }
+    }
+
+    /// Puts `p` into the idle list, or retires it if it is surplus. *Runs on: the holder of `p`, which then has it no more.*
+    pub(crate) fn put_idle(&self, p: usize) {
+        match self.give_p(p) {
+            true => self.serve_waiting(None),
+            false => self.retire(p),
+        }
+    }
+
+    /// Gives `p` to an M in the line for Ps, else to the idle list. Returns `false` if `p` is surplus.
+    fn give_p(&self, p: usize) -> bool {
+        match self.idle.give_up(p, || p < self.procs(), || self.set_idle(p)) {
+            Given::Idle => true,
+            Given::Refused => false,
+            Given::To(m) => {
+                self.hand_to(m.m(), p, false);
+                true
+            }
+        }
+    }
+
+    /// Returns `true` if this P is surplus.
+    #[inline]
+    pub(crate) fn is_surplus(&self, held: Held<'_>) -> bool {
+        held.index >= self.procs()
+    }
+
+    /// Retires the surplus P of `m`, which goes on without a P. *Runs on: `m`.*
+    #[cold]
+    pub(crate) fn retire_from(&self, m: &M, held: Held<'_>) {
+        let p = held.index;
+        m.let_go();
+        if m.spinning.replace(false) {
+            self.idle.stop_spinning();
+        }
+        self.retire(p);
+    }
+
+    /// Retires `p`, and moves its work to other queues. *Runs on: the holder of `p`, which then has it no more.*
+    #[cold]
+    pub(crate) fn retire(&self, p: usize) {
+        self.make_work(|| {
+            let mut retired = self.retired.lock();
+            // The number of Ps may have grown meanwhile.
+            let next = if self.give_p(p) { NEVER } else { self.retire_locked(p, &mut retired) };
+            drop(retired);
+            self.timers_moved(next);
+        });
+        self.serve_waiting(None);
+    }
+
+    /// Moves the queue of `p` to the end of the global queue, because no M runs it. *Runs on: the holder of `p`, in `make_work`, or
+    /// before a look at the queues (`Idle::withdraw`, `Idle::look_again`).*
+    pub(crate) fn move_queue(&self, p: usize) {
+        // SAFETY: the caller holds `p`.
+        let held = unsafe { Held::new(self.p(p)) };
+        let mut gs = GList::new();
+        while let Some(g) = held.queue.pop(0, &mut 0) {
+            gs.push(g);
+        }
+        self.global.append(gs);
+    }
+
+    /// Moves the work of `p` to where other Ps find it. Returns when its first timer is due; the caller passes that to
+    /// `timers_moved` after it has released the lock. *Runs on: the holder of `p` and of the lock of the retired Ps.*
+    fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
+        // SAFETY: the caller holds `p`, and gives it up by this call.
+        let held = unsafe { Held::new(self.p(p)) };
+        self.move_queue(p);
+        self.coros.take_all(held.coros());
+        held.own().uncovered.set(false);
+        let next = self.heaps.move_all(p, 0);
+        held.lease.set_idle();
+        retired.insert(p);
+        next.unwrap_or(NEVER)
+    }
+}

@@ -1,0 +1,189 @@
+//! The main loop of an M: finds a G, runs it until it stops, and acts on the reason. Also fires the timers of a P.
+
+#![allow(unsafe_code)]
+
+use crate::g::payload::Stop;
+use crate::g::wait::Cancel;
+use crate::g::why::Why;
+use crate::g::{GRef, Status};
+use crate::m::M;
+use crate::m::release::release;
+use crate::p::Held;
+use crate::run::boundary;
+use crate::run::sched::Sched;
+use crate::stack::coro::Coro;
+
+/// In one round of this many the global queue and the network come first (Go: `schedtick % 61`).
+const GLOBAL_FIRST: u32 = 61;
+
+impl Sched {
+    /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
+    pub(crate) fn run_m(&self, m: &M) {
+        while let Some(g) = self.find_runnable(m) {
+            self.run(m, g);
+        }
+    }
+
+    /// Takes the next G from the queues of this P, from the M's own queue, or from the global queue. Fires due timers first.
+    #[inline]
+    pub(crate) fn next_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        let own = held.own();
+        let round = held.next_round();
+        if round.is_multiple_of(GLOBAL_FIRST) {
+            self.poll_now(m, held);
+            if self.coros.shortage.anyone_waits() {
+                self.share_stacks(held);
+            }
+            if let Some(g) = self.global.pop() {
+                return Some(g);
+            }
+        }
+        self.run_own_timers(held);
+        let mut slice = own.slice.get();
+        let g = if m.home.is_empty() {
+            held.queue.pop(round, &mut slice)
+        } else {
+            pop_also_home(m, held, round, &mut slice)
+        };
+        own.slice.set(slice);
+        g.or_else(|| self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g)))
+    }
+
+    /// Runs `g` until it parks, yields, waits for a poll or ends. *Runs on: `m`, with a P.*
+    #[inline(always)]
+    pub(crate) fn run(&self, m: &M, g: GRef) {
+        loop {
+            let Some(held) = m.held() else {
+                // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
+                return self.queue_without_p(m, g);
+            };
+            if held.own().uncovered.get() {
+                self.ensure_watcher(held);
+            }
+            if g.binding.is_special() && self.passed_on(m, held, g) {
+                return;
+            }
+            if g.coro().is_null() {
+                match self.coros.take(held.coros()) {
+                    Ok(coro) => g.set_coro(coro),
+                    Err(error) => return self.wait_for_a_stack(held, g, &error),
+                }
+            }
+            g.set_status(Status::Running);
+            m.set_running(Some(g));
+            if self.config.strict && !g.binding.is_home() {
+                // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+                unsafe { g.settle(m) };
+            }
+            boundary::lend(m, held);
+            // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+            let stop = unsafe { Coro::resume(g) };
+            m.set_running(None);
+            match stop {
+                Stop::Park => {
+                    if self.commit(m, g) {
+                        return;
+                    }
+                }
+                Stop::Yield => return self.yielded(m, g),
+                Stop::Pending => return self.pending(m, g),
+                Stop::Done => return self.ended(m, g),
+            }
+        }
+    }
+
+    /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then has no P. Returns
+    /// `false` if `m` is to run `g`. *Runs on: `m`.*
+    #[cold]
+    fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+        let Some(waiting) = g.waits_in_place(m) else {
+            if g.binding.is_blocking() {
+                self.blocking_begins(held);
+            }
+            return false;
+        };
+        debug_assert!(!m.spinning.get(), "the promise to look for work would be lost");
+        let p = held.index;
+        m.let_go();
+        self.hand_to(waiting, p, false);
+        true
+    }
+
+    /// Queues `g`, which can run, on an M that has lost its P.
+    fn queue_without_p(&self, m: &M, g: GRef) {
+        if g.binding.is_home() {
+            m.home.push(g);
+        } else {
+            self.make_work(|| self.global.push(g));
+        }
+    }
+
+    /// Commits the wait of `g`, which is off its stack: from here on a waker may make it runnable. Returns `false` if the wait is
+    /// decided already, so that `m` must run `g` on.
+    #[inline]
+    fn commit(&self, m: &M, g: GRef) -> bool {
+        if let Some(held) = m.held() {
+            held.counters.parks.one();
+        }
+        g.set_status(Status::Waiting);
+        g.set_waits_since(self.sysmon.about_now());
+        g.wait.commit()
+    }
+
+    fn yielded(&self, m: &M, g: GRef) {
+        g.set_status(Status::Runnable);
+        match m.held() {
+            Some(held) => {
+                held.counters.yields.one();
+                if g.binding.is_home() {
+                    m.home.push(g);
+                } else {
+                    held.queue.put_fresh(g);
+                }
+            }
+            None => self.queue_without_p(m, g),
+        }
+    }
+
+    /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
+    fn pending(&self, m: &M, g: GRef) {
+        // A stack of another size stays with `g`: the next poll needs it, and the default size may be too small.
+        if !Coro::is_odd(g) {
+            self.give_coro(m, g);
+        }
+        let number = g.wait.arm(Cancel::Ends);
+        g.set_waits_for(Why::Future);
+        if !(g.wakes.park(number) && self.commit(m, g)) {
+            self.yielded(m, g);
+        }
+    }
+
+    fn ended(&self, m: &M, g: GRef) {
+        self.give_coro(m, g);
+        g.set_status(Status::Dead);
+        match m.held() {
+            Some(held) => held.counters.ended.one_release(),
+            None => self.closing.ended_without_p(),
+        }
+        release(g);
+    }
+
+    #[inline]
+    fn give_coro(&self, m: &M, g: GRef) {
+        g.unsettle();
+        let coro = g.take_coro();
+        if !self.coros.shortage.anyone_waits()
+            && let Some(held) = m.held()
+        {
+            return self.coros.give(Some(held.coros()), coro);
+        }
+        self.give_to_all(m.held(), coro);
+    }
+}
+
+/// Takes a G bound to this M and a G that may run anywhere by turns.
+#[cold]
+fn pop_also_home(m: &M, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
+    let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
+    elsewhere.or_else(|| m.home.pop())
+}

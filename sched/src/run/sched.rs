@@ -1,0 +1,276 @@
+//! `Sched`: the scheduler of one runtime, with its Ps, its Ms, its queues, its timers and its netpoller.
+//!
+//! This file has the state, its construction, and access to the Ps. What the scheduler does stands in files named after it.
+
+#![allow(unsafe_code)]
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use netpoll::Netpoll;
+use parking_lot::Mutex;
+use timers::Heaps;
+
+use crate::end::closing::Closing;
+use crate::end::mains::Mains;
+use crate::g::{GRef, Runtime};
+use crate::m::crew::Crew;
+use crate::m::current::leave_in_child;
+use crate::m::os_thread::Around;
+use crate::m::{M, MRef};
+use crate::p::locked_queue::LockedQueue;
+use crate::p::{Held, P};
+use crate::run::boundary::enter;
+use crate::run::idle::Idle;
+use crate::run::rescue::Rescues;
+use crate::run::wake_latency::Lead;
+use crate::stack::pool::Coros;
+use crate::sys;
+use crate::sys::fork;
+use crate::timer::entry::TimerRef;
+use crate::timer::late::LateUserCode;
+use crate::watch::sysmon::Sysmon;
+
+/// The most Ps that a runtime can have.
+pub const MAX_PROCS: usize = 1024;
+
+/// The settings of a runtime.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The number of Ps.
+    pub procs: usize,
+    /// The address space of one stack, in bytes.
+    pub stack_bytes: usize,
+    /// The most Ms that may exist at a time.
+    pub max_threads: usize,
+    /// The name of the runtime's OS threads.
+    pub thread_name: String,
+    /// Strict mode: binds each green thread to the M on which it starts.
+    pub strict: bool,
+    /// Surrounds all that an M does, from the start of its OS thread to the end.
+    pub around_thread: Option<Around>,
+}
+
+/// See the file's head.
+pub struct Sched {
+    pub(crate) config: Config,
+    /// The Ps. A P is made when it is first needed and lives as long as the runtime; `procs` says how many are in use.
+    ps: Box<[OnceLock<Box<P>>]>,
+    procs: AtomicUsize,
+    /// How many Ps were ever made. Those with an index from `procs` on are retired, or retire at their M's next look.
+    made: AtomicUsize,
+    pub(crate) idle: Idle<MRef>,
+    pub(crate) global: LockedQueue,
+    pub(crate) heaps: Heaps<TimerRef>,
+    pub(crate) netpoll: Arc<Netpoll>,
+    pub(crate) lead: Lead,
+    pub(crate) coros: Coros,
+    pub(crate) sysmon: Sysmon,
+    pub(crate) rescues: Rescues,
+    pub(crate) mains: Mains,
+    pub(crate) late: LateUserCode,
+    /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
+    pub(crate) retired: Mutex<HashSet<usize>>,
+    pub(crate) crew: Crew,
+    pub(crate) closing: Closing,
+    /// True once a report went to stderr; there is only one.
+    reported: AtomicBool,
+    /// A reference to this value, for `arc`.
+    me: Weak<Sched>,
+}
+
+impl Sched {
+    /// Makes a scheduler without threads; [`start`](Sched::start) starts it.
+    ///
+    /// # Errors
+    /// Fails with `InvalidInput` if a setting is not allowed; the text says what is. Fails with the system's error if there is no
+    /// descriptor for the netpoller, or no memory for a stack.
+    pub fn new(config: Config) -> io::Result<Arc<Sched>> {
+        check(&config)?;
+        fork::check()?;
+        fork::watch(leave_in_child)?;
+        let (procs, max_threads) = (config.procs, config.max_threads);
+        let (netpoll, coros) = (Arc::new(Netpoll::new()?), Coros::new(config.stack_bytes)?);
+        let sched = Arc::new_cyclic(|me| Sched {
+            ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
+            procs: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            idle: Idle::new(),
+            global: LockedQueue::new(),
+            heaps: Heaps::new(MAX_PROCS),
+            netpoll,
+            lead: Lead::new(),
+            coros,
+            sysmon: Sysmon::new(),
+            rescues: Rescues::default(),
+            mains: Mains::default(),
+            late: LateUserCode::default(),
+            retired: Mutex::new(HashSet::new()),
+            crew: Crew::new(max_threads),
+            closing: Closing::default(),
+            reported: AtomicBool::new(false),
+            me: me.clone(),
+            config,
+        });
+        crate::m::fault::watch();
+        sched.resize(procs)?;
+        sched.add_to_all();
+        Ok(sched)
+    }
+
+    /// Returns the runtime of the calling green thread.
+    pub fn current() -> Option<Arc<Sched>> {
+        enter().map(|entered| entered.m().sched().arc())
+    }
+
+    /// Returns how many Ps are to be in use.
+    #[inline]
+    pub fn procs(&self) -> usize {
+        // SeqCst: pairs with `store_procs`. `set_procs` stores before it looks at the idle list; `put_idle` loads under the lock of
+        // that list.
+        self.procs.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many Ps were ever made.
+    #[inline]
+    pub(crate) fn made(&self) -> usize {
+        // Acquire: pairs with the Release in `make_ps`; the caller sees the Ps.
+        self.made.load(Ordering::Acquire)
+    }
+
+    /// Makes Ps until there are `upto`, and returns the indices of the new ones. *Runs on: the holder of the lock of `retired`.*
+    pub(crate) fn make_ps(&self, upto: usize) -> Range<usize> {
+        let new = self.made()..upto.max(self.made());
+        for index in new.clone() {
+            self.heaps.open(index);
+            self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there())));
+        }
+        // Release: pairs with the Acquire in `made`.
+        self.made.store(new.end, Ordering::Release);
+        new
+    }
+
+    /// Sets how many Ps are to be in use. *Runs on: the holder of the lock of `retired`.*
+    pub(crate) fn store_procs(&self, n: usize) {
+        self.procs.store(n, Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn p(&self, index: usize) -> &P {
+        self.ps[index].get().expect("no P with this index was ever made")
+    }
+
+    /// Returns all Ps, retired ones included: an M may still hold a surplus P.
+    #[inline]
+    pub(crate) fn ps(&self) -> impl DoubleEndedIterator<Item = &P> {
+        (0..self.made()).map(|index| self.p(index))
+    }
+
+    /// Takes an idle P for `m`. *Runs on: `m`, without a P.*
+    pub(crate) fn take_idle_p<'m>(&'m self, m: &'m M) -> Option<Held<'m>> {
+        let index = self.idle.take(|p| self.p(p).lease.set_held())?;
+        self.adopt(m, index);
+        m.held()
+    }
+
+    /// Makes `m` the holder of a P whose lease was set to Held for it. *Runs on: `m`.*
+    pub(crate) fn adopt(&self, m: &M, index: usize) {
+        m.acquire(self.p(index));
+        if let Some(held) = m.held() {
+            // This M may have blocked in the netpoller, or have been about to.
+            held.own().uncovered.set(true);
+        }
+        m.since.set(0);
+        self.sysmon.wake_if_asleep();
+    }
+
+    /// Writes a message to stderr, once per runtime.
+    #[cold]
+    pub(crate) fn report_once(&self, text: &str) {
+        if !self.reported.swap(true, Ordering::Relaxed) {
+            eprintln!("runtime: {text}");
+        }
+    }
+
+    /// Returns the netpoller, for sockets of this runtime.
+    pub fn netpoll(&self) -> &Arc<Netpoll> {
+        &self.netpoll
+    }
+
+    /// Returns a reference that keeps the runtime alive. *Runs on: a thread on which the runtime cannot end.*
+    pub(crate) fn arc(&self) -> Arc<Sched> {
+        self.me.upgrade().expect("the caller keeps the runtime alive")
+    }
+
+    /// Returns the settings of the runtime.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// All runtimes of the process.
+static ALL: Mutex<Vec<Weak<Sched>>> = Mutex::new(Vec::new());
+
+impl Sched {
+    /// Adds this runtime to the list of all.
+    fn add_to_all(self: &Arc<Sched>) {
+        let mut all = ALL.lock();
+        all.retain(|sched| sched.strong_count() > 0);
+        all.push(Arc::downgrade(self));
+    }
+
+    /// Returns all runtimes of the process.
+    pub(crate) fn all() -> Vec<Arc<Sched>> {
+        ALL.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Returns this runtime as Gs and Ms name it.
+    #[inline]
+    pub(crate) fn as_runtime(&self) -> *const Runtime {
+        ptr::from_ref(self).cast()
+    }
+
+    /// Returns the runtime of a parked green thread. The caller keeps this reference: once the green thread can run, it may end
+    /// and its runtime with it.
+    ///
+    /// # Safety
+    /// `g` is a green thread, and stays parked during this call.
+    pub(crate) unsafe fn of_parked(g: GRef) -> Arc<Sched> {
+        // SAFETY: `G::begin` wrote what `as_runtime` gave. A runtime lives while one of its Gs is parked. The pointer was made
+        // from a reference, which does not cover the counts of an `Arc`: `arc` reaches them by the runtime's own `Weak`.
+        unsafe { (*g.runtime().cast::<Sched>()).arc() }
+    }
+}
+
+impl M {
+    /// Returns the runtime that the M belongs to. *Runs on: this M.*
+    #[inline]
+    pub(crate) fn sched(&self) -> &Sched {
+        // SAFETY: `Ms::take_free` made the M with what `as_runtime` gave. The M's thread holds its runtime by an `Arc`.
+        unsafe { &*self.runtime.cast::<Sched>() }
+    }
+}
+
+fn check(config: &Config) -> io::Result<()> {
+    let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    if config.max_threads == 0 {
+        return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
+    }
+    if config.thread_name.contains('\0') {
+        return invalid("thread_name contains a zero byte, which no system takes in a thread's name".into());
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for Sched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sched")
+            .field("config", &self.config)
+            .field("idle_ps", &self.idle.idle_ps())
+            .finish_non_exhaustive()
+    }
+}

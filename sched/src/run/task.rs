@@ -1,0 +1,199 @@
+//! The task of a G: its closure or future, the payload that holds it, and the end that stores the result.
+//!
+//! The closure or future lies in the G's payload, boxed if it is too large. The result then takes its place. So a
+//! spawn and a join of something small allocate nothing. All tasks catch panics in the same way.
+//!
+//! Three tasks exist: `Closure`, `Polled`, and `CallsWaker`, which calls a foreign waker. `After` is told that a task has
+//! ended; scopes use it.
+
+#![allow(unsafe_code)]
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use crate::g::payload::{Stop, Task, free, place, put, take};
+use crate::g::{GRef, Joiner};
+use crate::run::wake;
+use crate::sys::catch_panic::{call_waker, contain};
+
+/// The payload of the unwind that ends a cancelled green thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+/// What is told that a task has ended, after its result was stored or dropped. Runs on the G, in user code.
+pub trait After {
+    /// Called at the end. `panicked`: the task unwound, and not because it was cancelled.
+    fn ended(self, panicked: bool);
+}
+
+/// Does nothing.
+impl After for () {
+    #[inline]
+    fn ended(self, _panicked: bool) {}
+}
+
+/// What the payload holds before the result.
+pub(crate) struct Work<W, A> {
+    pub(crate) work: W,
+    pub(crate) after: A,
+}
+
+/// The tasks of a closure and of a future, by their types.
+pub(crate) struct Closure<F, T, A>(std::marker::PhantomData<fn(F, A) -> T>);
+pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
+
+impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
+    pub(crate) const TASK: Task = Task { run: run_closure::<T, F, A> };
+}
+
+impl<F: Future, A: After> Polled<F, A> {
+    pub(crate) const TASK: Task = Task { run: poll_future::<F, A> };
+}
+
+/// # Safety
+/// The caller is on the G's stack, and the payload holds what this task left there.
+unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
+    // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
+    let place = unsafe { place::<Work<F, A>>(g) };
+    // The closure moves from its place straight into its call: each copy on the way would stay on the stack.
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        if g.wait.is_cancelled() {
+            // Cancelled before it began. Dropping the captures is user code too.
+            g.over.set(true);
+            // SAFETY: the closure is dropped once, here, and not read below.
+            unsafe { (&raw mut (*place).work).drop_in_place() };
+            return Err(cancelled());
+        }
+        // SAFETY: the closure is read once, here, and not dropped below.
+        Ok(unsafe { (&raw const (*place).work).read() }())
+    }));
+    // SAFETY: `after` is read once; `free` drops nothing.
+    let after = unsafe { (&raw const (*place).after).read() };
+    // SAFETY: `work` was called or dropped, and `after` was read out.
+    unsafe { free::<Work<F, A>>(g) };
+    end(g, result.and_then(|result| result), after)
+}
+
+/// # Safety
+/// The caller is on the G's stack, and the payload holds what this task left there.
+unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
+    // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
+    let work = unsafe { place::<Work<F, A>>(g) };
+    // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the task
+    // lives.
+    let future = unsafe { Pin::new_unchecked(&mut (*work).work) };
+    let polled = catch_unwind(AssertUnwindSafe(|| {
+        if g.wait.is_cancelled() {
+            return Poll::Ready(Err(cancelled()));
+        }
+        g.drives.set(true);
+        g.wakes.clear();
+        let waker = wake::borrowed_waker(g);
+        future.poll(&mut Context::from_waker(&waker)).map(Ok)
+    }));
+    let result = match polled {
+        Ok(Poll::Pending) => {
+            crate::run::boundary::enter_for_good();
+            return Stop::Pending;
+        }
+        Ok(Poll::Ready(result)) => result,
+        Err(panic) => Err(panic),
+    };
+    g.over.set(true);
+    // SAFETY: the future will not be polled again. It is dropped in its place, as a pinned value must be, and not
+    // used after.
+    let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (&raw mut (*work).work).drop_in_place() }));
+    // SAFETY: `after` is read once; `free` drops nothing.
+    let after = unsafe { (&raw const (*work).after).read() };
+    // SAFETY: `work` was dropped, and `after` was read out.
+    unsafe { free::<Work<F, A>>(g) };
+    let result = match (result, dropped) {
+        (result, Ok(())) => result,
+        (Ok(value), Err(panic)) => {
+            contain(|| drop(value));
+            Err(panic)
+        }
+        // The first panic is the result.
+        (Err(first), Err(second)) => {
+            contain(|| drop(second));
+            Err(first)
+        }
+    };
+    end(g, result, after)
+}
+
+/// The task that calls a waker, even if cancelled.
+pub(crate) struct CallsWaker;
+
+impl CallsWaker {
+    const TASK: Task = Task { run: Self::run };
+
+    /// Makes this the task of `g`, with `waker` as its payload.
+    ///
+    /// # Safety
+    /// The payload belongs to the caller and is empty.
+    pub(crate) unsafe fn put(g: GRef, waker: Waker) {
+        // SAFETY: the payload belongs to the caller and is empty, by this contract.
+        unsafe { put(g, waker) };
+        g.set_task(&Self::TASK);
+    }
+
+    /// # Safety
+    /// The caller is on the G's stack, and the payload holds what this task left there.
+    unsafe fn run(g: GRef) -> Stop {
+        // SAFETY: the running task owns its payload, which holds the waker that `CallsWaker::put` put there.
+        let waker = unsafe { take::<Waker>(g) };
+        g.over.set(true);
+        call_waker(waker);
+        end(g, Ok(()), ())
+    }
+}
+
+fn cancelled() -> Box<dyn Any + Send> {
+    Box::new(Cancelled)
+}
+
+/// Stores the result and wakes the joiner. Until `enter_for_good` it runs as user code: the destructor of an unwanted
+/// result and the waker of another runtime are user code.
+fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
+    let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
+    // From here on run destructors and wakers, which a cancellation does not end.
+    g.over.set(true);
+    end_rare(g);
+    // SAFETY: the task is over, so the payload is empty, and it belongs to the G until `complete`.
+    unsafe { put(g, result) };
+    let ending = g.life.complete();
+    if !ending.wanted {
+        // SAFETY: `complete` found no interest, so the result belongs to the G.
+        contain(|| drop(unsafe { take::<thread::Result<T>>(g) }));
+    }
+    after.ended(panicked);
+    let mut parked = None;
+    if ending.waiter {
+        // SAFETY: `complete` found a waiter, so the join handle does not use it any more.
+        match unsafe { g.take_joiner() } {
+            Joiner::Absent => {}
+            Joiner::Parked(ticket) => parked = Some(ticket),
+            Joiner::Polls(waker) => call_waker(waker),
+        }
+    }
+    // The result's destructor and the wakers may have made new thread-local values.
+    end_rare(g);
+    crate::run::boundary::enter_for_good();
+    if let Some(ticket) = parked {
+        wake::wake(ticket);
+    }
+    Stop::Done
+}
+
+/// Destroys the thread's own values. Their destructors are user code and run on the thread.
+#[inline]
+fn end_rare(g: GRef) {
+    if let Some(rare) = g.rare() {
+        rare.locals.destroy();
+        drop(g.take_rare());
+    }
+}

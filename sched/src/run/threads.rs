@@ -1,0 +1,399 @@
+//! The threads of a runtime: starts, wakes, counts and ends Ms, and hands Ps to them.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use crate::m::binding::Bound;
+use crate::m::{M, MRef, Wish, current};
+use crate::p::P;
+use crate::run::find::Then;
+use crate::run::sched::Sched;
+use crate::stack::overflow;
+use crate::sys;
+
+/// How many parked Ms are kept beyond one per P, for Gs that block.
+const SPARE_MS: usize = 2;
+/// How many threads are told to end at one time: each costs the kernel tens of microseconds.
+const ENDED_AT_ONCE: usize = 100;
+
+impl Sched {
+    /// Starts the first M. From then on at least one M exists.
+    ///
+    /// # Errors
+    /// Fails with the system's error if it has no thread to give.
+    pub fn start(&self) -> io::Result<()> {
+        let handed = self.idle.take(|p| self.p(p).lease.set_held()).map(|p| (p, true));
+        if handed.is_some() {
+            self.idle.count_spinning();
+        }
+        self.new_m(handed).inspect_err(|_| self.release_handed_p(handed))
+    }
+
+    /// Puts a P for which no M could be started into the idle list, and its queue into the global one. The next M that needs a
+    /// P takes it.
+    fn release_handed_p(&self, handed: Option<(usize, bool)>) {
+        let Some((p, spinning)) = handed else { return };
+        self.move_queue(p);
+        self.put_idle(p);
+        if spinning {
+            self.idle.stop_spinning();
+        }
+    }
+
+    /// Hands P `p`, whose lease the caller holds, to a parked M, or to a new M if none is parked (Go: `startm`). *Runs on: any
+    /// thread.*
+    pub(crate) fn start_m(&self, p: usize, spinning: bool) {
+        if let Some(m) = self.idle.unpark() {
+            return self.hand_to(m.m(), p, spinning);
+        }
+        let handed = Some((p, spinning));
+        if let Err(error) = self.new_m(handed) {
+            self.report_thread_limit(&error);
+            self.release_handed_p(handed);
+            // An M that has found no P meanwhile takes this one, and the M in the netpoller looks at once.
+            self.pair_up();
+            self.serve_those_in_place();
+            self.netpoll.break_poll();
+            if self.crew.is_refused() {
+                self.sysmon.wake_if_asleep();
+            }
+        }
+    }
+
+    /// Hands an idle P to a parked M: the P went idle because there was no M, and the M parked because there was no P.
+    fn pair_up(&self) {
+        if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
+            m.m().hand(p, false);
+            m.m().note.wake();
+        }
+    }
+
+    /// Hands idle Ps to Ms that wait for one in place, because no thread is to be had for them. *Runs on: the thread that has put a
+    /// P into the idle list because it found no M.*
+    fn serve_those_in_place(&self) {
+        loop {
+            // Pairs with the fence in `make_work`, before which a G that waits in place was put into the queue.
+            self.idle.look_again();
+            if self.idle.idle_ps() == 0 {
+                return;
+            }
+            let Some(g) = self.global.remove_first(|g| !matches!(g.bound(), Bound::Free)) else {
+                return;
+            };
+            let (Bound::InPlace(m) | Bound::Home(m)) = g.bound() else { unreachable!("the G was bound") };
+            match self.idle.take(|p| self.p(p).lease.set_held()) {
+                Some(p) => self.hand_to(m, p, false),
+                // Another M has taken the P. That M looks for work, and looks once more when it gives the P up.
+                None => self.global.push(g),
+            }
+        }
+    }
+
+    /// Tries again to get a thread after the system has refused one. *Runs on: sysmon, now and then.*
+    pub(crate) fn ask_again_for_threads(&self) {
+        if self.crew.take_refused() && self.any_work() {
+            self.wake_idle_p();
+        }
+    }
+
+    /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the idle lists.
+    pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
+        m.hand(p, spinning);
+        m.note.wake();
+    }
+
+    /// Starts an M: with a P if `handed` names one, else as a spare that parks.
+    pub(crate) fn new_m(&self, handed: Option<(usize, bool)>) -> io::Result<()> {
+        // The closer takes all joins under this lock after `Closing::exit`.
+        let (ms, exiting) = self.closing.look_after(|| self.crew.lock());
+        if exiting {
+            return Err(io::Error::other("the runtime has been shut down"));
+        }
+        if self.crew.is_full() {
+            let most = self.config.max_threads;
+            return Err(io::Error::other(format!("max_threads is {most}, and all of them are in use")));
+        }
+        self.crew.start_thread(ms, self.as_runtime(), |m| {
+            if let Some((p, spinning)) = handed {
+                m.hand(p, spinning);
+            }
+            start_thread(format!("{}-{}", self.config.thread_name, m.number), self.arc(), m)
+        })
+    }
+
+    /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the idle list. *Runs on: the
+    /// holder of `p`, which then has it no more.*
+    pub(crate) fn hand_off(&self, p: &P) {
+        if p.index >= self.procs() {
+            return self.retire(p.index);
+        }
+        self.leave_stacks(p);
+        if let Some(m) = self.idle.take_wanting() {
+            return self.hand_to(m.m(), p.index, false);
+        }
+        let due = self.heaps.earliest(p.index) <= timers::clock::now();
+        if due || !p.queue.is_empty() || !self.global.is_empty() || self.netpoll.has_sources() {
+            return self.start_m(p.index, false);
+        }
+        self.put_idle(p.index);
+        if self.idle.withdraw(false, || self.any_work()) {
+            self.wake_idle_p();
+        }
+        // Perhaps no M watched its timers but the P's holder. And the M in the netpoller has not planned to look for a deadlock,
+        // because this P was held.
+        self.timer_was_added(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
+    }
+
+    /// Ends the threads of some Ms that were parked and not needed since the last call. Returns `true` if there are more. *Runs on:
+    /// sysmon.*
+    pub(crate) fn end_idle_ms(&self) -> bool {
+        let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE, may_end);
+        for m in unneeded {
+            m.m().hand_end();
+            m.m().note.wake();
+        }
+        more
+    }
+
+    /// Returns `true` if more Ms are parked than are kept, and some of them may end.
+    pub(crate) fn has_surplus_ms(&self) -> bool {
+        self.idle.parked_ms() > self.ms_kept() && self.idle.any_parked(may_end)
+    }
+
+    /// Returns how many parked Ms are kept: one per P, and some for Gs that block.
+    fn ms_kept(&self) -> usize {
+        self.procs() + SPARE_MS
+    }
+
+    /// Starts a spare M if no M is parked, because starting a thread takes long just when it is needed. *Runs on: sysmon.*
+    pub(crate) fn keep_spare_m(&self) {
+        let spares = self.idle.parked_ms() + self.crew.spares_coming();
+        if spares > 0 || self.crew.is_full() {
+            return;
+        }
+        self.crew.add_coming_spare();
+        // On failure the next hand-off tries to start a thread itself, and reports why it cannot.
+        if self.new_m(None).is_err() {
+            self.crew.remove_coming_spare();
+        }
+    }
+
+    fn report_thread_limit(&self, error: &io::Error) {
+        if self.crew.note_limit_reported() && !self.is_exiting() {
+            eprintln!("runtime: no further thread: {error}. Green threads go on as running ones let them.");
+        }
+    }
+}
+
+impl Sched {
+    /// Frees the M for another thread, and joins the thread that ended before. So at most one ended thread still has its stack, and
+    /// no other thread waits for user code that runs at a thread's end. *Runs on: the ending thread of `m`.*
+    fn thread_ends(&self, m: &M) {
+        if let Some(before) = self.crew.end_thread(m) {
+            // A panic on an M's own stack was reported when it happened.
+            let _ = before.join();
+        }
+    }
+}
+
+/// Returns `true` if no G is bound to that M. *Runs on: any thread, under the lock of the idle list that the M is in.*
+fn may_end(m: &MRef) -> bool {
+    !m.m().homes.is_any()
+}
+
+fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread::JoinHandle<()>> {
+    // The size that std gives a thread.
+    const STACK_BYTES: usize = 2 << 20;
+    if sys::room() < STACK_BYTES + sys::LEFT_BY_THREADS {
+        let text = "there is hardly any memory left for its stack (RLIMIT_AS, RLIMIT_DATA)";
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
+    }
+    if !sys::has_mappings(sys::MAPPINGS_LEFT) {
+        let text = "there are hardly any mappings left for its stack (vm.max_map_count)";
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, text));
+    }
+    thread::Builder::new().name(name).spawn(move || m_main(&sched, &m))
+}
+
+/// Aborts the process if a panic unwinds into the scheduler's own stack: the P and all Gs that wait for it would be lost.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("runtime: the scheduler itself has panicked; this is a bug in it, please report it");
+            std::process::abort();
+        }
+    }
+}
+
+fn m_main(sched: &Arc<Sched>, m: &M) {
+    let _guard = AbortOnUnwind;
+    current::set(m);
+    m.note.adopt();
+    m.set_tid(sys::thread_id());
+    sys::shorten_slice();
+    sched.sysmon.take_usual_slack();
+    let alternate_stack = overflow::ensure_alternate_stack();
+    let wish = m.take_wish();
+    m.is_coming_spare.set(wish == Wish::Nothing);
+    let mut run = || {
+        if sched.fulfil(m, wish) == Then::Look {
+            sched.run_m(m);
+        }
+    };
+    match sched.config.around_thread {
+        Some(around) => around(&mut run),
+        None => run(),
+    }
+    current::set(std::ptr::null());
+    drop(alternate_stack);
+    debug_assert!(!m.homes.is_any() || sched.is_exiting(), "a thread ends to which a G must return");
+    m.end();
+    sched.thread_ends(m);
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::panic::Location;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::api::join::Join;
+    use crate::api::spawn::{self, Spec, Where};
+    use crate::api::{park, sleep};
+    use crate::m::current::on_m;
+    use crate::run::sched::Config;
+
+    pub(crate) fn scheduler(procs: usize) -> Arc<Sched> {
+        let config = Config {
+            procs,
+            stack_bytes: 64 << 10,
+            max_threads: 1000,
+            thread_name: "thread".to_string(),
+            strict: false,
+            around_thread: None,
+        };
+        let sched = Sched::new(config).unwrap();
+        sched.start().unwrap();
+        sched
+    }
+
+    #[track_caller]
+    #[allow(unsafe_code)]
+    pub(crate) fn spawn_in(sched: &Arc<Sched>, f: impl FnOnce() + Send + 'static) -> Join<()> {
+        // SAFETY: the closure borrows nothing.
+        unsafe { spawn::closure(Where::In(sched), Spec::at(Location::caller()), f, ()) }.unwrap()
+    }
+
+    /// A spare is counted from the start of its thread on. Until it has parked, no second spare is started.
+    #[test]
+    fn only_one_spare_is_started_until_it_has_parked() {
+        let sched = scheduler(1);
+        let (begun, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let hog = spawn_in(&sched, {
+            let (begun, stop) = (begun.clone(), stop.clone());
+            move || {
+                begun.store(true, Ordering::Relaxed);
+                while !stop.load(Ordering::Relaxed) {}
+            }
+        });
+        while !begun.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        let before = sched.crew.threads();
+        // Sysmon does this while no P is idle.
+        for _ in 0..200 {
+            sched.keep_spare_m();
+        }
+        while sched.idle.parked_ms() == 0 {
+            thread::yield_now();
+        }
+        sched.keep_spare_m();
+        let after = sched.crew.threads();
+        assert!(after <= before + 1, "{before} threads became {after}");
+        stop.store(true, Ordering::Relaxed);
+        hog.join().unwrap();
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+    }
+
+    /// A wake-up of an M's note may come late, when the M has seen the change itself and sleeps for another reason.
+    #[test]
+    fn a_late_wake_up_ends_no_wait_in_place() {
+        const TIME: Duration = Duration::from_millis(20);
+        let sched = scheduler(2);
+        let late_wake_up = || on_m(|m| m.note.wake()).unwrap();
+        let others = sched.clone();
+        let pinned = spawn_in(&sched, move || {
+            let pinned = park::pin();
+            // With a limit, at which the M itself ends the wait.
+            let start = Instant::now();
+            late_wake_up();
+            sleep::sleep(TIME);
+            assert!(start.elapsed() >= TIME);
+            // Without a limit.
+            let start = Instant::now();
+            let other = spawn_in(&others, || sleep::sleep(TIME));
+            late_wake_up();
+            other.join().unwrap();
+            assert!(start.elapsed() >= TIME);
+            park::unpin(pinned);
+        });
+        pinned.join().unwrap();
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+    }
+
+    /// Green threads that are pinned while they sleep keep their Ms, so other Ms are needed, and later too many are parked.
+    /// Threads end and start all the time, and no green thread waits for ever.
+    #[test]
+    fn threads_end_while_others_are_started() {
+        for procs in [1, 2, 4] {
+            let sched = scheduler(procs);
+            let (stop, told) = (AtomicBool::new(false), AtomicUsize::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        let before = sched.idle.parked_ms();
+                        sched.end_idle_ms();
+                        told.fetch_add(before.saturating_sub(sched.idle.parked_ms()), Ordering::Relaxed);
+                        thread::yield_now();
+                    }
+                });
+                let (done, mut round) = (Arc::new(AtomicUsize::new(0)), 0);
+                // Repeats for as long as a busy machine needs until enough Ms have been told to end.
+                while round < 100 || told.load(Ordering::Relaxed) < 20 {
+                    round += 1;
+                    let joins: Vec<_> = (0..20)
+                        .map(|i| {
+                            let done = done.clone();
+                            spawn_in(&sched, move || {
+                                let pin = park::pin();
+                                sleep::sleep(Duration::from_micros(i * (round % 10)));
+                                park::unpin(pin);
+                                done.fetch_add(1, Ordering::Relaxed);
+                            })
+                        })
+                        .collect();
+                    joins.into_iter().for_each(|join| join.join().unwrap());
+                    if round % 10 == 0 {
+                        // No M is needed for a moment.
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                stop.store(true, Ordering::Relaxed);
+                assert_eq!(done.load(Ordering::Relaxed), 20 * round as usize);
+            });
+            // Their Ms are reused. An M whose thread is about to end is not free yet, so there may be twice as many Ms as were needed
+            // at once; without reuse there would be some thousand.
+            let (made, at_once) = (sched.crew.lock().all().len(), 20 + procs + SPARE_MS + 2);
+            assert!(made <= 2 * at_once, "{made} Ms were made, and {at_once} needed at once");
+            assert!(sched.begin_closing() && sched.cancel_all(None));
+            sched.end_threads();
+            assert_eq!(sched.crew.threads(), 0);
+        }
+    }
+}

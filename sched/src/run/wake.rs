@@ -1,0 +1,246 @@
+//! Waking: makes waiters runnable, finds an M to run them, and provides the `Waker`s of futures on Gs.
+//!
+//! A waker decides a wait (`g/wait.rs`). If the waiter had committed its wait, [`ready`] makes the waiter runnable: in a run
+//! queue, at its home M, in place, or as a plain OS thread. Wakers of futures count as references to their G.
+
+#![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+use crate::g::binding::Binding;
+use crate::g::list::GList;
+use crate::g::wait::{Decision, Outcome};
+use crate::g::{G, GRef, Status, Ticket};
+use crate::m::M;
+use crate::m::binding::Bound;
+use crate::m::current::current;
+use crate::m::os_thread;
+use crate::m::release::release;
+use crate::m::rest::SleepKind;
+use crate::p::Held;
+use crate::run::boundary::{Entered, enter};
+use crate::run::sched::Sched;
+use crate::sys::fork::is_forked;
+
+/// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on: any thread.*
+#[inline]
+pub fn wake(ticket: Ticket) -> bool {
+    end_wait(ticket, Outcome::Woken)
+}
+
+pub(crate) fn end_wait(ticket: Ticket, outcome: Outcome) -> bool {
+    match ticket.g.wait.decide(ticket.number, outcome) {
+        Decision::Lost => false,
+        Decision::Early => true,
+        Decision::Parked => {
+            ready(ticket.g);
+            true
+        }
+    }
+}
+
+/// Makes a parked G runnable (Go: `ready`). *Runs on: the thread that decided its wait.*
+#[inline]
+pub(crate) fn ready(g: GRef) {
+    if wake_if_unqueueable(g) {
+        return;
+    }
+    g.set_status(Status::Runnable);
+    let entered = enter();
+    match entered.as_ref().and_then(|e| local_p(e, g)) {
+        Some(held) => {
+            held.queue.put_next(g);
+            entered.as_ref().expect("a P is held").m().sched().wake_idle_p();
+        }
+        None => ready_globally(g),
+    }
+}
+
+/// Wakes `g` if no run queue of a P may hold it: a plain OS thread, a G parked in place, a G bound to an M. Returns `true` if
+/// so. *Runs on: the thread that decided its wait.*
+// Nearly every G is free: this look is inlined into the callers.
+#[inline(always)]
+pub(crate) fn wake_if_unqueueable(g: GRef) -> bool {
+    if g.is_green() && g.binding.get() == Binding::Free {
+        return false;
+    }
+    wake_unqueueable(g);
+    true
+}
+
+#[inline(never)]
+fn wake_unqueueable(g: GRef) {
+    if !g.is_green() {
+        return os_thread::wake(g);
+    }
+    match g.bound() {
+        Bound::Free => unreachable!("the binding of a parked G does not change"),
+        Bound::InPlace(m) => {
+            // SAFETY: `g` is parked until its M is woken.
+            let _sched = unsafe { Sched::of_parked(g) };
+            m.wake_in_place();
+        }
+        Bound::Home(m) => ready_at_home(m, g),
+    }
+}
+
+/// Makes a parked G runnable on the M to which it is bound.
+fn ready_at_home(m: &M, g: GRef) {
+    g.set_status(Status::Runnable);
+    // SAFETY: `current` names the M of this OS thread, which outlives that thread.
+    match unsafe { current().as_ref() } {
+        // The M looks at its queue when the code that it runs now stops.
+        Some(here) if ptr::eq(here, m) => m.home.push(g),
+        // This M keeps its runtime alive.
+        Some(here) if ptr::eq(here.runtime, g.runtime()) => here.sched().put_home(m, g),
+        // In a forked child no M exists that would run the G.
+        _ if is_forked() => {}
+        _ => {
+            // SAFETY: `g` is parked until it is in the queue.
+            let sched = unsafe { Sched::of_parked(g) };
+            sched.put_home(m, g);
+        }
+    }
+}
+
+/// Returns the P of this thread if it belongs to the runtime of `g`.
+#[inline]
+fn local_p(entered: &Entered, g: GRef) -> Option<Held<'_>> {
+    if ptr::eq(entered.m().runtime, g.runtime()) { entered.held() } else { None }
+}
+
+/// Makes a parked G runnable through the global queue of its runtime. *Runs on: the thread that decided its wait.*
+#[cold]
+pub(crate) fn ready_globally(g: GRef) {
+    if is_forked() {
+        // In a forked child no M exists that would run the G.
+        return;
+    }
+    g.set_status(Status::Runnable);
+    // SAFETY: `g` is parked until it is in the queue.
+    let sched = unsafe { Sched::of_parked(g) };
+    sched.make_work(|| sched.global.push(g));
+}
+
+/// Makes many parked Gs runnable, in order. *Runs on: the thread that decided their waits.*
+pub(crate) fn ready_many(mut gs: GList) {
+    if gs.is_empty() {
+        return;
+    }
+    let entered = enter();
+    let mut here = GList::new();
+    while let Some(g) = gs.pop() {
+        if wake_if_unqueueable(g) {
+            continue;
+        }
+        match entered.as_ref().and_then(|e| local_p(e, g)) {
+            Some(_) => here.push(g),
+            None => ready_globally(g),
+        }
+    }
+    if let Some(entered) = &entered
+        && let Some(held) = entered.held()
+    {
+        entered.m().sched().ready_all(held, here);
+    }
+}
+
+impl Sched {
+    /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any thread.*
+    fn put_home(&self, m: &M, g: GRef) {
+        m.home.push(g);
+        match m.rest.look() {
+            None => {}
+            Some(SleepKind::Parked) => m.note.wake(),
+            // Another M may block in the netpoller by now; it then returns without need.
+            Some(SleepKind::Polls) => self.netpoll.break_poll(),
+        }
+    }
+
+    /// Makes Gs runnable that the network or the clock woke together. *Runs on: the holder of the P.*
+    pub(crate) fn ready_all(&self, held: Held<'_>, mut gs: GList) {
+        if gs.is_empty() {
+            return;
+        }
+        self.make_work(|| {
+            while let Some(g) = gs.pop() {
+                g.set_status(Status::Runnable);
+                held.queue.put_woken(g);
+            }
+        });
+    }
+
+    /// Publishes work by `publish`, which puts it into a run queue, and wakes an M for it if a P is idle and no M looks for work.
+    /// Returns what `publish` returns. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn make_work<T>(&self, publish: impl FnOnce() -> T) -> T {
+        self.idle.make_work(publish, || self.wake_idle_p())
+    }
+
+    /// Wakes an M for an idle P, if no M looks for work already (Go: `wakep`). The caller's last store published work with SeqCst,
+    /// or the caller fenced.
+    #[inline]
+    pub(crate) fn wake_idle_p(&self) {
+        self.idle.wake_for_work(|| self.sysmon.work_waits(), || self.wake_idle_p_slow());
+    }
+
+    #[cold]
+    fn wake_idle_p_slow(&self) {
+        if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
+            self.start_m(p, true);
+        }
+    }
+}
+
+/// Wakes the G whose future is being polled or waits for its next poll.
+fn wake_future(g: GRef) {
+    if let Some(number) = g.wakes.unpark() {
+        wake(Ticket { g, number });
+    }
+}
+
+// A static, not a const, because `is_harmless` compares its address.
+static VTABLE: RawWakerVTable = RawWakerVTable::new(
+    |g| {
+        as_g(g).life.retain();
+        RawWaker::new(g, &VTABLE)
+    },
+    |g| {
+        wake_future(as_g(g));
+        release(as_g(g));
+    },
+    |g| wake_future(as_g(g)),
+    |g| release(as_g(g)),
+);
+
+fn as_g(g: *const ()) -> GRef {
+    // SAFETY: only `borrowed_waker` and the clone function above make these pointers, from Gs, which are never freed.
+    unsafe { &*g.cast::<G>() }
+}
+
+/// Returns the waker that ends a park of `g` on its `wakes` token. Clones of it count as references to `g`; the result does not.
+pub(crate) fn borrowed_waker(g: GRef) -> ManuallyDrop<Waker> {
+    // SAFETY: the functions of `VTABLE` are thread-safe and keep the contract of `RawWakerVTable`; `g` is never freed.
+    ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(ptr::from_ref(g).cast(), &VTABLE)) })
+}
+
+/// Returns `true` if `waker` belongs to a G: then calling it runs only code of the scheduler.
+pub(crate) fn is_harmless(waker: &Waker) -> bool {
+    ptr::eq(waker.vtable(), &VTABLE)
+}
+
+/// Returns `None` if `waker` does not belong to a G. Else takes the wake-up as `wake_future` does, and returns the wait to end;
+/// the inner `None` means that there is none now.
+pub(crate) fn ticket_of(waker: &Waker) -> Option<Option<Ticket>> {
+    is_harmless(waker).then(|| {
+        let g = as_g(waker.data());
+        g.wakes.unpark().map(|number| Ticket { g, number })
+    })
+}
+
+/// Returns `true` if `waker` is the waker of `g`.
+pub(crate) fn is_waker_of(waker: &Waker, g: GRef) -> bool {
+    ptr::eq(waker.data(), ptr::from_ref(g).cast()) && is_harmless(waker)
+}

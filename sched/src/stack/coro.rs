@@ -1,0 +1,217 @@
+//! Coroutines: how a G gets onto a stack, off it, and back. Only this file names corosensei's switches.
+//!
+//! A coroutine outlives the Gs that run on it. The root of a coroutine is a loop that runs one G after another, so a
+//! pooled coroutine starts its next G with a single switch. A coroutine lies at the top of its own stack, on the page
+//! that every green thread touches anyway.
+//!
+//! ```text
+//!   the M                                    the G's stack
+//!   resume(g) ─────────────────────────────> run the task of g, or go on where it stopped
+//!             <───────────────────────────── suspend(why)
+//!   act on why: only now may other threads see g as parked, queued or dead
+//! ```
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::io;
+use std::ops::Range;
+use std::ptr;
+
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+use crate::g::payload::Stop;
+use crate::g::{G, GRef};
+use crate::stack::{Stack, checked_stack_bytes};
+
+type Inner = Coroutine<GRef, Stop, (), Stack>;
+
+/// One coroutine, at the top of its stack.
+pub(crate) struct Coro {
+    inner: Inner,
+    yielder: Cell<*const Yielder<GRef, Stop>>,
+    /// The next coroutine in the pool.
+    pub(crate) next: *mut Coro,
+    /// The size of stack that was asked for; 0 for the runtime's default.
+    pub(crate) class: u32,
+    /// The addresses at which an access means a stack overflow, and the depth that a G can use.
+    guard: Range<usize>,
+    usable_bytes: usize,
+    /// The M that the G on this coroutine is bound to; null if the G is not bound. Only `m/binding.rs` knows the type
+    /// behind it.
+    pub(crate) bound_to: Cell<*const ()>,
+    #[cfg(tsan)]
+    fiber: tsan::Fiber,
+}
+
+impl G {
+    /// Returns the coroutine of this G, or null. *Runs on: the M that runs this G, or a thread that may make it runnable.*
+    #[inline]
+    pub(crate) fn coro(&self) -> *mut Coro {
+        self.coro_ptr.get().cast()
+    }
+
+    /// Gives this G a coroutine. *Runs on: the thread that owns this G.*
+    #[inline]
+    pub(crate) fn set_coro(&self, coro: *mut Coro) {
+        self.coro_ptr.set(coro.cast());
+    }
+
+    /// Takes the coroutine off this G, which has none then. *Runs on: the M that has run this G.*
+    #[inline]
+    pub(crate) fn take_coro(&self) -> *mut Coro {
+        self.coro_ptr.replace(ptr::null_mut()).cast()
+    }
+}
+
+impl Coro {
+    /// Makes the coroutine of an unused stack, on that stack.
+    pub(crate) fn new(stack: Stack, class: u32) -> *mut Coro {
+        let (place, stack) = stack.reserve_top(size_of::<Coro>());
+        let place = place.cast::<Coro>().as_ptr();
+        let (guard, usable_bytes) = (stack.guard_range(), stack.usable_bytes());
+        let inner = Inner::with_stack(stack, root);
+        let coro = Coro {
+            inner,
+            yielder: Cell::new(ptr::null()),
+            next: ptr::null_mut(),
+            class,
+            guard,
+            usable_bytes,
+            bound_to: Cell::new(ptr::null()),
+            #[cfg(tsan)]
+            fiber: tsan::Fiber::new(),
+        };
+        // SAFETY: `reserve_top` reserved these bytes, aligned to 16, for this coroutine alone, while the stack is
+        // mapped.
+        unsafe { place.write(coro) };
+        place
+    }
+
+    /// Takes the coroutine off its stack for good. Returns the stack.
+    ///
+    /// # Safety
+    /// The coroutine is in no list and runs no G.
+    pub(crate) unsafe fn dissolve(coro: *mut Coro) -> Stack {
+        // SAFETY: only the caller knows the coroutine, by this contract, and its old place is not used again.
+        let mut inner = unsafe { coro.read() }.inner;
+        // SAFETY: between two Gs the loop of `root` holds nothing that must be dropped.
+        unsafe { inner.force_reset() };
+        inner.into_stack()
+    }
+
+    /// Runs `g` until it stops. Returns why it stopped.
+    ///
+    /// # Safety
+    /// `g` is this M's to run, `g.coro` is its coroutine, and no other thread uses that coroutine.
+    #[inline]
+    pub(crate) unsafe fn resume(g: GRef) -> Stop {
+        // SAFETY: this thread alone uses the coroutine, by this function's contract.
+        let inner = unsafe { &mut (*g.coro()).inner };
+        #[cfg(tsan)]
+        // SAFETY: this thread alone uses the coroutine, by this function's contract.
+        let own = unsafe { &(*g.coro()).fiber }.enter();
+        let result = inner.resume(g);
+        #[cfg(tsan)]
+        tsan::switch_to(own);
+        match result {
+            CoroutineResult::Yield(stop) => stop,
+            CoroutineResult::Return(()) => unreachable!("the root of a coroutine runs for ever"),
+        }
+    }
+
+    /// Stops the running G. Returns when the G is resumed, perhaps on another M.
+    ///
+    /// # Safety
+    /// `g` is the G that runs on this stack.
+    #[inline(always)]
+    pub(crate) unsafe fn suspend(g: GRef, stop: Stop) {
+        // SAFETY: a running G has its coroutine. `root` stored the yielder, which lies on this same stack.
+        unsafe { (*(*g.coro()).yielder.get()).suspend(stop) };
+    }
+
+    /// Returns `true` if the stack of `g`, which has one, is not of the default size. *Runs on: the M that runs `g`.*
+    #[inline]
+    pub(crate) fn is_odd(g: GRef) -> bool {
+        // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one, by this contract.
+        unsafe { (*g.coro()).class != 0 }
+    }
+
+    /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may call
+    /// this.
+    ///
+    /// # Safety
+    /// `g` runs on this thread.
+    pub(crate) unsafe fn overflowed(g: GRef, address: usize) -> Option<usize> {
+        // SAFETY: a running G has its coroutine.
+        let coro = unsafe { &*g.coro() };
+        coro.guard.contains(&address).then_some(coro.usable_bytes)
+    }
+}
+
+/// Tells ThreadSanitizer of stack switches (`ci/tsan.sh`): each coroutine is a fiber.
+///
+/// The M enters the fiber before the switch and leaves it after the switch back, both in `resume`. So ThreadSanitizer
+/// counts entries and returns of frames on the same fiber: `resume` enters a frame of corosensei on the fiber, and
+/// the returning `suspend` leaves such a frame. A function that switches fibers is therefore always inlined. A frame
+/// of such a function would be entered on one fiber and left on another.
+#[cfg(tsan)]
+mod tsan {
+    use std::ffi::{c_uint, c_void};
+
+    unsafe extern "C" {
+        fn __tsan_get_current_fiber() -> *mut c_void;
+        fn __tsan_create_fiber(flags: c_uint) -> *mut c_void;
+        fn __tsan_destroy_fiber(fiber: *mut c_void);
+        fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
+    }
+
+    pub(super) struct Fiber(*mut c_void);
+
+    impl Fiber {
+        pub(super) fn new() -> Fiber {
+            // SAFETY: the call only makes a record of ThreadSanitizer's own.
+            Fiber(unsafe { __tsan_create_fiber(0) })
+        }
+
+        /// Switches to this fiber. Returns the fiber that the M was on.
+        #[inline(always)]
+        pub(super) fn enter(&self) -> *mut c_void {
+            // SAFETY: the call only reads a word of the calling thread.
+            let own = unsafe { __tsan_get_current_fiber() };
+            switch_to(self.0);
+            own
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn switch_to(fiber: *mut c_void) {
+        // SAFETY: an M's fiber lives as long as its thread, and a coroutine's until the coroutine is dissolved.
+        unsafe { __tsan_switch_to_fiber(fiber, 0) };
+    }
+
+    impl Drop for Fiber {
+        fn drop(&mut self) {
+            // SAFETY: the coroutine is dissolved, so no M is on the fiber.
+            unsafe { __tsan_destroy_fiber(self.0) };
+        }
+    }
+}
+
+/// Returns how large a stack must be to leave `stack_bytes` to its green threads. Returns `InvalidInput` if no stack
+/// can be so large or so small.
+pub(crate) fn with_header(stack_bytes: usize) -> io::Result<usize> {
+    Ok(checked_stack_bytes(stack_bytes)? + size_of::<Coro>().next_multiple_of(16))
+}
+
+/// The code at the root of every coroutine: runs one G after another.
+fn root(yielder: &Yielder<GRef, Stop>, first: GRef) {
+    // SAFETY: the M that resumes this coroutine set `first.coro` to it, and no other thread uses `yielder`.
+    unsafe { (*first.coro()).yielder.set(yielder) };
+    let mut g = first;
+    loop {
+        // SAFETY: the M gave `g` to this coroutine to run, with the payload as its task left it.
+        let stop = unsafe { (g.task().run)(g) };
+        g = yielder.suspend(stop);
+    }
+}

@@ -1,0 +1,512 @@
+//! The pools of idle coroutines and their stacks: a short warm list per P, and one pool per stack size behind a lock.
+//!
+//! Each list is last-in, first-out, because the stack that was used last is still in the cache. Coroutines that the runtime
+//! did not need for a while become cold: their stacks give the memory back to the system and keep their address space.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::collections::{HashMap, hash_map::Entry};
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::ptr;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+
+use crate::g::GRef;
+use crate::g::list::GList;
+use crate::stack::coro::{self, Coro};
+use crate::stack::shortage::{Shortage, WaitLine};
+use crate::stack::{Slabs, Stack, checked_stack_bytes};
+
+/// The most coroutines that a P keeps; when it has more, half of `LOCAL` go to the common list.
+const LOCAL: usize = 256;
+/// How many coroutines the common list keeps when it is trimmed.
+const WARM: usize = 2048;
+/// Stacks of another size stay warm up to this many bytes, but at most `LOCAL` stacks of them.
+const WARM_ODD_BYTES: usize = 16 << 20;
+
+/// The coroutines in one P's own list. *Runs on: the holder.*
+pub(crate) struct CoroList {
+    head: Cell<*mut Coro>,
+    /// Written by the holder, read by any thread.
+    len: AtomicUsize,
+}
+
+// SAFETY: a list moves to another thread only as a whole: with its P, or under the lock of its pool. No G runs on a coroutine
+// that lies in a list.
+unsafe impl Send for CoroList {}
+
+impl CoroList {
+    pub(crate) const fn new() -> Self {
+        CoroList { head: Cell::new(ptr::null_mut()), len: AtomicUsize::new(0) }
+    }
+
+    /// Returns how many coroutines lie in the list. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a count orders nothing.
+        self.len.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<*mut Coro> {
+        let coro = self.head.get();
+        if coro.is_null() {
+            return None;
+        }
+        // SAFETY: the list alone owns a coroutine that lies in it, and the stack stays mapped while the runtime lives.
+        self.head.set(unsafe { (*coro).next });
+        self.len.store(self.len() - 1, Ordering::Relaxed);
+        Some(coro)
+    }
+
+    #[inline]
+    fn push(&self, coro: *mut Coro) {
+        // SAFETY: the caller gives the coroutine to the list.
+        unsafe { (*coro).next = self.head.get() };
+        self.head.set(coro);
+        self.len.store(self.len() + 1, Ordering::Relaxed);
+    }
+
+    fn move_to(&self, other: &CoroList, n: usize) {
+        for _ in 0..n {
+            let Some(coro) = self.pop() else { return };
+            other.push(coro);
+        }
+    }
+}
+
+/// How many stacks fit into a bundle, which lies on one page of one of them.
+const BUNDLED: usize = (4096 - 64) / size_of::<Stack>();
+
+/// A list of stacks whose pages went back to the system. It lies on a page of another idle stack, so making stacks cold
+/// allocates nothing.
+struct Bundle {
+    next: *mut Bundle,
+    /// The stack on which the bundle itself lies. Its lower pages went back to the system too.
+    own: Option<Stack>,
+    len: usize,
+    stacks: [MaybeUninit<Stack>; BUNDLED],
+}
+
+impl Bundle {
+    /// Makes an empty bundle on `stack`, whose content is lost.
+    fn on(stack: Stack) -> *mut Bundle {
+        const { assert!(size_of::<Bundle>() <= 4096) };
+        let (place, own) = stack.reserve_top(size_of::<Bundle>());
+        let place = place.cast::<Bundle>().as_ptr();
+        // SAFETY: `reserve_top` kept these bytes, aligned to 16, for this bundle alone.
+        unsafe {
+            (&raw mut (*place).next).write(ptr::null_mut());
+            (&raw mut (*place).own).write(Some(own));
+            (&raw mut (*place).len).write(0);
+        }
+        place
+    }
+
+    fn push(&mut self, stack: Stack) {
+        self.stacks[self.len].write(stack);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<Stack> {
+        self.len = self.len.checked_sub(1)?;
+        // SAFETY: the first `len` entries are initialised (`push`); the shorter `len` gives this entry away.
+        Some(unsafe { self.stacks[self.len].assume_init_read() })
+    }
+
+    fn stacks_mut(&mut self) -> &mut [Stack] {
+        // SAFETY: the first `len` entries are initialised (`push`), and `MaybeUninit<Stack>` has the layout of `Stack`.
+        unsafe { slice::from_raw_parts_mut(self.stacks.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+/// All stacks of one size that lie in no P's list.
+struct Pool {
+    spare: Mutex<Spare>,
+    stacks: Slabs,
+    /// The `Coro::class` of its coroutines.
+    class: u32,
+    /// How many coroutines keep their memory, so that a burst of that size starts on warm stacks.
+    warm: usize,
+}
+
+/// The idle coroutines of a pool. Every stack that was carved is in use, or in a P's list, or counted by `Spare::idle`.
+struct Spare {
+    list: CoroList,
+    /// The shortest length of the list since the last `find_surplus`: that many coroutines were not needed.
+    fewest: usize,
+    /// How many coroutines of the list are to become cold.
+    surplus: usize,
+    /// How many coroutines are becoming cold now, outside of the lock.
+    cooling: usize,
+    /// The cold stacks.
+    bundles: *mut Bundle,
+    cold: usize,
+}
+
+// SAFETY: a bundle is reached only through its list, and the list only under the lock of the pool. No thread runs on the stacks
+// of a bundle.
+unsafe impl Send for Spare {}
+
+impl Spare {
+    const fn new() -> Self {
+        let (list, bundles) = (CoroList::new(), ptr::null_mut());
+        Spare { list, fewest: 0, surplus: 0, cooling: 0, bundles, cold: 0 }
+    }
+
+    fn idle(&self) -> usize {
+        self.list.len() + self.cooling + self.cold
+    }
+
+    fn pop(&mut self) -> Option<*mut Coro> {
+        let coro = self.list.pop();
+        self.fewest = self.fewest.min(self.list.len());
+        coro
+    }
+
+    fn refill(&mut self, local: &CoroList) {
+        self.list.move_to(local, LOCAL / 2);
+        self.fewest = self.fewest.min(self.list.len());
+    }
+
+    /// Sets `surplus` to the coroutines that were not needed since the last call, beyond `warm`; returns `true` if there are any.
+    fn find_surplus(&mut self, warm: usize) -> bool {
+        self.surplus = self.fewest.saturating_sub(warm);
+        self.fewest = self.list.len();
+        self.surplus > 0
+    }
+
+    /// Takes surplus coroutines, at most as many as one bundle holds, and counts them as `cooling`.
+    fn take_surplus(&mut self, warm: usize) -> CoroList {
+        let surplus = CoroList::new();
+        let surplus_now = self.surplus.min(self.list.len().saturating_sub(warm));
+        self.list.move_to(&surplus, surplus_now.min(BUNDLED + 1));
+        self.surplus = surplus_now - surplus.len();
+        self.fewest = self.fewest.min(self.list.len());
+        self.cooling += surplus.len();
+        surplus
+    }
+
+    fn keep_cold(&mut self, bundle: *mut Bundle, len: usize) {
+        debug_assert!(self.cooling >= len, "more stacks became cold than `take_surplus` took");
+        self.cooling -= len;
+        self.cold += len;
+        // SAFETY: the caller gives the bundle to this list.
+        unsafe { (*bundle).next = self.bundles };
+        self.bundles = bundle;
+    }
+
+    fn pop_cold(&mut self) -> Option<Stack> {
+        // SAFETY: the list alone owns a bundle that lies in it, and the bundle's stack stays mapped while its pool lives.
+        let bundle = unsafe { self.bundles.as_mut()? };
+        debug_assert!(self.cold > bundle.len, "fewer cold stacks are counted than one bundle has");
+        self.cold -= 1;
+        bundle.pop().or_else(|| {
+            self.bundles = bundle.next;
+            bundle.own.take()
+        })
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        // On Windows each stack owns its memory, which this drops; elsewhere the slabs own all memory.
+        while mem::needs_drop::<Stack>() && self.pop_cold().is_some() {}
+    }
+}
+
+impl Pool {
+    fn new(stack_bytes: usize, class: u32, warm: usize) -> io::Result<Pool> {
+        let stacks = Slabs::new(coro::with_header(stack_bytes)?)?;
+        Ok(Pool { spare: Mutex::new(Spare::new()), stacks, class, warm })
+    }
+
+    /// Takes an idle coroutine: a warm one if there is any, else a cold one.
+    fn take(&self) -> Option<*mut Coro> {
+        let mut spare = self.spare.lock();
+        if let Some(coro) = spare.pop() {
+            return Some(coro);
+        }
+        let stack = spare.pop_cold()?;
+        drop(spare);
+        Some(Coro::new(self.stacks.whole(stack), self.class))
+    }
+
+    /// Makes a coroutine on a new stack.
+    fn carve(&self) -> io::Result<*mut Coro> {
+        Ok(Coro::new(self.stacks.carve()?, self.class))
+    }
+
+    fn give(&self, coro: *mut Coro) {
+        self.spare.lock().list.push(coro);
+    }
+
+    /// Gives the memory of some surplus stacks back to the system, outside of the lock. Their coroutines end. The caller passes
+    /// the result to `keep_cold`. Returns `None` if no idle coroutine is surplus.
+    fn cool_some(&self) -> Option<Cooled> {
+        let surplus = self.spare.lock().take_surplus(self.warm);
+        let len = surplus.len();
+        // SAFETY: `take_surplus` took the coroutine out of the list, so this thread alone owns it and no G runs on it.
+        let next = || surplus.pop().map(|coro| self.stacks.whole(unsafe { Coro::dissolve(coro) }));
+        let bundle = Bundle::on(next()?);
+        // SAFETY: only this thread knows the new bundle.
+        let cooled = unsafe { &mut *bundle };
+        while let Some(stack) = next() {
+            cooled.push(stack);
+        }
+        self.stacks.release_pages(cooled.stacks_mut());
+        self.stacks.release_pages(cooled.own.as_mut_slice());
+        Some(Cooled { bundle, len })
+    }
+
+    fn keep_cold(&self, cooled: Cooled) {
+        self.spare.lock().keep_cold(cooled.bundle, cooled.len);
+    }
+
+    /// Returns `true` if a stack of this pool is in use, or is becoming cold outside of the lock.
+    fn is_used(&self) -> bool {
+        let spare = self.spare.lock();
+        spare.cooling > 0 || spare.idle() < self.stacks.carved()
+    }
+}
+
+/// A bundle that lies in no list, and the number of its stacks, the one under the bundle included.
+struct Cooled {
+    bundle: *mut Bundle,
+    len: usize,
+}
+
+/// The Gs that wait for a stack.
+impl WaitLine for GList {
+    type Waiter = GRef;
+
+    fn push(&mut self, g: GRef) {
+        GList::push(self, g);
+    }
+
+    fn pop(&mut self) -> Option<GRef> {
+        GList::pop(self)
+    }
+
+    fn len(&self) -> usize {
+        GList::len(self)
+    }
+}
+
+/// All coroutines of a runtime that lie in no P's list, and the memory of all its stacks.
+pub(crate) struct Coros {
+    /// On a cache line of its own, because every spawn and every end of a G reads it.
+    pub(crate) shortage: CachePadded<Shortage<GList>>,
+    own: Pool,
+    /// The pools of other sizes, by class.
+    odd: Mutex<Odd>,
+}
+
+type Odd = HashMap<u32, Arc<Pool>>;
+
+/// Returns the class of stacks of that size: the size in KiB, rounded up to a multiple of a quarter of a power of two. So sizes
+/// are few, and a stack serves callers that ask for nearly as much. The rounded-up part costs address space only.
+fn class_of(stack_bytes: u32) -> u32 {
+    let kib = stack_bytes.div_ceil(1024).max(LEAST_CLASS);
+    kib.next_multiple_of(1 << ((kib - 1).ilog2() - 2))
+}
+
+const LEAST_CLASS: u32 = 16;
+
+fn odd_one(odd: &mut Odd, class: u32) -> io::Result<*mut Coro> {
+    let pool = match odd.entry(class) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => {
+            let bytes = (class as usize) << 10;
+            entry.insert(Arc::new(Pool::new(bytes, class, (WARM_ODD_BYTES / bytes).clamp(1, LOCAL))?))
+        }
+    };
+    pool.take().map_or_else(|| pool.carve(), Ok)
+}
+
+/// Drops the pools of which no stack is in use; returns `true` if there were any.
+fn drop_unused(odd: &mut Odd) -> bool {
+    let before = odd.len();
+    odd.retain(|_, pool| {
+        let used = pool.is_used();
+        while !used && let Some(coro) = pool.spare.lock().pop() {
+            // SAFETY: the list alone owned the coroutine, and no G runs on it. The slab owns the memory of its stack.
+            let _stack = unsafe { Coro::dissolve(coro) };
+        }
+        used
+    });
+    odd.len() < before
+}
+
+impl Coros {
+    /// Makes the pools with a first stack, so that a G that waits for a stack always waits for the end of another G.
+    ///
+    /// # Errors
+    /// Fails if a stack cannot have that size, or there is no room for the first one.
+    pub(crate) fn new(stack_bytes: usize) -> io::Result<Self> {
+        let coros = Coros {
+            shortage: CachePadded::new(Shortage::new()),
+            own: Pool::new(stack_bytes, 0, WARM)?,
+            odd: Mutex::new(HashMap::new()),
+        };
+        coros.give(None, coros.carve()?);
+        Ok(coros)
+    }
+
+    /// Takes a coroutine with a stack of the runtime's default size: a warm one if there is any.
+    #[inline]
+    pub(crate) fn take(&self, local: &CoroList) -> io::Result<*mut Coro> {
+        match local.pop() {
+            Some(coro) => Ok(coro),
+            None => self.take_slow(local),
+        }
+    }
+
+    #[cold]
+    fn take_slow(&self, local: &CoroList) -> io::Result<*mut Coro> {
+        self.take_idle(Some(local)).map_or_else(|| self.carve(), Ok)
+    }
+
+    /// Takes an idle coroutine: from `local`, which is refilled if it is empty, else from the common pool. *Runs on: any
+    /// thread; `local` is the list of its P, if it has one.*
+    pub(crate) fn take_idle(&self, local: Option<&CoroList>) -> Option<*mut Coro> {
+        if let Some(local) = local {
+            if local.len() == 0 {
+                self.own.spare.lock().refill(local);
+            }
+            if let Some(coro) = local.pop() {
+                return Some(coro);
+            }
+        }
+        self.own.take()
+    }
+
+    /// Makes a coroutine on a new stack. If there is no room, first drops the pools of other sizes that are not in use.
+    pub(crate) fn carve(&self) -> io::Result<*mut Coro> {
+        let mut carved = self.own.carve();
+        if carved.is_err() && drop_unused(&mut self.odd.lock()) {
+            carved = self.own.carve();
+        }
+        self.shortage.note(carved.is_err() || !self.own.stacks.has_more());
+        carved
+    }
+
+    /// Takes a coroutine with a stack of another size, which is rounded up (`class_of`).
+    pub(crate) fn take_odd(&self, stack_bytes: u32) -> io::Result<*mut Coro> {
+        checked_stack_bytes(stack_bytes as usize)?;
+        let (mut odd, class) = (self.odd.lock(), class_of(stack_bytes));
+        match odd_one(&mut odd, class) {
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory && drop_unused(&mut odd) => {
+                odd_one(&mut odd, class)
+            }
+            done => done,
+        }
+    }
+
+    /// Gives back a coroutine on which no G runs. `local` is the list of this thread's P, if it has one.
+    #[inline]
+    pub(crate) fn give(&self, local: Option<&CoroList>, coro: *mut Coro) {
+        // SAFETY: the caller owns the coroutine until a list has it.
+        let class = unsafe { (*coro).class };
+        match local {
+            _ if class != 0 => self.give_odd(class, coro),
+            None => self.own.give(coro),
+            Some(local) => {
+                local.push(coro);
+                if local.len() > LOCAL {
+                    local.move_to(&self.own.spare.lock().list, LOCAL / 2);
+                }
+            }
+        }
+    }
+
+    /// Moves the P's whole list, `local`, into the common list.
+    pub(crate) fn take_all(&self, local: &CoroList) {
+        local.move_to(&self.own.spare.lock().list, usize::MAX);
+    }
+
+    #[cold]
+    fn give_odd(&self, class: u32, coro: *mut Coro) {
+        let odd = self.odd.lock();
+        let pool = odd.get(&class);
+        debug_assert!(pool.is_some(), "a pool stays while one of its stacks is in use");
+        if let Some(pool) = pool {
+            pool.give(coro);
+        }
+    }
+
+    /// Returns how many coroutines of the default size lie idle. `at_hand` returns how many of them lie in the lists of Ps.
+    pub(crate) fn idle(&self, at_hand: impl FnOnce() -> usize) -> usize {
+        // Under the lock no coroutine moves between these lists and the common one.
+        let spare = self.own.spare.lock();
+        spare.idle() + at_hand()
+    }
+
+    /// Returns `true` if more coroutines lie idle than a pool keeps warm.
+    pub(crate) fn has_surplus(&self) -> bool {
+        let has_surplus = |pool: &Pool| pool.spare.lock().list.len() > pool.warm;
+        has_surplus(&self.own) || self.odd.lock().values().any(|pool| has_surplus(pool))
+    }
+
+    /// Decides how many idle coroutines `cool_some` will take: those that were not needed since the last call, except for the warm
+    /// ones. Returns `true` if there are any. *Runs on: sysmon, about once a second.*
+    pub(crate) fn find_surplus(&self) -> bool {
+        let mut any = self.own.spare.lock().find_surplus(WARM);
+        for pool in self.odd.lock().values() {
+            any |= pool.spare.lock().find_surplus(pool.warm);
+        }
+        any
+    }
+
+    /// Gives the memory of some surplus stacks back to the system; the caller then serves the Gs that wait for a stack. Returns
+    /// `false` if there is no surplus. *Runs on: sysmon.*
+    pub(crate) fn cool_some(&self) -> bool {
+        if let Some(cooled) = self.own.cool_some() {
+            self.own.keep_cold(cooled);
+            return true;
+        }
+        let has_surplus = |pool: &&Arc<Pool>| pool.spare.lock().surplus > 0;
+        let Some(pool) = self.odd.lock().values().find(has_surplus).cloned() else { return false };
+        let cooled = pool.cool_some();
+        // Under the lock: if the pool was dropped as unused meanwhile, it ends here at once, with its address space.
+        let _odd = self.odd.lock();
+        if let Some(cooled) = cooled {
+            pool.keep_cold(cooled);
+        }
+        drop(pool);
+        true
+    }
+
+    /// Returns the address space of all stacks, in bytes.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        let odd: usize = self.odd.lock().values().map(|pool| pool.stacks.mapped_bytes()).sum();
+        self.own.stacks.mapped_bytes() + odd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_rounded_up_to_few_classes() {
+        let classes = [(4096, 16), (16 << 10, 16), (16385, 20), (500_000, 512), (300 << 20, 320 << 10)];
+        for (bytes, class) in classes {
+            assert_eq!(class_of(bytes), class, "{bytes} bytes");
+        }
+        assert_eq!(class_of(u32::MAX), 4 << 20);
+        let classes = std::iter::successors(Some(LEAST_CLASS), |class| Some(class_of((class << 10) + 1)));
+        let classes: Vec<_> = classes.take_while(|&class| class < 1 << 20).collect();
+        assert_eq!(classes.len(), 4 * (20 - 4), "not four classes for each power of two");
+        for pair in classes.windows(2) {
+            assert!(pair[0] < pair[1] && pair[1] <= pair[0] + pair[0] / 4);
+            assert_eq!(class_of(pair[1] << 10), pair[1]);
+        }
+    }
+}

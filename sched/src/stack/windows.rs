@@ -1,0 +1,135 @@
+//! Stacks on Windows: `Stack` and `Slabs` with the interface of the Unix versions. corosensei makes each stack, because
+//! Windows expects more in a stack than a mapping. No mapping is shared by several stacks, and an idle stack keeps its
+//! memory until it is dropped.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ops::Range;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use corosensei::stack::{
+    DefaultStack, MIN_STACK_SIZE, STACK_ALIGNMENT, Stack as _, StackPointer, StackTebFields,
+};
+
+use super::checked_stack_bytes;
+
+/// What corosensei adds to the bytes of a stack: the moving guard (two pages), the reserve for the exception of an overflow, and
+/// one page that is never committed.
+const EXTRA_BYTES: usize = 4 * 4096;
+
+/// One stack. Its owner may run on it; unlike on Unix, the stack also owns its memory.
+pub(crate) struct Stack {
+    memory: DefaultStack,
+    base: StackPointer,
+}
+
+impl Stack {
+    /// Returns one past the highest address, where the stack begins.
+    pub(crate) fn base(&self) -> usize {
+        self.base.get()
+    }
+
+    /// Returns the lowest address.
+    pub(crate) fn limit(&self) -> usize {
+        self.memory.limit().get()
+    }
+
+    /// Returns about how many bytes the stack can hold.
+    pub(crate) fn usable_bytes(&self) -> usize {
+        self.base() - self.guard_range().end
+    }
+
+    /// Returns the range in which the system itself reports an overflow.
+    pub(crate) fn guard_range(&self) -> Range<usize> {
+        self.limit()..self.limit() + EXTRA_BYTES
+    }
+
+    /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address (16-aligned) and the rest
+    /// of the stack.
+    ///
+    /// # Panics
+    /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include the header.
+    pub(crate) fn reserve_top(mut self, bytes: usize) -> (NonNull<u8>, Stack) {
+        let bytes = bytes.next_multiple_of(STACK_ALIGNMENT);
+        let left = self.usable_bytes().checked_sub(bytes).filter(|&left| left >= MIN_STACK_SIZE);
+        assert!(left.is_some(), "no room for {bytes} bytes on a stack of {}", self.usable_bytes());
+        self.base = StackPointer::new(self.base() - bytes).expect("the base is far above 0");
+        let header = NonNull::new(with_exposed_provenance_mut(self.base()));
+        (header.expect("`base` is not null"), self)
+    }
+}
+
+// SAFETY: this is corosensei's own stack with a lower base; `reserve_top` keeps the part above for the header. The fields of
+// the TEB still describe the whole stack.
+unsafe impl corosensei::stack::Stack for Stack {
+    #[inline]
+    fn base(&self) -> StackPointer {
+        self.base
+    }
+
+    #[inline]
+    fn limit(&self) -> StackPointer {
+        self.memory.limit()
+    }
+
+    #[inline]
+    fn teb_fields(&self) -> StackTebFields {
+        self.memory.teb_fields()
+    }
+
+    #[inline]
+    fn update_teb_fields(&mut self, stack_limit: usize, guaranteed_stack_bytes: usize) {
+        self.memory.update_teb_fields(stack_limit, guaranteed_stack_bytes);
+    }
+}
+
+/// All stacks of one size. On Windows each stack is an allocation of its own, which ends when the stack is dropped.
+pub(crate) struct Slabs {
+    stack_bytes: usize,
+    carved: AtomicUsize,
+}
+
+impl Slabs {
+    /// Prepares stacks of `stack_bytes` usable bytes; guards are added to that.
+    pub(crate) fn new(stack_bytes: usize) -> io::Result<Slabs> {
+        Ok(Slabs { stack_bytes: checked_stack_bytes(stack_bytes)?, carved: AtomicUsize::new(0) })
+    }
+
+    /// Returns a stack that was never used. *Runs on: any thread.*
+    pub(crate) fn carve(&self) -> io::Result<Stack> {
+        let memory = DefaultStack::new(self.stack_bytes).map_err(|error| {
+            let kib = self.stack_bytes >> 10;
+            io::Error::new(
+                error.kind(),
+                format!("cannot allocate a stack of {kib} KiB: {error}; take smaller ones"),
+            )
+        })?;
+        self.carved.fetch_add(1, Ordering::Relaxed);
+        Ok(Stack { base: memory.base(), memory })
+    }
+
+    /// Returns `true`: only an attempt to allocate the next stack can tell.
+    pub(crate) fn has_more(&self) -> bool {
+        true
+    }
+
+    /// Does nothing: the guard of each stack would first have to move back up. Dropping an idle stack frees its memory.
+    pub(crate) fn release_pages(&self, _stacks: &mut [Stack]) {}
+
+    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is lost.
+    pub(crate) fn whole(&self, stack: Stack) -> Stack {
+        Stack { base: stack.memory.base(), memory: stack.memory }
+    }
+
+    /// Returns the address space of all stacks made so far, dropped stacks included.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        self.carved() * (self.stack_bytes + EXTRA_BYTES)
+    }
+
+    /// Returns how many stacks were made so far.
+    pub(crate) fn carved(&self) -> usize {
+        self.carved.load(Ordering::Relaxed)
+    }
+}

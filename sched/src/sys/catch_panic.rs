@@ -1,0 +1,42 @@
+//! Containment of panics in user code that the runtime itself calls, such as destructors and wakers. No caller could
+//! catch these panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+/// Runs `f`. Returns `false` if `f` panicked; the panic hook has reported it then. Never unwinds.
+pub(crate) fn contain(f: impl FnOnce()) -> bool {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { return true };
+    // Dropping the payload is user code too. If that panics, the second payload is leaked.
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+    false
+}
+
+/// Calls a waker. If the waker panics, the panic is reported and the caller goes on.
+pub(crate) fn call_waker(waker: Waker) {
+    if !contain(|| waker.wake()) {
+        eprintln!("a waker panicked; the green thread that it was to wake may wait for ever");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::contain;
+    use std::panic::panic_any;
+
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic_any(Bomb);
+        }
+    }
+
+    #[test]
+    fn a_payload_that_panics_each_time_it_is_dropped_is_contained() {
+        assert!(!contain(|| panic_any(Bomb)));
+        assert!(contain(|| ()));
+    }
+}

@@ -1,0 +1,155 @@
+//! `AfterFunc`: a timer that runs a function on a green thread made for that run, each time it fires (Go:
+//! `AfterFunc`).
+//!
+//! `timer/function.rs` has the memory behind the handle.
+//!
+//! A run is counted as a user when the timer is taken out of its heap. From the same step on, `stop` returns `false`.
+//! So `stop` and `reset` are exact: a run that they have not stopped takes place, even if the handle is dropped
+//! before the run has a green thread.
+
+#![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use timers::{Modified, clock};
+
+use crate::g::ids;
+use crate::g::payload::put;
+use crate::g::{GRef, Status, table};
+use crate::m::current::on_m;
+use crate::p::Held;
+use crate::run::boundary::enter;
+use crate::run::sched::Sched;
+use crate::run::task::{Closure, Work};
+use crate::sys::fork;
+use crate::timer::entry::{Alarm, Target, TimerRef};
+use crate::timer::function::User;
+
+/// The handle of an `AfterFunc`. Dropping the handle stops the timer.
+pub struct AfterFunc {
+    user: User,
+    /// The runtime with the heap that has the timer.
+    sched: ManuallyDrop<Arc<Sched>>,
+}
+
+impl AfterFunc {
+    /// Arms a timer that runs `function` `time` from now, in the caller's runtime, or else in the runtime that
+    /// `sched` returns.
+    ///
+    /// # Panics
+    /// Panics in a child of `fork`, where no thread would run the function.
+    #[track_caller]
+    pub fn new<F>(time: Duration, function: F, sched: fn() -> Arc<Sched>) -> AfterFunc
+    where
+        F: Fn() + Send + Sync + 'static,
+    {
+        let when = clock::after(time);
+        let user = User::new(function, Location::caller());
+        let entry = TimerRef::of_func(user.head_ptr());
+        if let Some(entered) = enter() {
+            let sched = entered.m().sched();
+            let heap = entered.held().map_or(0, |held| held.index);
+            if let Some(when) = sched.heaps.add(heap, entry, when, 0, 0) {
+                sched.timer_was_added(when);
+            }
+            return AfterFunc { user, sched: ManuallyDrop::new(sched.arc()) };
+        }
+        fork::check_or_panic();
+        let sched = sched();
+        if let Some(when) = sched.heaps.add(0, entry, when, 0, 0) {
+            sched.timer_was_added(when);
+        }
+        AfterFunc { user, sched: ManuallyDrop::new(sched) }
+    }
+
+    /// Stops the timer. Returns `true` if the timer was armed: its run does not take place.
+    pub fn stop(&self) -> bool {
+        !fork::is_forked() && self.sched.heaps.delete(self.user.timer())
+    }
+
+    /// Moves the next run to `time` from now. Returns `true` if a run was pending; that run does not take place at
+    /// its old time.
+    ///
+    /// # Panics
+    /// Panics in a child of `fork`.
+    pub fn reset(&self, time: Duration) -> bool {
+        let when = clock::after(time);
+        let entry = TimerRef::borrow_func(self.user.head_ptr());
+        let modified: Modified = match enter() {
+            Some(entered) if ptr::eq(entered.m().runtime, self.sched.as_runtime()) => {
+                let heap = entered.held().map_or(0, |held| held.index);
+                self.sched.heaps.modify(heap, &entry, when, 0, 0)
+            }
+            entered => {
+                // The caller is not in the timer's runtime and has no P there, so any heap will do.
+                drop(entered);
+                fork::check_or_panic();
+                self.sched.heaps.modify(0, &entry, when, 0, 0)
+            }
+        };
+        if let Some(when) = modified.wake_for {
+            self.sched.timer_was_added(when);
+        }
+        modified.was_pending
+    }
+}
+
+impl Drop for AfterFunc {
+    fn drop(&mut self) {
+        if fork::is_forked() {
+            // Threads that do not exist here may have been inside the heap. The parent stops its own copy.
+            return;
+        }
+        self.sched.heaps.delete(self.user.timer());
+        // SAFETY: `sched` is dropped once, here, and not used after.
+        unsafe { ManuallyDrop::drop(&mut self.sched) };
+    }
+}
+
+impl std::fmt::Debug for AfterFunc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AfterFunc").field("place", self.user.place()).finish_non_exhaustive()
+    }
+}
+
+impl Sched {
+    /// Makes a green thread that runs the function of a timer that has fired. Returns `None` if the runtime closes,
+    /// or there is no memory for a green thread now; else the caller puts the G into a run queue. *Runs on: an M with
+    /// that P.*
+    pub(crate) fn g_that_runs(&self, held: Held<'_>, user: User) -> Option<GRef> {
+        let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };
+        let Some(admitted) = admitted else {
+            // A closing runtime runs no function. This user may be the last, and dropping the function is user code.
+            self.late.add_function(user);
+            return None;
+        };
+        let taken = on_m(|m| (m.take_g(), m.next_id()));
+        let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), ids::single()));
+        let Ok(g) = g else {
+            // Try again later, by an alarm. The timer itself belongs to the handle, which may have armed it again.
+            let alarm = TimerRef::of_alarm(Alarm::new(Target::Function(user)));
+            self.heaps.modify(held.index, &alarm, clock::now() + AGAIN_NS, 0, 0);
+            return None;
+        };
+        // SAFETY: the G comes from the pool, so no other thread has a reference.
+        unsafe { g.begin(self.as_runtime(), id, user.place(), None) };
+        g.life.begin_unjoined();
+        g.set_status(Status::Runnable);
+        set_task(g, move || user.call());
+        admitted.commit();
+        Some(g)
+    }
+}
+
+/// How soon a run is tried again that found no memory for a green thread.
+const AGAIN_NS: u64 = 1_000_000;
+
+fn set_task<F: FnOnce()>(g: GRef, function: F) {
+    // SAFETY: the payload of a fresh G is empty and belongs to the thread that took the G from the pool.
+    unsafe { put(g, Work { work: function, after: () }) };
+    g.set_task(&Closure::<F, (), ()>::TASK);
+}

@@ -1,0 +1,131 @@
+//! `WaitFuture`: a wait in one queue as a future; its node lies in the pinned future. If the future is dropped with a
+//! grant that it has not taken, `PassOn` gives the grant to another waiter, or back.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::{Guard, Lock, Node, Queue};
+
+/// What is done with a grant when its future was dropped before it took the grant. (A trait of its own: with a
+/// closure over guards the compiler could not prove that a future is `Send`.)
+pub trait PassOn<S, T> {
+    /// Gives the grant to another waiter, or back. *Runs on: the thread that drops the future, with the lock held.*
+    fn pass_on(&mut self, guard: Guard<'_, S>, granted: T);
+}
+
+/// For grants that need not be passed on.
+impl<S, T> PassOn<S, T> for () {
+    fn pass_on(&mut self, _guard: Guard<'_, S>, _granted: T) {}
+}
+
+impl<S, T> PassOn<S, T> for fn(Guard<'_, S>, T) {
+    fn pass_on(&mut self, guard: Guard<'_, S>, granted: T) {
+        self(guard, granted);
+    }
+}
+
+/// A wait in one queue of a primitive, for the primitive's own futures. A future that is dropped while queued leaves
+/// the queue. If it is dropped with a grant that was not taken, it calls `pass_on` with the grant, under the lock.
+#[must_use = "futures do nothing unless polled"]
+pub struct WaitFuture<'l, S, T, P: PassOn<S, T>> {
+    lock: &'l Lock<S>,
+    queue: fn(&mut S) -> &mut Queue<T>,
+    pass_on: P,
+    /// `Some` while the future waits or has a grant. Pinned with the future.
+    node: Option<Node<T>>,
+}
+
+// SAFETY: all threads reach the node under the lock alone, the future included. What moves from thread to thread is
+// the state, the payload and `pass_on`, which are `Send`.
+unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T> + Send> Send for WaitFuture<'l, S, T, P> {}
+// SAFETY: through a shared reference the future only tells its lock and whether it waits.
+unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T>> Sync for WaitFuture<'l, S, T, P> {}
+
+impl<'l, S, T, P: PassOn<S, T>> WaitFuture<'l, S, T, P> {
+    /// Makes a future that does not wait yet. `pass_on` gets a grant that was not taken.
+    pub fn new(lock: &'l Lock<S>, queue: fn(&mut S) -> &mut Queue<T>, pass_on: P) -> Self {
+        WaitFuture { lock, queue, pass_on, node: None }
+    }
+
+    /// Returns the lock that guards the queue.
+    pub fn lock(&self) -> &'l Lock<S> {
+        self.lock
+    }
+
+    /// Returns `true` if the future is queued, or has a grant: then call `poll_granted`.
+    pub fn is_waiting(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// Enters the queue and releases the lock. Clone the waker before taking the lock: its `clone` is user code.
+    ///
+    /// # Panics
+    /// Panics if the future waits already, or if the guard belongs to another lock.
+    pub fn enter(self: Pin<&mut Self>, mut guard: Guard<'l, S>, waker: std::task::Waker, payload: T) {
+        assert!(std::ptr::eq(Guard::lock(&guard), self.lock), "the guard of another lock");
+        assert!(self.node.is_none(), "the future waits already");
+        // SAFETY: nothing is moved out of the future; the node is taken only when it is in no queue.
+        let this = unsafe { self.get_unchecked_mut() };
+        let node = this.node.insert(Node::of_future(waker, payload));
+        // SAFETY: the queue is under its lock, and the node is new and pinned with this future. `poll_granted` takes
+        // the node only after a grant unlinked it; `leave`, which `drop` calls, removes it first.
+        unsafe { (this.queue)(&mut guard).push_back(node) };
+    }
+
+    /// Returns the payload once the grant is there; the future then waits no more.
+    ///
+    /// # Panics
+    /// Panics if the future does not wait.
+    pub fn poll_granted(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let waker = cx.waker().clone();
+        // SAFETY: nothing is moved out of the future; the node is taken only when it is in no queue.
+        let this = unsafe { self.get_unchecked_mut() };
+        let node = this.node.as_ref().expect("poll_granted follows enter");
+        let guard = this.lock.lock();
+        if !node.is_granted() {
+            let old = node.set_waker(waker);
+            drop(guard);
+            // Dropping a waker is user code, so not under the lock.
+            drop(old);
+            return Poll::Pending;
+        }
+        drop(guard);
+        Poll::Ready(this.node.take().expect("poll_granted follows enter").into_payload())
+    }
+
+    /// Leaves the queue. Returns the payload if nothing was granted.
+    ///
+    /// # Errors
+    /// Returns the payload with its grant if there was a grant. Returns `None` if the future did not wait.
+    pub fn leave(self: Pin<&mut Self>) -> Result<T, Option<T>> {
+        // SAFETY: nothing is moved out of the future; the node is taken only when it is in no queue.
+        let this = unsafe { self.get_unchecked_mut() };
+        let Some(node) = this.node.as_ref() else { return Err(None) };
+        let mut guard = this.lock.lock();
+        // SAFETY: `enter` pushed the node into this queue, which is under its lock.
+        unsafe { (this.queue)(&mut guard).remove(node) };
+        let granted = node.is_granted();
+        drop(guard);
+        let payload = this.node.take().expect("the node was there").into_payload();
+        if granted { Err(Some(payload)) } else { Ok(payload) }
+    }
+}
+
+impl<'l, S, T, P: PassOn<S, T>> Drop for WaitFuture<'l, S, T, P> {
+    fn drop(&mut self) {
+        // SAFETY: the future is dropped where it was pinned, and `leave` moves only the node's payload, after the
+        // removal.
+        let this = unsafe { Pin::new_unchecked(&mut *self) };
+        if let Err(Some(granted)) = this.leave() {
+            let guard = self.lock.lock();
+            self.pass_on.pass_on(guard, granted);
+        }
+    }
+}
+
+impl<'l, S, T, P: PassOn<S, T>> fmt::Debug for WaitFuture<'l, S, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitFuture").field("is_waiting", &self.is_waiting()).finish()
+    }
+}

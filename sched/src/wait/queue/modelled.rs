@@ -1,0 +1,207 @@
+//! Replaces the scheduler in loom models of the wait queue and of what stands on it, in other crates too. A `Sleeper`
+//! stands for a G: a loom thread that parks. `Ticket`, `Waiting`, `Wake` and `Wakes` have the interface of the real
+//! types.
+
+use std::cell::RefCell;
+use std::task::Waker;
+use std::time::Instant;
+
+use loom::sync::{Arc, Notify};
+
+use crate::g::wait::{Cancel, Decision, Outcome, Wait};
+use crate::g::why::Why;
+
+/// What a G is in the runtime: the word of a wait, and a condition on which a loom thread sleeps. A model keeps it to
+/// its end, as Gs are kept.
+#[derive(Debug)]
+pub struct Sleeper {
+    wait: Wait,
+    bed: Notify,
+}
+
+loom::thread_local! {
+    /// The sleeper of this thread.
+    static ME: RefCell<Option<Arc<Sleeper>>> = RefCell::new(None);
+}
+
+fn me() -> Option<Arc<Sleeper>> {
+    ME.with(|me| me.borrow().clone())
+}
+
+impl Sleeper {
+    /// Makes a sleeper. The first wait of a sleeper has number 1.
+    #[expect(clippy::new_ret_no_self, reason = "many threads have it")]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Sleeper { wait: Wait::new(), bed: Notify::new() })
+    }
+
+    /// Makes this the sleeper of the calling thread. The model keeps it until all threads have ended.
+    pub fn is_me(this: &Arc<Self>) {
+        ME.with(|me| *me.borrow_mut() = Some(this.clone()));
+    }
+
+    /// Decides wait `number` as timed out, as its timer would.
+    pub fn time_out(&self, number: u32) {
+        if self.wait.decide(number, Outcome::TimedOut) == Decision::Parked {
+            self.bed.notify();
+        }
+    }
+
+    /// Returns `true` if the last wait timed out.
+    pub fn has_timed_out(&self) -> bool {
+        self.wait.outcome() == Outcome::TimedOut
+    }
+
+    /// Cancels the sleeper. Returns `true` if that ended a wait.
+    pub fn cancel(&self) -> bool {
+        let decision = self.wait.cancel();
+        if decision == Decision::Parked {
+            self.bed.notify();
+        }
+        decision != Decision::Lost
+    }
+}
+
+/// Unwinds if the calling thread's sleeper was cancelled. The model catches the unwind.
+pub fn unwind_if_cancelled() {
+    if me().is_some_and(|me| me.wait.is_cancelled()) {
+        std::panic::resume_unwind(Box::new("cancelled"));
+    }
+}
+
+/// Names one wait of a sleeper, as the runtime's `Ticket` names one wait of a G. The sleeper outlives the ticket.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    sleeper: *const Sleeper,
+    number: u32,
+}
+
+impl Ticket {
+    fn wait(&self) -> &Wait {
+        // SAFETY: the model keeps the sleeper until all threads have ended.
+        &unsafe { &*self.sleeper }.wait
+    }
+
+    pub(crate) fn is_open(self) -> bool {
+        self.wait().is_open(self.number)
+    }
+
+    pub(super) fn decide(self, case: u32) -> Decision {
+        self.wait().decide_case(self.number, Outcome::Woken, case)
+    }
+
+    /// Decides the own wait as woken by `case`, before parking. Returns `false` if another thread has decided the wait.
+    pub fn decide_own(self, case: u32) -> bool {
+        self.decide(case) != Decision::Lost
+    }
+
+    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the wait.
+    pub fn give_up(self) -> bool {
+        self.wait().decide(self.number, Outcome::TimedOut) != Decision::Lost
+    }
+
+    /// Returns the case that ended the wait.
+    pub fn case(self) -> u32 {
+        self.wait().case()
+    }
+}
+
+/// A decided wait of a sleeper that is still to be woken. Dropping this wakes the sleeper.
+#[derive(Debug)]
+#[must_use]
+pub struct Wake(Option<Ticket>);
+
+impl Wake {
+    pub(super) fn none() -> Self {
+        Wake(None)
+    }
+
+    pub(super) fn parked(ticket: Ticket) -> Self {
+        Wake(Some(ticket))
+    }
+
+    pub(super) fn future(_waker: Waker) -> Self {
+        unreachable!("the models have no futures")
+    }
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.0 {
+            // SAFETY: the model keeps the sleeper until all threads have ended.
+            unsafe { &*ticket.sleeper }.bed.notify();
+        }
+    }
+}
+
+/// A batch of wakes. Dropping the batch wakes all its sleepers.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Wakes(Vec<Wake>);
+
+impl Wakes {
+    /// Makes an empty batch.
+    pub const fn new() -> Self {
+        Wakes(Vec::new())
+    }
+
+    /// Adds a wake to the batch.
+    pub fn add(&mut self, wake: Wake) {
+        self.0.push(wake);
+    }
+}
+
+impl Extend<Wake> for Wakes {
+    fn extend<I: IntoIterator<Item = Wake>>(&mut self, wakes: I) {
+        self.0.extend(wakes);
+    }
+}
+
+/// A wait that has begun.
+#[derive(Debug)]
+#[must_use]
+pub struct Waiting(Ticket);
+
+impl Waiting {
+    /// Begins a wait of the calling thread's sleeper.
+    pub fn begin(cancel: Cancel) -> Self {
+        Waiting::of(&me().expect("a model calls `is_me` before the first wait"), cancel)
+    }
+
+    /// Begins a wait of the calling thread's sleeper. The reason is for dumps alone, which a model has not.
+    pub fn begin_for(_why: Why, cancel: Cancel) -> Self {
+        Waiting::begin(cancel)
+    }
+
+    pub(super) fn of(sleeper: &Sleeper, cancel: Cancel) -> Self {
+        Waiting(Ticket { sleeper, number: sleeper.wait.arm(cancel) })
+    }
+
+    /// Returns the ticket of this wait.
+    pub fn ticket(&self) -> Ticket {
+        self.0
+    }
+
+    /// Returns a word that stands for this wait and is never 0.
+    pub fn word(&self) -> u64 {
+        self.0.sleeper.addr() as u64 + u64::from(self.0.number)
+    }
+
+    /// Parks until the wait is decided. Returns how it ended.
+    pub fn park(self) -> Outcome {
+        // SAFETY: the model keeps the sleeper until all threads have ended.
+        let sleeper = unsafe { &*self.0.sleeper };
+        if sleeper.wait.commit() {
+            // loom's `Notify` may return without a notification.
+            while !sleeper.wait.is_decided() {
+                sleeper.bed.wait();
+            }
+        }
+        sleeper.wait.outcome()
+    }
+
+    /// Parks until the wait is decided; the deadline is ignored. Only [`Sleeper::time_out`] lets the wait time out.
+    pub fn park_until(self, _deadline: Instant) -> Outcome {
+        self.park()
+    }
+}

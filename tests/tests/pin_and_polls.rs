@@ -1,0 +1,199 @@
+//! A pinned green thread on an OS thread to which futures must return, because they parked inside a poll on that OS
+//! thread.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use runtime::channel::{Receiver, bounded};
+use runtime::thread::pin;
+use runtime::{Builder, JoinHandle, Runtime, spawn};
+use tests::{on, with, with_built};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+fn here() -> ThreadId {
+    std::thread::current().id()
+}
+
+/// Spawns a future that receives inside its poll, and returns after the poll has begun. `then` runs in the same poll.
+fn parked_poll<T: Send + 'static>(
+    then: impl FnOnce() -> T + Send + 'static,
+) -> (Go, JoinHandle<(ThreadId, T)>) {
+    let (go, receiver): (_, Receiver<()>) = bounded(1);
+    let (tell, told) = bounded(1);
+    let poll = spawn(async move {
+        let os = here();
+        tell.send(()).unwrap();
+        receiver.recv().unwrap();
+        assert_eq!(here(), os, "a poll has changed its OS thread");
+        (os, then())
+    });
+    told.recv().unwrap();
+    (Go(go), poll)
+}
+
+struct Go(runtime::channel::Sender<()>);
+
+impl Go {
+    fn send(&self) {
+        self.0.send(()).unwrap();
+    }
+}
+
+/// Runs `f` with a single P, and so on a single OS thread, unless an OS thread is blocked.
+fn on_one_p(f: impl FnOnce() + Send + 'static) {
+    on(1, f);
+}
+
+#[test]
+fn a_pinned_thread_may_wait_for_a_poll_on_its_os_thread() {
+    on_one_p(|| {
+        let (go, poll) = parked_poll(|| 7);
+        let pinned = pin();
+        let os = here();
+        go.send();
+        assert_eq!(poll.join().unwrap(), (os, 7), "the poll has parked on this OS thread");
+        assert_eq!(here(), os);
+        drop(pinned);
+    });
+}
+
+#[test]
+fn a_poll_runs_while_a_pinned_thread_on_its_os_thread_sleeps() {
+    on_one_p(|| {
+        let (go, poll) = parked_poll(|| ());
+        let os = here();
+        let pinned = spawn(move || {
+            let _pinned = pin();
+            assert_eq!(here(), os);
+            loop {
+                runtime::sleep(MILLI);
+            }
+        });
+        runtime::sleep(5 * MILLI);
+        go.send();
+        poll.join().unwrap();
+        pinned.cancel();
+        assert!(pinned.join().is_err());
+    });
+}
+
+#[test]
+fn no_other_green_thread_runs_on_the_os_thread_of_a_pinned_thread() {
+    with(1, |runtime| {
+        runtime.block_on(|| {
+            let (go, poll) = parked_poll(|| (0..20).for_each(|_| runtime::yield_now()));
+            let _pinned = pin();
+            let os = here();
+            for round in 0..20 {
+                let others: Vec<_> = (0..4).map(|_| spawn(here)).collect();
+                match round % 3 {
+                    0 => runtime::sleep(MILLI),
+                    1 => runtime::yield_now(),
+                    _ => (),
+                }
+                if round == 10 {
+                    go.send();
+                }
+                for other in others {
+                    assert_ne!(other.join().unwrap(), os, "another green thread ran on the OS thread");
+                }
+                assert_eq!(here(), os);
+            }
+            assert_eq!(poll.join().unwrap().0, os);
+        });
+    });
+}
+
+/// Each poll may be inside a scoped context of the OS thread, and scoped contexts nest.
+#[test]
+fn polls_pinned_on_the_same_os_thread_resume_in_reverse_order() {
+    on_one_p(|| {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let sleeps = |name: &'static str, time: Duration| {
+            let order = order.clone();
+            move || {
+                let _pinned = pin();
+                order.lock().unwrap().push((name, "enters"));
+                runtime::sleep(time);
+                order.lock().unwrap().push((name, "leaves"));
+            }
+        };
+        // The second poll pins itself while the first sleeps, and sleeps for longer.
+        let (go_second, second) = parked_poll(sleeps("second", 50 * MILLI));
+        let (go_first, first) = parked_poll(sleeps("first", 10 * MILLI));
+        go_first.send();
+        runtime::sleep(MILLI);
+        go_second.send();
+        first.join().unwrap();
+        second.join().unwrap();
+        let nested = [("first", "enters"), ("second", "enters"), ("second", "leaves"), ("first", "leaves")];
+        assert_eq!(*order.lock().unwrap(), nested);
+    });
+}
+
+/// All OS threads of the runtime are reserved or asleep. Each must watch the timers itself.
+#[test]
+fn timed_waits_end_without_further_os_threads() {
+    with_built(Builder::new().procs(1).max_threads(1), |runtime: &Runtime| {
+        runtime.block_on(|| {
+            let (go, poll) = parked_poll(|| runtime::sleep(10 * MILLI));
+            let _pinned = pin();
+            let start = Instant::now();
+            runtime::sleep(5 * MILLI);
+            go.send();
+            poll.join().unwrap();
+            assert!(start.elapsed() >= 15 * MILLI);
+            assert!(start.elapsed() < Duration::from_secs(5), "woken by rescue: {:?}", start.elapsed());
+        });
+    });
+}
+
+#[test]
+fn polls_and_pinned_threads_take_turns_on_every_os_thread() {
+    for procs in [1, 2, 8] {
+        with_built(Builder::new().procs(procs).sysmon(false), |runtime| {
+            let done = Arc::new(AtomicUsize::new(0));
+            let (ask, asked) = bounded::<runtime::channel::Sender<usize>>(0);
+            // Each future answers inside a poll, which parks for every question.
+            let answer: Vec<_> = (0..4)
+                .map(|_| {
+                    let asked = asked.clone();
+                    runtime.spawn(async move {
+                        let os = here();
+                        while let Ok(reply) = asked.recv() {
+                            runtime::yield_now();
+                            assert_eq!(here(), os);
+                            reply.send(1).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            drop(asked);
+            let pinned: Vec<_> = (0..8)
+                .map(|number| {
+                    let (ask, done) = (ask.clone(), done.clone());
+                    runtime.spawn(move || {
+                        for round in 0..200 {
+                            let _pinned = pin();
+                            let os = here();
+                            let (reply, replied) = bounded(1);
+                            ask.send(reply).unwrap();
+                            done.fetch_add(replied.recv().unwrap(), SeqCst);
+                            if (round + number) % 5 == 0 {
+                                runtime::sleep(Duration::from_micros(50));
+                            }
+                            assert_eq!(here(), os);
+                        }
+                    })
+                })
+                .collect();
+            drop(ask);
+            pinned.into_iter().for_each(|pinned| pinned.join().unwrap());
+            answer.into_iter().for_each(|answer| answer.join().unwrap());
+            assert_eq!(done.load(SeqCst), 8 * 200);
+        });
+    }
+}

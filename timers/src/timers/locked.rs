@@ -1,0 +1,471 @@
+//! One P's heap while its lock is held: the lock's holder inserts, takes due timers, adjusts, sweeps, and moves to another
+//! heap.
+//!
+//! Only the lock's holder, the owner of the P or a thief, moves entries. Only the lock's holder changes a timer's `when` and
+//! owner, and its state to Running, Removing, Removed, Moving or NoStatus.
+//!
+//! # The walk of adjust
+//!
+//! Adjust moves each timer that was modified to an earlier time into its place. Adjust must examine all entries, in portions;
+//! between two portions other threads insert, fire and sweep. A cursor goes from the last entry to the first:
+//!
+//! ```text
+//! entries   0 .. cursor            cursor .. len
+//!           not examined yet       examined: each timer there that was modified to an earlier time
+//!                                  before the walk began has been moved
+//! ```
+//!
+//! This must hold after each change of the heap:
+//!
+//! - A removal at or before the cursor brings no unexamined entry to a place behind the cursor ([`Heap::remove`]).
+//! - The walk moves an entry within the heap ([`Heap::reschedule`]). If the entry moves up, the entries on its way stay
+//!   before the cursor. If the entry moves down, only examined entries rise.
+//! - A push moves each entry on its way up one step down. One of these entries may pass the cursor unexamined. So an inserter
+//!   examines that entry first ([`Locked::examine_crossing`]).
+//! - A sweep would remove entries anywhere. While a walk is under way, a sweep performs a portion of the walk instead.
+//!
+//! `Counts::earliest` must not be too late while a walk is under way. So the published time is at most the time that adjust
+//! took out of `modified_earliest` when the walk began.
+
+use crate::Handle;
+use crate::clock::NEVER;
+use crate::heap::{Heap, Spare};
+use crate::state::State::*;
+use crate::sync::{MutexGuard, broken, yield_now};
+use crate::timer::{Claim, next_tick};
+
+use super::batch::Batch;
+use super::{HEADS_AT_INSERTION, Met, PORTION_AT_INSERTION, Timers};
+
+/// How many entries a walk reads at once, without a branch between them. Each timer is a cache miss, and so the processor
+/// fetches these timers together. A walk of a million entries takes 25 instead of 50 ms.
+const AT_ONCE: usize = 16;
+
+/// An entry that a walk moves or removes counts as so many entries that the walk only examines.
+const MOVE_COST: usize = 8;
+
+/// The data under the lock.
+pub(super) struct Sorted<H> {
+    heap: Heap<H>,
+    /// The sweep has examined the entries from here on. If this is 0 or beyond the last entry, the sweep begins anew.
+    sweep: usize,
+    adjust: Walk,
+}
+
+/// The walk of adjust: see the head of this file.
+struct Walk {
+    /// The walk has examined the entries from here on. 0: no walk is under way.
+    cursor: usize,
+    /// No timer that the walk has yet to find is due before this time. NEVER if no walk is under way.
+    time: u64,
+}
+
+impl Walk {
+    const NONE: Self = Self { cursor: 0, time: NEVER };
+
+    fn is_under_way(&self) -> bool {
+        self.cursor > 0
+    }
+}
+
+impl<H> Sorted<H> {
+    pub(super) fn new() -> Self {
+        Self { heap: Heap::new(), sweep: 0, adjust: Walk::NONE }
+    }
+}
+
+/// The lock of one P's timers. Its drop publishes the state of the heap, unlocks, and then drops the handles of the removed
+/// timers. Each handle may be the last reference to a large object, so handles are dropped without the lock.
+pub(crate) struct Locked<'a, H: Handle> {
+    timers: &'a Timers<H>,
+    // Fields are dropped in the order of their declaration. Dropping this field unlocks.
+    sorted: MutexGuard<'a, Sorted<H>>,
+    // The handles and the memory are dropped after the unlock.
+    removed: Handles<H>,
+    spare: Option<Spare<H>>,
+}
+
+/// Handles to be dropped. Mostly there is one handle; `first` holds it without an allocation.
+struct Handles<H> {
+    first: Option<H>,
+    others: Vec<H>,
+}
+
+impl<'a, H: Handle> Locked<'a, H> {
+    pub(super) fn new(timers: &'a Timers<H>, sorted: MutexGuard<'a, Sorted<H>>) -> Self {
+        Self { timers, sorted, removed: Handles { first: None, others: Vec::new() }, spare: None }
+    }
+
+    /// Inserts a timer that is in no heap. Precondition: [`Locked::prepare`] was called in this lock hold.
+    pub(crate) fn insert(&mut self, when: u64, h: H) {
+        self.sorted.heap.push(when, h);
+    }
+
+    /// Prepares an insertion: moves or removes some heads, and makes room for one more entry. So no memory is allocated while
+    /// the timer is in a brief state. Removes some deleted timers if they are more than a quarter. So the heap's size stays
+    /// in proportion to the live timers even while its P is too busy to check the heap.
+    pub(crate) fn prepare(&mut self) {
+        self.clean_head();
+        if self.mostly_deleted() {
+            self.sweep(PORTION_AT_INSERTION);
+        }
+        self.examine_crossing();
+        self.sorted.heap.reserve(1);
+    }
+
+    /// Removes or moves some heads that are deleted or modified. Go: `cleantimers`.
+    fn clean_head(&mut self) {
+        for _ in 0..HEADS_AT_INSERTION {
+            let Some((_, h)) = self.sorted.heap.head() else { return };
+            match self.timers.meet(h.timer()) {
+                Met::Waiting | Met::Busy => return,
+                Met::Deleted(claim) => self.remove(0, claim),
+                Met::Modified(claim, when) => _ = self.move_entry(0, claim, when),
+            }
+        }
+    }
+
+    /// Takes the head into `due`, or moves or removes the head. Returns `false` if no head is due any more. Go: `runtimer`.
+    pub(super) fn run_head(&mut self, now: u64, due: &mut Batch<H>) -> bool {
+        let Some((when, h)) = self.sorted.heap.head() else { return false };
+        let timer = h.timer();
+        match self.timers.meet(timer) {
+            // If a modifier sets this head for an earlier time, the modifier publishes that time.
+            Met::Waiting | Met::Busy if when > now => return false,
+            Met::Busy => yield_now(),
+            Met::Waiting => {
+                let claim = match broken!("timers_run_no_running") {
+                    false => timer.claim(Waiting, Running),
+                    true => Some(timer.seize(Running)),
+                };
+                if let Some(claim) = claim {
+                    due.push(self.take_head(claim, when, now));
+                }
+            }
+            Met::Deleted(claim) => self.remove(0, claim),
+            Met::Modified(claim, when) => _ = self.move_entry(0, claim, when),
+        }
+        true
+    }
+
+    /// Takes the head, which is in Running. A one-shot leaves the heap; a ticker stays for its next tick. Returns the handle
+    /// and the `seq` to fire. Go: `runOneTimer`, the part under the lock.
+    fn take_head(&mut self, claim: Claim, when: u64, now: u64) -> (H, u64) {
+        let heap = &mut self.sorted.heap;
+        let (_, h) = heap.get(0);
+        let (period, seq) = (h.timer().period(), h.timer().seq());
+        if period == 0 {
+            let (_, h) = heap.remove(0);
+            h.taken();
+            h.timer().settle(claim, NoStatus);
+            (h, seq)
+        } else {
+            let next = next_tick(when, period, now);
+            h.timer().set_when(&claim, next);
+            let at = heap.reschedule(0, next);
+            let (_, h) = heap.get(at);
+            h.timer().settle(claim, Waiting);
+            (h.clone(), seq)
+        }
+    }
+
+    /// Removes entry `i`, which is in Removing.
+    fn remove(&mut self, i: usize, claim: Claim) {
+        let (_, h) = self.sorted.heap.remove(i);
+        h.timer().settle(claim, Removed);
+        self.removed.push(h);
+    }
+
+    /// Gives entry `i`, which is in Moving, the time `when`. Returns its new place.
+    fn move_entry(&mut self, i: usize, claim: Claim, when: u64) -> usize {
+        let at = self.sorted.heap.reschedule(i, when);
+        let (_, h) = self.sorted.heap.get(at);
+        h.timer().settle(claim, Waiting);
+        at
+    }
+
+    /// Moves timers that were modified to an earlier time into their places, if one of them may be due. Examines `most`
+    /// entries at most. Returns how many it examined; the next call continues there. Go, all entries at once: `adjusttimers`.
+    pub(super) fn adjust(&mut self, now: u64, most: usize) -> usize {
+        if broken!("timers_adjust_clears_late") {
+            self.sorted.adjust = Walk { cursor: self.sorted.heap.len(), time: NEVER };
+            let examined = self.walk(usize::MAX);
+            self.timers.counts.forget_earliest();
+            return examined;
+        }
+        // A timer that is modified during a walk waits for the next walk: a walk that began anew each time might not end.
+        if !self.sorted.adjust.is_under_way() {
+            let Some(time) = self.timers.counts.take_over_earliest(now) else { return 0 };
+            self.sorted.adjust = Walk { cursor: self.sorted.heap.len(), time };
+        }
+        self.walk(most)
+    }
+
+    /// Performs a portion of the walk. Returns how many entries it examined; moves and removals count as several.
+    fn walk(&mut self, most: usize) -> usize {
+        let (mut examined, mut alone) = (0, 0);
+        loop {
+            let Sorted { heap, adjust, .. } = &mut *self.sorted;
+            // The heap may have shrunk since the last portion, because heads were fired.
+            adjust.cursor = adjust.cursor.min(heap.len());
+            if adjust.cursor == 0 || self.timers.counts.earlier() == 0 {
+                *adjust = Walk::NONE;
+                if cfg!(debug_assertions) {
+                    self.verify();
+                }
+                break;
+            }
+            // This comes after the test for the end: a walk that has ended must not keep its time.
+            if examined >= most {
+                break;
+            }
+            if alone == 0 && most - examined >= AT_ONCE {
+                if all_wait(heap, adjust.cursor) {
+                    adjust.cursor -= AT_ONCE;
+                    examined += AT_ONCE;
+                    continue;
+                }
+                alone = AT_ONCE;
+            }
+            alone = alone.saturating_sub(1);
+            let i = adjust.cursor - 1;
+            if self.is_right(i) {
+                self.sorted.adjust.cursor = i;
+                examined += 1;
+            } else {
+                examined += MOVE_COST;
+            }
+        }
+        examined
+    }
+
+    /// Examines entry `i` for the walk, and moves or removes the entry if need be. Returns `false` if the walk must examine
+    /// place `i` again: the place has another entry now, or its timer is being modified.
+    fn is_right(&mut self, i: usize) -> bool {
+        let (_, h) = self.sorted.heap.get(i);
+        match self.timers.meet(h.timer()) {
+            Met::Waiting => true,
+            Met::Busy => {
+                yield_now();
+                false
+            }
+            Met::Deleted(claim) => {
+                self.remove(i, claim);
+                false
+            }
+            Met::Modified(claim, when) => self.move_entry(i, claim, when) == i,
+        }
+    }
+
+    /// Examines the entry that the next push may move past the cursor of a walk, if there is such an entry. If its timer was
+    /// modified to an earlier time, moves that entry up. Repeats this for the entry that then has its place.
+    pub(super) fn examine_crossing(&mut self) {
+        let Sorted { heap, adjust, .. } = &mut *self.sorted;
+        if !adjust.is_under_way() || broken!("timers_push_crosses_walk") {
+            return;
+        }
+        let Some(i) = heap.ancestor_before(heap.len(), adjust.cursor) else { return };
+        // Each round examines another of the few entries between `i` and the root.
+        loop {
+            let (_, h) = self.sorted.heap.get(i);
+            let timer = h.timer();
+            match timer.state() {
+                Modifying => yield_now(),
+                ModifiedEarlier => {
+                    if let Some((claim, when)) = self.timers.claim_modified(timer, ModifiedEarlier) {
+                        self.move_entry(i, claim, when);
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn mostly_deleted(&self) -> bool {
+        self.timers.counts.deleted() > self.sorted.heap.len() / 4
+    }
+
+    /// Examines `n` entries, from the last to the first, and removes the deleted timers. The next call continues there.
+    /// Go, all entries at once: `clearDeletedTimers`.
+    pub(super) fn sweep(&mut self, n: usize) {
+        if self.sorted.adjust.is_under_way() {
+            self.walk(n);
+            return;
+        }
+        for _ in 0..n.min(self.sorted.heap.len()) {
+            let Sorted { heap, sweep, .. } = &mut *self.sorted;
+            if *sweep == 0 || *sweep > heap.len() {
+                *sweep = heap.len();
+            }
+            let Some(i) = sweep.checked_sub(1) else { return };
+            let timer = heap.get(i).1.timer();
+            let deleted = if timer.state() == Deleted { self.timers.claim_deleted(timer) } else { None };
+            match deleted {
+                // Place `i` has another entry after the removal. The sweep examines that entry next.
+                Some(claim) => self.remove(i, claim),
+                None => *sweep = i,
+            }
+        }
+    }
+
+    /// Moves all live timers to `to`, and removes the deleted timers. Returns the earliest time of a moved timer.
+    pub(super) fn move_to(&mut self, to: &mut Self) -> u64 {
+        let timers = self.timers;
+        to.sorted.heap.reserve(self.sorted.heap.len());
+        let mut earliest = NEVER;
+        self.drain(|h| match timers.meet_to_move(h.timer()) {
+            Ok((claim, when)) => {
+                earliest = earliest.min(when);
+                h.timer().set_owner(&claim, to.timers.index);
+                h.timer().settle(claim, Waiting);
+                to.examine_crossing();
+                to.insert(when, h);
+                None
+            }
+            Err(claim) => {
+                h.timer().settle(claim, Removed);
+                Some(h)
+            }
+        });
+        // Publishes `to` first: a thread that reads the times of all heaps may see these timers twice, but must not miss them.
+        to.publish();
+        self.publish();
+        earliest
+    }
+
+    /// Takes all entries out. Handles that `each` returns are dropped after the unlock.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(H) -> Option<H>) {
+        let Self { sorted, removed, .. } = self;
+        sorted.adjust = Walk::NONE;
+        sorted.heap.drain(|_, h| {
+            if let Some(h) = each(h) {
+                removed.push(h);
+            }
+        });
+    }
+
+    /// Returns how many timers were removed unfired in this lock hold.
+    pub(super) fn count_removed(&self) -> usize {
+        self.removed.len()
+    }
+
+    /// Returns how many entries the heap has.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn len(&self) -> usize {
+        self.sorted.heap.len()
+    }
+
+    /// Publishes the size of the heap, and the time by which it must be checked.
+    fn publish(&self) {
+        let Sorted { heap, adjust, .. } = &*self.sorted;
+        debug_assert!(adjust.is_under_way() || adjust.time == NEVER, "a walk has ended and kept its time");
+        let head = heap.head().map_or(NEVER, |(when, _)| when);
+        let time = if broken!("timers_walk_unpublished") { head } else { head.min(adjust.time) };
+        self.timers.counts.publish(time, heap.len());
+    }
+
+    /// Panics if the heap is out of order, or holds a timer that it must not hold. Other threads may delete and modify
+    /// meanwhile: this function checks only fields that the lock protects, and states that the lock excludes.
+    pub(crate) fn verify(&self) {
+        let (heap, index) = (&self.sorted.heap, self.timers.index);
+        if let Some(i) = heap.misplaced() {
+            panic!("timers: heap {index} is corrupt: entry {i} of {} is earlier than its parent", heap.len());
+        }
+        for (when, h) in heap.iter() {
+            let timer = h.timer();
+            assert_eq!(
+                timer.when(),
+                when,
+                "timers: heap {index} is corrupt: an entry and its timer have different times"
+            );
+            assert_eq!(
+                timer.owner(),
+                index,
+                "timers: heap {index} is corrupt: it holds a timer of another P"
+            );
+            if let state @ (NoStatus | Running | Removing | Removed | Moving) = timer.state() {
+                self.timers.corrupt(state);
+            }
+        }
+    }
+
+    /// [`Locked::verify`], and panics if a count or a published time is wrong. Precondition: no other thread deletes or
+    /// modifies.
+    pub(crate) fn verify_idle(&self) {
+        self.verify();
+        let (heap, index, counts) = (&self.sorted.heap, self.timers.index, &self.timers.counts);
+        let in_state = |state| heap.iter().filter(|(_, h)| h.timer().state() == state).count();
+        assert_eq!(counts.timers(), heap.len(), "timers: heap {index} publishes a wrong size");
+        assert_eq!(counts.deleted(), in_state(Deleted), "timers: heap {index} miscounts its deleted timers");
+        assert_eq!(
+            counts.earlier(),
+            in_state(ModifiedEarlier),
+            "timers: heap {index} miscounts its earlier timers"
+        );
+        let soonest = heap.iter().map(|(when, h)| h.timer().earliest(when)).min();
+        assert!(
+            counts.earliest() <= soonest.unwrap_or(NEVER),
+            "timers: heap {index} publishes too late a time"
+        );
+        assert!(
+            !heap.is_empty() || counts.earliest() == NEVER,
+            "timers: heap {index} is empty, and publishes a time"
+        );
+    }
+}
+
+impl<H: Handle> Drop for Locked<'_, H> {
+    fn drop(&mut self) {
+        let Sorted { heap, adjust, .. } = &mut *self.sorted;
+        if heap.is_empty() {
+            *adjust = Walk::NONE;
+        }
+        self.spare = heap.give_back();
+        self.publish();
+    }
+}
+
+/// Returns `true` if the [`AT_ONCE`] entries before `end` are all in Waiting; `false` if there are fewer entries.
+fn all_wait<H: Handle>(heap: &Heap<H>, end: usize) -> bool {
+    let Some(begin) = end.checked_sub(AT_ONCE) else { return false };
+    (begin..end).fold(true, |all, i| all & heap.get(i).1.timer().is_waiting())
+}
+
+impl<H> Handles<H> {
+    fn push(&mut self, h: H) {
+        match &self.first {
+            None => self.first = Some(h),
+            Some(_) => self.others.push(h),
+        }
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use crate::models::{World, explore};
+    use loom::thread::spawn;
+
+    /// The second timer is entry 1 when the walk begins. A push moves that entry to place 5, which the walk may have passed.
+    #[test]
+    fn a_push_hides_no_timer_from_a_walk() {
+        explore(2, || {
+            let world = World::new(1);
+            world.add(0, 10, 0, 1);
+            let timer = world.add(0, 100, 0, 2);
+            let _later = [100, 100, 100].map(|when| world.add(0, when, 0, 3));
+            world.modify(0, &timer, 5, 4);
+            let walker = spawn({
+                let world = world.clone();
+                move || world.check(0, 5, false)
+            });
+            world.add(0, 50, 0, 5);
+            walker.join().unwrap();
+            assert_eq!(world.fired(), [4]);
+            world.finish(100);
+        });
+    }
+}
