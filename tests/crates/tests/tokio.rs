@@ -1,0 +1,119 @@
+//! tokio's own timers, sockets, tasks and processes in green threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use crates::Watchdog;
+use runtime::{Builder, Migration};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+#[test]
+fn timers_tasks_and_blocking_tasks_of_tokio_work_in_green_threads() {
+    let _dog = Watchdog::new();
+    for migration in [Migration::Anytime, Migration::BeforeStart] {
+        let runtime = Builder::new().procs(2).migration(migration).build().unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..200u64)
+            .map(|n| {
+                let done = done.clone();
+                runtime.spawn(async move {
+                    let start = Instant::now();
+                    tokio::time::sleep((n % 10) as u32 * MILLI).await;
+                    assert!(start.elapsed() >= (n % 10) as u32 * MILLI);
+                    let task = tokio::spawn(async move { n + 1 });
+                    let blocks = tokio::task::spawn_blocking(move || n + 2);
+                    assert_eq!((task.await.unwrap(), blocks.await.unwrap()), (n + 1, n + 2));
+                    // This call parks inside the poll. Afterwards the context of tokio must still be entered.
+                    runtime::sleep(MILLI);
+                    let late = tokio::time::timeout(MILLI, std::future::pending::<()>()).await;
+                    assert!(late.is_err());
+                    done.fetch_add(1, SeqCst);
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(done.load(SeqCst), 200);
+    }
+}
+
+#[test]
+fn sockets_of_tokio_and_of_the_runtime_connect_to_each_other() {
+    let _dog = Watchdog::new();
+    runtime::block_on(|| {
+        let listener = runtime::block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let addr = listener.local_addr().unwrap();
+        runtime::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                runtime::spawn(async move {
+                    let mut bytes = [0; 64];
+                    while let Ok(n @ 1..) = stream.read(&mut bytes).await {
+                        stream.write_all(&bytes[..n]).await.unwrap();
+                    }
+                });
+            }
+        });
+        let clients: Vec<_> = (0..50u8)
+            .map(|client| {
+                runtime::spawn(move || {
+                    use std::io::{Read, Write};
+                    let mut stream = runtime::net::TcpStream::connect(addr).unwrap();
+                    for n in 0..50 {
+                        let mut answer = [0; 2];
+                        stream.write_all(&[client, n]).unwrap();
+                        stream.read_exact(&mut answer).unwrap();
+                        assert_eq!(answer, [client, n]);
+                    }
+                })
+            })
+            .collect();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+}
+
+#[test]
+fn tasks_of_the_reactor_may_call_the_runtime() {
+    let _dog = Watchdog::new();
+    runtime::block_on(async {
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let ticker = tokio::spawn({
+            let ticks = ticks.clone();
+            async move {
+                loop {
+                    tokio::time::sleep(MILLI).await;
+                    ticks.fetch_add(1, SeqCst);
+                }
+            }
+        });
+        // Each task blocks its OS thread. The reactor's other tasks must go on.
+        let start = Instant::now();
+        let sleepers: Vec<_> = (0..50).map(|_| tokio::spawn(async { runtime::sleep(100 * MILLI) })).collect();
+        for sleeper in sleepers {
+            sleeper.await.unwrap();
+        }
+        assert!(start.elapsed() < 50 * 100 * MILLI / 4, "{:?}", start.elapsed());
+        assert!(ticks.load(SeqCst) > 0, "the reactor's other task did not go on");
+        ticker.abort();
+    });
+}
+
+#[test]
+fn the_handle_serves_plain_os_threads() {
+    let _dog = Watchdog::new();
+    let reactor = runtime::tokio::handle().unwrap();
+    let _context = reactor.enter();
+    let task = tokio::spawn(async { runtime::spawn(|| 7).await.unwrap() });
+    assert_eq!(reactor.block_on(task).unwrap(), 7);
+}
+
+#[test]
+fn a_process_of_tokio_returns_its_output() {
+    let _dog = Watchdog::new();
+    runtime::block_on(async {
+        let output = tokio::process::Command::new("echo").arg("here").output().await.unwrap();
+        assert_eq!(output.stdout, b"here\n");
+    });
+}
