@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The integration tests and half a minute of soak under AddressSanitizer. Needs a nightly toolchain.
-# Left out: overflow and main_thread (AddressSanitizer has its own handler of faults), memory, trim
-# and idle (it costs both), and the test of the soak's own checks.
+# Runs the integration tests and half a minute of soak under AddressSanitizer. Needs a nightly toolchain.
+# The script leaves out overflow and main_thread, because AddressSanitizer has its own handler of faults. The script leaves out
+# memory, trim and idle, because AddressSanitizer costs memory and time. The test of the soak's own checks is left out, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need-nightly.sh ci/asan.sh || exit $(($? == 3 ? 0 : 1))
 target=$(rustc -vV | sed -n 's/^host: //p')
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/asan"
 export RUSTFLAGS="-Zsanitizer=address"
-# AddressSanitizer is some times slower.
+# Tests are a few times slower under AddressSanitizer.
 export TESTS_HANG_SECS="${TESTS_HANG_SECS:-300}"
 # corosensei never frees the fake stack of a finished coroutine.
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=0"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Our program of every workload of the comparison, in small: the results are right. The peers' programs are not built here.
+# Runs this project's program on every workload of the comparison, in small sizes, and checks the results. The script does not build the
+# peers' programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(mktemp -d)

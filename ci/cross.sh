@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# The runtime compiles, without warnings, for systems on which it was not run; with musl its tests compile too, and for 32 bits
-# most examples run to their end. A target that cannot be had here fails, unless CROSS_MISSING=skip: then it is named and left out.
+# Compiles the runtime, without warnings, for systems on which the runtime was not run. With musl the tests compile, too. On 32-bit x86
+# the script runs most examples to their end. If a target cannot be installed here, the script fails. With CROSS_MISSING=skip the script
+# prints the name of that target and leaves the target out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/cross"
 export RUSTFLAGS="-D warnings"
 
-# can_be_had TARGET COMMAND ..: what is wanted for the target, and whether it is there.
+# can_be_had TARGET COMMAND ..: true if COMMAND succeeds, which installs or checks a requirement of TARGET.
 can_be_had() {
     local target=$1
     shift
     if "$@"; then return 0; fi
     if [ "${CROSS_MISSING:-}" = skip ]; then
-        echo "$target: cannot be had here ($*); NOT CHECKED"
+        echo "$target: cannot be installed here ($*); NOT CHECKED"
         return 1
     fi
-    echo "$target: cannot be had here ($*); with CROSS_MISSING=skip it is left out" >&2
+    echo "$target: cannot be installed here ($*); CROSS_MISSING=skip leaves this target out" >&2
     exit 1
 }
 
-# From Debian's gcc-multilib.
+# True if the C compiler links 32-bit programs, for which Debian's gcc-multilib is needed.
 links_32_bits() {
     echo 'int main(void) { return 0; }' | cc -m32 -x c - -o /dev/null
 }
@@ -38,8 +39,8 @@ fi
 
 target=i686-unknown-linux-gnu
 if can_be_had "$target" rustup --quiet target add "$target" && can_be_had "$target" links_32_bits; then
-    # Left out: timers and tour, which want more stacks than 32 bits can address; hyper, tls and websocket, whose crates are not
-    # about addresses.
+    # The loop leaves out timers and tour, which need more stacks than 32 bits can address. The loop leaves out hyper, tls and
+    # websocket, too: their crates test nothing about addresses.
     for example in $(cd examples && ls ./*.rs | sed -e 's,^\./,,' -e 's,\.rs$,,' | grep -vxE 'hyper|timers|tls|tour|websocket'); do
         echo "+ $target: $example"
         cargo run --quiet --release --target "$target" --example "$example"

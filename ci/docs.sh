@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Doc tests pass, and the documentation builds without a warning.
+# Runs the doc tests, and builds the documentation with warnings denied.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo test --workspace --doc

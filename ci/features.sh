@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# What features add: streams for async crates, hyper. The clients' tests (examples/tests/clients.rs) have the example of hyper.
+# Checks and tests the optional features: streams for async crates, tokio, hyper. examples/tests/clients.rs tests the example hyper with
+# real clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings
 cargo clippy -p examples --features hyper --all-targets -- -D warnings
-for feature in futures-io tokio-io hyper; do
+for feature in futures-io tokio-io tokio hyper; do
     cargo check -p gmp-runtime --features "$feature"
 done
 cargo test -p gmp-runtime --features futures-io,tokio-io,hyper --doc hyper
+cargo clippy -p gmp-runtime --features tokio --all-targets -- -D warnings
+cargo test -p gmp-runtime --features tokio --doc tokio
 cargo test -p tests --features async-io --test net_poll --test net_tcp --test net_async
 cargo run --quiet --release -p examples --features hyper --example hyper

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Counts the instructions of small operations with callgrind and compares them with benches/instructions.txt: more than a
-# tenth more is an error. Usage: ci/instructions.sh [--write]
+# Counts the instructions of small operations with callgrind, and compares the counts with benches/instructions.txt. The script fails
+# if an operation needs over a tenth more instructions. With --write the script writes the counts to that file instead.
+# Usage: ci/instructions.sh [--write]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then
@@ -11,14 +12,15 @@ baseline=benches/instructions.txt
 cargo build --quiet --release -p benches --bin instructions
 program="${CARGO_TARGET_DIR:-target}/release/instructions"
 
-# Of the whole process, so many operations long.
+# Prints the instructions of a whole process that runs operation $1 $2 times.
 count() {
     local log
     log=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$2" 2>&1) || { echo "$log" >&2; return 1; }
     sed -n 's/.*Collected : \([0-9]*\).*/\1/p' <<<"$log"
 }
 
-# Of one operation: what more operations cost more. The smallest of three: the threads' start is not always the same.
+# Prints the instructions of one operation $1: the difference of two counts, divided by the difference of their operations. Takes the
+# smallest of three results, because the start of the threads does not always cost the same.
 each() {
     local least=
     for _ in 1 2 3; do
@@ -42,7 +44,7 @@ for operation in yield spawn park sleep rendezvous channel select; do
     before=$(awk -v name="$operation" '$1 == name { print $2 }' "$baseline")
     echo "$operation: $now instructions, $before in $baseline"
     if [ -z "$before" ] || [ $((now * 10)) -gt $((before * 11)) ]; then
-        echo "$operation: more than a tenth more" >&2
+        echo "$operation: needs over a tenth more instructions" >&2
         failed=1
     fi
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Format and lints, warnings denied; the benches compile. Of the peers' programs only the format is checked.
+# Checks the format, and runs clippy with warnings denied, on all targets. For the peers' programs the script checks only the format.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo fmt --all --check

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs integration test files again and again, by turns in debug and release, every other pair beside programs that compute.
-# Usage: ci/loop.sh TIMES TEST ..   (say: ci/loop.sh 200 cancel timeout); not part of .ci/run.
+# Runs integration test files many times. Runs alternate between debug and release. Every other pair of runs has computing processes
+# beside it. Not part of .ci/run. Usage: ci/loop.sh TIMES TEST ..   (example: ci/loop.sh 200 cancel timeout)
 set -euo pipefail
 cd "$(dirname "$0")/../tests"
 times=$1
 shift
 
-# The program of a test file.
+# Builds the program of test file $1, and prints its path.
 program() {
     cargo test --quiet --no-run --message-format=json --test "$1" "${@:2}" |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Each loom model fails when a transition of its protocol is broken on purpose: a model that cannot fail shows nothing.
+# Breaks each marked protocol step on purpose, and checks that a loom model then fails. A model that cannot fail proves nothing.
 # Usage: ci/models-broken.sh [NAME ..]   (default: every broken!("NAME") in the sources)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/models"
 export RUSTFLAGS="--cfg loom"
 
-# The models of a package, as a program.
+# Builds the models of package gmp-$1, and prints the path of their program.
 models() {
     cargo test --quiet --release --lib -p "gmp-$1" --no-run --message-format=json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
-# Runs the models of a program that the other arguments choose until one fails; 1 if none does.
+# Runs a program of models with its arguments until a model fails. Returns 0 if a model fails, and 1 if none fails.
 notices() {
     local log status=1
     log=$(mktemp)
@@ -21,7 +21,7 @@ notices() {
     while :; do
         if grep -q FAILED "$log"; then status=0; break; fi
         if ! kill -0 $pid 2>/dev/null; then
-            # It has ended: by itself, or by a signal, which is a notice too.
+            # The program has ended. An end by a signal counts as a failed model.
             wait $pid 2>/dev/null || status=0
             break
         fi
@@ -34,12 +34,12 @@ notices() {
     return $status
 }
 
-# Breaks the transition NAME: FILE, where it stands, and PROGRAM, the models of its package, follow.
+# check NAME FILE PROGRAM: breaks step NAME of FILE, and checks that a model of PROGRAM fails.
 check() {
     export BROKEN=$1
     local module program=$3
     module=$(basename "${2%/models*}" .rs)
-    # First the models of its own file, which are the likely ones; the long ones last.
+    # Runs the models of FILE first, because these are the most likely to fail. The long models run last.
     if notices "$program" "$module::" || notices "$program" --skip lease --skip closing || notices "$program"; then
         echo "$BROKEN: noticed"
     else
@@ -56,7 +56,7 @@ fi
 jobs=$(mktemp)
 trap 'rm -f "$jobs"' EXIT
 for package in timers netpoll sched runtime; do
-    # Of the runtime only the channels have models.
+    # In the runtime only the channels have models.
     program=$(models "${package/runtime/runtime-models}")
     grep -roE 'broken!\("[a-z_]+"\)' --include='*.rs' "$package/src" | tr '"' ' ' | sed 's/:broken!(//; s/)$//' |
         while read -r file name; do echo "$name $file $program"; done

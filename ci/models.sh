@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The loom models of every protocol pass.
+# Runs the loom models of every protocol.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/models"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Plain OS threads, green threads and some soak under ThreadSanitizer, which is told of stack switches (`--cfg tsan`).
-# Usage: ci/tsan.sh [SECONDS [TEST ..]]   (of soak, default 20; integration tests, default all of the list below)
+# Runs tests of plain OS threads and green threads, and a short soak, under ThreadSanitizer. With `--cfg tsan` the runtime tells
+# ThreadSanitizer of stack switches.
+# Usage: ci/tsan.sh [SECONDS [TEST ..]]   (SECONDS of soak, default 20; integration tests, default the list below)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-20}
@@ -15,7 +16,7 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
 export RUSTFLAGS="-Zsanitizer=thread --cfg tsan"
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/ci/tsan.supp ${TSAN_OPTIONS:-}"
-# It is many times slower.
+# Tests are many times slower under ThreadSanitizer.
 export TESTS_HANG_SECS="${TESTS_HANG_SECS:-300}"
 build=(-Zbuild-std --target "$target")
 
@@ -23,12 +24,12 @@ test() { cargo +nightly test "${build[@]}" "$@"; }
 
 test --no-run -p gmp-runtime --test plain_threads -p tests "${tests[@]/#/--test=}"
 bin=$CARGO_TARGET_DIR/$target/debug
-# ThreadSanitizer must report a race of green threads, and must see what orders them.
+# ThreadSanitizer must report a deliberate race of green threads. It must report nothing where a lock, a channel or a join orders them.
 if log=$("$bin/counter" racy 2>&1) || [[ $log != *"WARNING: ThreadSanitizer: data race"*Counter* ]]; then
-    printf '%s\nci/tsan.sh: the race on purpose was not reported\n' "$log" >&2
+    printf '%s\nci/tsan.sh: ThreadSanitizer did not report the deliberate race\n' "$log" >&2
     exit 1
 fi
 for case in locked sent joined; do "$bin/counter" "$case"; done
-# Left out: a test that counts OS threads, of which slow polls take more.
-test -p gmp-runtime --test plain_threads -p tests "${tests[@]/#/--test=}" -- --skip ten_thousand_that_park
+# The call below leaves out a test that counts OS threads, because slow polls need more OS threads.
+test -p gmp-runtime --test plain_threads -p tests "${tests[@]/#/--test=}" -- --skip ten_thousand_parked_polls
 "$bin/soak" --secs "$seconds" --workers 4

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A short run under Valgrind's memcheck. Needs valgrind; says so and does nothing where there is none.
+# Runs some examples under Valgrind's memcheck. If valgrind is not installed, prints that and exits with 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null; then

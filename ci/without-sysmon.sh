@@ -1,51 +1,85 @@
 #!/usr/bin/env bash
-# The integration tests on runtimes without sysmon. A wake-up that is lost hangs there; with sysmon the wake-up
-# would come within 10 ms. Each runtime must end without a rescue (tests/src/lib.rs, `with_built`).
-# Usage: ci/without-sysmon.sh [TEST FILE ..]   (default: all but `left_out`)
+# Runs integration tests on runtimes without sysmon. A lost wake-up hangs such a runtime; sysmon would hide the loss after at most
+# 10 ms. Each runtime must end without a rescue (tests/src/lib.rs, `with_built`).
+# Usage: ci/without-sysmon.sh [TEST FILE ..]   (default: all except `left_out`)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Files about what sysmon does: hogs, idle, limits, moves, threads, trim, watchers. Files whose programs make their own runtimes, so
-# that they would only run twice: deadlock, main_thread, memory, soak. In misuse_fork each runtime is kept busy by a green thread that
-# never parks. The last two lines have not been tried yet.
-left_out=" hogs idle limits moves threads trim watchers deadlock main_thread memory soak misuse_fork
- pin polls runtimes signal_notify signals spawn stdin strict sync_barrier sync_condvar sync_mpsc sync_mutex sync_notify sync_once
- sync_reentrant sync_rwlock sync_semaphore sync_unwind_safe sync_wait_group time_after_func time_ticker time_timer timeout timers "
-
-# Tests in which a green thread keeps its P by design, so that others get one from sysmon only.
-keep_their_p=(
-    # They compute until another green thread has run.
-    cancelled_while_children_are_made
-    a_hog_on_a_p_that_goes_goes_on
-    one_that_computes_holds_nobody_up
-    one_that_outlives_a_shutdown_timeout
-    a_hog_delays_only_what_parked_on_its_os_thread
-    hogs_hold_up_only_those_that_share_their_os_thread
-    # They block an OS thread, in `blocking` or without a word, until another green thread has run.
-    a_future_is_not_polled_unless_woken
-    a_oneshot_between_all_worlds
-    each_awaitable_twin
-    fewer_ps_while_no_thread_can_be_had
-    joining_oneself
-    a_listener_goes_to_std_and_comes_back
-    a_stream_goes_to_std_and_comes_back
-    names_are_resolved_and_hold_nobody_up
-    one_may_wait_for_a_lock_that_a_parked_thread_has
-    os_threads_with_something_to_run_take_turns
-    the_destructor_of_one_that_never_began_panics
-    # sysmon ends the OS threads that it waits for.
-    an_os_thread_that_a_poll_must_return_to_does_not_end
+left_out=(
+    # These files test sysmon.
+    hogs idle limits moves threads trim watchers
+    # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
+    deadlock main_thread memory soak
+    # In this file a green thread never parks, so that the forked child has a busy parent.
+    misuse_fork
 )
+
+# Tests in which a green thread keeps its P by design. Other green threads then get a P only from sysmon.
+keep_their_p=(
+    # A green thread computes until another green thread has run.
+    a_greedy_locker_starves_no_waiter
+    a_hog_delays_only_polls_parked_on_its_os_thread
+    a_hog_on_a_retired_p_runs_on
+    a_pinned_green_thread_that_computes_lets_others_run
+    children_made_during_a_cancellation_are_cancelled
+    hogs_delay_only_threads_bound_to_their_os_thread
+    a_waker_that_computes_delays_no_other_thread
+    a_thread_that_outlives_a_shutdown_timeout
+    # A green thread blocks its OS thread, in `blocking` or unannounced, until another green thread has run.
+    a_future_is_not_polled_unless_woken
+    a_listener_converts_to_std_and_back
+    a_oneshot_between_futures_green_and_plain_threads
+    a_storm_of_signals_loses_nothing_and_ends_no_wait_early
+    a_stream_converts_to_std_and_back
+    each_asynchronous_call_in_each_executor
+    fewer_ps_while_no_further_os_thread_is_allowed
+    a_thread_that_joins_itself
+    names_are_resolved_without_delaying_other_threads
+    a_waker_may_block_on_a_lock_of_a_parked_thread
+    os_threads_with_bound_threads_take_turns
+    a_panic_in_the_drop_of_a_closure_that_never_began
+    profiling_and_alarm_timers_may_interrupt_at_any_time
+    # The test waits for OS threads that sysmon ends.
+    an_os_thread_with_a_parked_poll_does_not_end
+)
+
+# run_program NAME PROGRAM: runs the program of a test file. Prints the program's output if the program fails.
+run_program() {
+    local start=$SECONDS log skips=()
+    log=$(mktemp)
+    for test in $KEEP_THEIR_P; do skips+=(--skip "$test"); done
+    if (cd tests && TESTS_SYSMON=off "$2" --exact "${skips[@]}" </dev/null) >"$log" 2>&1; then
+        echo "$1: $((SECONDS - start)) s,$(sed -n 's/^test result: ok\.\( [0-9]* passed\).*/\1/p' "$log")"
+        rm -f "$log"
+    else
+        cat "$log"
+        echo "$1: FAILED without sysmon"
+        rm -f "$log"
+        return 1
+    fi
+}
+
+if [ "${1:-}" = --program ]; then
+    run_program "${@:2}"
+    exit
+fi
 
 files=("$@")
 if [ $# -eq 0 ]; then
     for file in tests/tests/*.rs; do
         name=$(basename "$file" .rs)
-        [[ $left_out =~ [[:space:]]$name[[:space:]] ]] || files+=("$name")
+        [[ " ${left_out[*]} " == *" $name "* ]] || files+=("$name")
     done
 fi
-tests=() skips=()
-for file in "${files[@]}"; do tests+=(--test "$file"); done
-for test in "${keep_their_p[@]}"; do skips+=(--skip "$test"); done
-TESTS_SYSMON=off cargo test -p tests --no-fail-fast "${tests[@]}" -- --exact "${skips[@]}"
-# The soak with `--sysmon off` follows here as soon as it passes.
+for test in "${keep_their_p[@]}"; do
+    grep -rqw "fn $test" tests/tests || { echo "ci/without-sysmon.sh: no such test: $test" >&2; exit 1; }
+done
+export KEEP_THEIR_P="${keep_their_p[*]}"
+programs=$(mktemp)
+trap 'rm -f "$programs"' EXIT
+cargo test -p tests "${files[@]/#/--test=}" --no-run --message-format=json |
+    sed -n 's/.*"kind":\["test"\].*"name":"\([^"]*\)".*"executable":"\([^"]*\)".*/\1 \2/p' >"$programs"
+[ "$(wc -l <"$programs")" = ${#files[@]} ] || { echo "ci/without-sysmon.sh: cargo did not build a program for each test file" >&2; exit 1; }
+# Several programs run at the same time, because most tests sleep.
+xargs -P $((2 * $(nproc))) -L 1 "$PWD/ci/without-sysmon.sh" --program <"$programs"
+# ci/soak.sh runs the soak with `--sysmon off`.
