@@ -34,7 +34,6 @@ keep_their_p=(
     each_asynchronous_call_in_each_executor
     fewer_ps_while_no_further_os_thread_is_allowed
     a_thread_that_joins_itself
-    names_are_resolved_without_delaying_other_threads
     a_waker_may_block_on_a_lock_of_a_parked_thread
     os_threads_with_bound_threads_take_turns
     a_panic_in_the_drop_of_a_closure_that_never_began

@@ -130,6 +130,7 @@ compile_error!(
      `panic-abort` of this crate if your program does none of these"
 );
 
+mod aside;
 pub mod channel;
 pub mod context;
 pub mod docs;

@@ -6,7 +6,7 @@
 //! | [`TcpListener`], [`TcpStream`], [`UdpSocket`] | as in `std::net` |
 //! | `net::unix` | as in `std::os::unix::net` |
 //! | `Async` | waits for any descriptor: a pipe, a terminal, a socket of a C library |
-//! | [`lookup_host`] | resolves a name without holding up other green threads |
+//! | [`lookup_host`], [`ToSocketAddrs`] | resolve a name; a time-out or a cancellation ends the look-up |
 //!
 //! A socket belongs to the runtime in which it was made. It may be used in other runtimes and on plain OS threads.
 //! After the end of its runtime a call that has to wait returns an error of kind `NotConnected`. In a [forked
@@ -26,6 +26,7 @@ mod addrs;
 mod backoff;
 mod convert;
 mod incoming;
+mod look_up;
 mod macros;
 #[cfg(feature = "poll-io")]
 mod poll;
@@ -39,7 +40,8 @@ mod udp;
 #[cfg(unix)]
 pub mod unix;
 
-pub use addrs::lookup_host;
+pub use addrs::ToSocketAddrs;
+pub use look_up::lookup_host;
 #[cfg(unix)]
 pub use readiness::{Async, Readiness};
 pub use tcp::{Incoming, TcpListener, TcpStream};

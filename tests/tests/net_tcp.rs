@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use runtime::net::{TcpListener, TcpStream, lookup_host};
+use runtime::net::{TcpListener, TcpStream};
 use runtime::thread::Cancelled;
 use runtime::time::timeout;
 use runtime::{sleep, spawn};
@@ -478,37 +478,6 @@ fn readers_woken_without_a_byte_wait_again() {
             tests::wait_until("a reader has the byte", || got.load(SeqCst) == sent);
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
-    });
-}
-
-#[test]
-fn names_are_resolved_without_delaying_other_threads() {
-    with(1, |runtime| {
-        runtime.block_on(|| {
-            let addrs: Vec<_> = lookup_host(("localhost", 80)).unwrap().collect();
-            assert!(!addrs.is_empty() && addrs.iter().all(|addr| addr.ip().is_loopback()));
-            assert_eq!(lookup_host("127.0.0.1:9").unwrap().next(), "127.0.0.1:9".parse().ok());
-            assert!(lookup_host("no such name:80").is_err());
-            assert!(TcpStream::connect("no such name:80").is_err());
-            assert_eq!(TcpStream::connect("no port").unwrap_err().kind(), ErrorKind::InvalidInput);
-        });
-        /// A resolver that answers after another green thread has run.
-        struct Slow(std::sync::mpsc::Receiver<()>);
-        impl std::net::ToSocketAddrs for Slow {
-            type Iter = std::vec::IntoIter<SocketAddr>;
-            fn to_socket_addrs(&self) -> io::Result<Self::Iter> {
-                self.0.recv().unwrap();
-                Ok(vec!["127.0.0.1:9".parse().unwrap()].into_iter())
-            }
-        }
-        runtime.block_on(|| {
-            let (answer, answers) = std::sync::mpsc::channel();
-            let resolver = spawn(move || lookup_host(Slow(answers)).unwrap().count());
-            sleep(MILLI);
-            assert!(!resolver.is_finished());
-            answer.send(()).unwrap();
-            assert_eq!(resolver.join().unwrap(), 1);
-        });
     });
 }
 

@@ -63,7 +63,7 @@
 //!   [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
 //!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a [`WaitGroup`](crate::sync::WaitGroup);
 //! - [`net`](crate::net), [`signal`](crate::signal) and [`io`](mod@crate::io): reads, writes, accepts and connects that have to
-//!   wait;
+//!   wait; a function that looks up a host name;
 //! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or [`blocking`](crate::blocking), a
 //!   destructor.
 //!

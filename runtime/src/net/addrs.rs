@@ -1,40 +1,116 @@
-//! Resolving names and addresses without holding up a P.
+//! `ToSocketAddrs`: what can be given as an address, and trying one address after the other.
 
-use std::any::type_name;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::{option, vec};
 
-/// Resolves a name, or anything else that `std`'s [`ToSocketAddrs`] resolves, and returns its addresses.
+use super::look_up::{Name, look_up};
+
+/// A value that names one or more addresses: an address, a host name with a port, or a slice of addresses.
 ///
-/// A look-up blocks its OS thread until the system's resolver answers. Other green threads run meanwhile, as in
-/// [`blocking`](crate::blocking). Each function of this module that takes `ToSocketAddrs` resolves in this way.
-///
-/// # Errors
-///
-/// Returns an error if the name cannot be resolved, or is not a name. A name without addresses gives an empty
-/// iterator.
-///
-/// # Cancellation
-///
-/// A cancellation does not end this call. It ends the next call that parks.
+/// It is implemented for the types of std for which [`std::net::ToSocketAddrs`] is, and cannot be implemented elsewhere. A type
+/// of your own can give a slice of addresses. The argument is not std's trait, because a name is copied for the green thread
+/// that looks it up: see [`lookup_host`](super::lookup_host).
 ///
 /// ```
-/// let addrs: Vec<_> = runtime::net::lookup_host("localhost:80")?.collect();
-/// assert!(addrs.iter().all(|addr| addr.ip().is_loopback() && addr.port() == 80));
-/// # std::io::Result::Ok(())
+/// use runtime::net::{ToSocketAddrs, lookup_host};
+/// use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+///
+/// fn first(host: impl ToSocketAddrs) -> SocketAddr {
+///     lookup_host(host).unwrap().next().unwrap()
+/// }
+/// let addr = SocketAddr::from(([127, 0, 0, 1], 80));
+/// assert_eq!(first(addr), addr);
+/// assert_eq!(first((IpAddr::V4(Ipv4Addr::LOCALHOST), 80)), addr);
+/// assert_eq!(first("127.0.0.1:80"), addr);
+/// assert_eq!(first(String::from("127.0.0.1:80")), addr);
+/// assert_eq!(first(("127.0.0.1", 80)), addr);
+/// assert_eq!(first(&[addr][..]), addr);
 /// ```
-pub fn lookup_host(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketAddr>> {
-    Ok(resolve(host)?.collect::<Vec<_>>().into_iter())
+pub trait ToSocketAddrs: sealed::Sealed {}
+
+/// The addresses that a value stands for, or the name to look up.
+#[derive(Debug)]
+pub enum Target {
+    One(SocketAddr),
+    Several(Vec<SocketAddr>),
+    Name(Name),
 }
 
-fn resolve<A: ToSocketAddrs>(addr: A) -> io::Result<A::Iter> {
-    // A value that is an address needs no look-up, and this type is its iterator. Handing off the P would cost more
-    // than it gains, once for each datagram. (If the type names did not tell, the P would be offered for nothing.)
-    if type_name::<A::Iter>() == type_name::<option::IntoIter<SocketAddr>>() {
-        return addr.to_socket_addrs();
+mod sealed {
+    pub trait Sealed {
+        fn target(&self) -> super::Target;
     }
-    crate::blocking(|| addr.to_socket_addrs())
+}
+
+/// Implements the trait for a type: `$target` makes the target of the value `$value`.
+macro_rules! to_socket_addrs {
+    ($($type:ty: |$value:ident| $target:expr;)*) => { $(
+        impl sealed::Sealed for $type {
+            fn target(&self) -> Target {
+                let $value = self;
+                $target
+            }
+        }
+
+        impl ToSocketAddrs for $type {}
+    )* };
+}
+
+to_socket_addrs! {
+    SocketAddr: |addr| Target::One(*addr);
+    SocketAddrV4: |addr| Target::One(SocketAddr::V4(*addr));
+    SocketAddrV6: |addr| Target::One(SocketAddr::V6(*addr));
+    (IpAddr, u16): |addr| Target::One(SocketAddr::from(*addr));
+    (Ipv4Addr, u16): |addr| Target::One(SocketAddr::from(*addr));
+    (Ipv6Addr, u16): |addr| Target::One(SocketAddr::from(*addr));
+    (&str, u16): |addr| host_and_port(addr.0, addr.1);
+    (String, u16): |addr| host_and_port(&addr.0, addr.1);
+    str: |text| text.parse().map_or_else(|_| Target::Name(Name::Text(text.into())), Target::One);
+    String: |text| text.as_str().target();
+    &[SocketAddr]: |addrs| Target::Several(addrs.to_vec());
+}
+
+impl<T: ToSocketAddrs + ?Sized> sealed::Sealed for &T {
+    fn target(&self) -> Target {
+        (**self).target()
+    }
+}
+
+impl<T: ToSocketAddrs + ?Sized> ToSocketAddrs for &T {}
+
+fn host_and_port(host: &str, port: u16) -> Target {
+    match host.parse::<IpAddr>() {
+        Ok(ip) => Target::One(SocketAddr::new(ip, port)),
+        Err(_) => Target::Name(Name::HostAndPort(host.into(), port)),
+    }
+}
+
+/// The addresses of a value. A single address takes no memory.
+#[derive(Debug)]
+pub(crate) enum Addrs {
+    One(option::IntoIter<SocketAddr>),
+    Several(vec::IntoIter<SocketAddr>),
+}
+
+impl Iterator for Addrs {
+    type Item = SocketAddr;
+
+    fn next(&mut self) -> Option<SocketAddr> {
+        match self {
+            Addrs::One(one) => one.next(),
+            Addrs::Several(several) => several.next(),
+        }
+    }
+}
+
+/// Returns the addresses of a value. Parks while a name is looked up.
+pub(super) fn resolve(addr: impl ToSocketAddrs) -> io::Result<Addrs> {
+    Ok(match addr.target() {
+        Target::One(addr) => Addrs::One(Some(addr).into_iter()),
+        Target::Several(addrs) => Addrs::Several(addrs.into_iter()),
+        Target::Name(name) => Addrs::Several(look_up(name)?),
+    })
 }
 
 /// Tries one address after the other as std does. Returns the first success or the last error.

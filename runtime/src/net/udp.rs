@@ -1,11 +1,11 @@
 //! `UdpSocket`: datagrams over UDP, with calls that park. The API is that of std.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use netpoll::{Direction, net};
 
-use super::addrs::{each_address, first_address};
+use super::addrs::{ToSocketAddrs, each_address, first_address};
 use super::macros::{shared_methods, timeout_methods, ttl_methods};
 use super::socket::{Socket, call};
 

@@ -1,14 +1,14 @@
 //! `TcpListener`: accepts TCP connections, and parks its caller meanwhile. The API is that of std.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 
 use netpoll::{Direction, net};
 use socket2::SockRef;
 
 use super::TcpStream;
 use crate::net::BACKLOG;
-use crate::net::addrs::each_address;
+use crate::net::addrs::{ToSocketAddrs, each_address};
 use crate::net::incoming::Pauses;
 use crate::net::macros::{shared_methods, ttl_methods};
 use crate::net::socket::{Socket, call};

@@ -1,13 +1,13 @@
 //! `TcpStream`: a TCP connection whose reads and writes park. The API is that of std.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
 use netpoll::{Direction, net};
 use socket2::SockRef;
 
-use crate::net::addrs::each_address;
+use crate::net::addrs::{ToSocketAddrs, each_address};
 use crate::net::macros::{shared_methods, stream_io, timeout_methods, ttl_methods};
 use crate::net::socket::{Socket, call, no_time};
 
@@ -43,7 +43,8 @@ impl TcpStream {
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that has to wait unwinds from here, and the connection is closed.
+    /// A cancelled green thread that has to wait unwinds from here, also while a name is looked up, and the connection is
+    /// closed.
     ///
     /// ```
     /// let closed_port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;

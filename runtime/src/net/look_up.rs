@@ -1,0 +1,59 @@
+//! Looking up names with the system's resolver, which blocks its OS thread until it has an answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::vec;
+
+use super::addrs::{Addrs, ToSocketAddrs, resolve};
+use crate::aside::aside;
+
+/// Resolves a name, or any other [`ToSocketAddrs`], and returns its addresses. The name is tokio's.
+///
+/// The system's resolver blocks an OS thread until it has an answer, so a look-up runs in [`blocking`](crate::blocking), on a
+/// green thread of its own. An address, also as text, needs no look-up. Each function of this module that takes
+/// `ToSocketAddrs` resolves in this way.
+///
+/// # Errors
+///
+/// Returns an error if the name cannot be resolved, or is not a name. A name without addresses gives an empty
+/// iterator.
+///
+/// # Cancellation
+///
+/// A cancelled green thread that has to wait unwinds from here. The resolver goes on in the background until it has an answer,
+/// and keeps an OS thread until then. The end of the runtime waits for it.
+///
+/// ```
+/// let addrs: Vec<_> = runtime::net::lookup_host("localhost:80")?.collect();
+/// assert!(addrs.iter().all(|addr| addr.ip().is_loopback() && addr.port() == 80));
+/// # std::io::Result::Ok(())
+/// ```
+pub fn lookup_host(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketAddr>> {
+    Ok(match resolve(host)? {
+        Addrs::Several(addrs) => addrs,
+        Addrs::One(addr) => addr.collect::<Vec<_>>().into_iter(),
+    })
+}
+
+/// A name to look up. It is owned, because the look-up may outlive the call.
+#[derive(Debug)]
+pub enum Name {
+    /// A host and a port, with a colon in between.
+    Text(Box<str>),
+    HostAndPort(Box<str>, u16),
+}
+
+impl Name {
+    /// Asks the system's resolver.
+    fn addrs(&self) -> io::Result<vec::IntoIter<SocketAddr>> {
+        match self {
+            Name::Text(text) => std::net::ToSocketAddrs::to_socket_addrs(&**text),
+            Name::HostAndPort(host, port) => std::net::ToSocketAddrs::to_socket_addrs(&(&**host, *port)),
+        }
+    }
+}
+
+/// Returns the addresses of `name`. Parks until the resolver has an answer.
+pub(super) fn look_up(name: Name) -> io::Result<vec::IntoIter<SocketAddr>> {
+    aside("look-up", move || crate::blocking(|| name.addrs()))?
+}
