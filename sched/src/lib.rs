@@ -216,7 +216,7 @@ pub use {
     watch::dump::dump,
     watch::metrics::Snapshot,
     watch::monitor::{Look, Monitor},
-    watch::sysmon::OVERDUE_NS,
+    watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
 
 // What loom builds: the files with protocols, and `sync`. The rooms around them are not built.
@@ -238,6 +238,7 @@ mod g {
 mod m {
     pub(crate) mod activity;
     pub(crate) mod in_place;
+    pub(crate) mod refusal;
     pub(crate) mod rest;
     pub(crate) mod thread_parker;
 }

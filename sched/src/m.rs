@@ -13,6 +13,7 @@ pub(crate) mod fault;
 pub(crate) mod in_place;
 pub(crate) mod note;
 pub(crate) mod os_thread;
+pub(crate) mod refusal;
 pub(crate) mod release;
 pub(crate) mod rest;
 mod thread_parker;

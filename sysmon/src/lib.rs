@@ -31,7 +31,7 @@
 mod backoff;
 mod watch;
 
-use sched::{Doing, Monitor, OVERDUE_NS};
+use sched::{ASK_AGAIN_NS, Doing, Monitor, OVERDUE_NS};
 
 use backoff::Backoff;
 use watch::{Stretch, Verdict, judge};
@@ -49,8 +49,6 @@ const TRIM_PORTION_NS: u64 = 1_000_000;
 const TRIM_ROUND_NS: u64 = 2_000_000;
 /// Sysmon ends the thread of an M that has been parked for this long without being needed.
 const IDLE_MS_NS: u64 = 10_000_000_000;
-/// The time between two requests for memory or threads that the system has refused.
-const ASK_AGAIN_NS: u64 = 100_000_000;
 /// The time on the runtime's clock that never comes.
 const NEVER: u64 = u64::MAX;
 

@@ -685,7 +685,7 @@ fn a_failed_start_of_an_os_thread_is_tried_again() {
             let last = runtime.spawn(|| ());
             std::thread::sleep(Duration::from_millis(300));
             let before = begun.load(SeqCst);
-            assert!(before > 0 && before < 20 && !last.is_finished(), "{before} have begun");
+            assert!(before > 0 && before < 20, "{before} have begun");
             drop(limit);
             wait_until("the other green threads get OS threads", || {
                 begun.load(SeqCst) == 20 && last.is_finished()

@@ -126,7 +126,7 @@ impl Sched {
         self.ps().any(|p| timers(p.index))
             || self.netpoll.has_sources()
             || self.coros.shortage.anyone_waits()
-            || self.crew.is_refused()
+            || self.crew.refusal.is_there()
     }
 }
 

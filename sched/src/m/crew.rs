@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::M;
+use super::refusal::Refusal;
 use crate::g::Runtime;
 
 /// See the file's head.
@@ -19,8 +20,7 @@ pub(crate) struct Crew {
     max_threads: usize,
     /// How many Ms were started as spares and have not parked yet.
     spares_coming: AtomicUsize,
-    /// True if the system has refused a thread and sysmon has not tried again since.
-    refused: AtomicBool,
+    pub(crate) refusal: Refusal,
 }
 
 /// The Ms and their threads, under the lock of the crew.
@@ -44,7 +44,7 @@ impl Crew {
             threads: AtomicUsize::new(0),
             max_threads,
             spares_coming: AtomicUsize::new(0),
-            refused: AtomicBool::new(false),
+            refusal: Refusal::new(),
         }
     }
 
@@ -87,8 +87,6 @@ impl Crew {
                 self.threads.fetch_sub(1, Ordering::Relaxed);
                 m.take_wish();
                 ms.free.push(m);
-                // Relaxed: sysmon reads it sooner or later and tries again.
-                self.refused.store(true, Ordering::Relaxed);
                 Err(error)
             }
         }
@@ -104,16 +102,6 @@ impl Crew {
         let m = ms.all[m.number].clone();
         ms.free.push(m);
         ms.ended.replace(mine)
-    }
-
-    /// Returns `true` if the system has refused a thread and `take_refused` was not called since. *Runs on: any thread.*
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
-    }
-
-    /// Returns what `is_refused` does, and forgets it. *Runs on: sysmon, which tries again.*
-    pub(crate) fn take_refused(&self) -> bool {
-        self.refused.swap(false, Ordering::Relaxed)
     }
 
     /// Returns how many Ms were started as spares and have not parked yet.

@@ -50,14 +50,11 @@ impl Sched {
         let handed = Some((p, spinning));
         if let Err(error) = self.new_m(handed) {
             self.report_thread_limit(&error);
-            self.release_handed_p(handed);
+            self.crew.refusal.note_after(|| self.release_handed_p(handed), || self.sysmon.try_again_soon());
             // An M that has found no P meanwhile takes this one, and the M in the netpoller looks at once.
             self.pair_up();
             self.serve_those_in_place();
             self.netpoll.break_poll();
-            if self.crew.is_refused() {
-                self.sysmon.wake_if_asleep();
-            }
         }
     }
 
@@ -92,7 +89,7 @@ impl Sched {
 
     /// Tries again to get a thread after the system has refused one. *Runs on: sysmon, now and then.*
     pub(crate) fn ask_again_for_threads(&self) {
-        if self.crew.take_refused() && self.any_work() {
+        if self.crew.refusal.take() && self.any_work() {
             self.wake_idle_p();
         }
     }

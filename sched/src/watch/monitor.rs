@@ -197,7 +197,7 @@ impl Monitor {
 
     /// Returns `true` while a G waits for a stack, or the system has refused a thread.
     pub fn is_short(&self) -> bool {
-        self.sched.coros.shortage.anyone_waits() || self.sched.crew.is_refused()
+        self.sched.coros.shortage.anyone_waits() || self.sched.crew.refusal.is_there()
     }
 
     /// Asks the system again for stacks and threads that it had refused.

@@ -14,6 +14,8 @@ use crate::watch::plan::Plan;
 /// How long a timer may be overdue before sysmon takes the P of a G that computes. (At 50 us, short computations lose their Ps
 /// all the time.)
 pub const OVERDUE_NS: u64 = 200_000;
+/// The time between two requests for memory or threads that the system has refused.
+pub const ASK_AGAIN_NS: u64 = 100_000_000;
 /// How soon sysmon looks at a P that is lent to `blocking` while work waits.
 const BLOCKING_LOOK_NS: u64 = 100_000;
 
@@ -121,6 +123,11 @@ impl Sysmon {
     /// the timer.*
     pub(crate) fn timer_at(&self, when: u64) {
         self.wake_by(when.saturating_add(OVERDUE_NS));
+    }
+
+    /// Makes sysmon ask again soon for a thread that the system has refused. *Runs on: a thread that has noted the refusal.*
+    pub(crate) fn try_again_soon(&self) {
+        self.wake_by(clock::now() + ASK_AGAIN_NS);
     }
 
     /// Makes sysmon look by `time`. *Runs on: a thread that has published what sysmon is to see.*
