@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Ends the process if a test lasts longer than a minute.
+/// Ends the process if a test hangs.
 #[derive(Debug)]
 pub struct Watchdog {
     // Dropping this sender tells the watchdog that the test has ended.
@@ -14,15 +14,19 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts a watchdog. Dropping the returned value stops the watchdog.
+    /// Starts a watchdog for a test that lasts less than a minute. Dropping the returned value stops the watchdog.
     #[must_use]
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
+        Self::within(Duration::from_secs(60))
+    }
+
+    /// Starts a watchdog for a test that lasts less than `time`.
+    #[must_use]
+    pub fn within(time: Duration) -> Self {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         std::thread::spawn(move || {
-            if receiver.recv_timeout(Duration::from_secs(60))
-                == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
-            {
+            if receiver.recv_timeout(time) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("the test hangs");
                 let _ = runtime::dump(&mut std::io::stderr());
                 std::process::abort();
@@ -36,6 +40,11 @@ impl Watchdog {
 pub fn missing(program: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{program} is not installed: run ci/setup.sh");
     eprintln!("LEFT OUT: {program} is not installed");
+}
+
+/// Returns how long each load by wrk or h2load lasts: `LOAD_SECONDS`, 1 by default.
+pub fn load_seconds() -> u64 {
+    std::env::var("LOAD_SECONDS").map_or(1, |text| text.parse().expect("LOAD_SECONDS is a number"))
 }
 
 /// A PostgreSQL server on a free port of loopback, with its data in a temporary folder.

@@ -110,6 +110,20 @@ fn the_handle_serves_plain_os_threads() {
 }
 
 #[test]
+fn signals_of_tokio_wake_green_threads() {
+    let _dog = Watchdog::new();
+    runtime::block_on(async {
+        let mut signals =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::user_defined1()).unwrap();
+        for _ in 0..3 {
+            let kill = ["-USR1", &std::process::id().to_string()];
+            assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+            signals.recv().await.unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_process_of_tokio_returns_its_output() {
     let _dog = Watchdog::new();
     runtime::block_on(async {
