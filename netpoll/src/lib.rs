@@ -117,6 +117,12 @@ pub mod net {
     pub use mio::net::{UnixDatagram, UnixListener, UnixStream};
 }
 
+/// The ends of pipes: non-blocking if their maker has set that.
+#[cfg(all(unix, not(loom)))]
+pub mod pipe {
+    pub use mio::unix::pipe::{Receiver, Sender};
+}
+
 /// What can be registered.
 #[cfg(not(loom))]
 pub mod source {

@@ -48,7 +48,8 @@
 //! # Talk
 //!
 //! Module [`channel`] sends values between threads, and [`select!`] waits for several channels at once. Module [`sync`] has locks,
-//! condition variables, semaphores and barriers. Modules [`net`], [`signal`] and [`io`](mod@io) talk to other processes.
+//! condition variables, semaphores and barriers. Modules [`net`], [`process`], [`signal`] and [`io`](mod@io) talk to
+//! other processes.
 //!
 //! ```
 //! use runtime::{channel, select};
@@ -141,6 +142,8 @@ pub mod hyper;
 pub mod io;
 pub mod metrics;
 pub mod net;
+#[cfg(unix)]
+pub mod process;
 mod runtime;
 mod scope;
 #[cfg(unix)]

@@ -48,7 +48,7 @@ pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 
 #[cfg(unix)]
-pub(crate) use {convert::duplicate, registration::Registration, socket::call};
+pub(crate) use {convert::duplicate, registration::Registration, socket::Socket, socket::call};
 
 /// The number of connections that may wait to be accepted, if the system allows as many.
 const BACKLOG: i32 = 4096;

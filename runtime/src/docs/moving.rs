@@ -62,8 +62,8 @@
 //! - [`sync`](crate::sync): taking a lock that is not free; waiting for a [`Condvar`](crate::sync::Condvar), a
 //!   [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
 //!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a [`WaitGroup`](crate::sync::WaitGroup);
-//! - [`net`](crate::net), [`signal`](crate::signal) and [`io`](mod@crate::io): reads, writes, accepts and connects that have to
-//!   wait; a function that looks up a host name;
+//! - [`net`](crate::net), [`process`](crate::process), [`signal`](crate::signal) and [`io`](mod@crate::io): reads, writes, accepts and connects that have to
+//!   wait; a function that looks up a host name, or waits for a child process;
 //! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or [`blocking`](crate::blocking), a
 //!   destructor.
 //!
