@@ -112,21 +112,28 @@ fn no_other_green_thread_runs_on_the_os_thread_of_a_pinned_thread() {
 fn polls_pinned_on_the_same_os_thread_resume_in_reverse_order() {
     on_one_p(|| {
         let order = Arc::new(Mutex::new(Vec::new()));
-        let sleeps = |name: &'static str, time: Duration| {
-            let order = order.clone();
-            move || {
+        let waits = |name: &'static str| {
+            let (order, (may_leave, receiver)) = (order.clone(), bounded::<()>(1));
+            let then = move || {
                 let _pinned = pin();
                 order.lock().unwrap().push((name, "enters"));
-                runtime::sleep(time);
+                receiver.recv().unwrap();
                 order.lock().unwrap().push((name, "leaves"));
-            }
+            };
+            (Go(may_leave), then)
         };
-        // The second poll pins itself while the first sleeps, and sleeps for longer.
-        let (go_second, second) = parked_poll(sleeps("second", 50 * MILLI));
-        let (go_first, first) = parked_poll(sleeps("first", 10 * MILLI));
+        let until_entered = |polls| tests::wait_until("it enters", || order.lock().unwrap().len() == polls);
+        let ((leave_second, then_second), (leave_first, then_first)) = (waits("second"), waits("first"));
+        let (go_second, second) = parked_poll(then_second);
+        let (go_first, first) = parked_poll(then_first);
         go_first.send();
-        runtime::sleep(MILLI);
+        until_entered(1);
         go_second.send();
+        until_entered(2);
+        // The first poll may go on, and must wait for the second, which goes on later.
+        leave_first.send();
+        runtime::sleep(10 * MILLI);
+        leave_second.send();
         first.join().unwrap();
         second.join().unwrap();
         let nested = [("first", "enters"), ("second", "enters"), ("second", "leaves"), ("first", "leaves")];
