@@ -134,6 +134,7 @@ compile_error!(
 mod aside;
 pub mod channel;
 pub mod context;
+pub mod context_slot;
 pub mod docs;
 mod dump;
 #[cfg(feature = "hyper")]

@@ -87,6 +87,23 @@ impl Family {
     }
 }
 
+/// Counts a thread that is about to start as running. Its drop takes the count back: no thread has started, because of an error or
+/// of a panic in the `clone` of a value that the thread would have inherited.
+struct Starting<'f>(&'f Family);
+
+impl<'f> Starting<'f> {
+    fn begin(family: &'f Family) -> Self {
+        family.state.lock().running += 1;
+        Starting(family)
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().running -= 1;
+    }
+}
+
 /// Runs when a scoped thread has ended, after it has dropped all that it borrowed.
 struct MemberEnd(Arc<Family>);
 
@@ -185,7 +202,7 @@ impl<'scope> Scope<'scope, '_> {
         E: Entry<M> + Send + 'scope,
         E::Output: Send + 'scope,
     {
-        self.family.state.lock().running += 1;
+        let starting = Starting::begin(&self.family);
         let at = Where::Here(runtime::default_sched);
         // SAFETY: what the task borrows lives for 'scope. 'scope ends after `Family::wait` has seen `running` at 0.
         // The thread decrements `running` (`MemberEnd`) after it has dropped its task and stored or dropped its
@@ -193,13 +210,11 @@ impl<'scope> Scope<'scope, '_> {
         let started = unsafe { task.start(at, spec, MemberEnd(Arc::clone(&self.family))) };
         match started {
             Ok(join) => {
+                std::mem::forget(starting);
                 self.family.add_member(join.thread());
                 Ok(ScopedJoinHandle { join, family: Arc::clone(&self.family), scope: PhantomData })
             }
-            Err(error) => {
-                self.family.state.lock().running -= 1;
-                Err(error)
-            }
+            Err(error) => Err(error),
         }
     }
 }

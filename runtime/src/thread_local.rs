@@ -1,8 +1,10 @@
 //! `thread_local!` and `LocalKey`: variables of which each green thread has its own value.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ptr;
+use std::rc::Rc;
 
 /// Declares variables of which each thread, green or not, has its own value. The syntax is that of
 /// `std::thread_local!`.
@@ -31,9 +33,42 @@ use std::ptr;
 ///     NAME.with(|name| assert!(!name.is_empty()));
 /// });
 /// ```
+///
+/// # Inherited values
+///
+/// With `#[inherit]` as its first attribute, a green thread begins with a clone of its spawner's value. The type must be `Clone` and
+/// `Send`. The clone is made during the spawn, if the spawner, green or plain, has a value by then. Later changes of one value do not
+/// change the other. A spawn panics if the `clone` panics, as that of a `RefCell` does while it is borrowed mutably. Functions of
+/// timers inherit nothing.
+///
+/// ```
+/// use std::cell::{Cell, RefCell};
+///
+/// runtime::thread_local! {
+///     #[inherit]
+///     static TENANT: RefCell<String> = RefCell::default();
+///     static ANOTHER: Cell<u32> = const { Cell::new(0) };
+/// }
+///
+/// TENANT.set("blue".into());
+/// ANOTHER.set(7);
+/// runtime::block_on(|| {
+///     assert_eq!((TENANT.take().as_str(), ANOTHER.get()), ("blue", 0));
+/// });
+/// assert_eq!(TENANT.take(), "blue");
+/// ```
 #[macro_export]
 macro_rules! thread_local {
     () => {};
+    (#[inherit] $(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const $init:block $(; $($rest:tt)*)?) => {
+        $(#[$attr])* $vis static $name: $crate::thread::LocalKey<$t> =
+            $crate::thread::LocalKey::new(|| const $init).inherited();
+        $crate::thread_local!($($($rest)*)?);
+    };
+    (#[inherit] $(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = $init:expr $(; $($rest:tt)*)?) => {
+        $(#[$attr])* $vis static $name: $crate::thread::LocalKey<$t> = $crate::thread::LocalKey::new(|| $init).inherited();
+        $crate::thread_local!($($($rest)*)?);
+    };
     ($(#[$attr:meta])* $vis:vis static $name:ident: $t:ty = const $init:block; $($rest:tt)*) => {
         $crate::thread_local!($(#[$attr])* $vis static $name: $t = const $init);
         $crate::thread_local!($($rest)*);
@@ -61,13 +96,29 @@ macro_rules! thread_local {
 pub struct LocalKey<T: 'static> {
     // Not a zero-sized type, so that no two keys have the same address.
     init: fn() -> T,
+    /// Makes the value of a child, if children inherit this key's value.
+    copy: Option<sched::locals::Copy>,
+}
+
+impl<T: Clone + Send + 'static> LocalKey<T> {
+    /// For the macro only.
+    #[doc(hidden)]
+    pub const fn inherited(self) -> Self {
+        LocalKey { init: self.init, copy: Some(copy::<T>) }
+    }
+}
+
+/// Returns a copy of a value of type `T` for a child.
+fn copy<T: Clone + Send + 'static>(value: &dyn Any) -> Rc<dyn Any> {
+    let value: &T = value.downcast_ref().expect("a key has one type");
+    Rc::new(value.clone())
 }
 
 impl<T: 'static> LocalKey<T> {
     /// For the macro only.
     #[doc(hidden)]
     pub const fn new(init: fn() -> T) -> Self {
-        LocalKey { init }
+        LocalKey { init, copy: None }
     }
 
     /// Calls `f` with the calling thread's value and returns what `f` returns. The value is made if this is the first
@@ -98,7 +149,8 @@ impl<T: 'static> LocalKey<T> {
     /// ```
     pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         // `get` returns a counted reference: `f` may park, and may end its thread's use of the key.
-        let value = sched::locals::get(ptr::from_ref(self).addr(), self.init).map_err(|_| AccessError(()))?;
+        let key = ptr::from_ref(self).addr();
+        let value = sched::locals::get(key, self.init, self.copy).map_err(|_| AccessError(()))?;
         Ok(f(&value))
     }
 }

@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod binding;
+pub(crate) mod contexts;
 pub(crate) mod ids;
 pub(crate) mod life;
 pub(crate) mod list;
@@ -32,6 +33,7 @@ use std::task::Waker;
 use timers::{Timer, clock};
 
 use binding::BindingWord;
+use contexts::Contexts;
 use life::Life;
 use locals::Locals;
 use payload::Task;
@@ -144,7 +146,7 @@ pub(crate) struct G {
     pub(crate) drives: Cell<bool>,
     /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
     pub(crate) over: Cell<bool>,
-    /// Why the G must stay on its OS thread now: a set of [`POLLS`] and [`PINNED`].
+    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`] and [`CONTEXTS`].
     keeps: Cell<u8>,
 }
 
@@ -152,6 +154,8 @@ pub(crate) struct G {
 const POLLS: u8 = 1;
 /// In `G::keeps`: the G is pinned.
 const PINNED: u8 = 2;
+/// In `G::keeps`: contexts follow the G.
+const CONTEXTS: u8 = 4;
 
 /// A name, behind a second pointer: most Gs have none.
 type Name = Box<str>;
@@ -161,6 +165,7 @@ pub(crate) struct Rare {
     /// The deadline of the innermost `timeout` around the running code; `NEVER` without one.
     pub(crate) deadline: Cell<u64>,
     pub(crate) locals: Locals,
+    pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
 }
@@ -222,7 +227,7 @@ impl G {
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.over.set(false);
-        self.keeps.set(0);
+        self.keeps.set(contexts::keeps_of_new());
         if name.is_some() {
             // SAFETY: no other thread has a reference, by this function's contract.
             unsafe { *self.name.get() = name.map(Box::new) };
@@ -265,11 +270,17 @@ impl G {
     /// Returns the rare fields, and makes them first if need be. *Runs on: the thread itself.*
     pub(crate) fn rare_or_new(&self) -> &Rare {
         if self.rare().is_none() {
-            let rare = Rare { deadline: Cell::new(clock::NEVER), locals: Locals::new(), pins: Cell::new(0) };
-            // SAFETY: there is no box yet, so there is no reference into it.
-            unsafe { *self.rare.get() = Some(Box::new(rare)) };
+            self.begin_rare(Locals::new(), Contexts::default());
         }
         self.rare().expect("the rare fields were just made")
+    }
+
+    /// Makes the rare fields, of which there are none. *Runs on: the thread itself, or its spawner.*
+    pub(crate) fn begin_rare(&self, locals: Locals, contexts: Contexts) {
+        debug_assert!(self.rare().is_none());
+        let rare = Rare { deadline: Cell::new(clock::NEVER), locals, contexts, pins: Cell::new(0) };
+        // SAFETY: there is no box yet, so there is no reference into it.
+        unsafe { *self.rare.get() = Some(Box::new(rare)) };
     }
 
     /// Takes the rare fields at the thread's end. *Runs on: the thread itself, which has no reference into them.*
@@ -278,11 +289,33 @@ impl G {
         unsafe { (*self.rare.get()).take() }
     }
 
-    /// Returns `true` if the G may move to another OS thread when it parks: it polls no future and is not pinned. *Runs
-    /// on: the thread itself.*
+    /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind there: it polls no future, is
+    /// not pinned, and has no contexts. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn is_unkept(&self) -> bool {
         self.keeps.get() == 0
+    }
+
+    /// Returns `true` if the G polls a future or is pinned. *Runs on: the thread itself.*
+    pub(crate) fn must_stay_on_thread(&self) -> bool {
+        self.keeps.get() & (POLLS | PINNED) != 0
+    }
+
+    /// Returns `true` if contexts follow the G. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn has_contexts(&self) -> bool {
+        self.keeps.get() & CONTEXTS != 0
+    }
+
+    /// Sets whether contexts follow the G. *Runs on: the thread itself, or the spawner.*
+    pub(crate) fn set_has_contexts(&self, has: bool) {
+        let others = self.keeps.get() & !CONTEXTS;
+        self.keeps.set(if has { others | CONTEXTS } else { others });
+    }
+
+    /// Attaches `slot` to each G that begins from now on.
+    pub(crate) fn attach_to_all(slot: &'static dyn contexts::Slot) {
+        contexts::attach_to_all(slot, CONTEXTS);
     }
 
     /// Returns `true` if the G polls a future. *Runs on: the thread itself.*

@@ -198,7 +198,7 @@ pub use wait::{due, locks, queue};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
-    api::{block_on, locals, park, sleep, spawn},
+    api::{block_on, contexts, locals, park, sleep, spawn},
     end::deadlock::TEXT as DEADLOCK,
     end::mains::InBlockOn,
     g::wait::{Cancel, Outcome},

@@ -30,6 +30,7 @@ use crate::g::{G, GRef, Runtime, table};
 use crate::p::lease::{Lender, Lent, Seen};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
+use crate::sys::catch_panic::contain;
 use in_place::InPlace;
 use note::Note;
 use rest::{Homes, Rest};
@@ -78,6 +79,8 @@ pub(crate) struct M {
     pub(crate) in_place: InPlace,
     /// The G whose code the M runs. Sysmon and the overflow report read it.
     running: AtomicPtr<G>,
+    /// The G whose contexts are being saved or restored by user code (`run/contexts.rs`); `running` is null meanwhile.
+    hooked: AtomicPtr<G>,
     /// The kernel's id of the thread.
     tid: AtomicI32,
     /// The runnable Gs that are bound to this M.
@@ -121,6 +124,7 @@ impl M {
             handed: AtomicUsize::new(0),
             in_place: InPlace::new(),
             running: AtomicPtr::new(ptr::null_mut()),
+            hooked: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             home: LockedQueue::new(),
             homes: Homes::new(),
@@ -228,6 +232,28 @@ impl M {
         // Acquire: pairs with `set_running`; the reader sees the initialised G.
         // SAFETY: only `set_running` writes the pointer, and Gs are never freed.
         unsafe { self.running.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Makes `hooks` the running code instead of that of `g`, which runs on this M. Until it returns, the caller counts as a plain
+    /// OS thread: it waits with its OS thread, no cancellation unwinds it, and it has no G to attach contexts to. *Runs on: this
+    /// M, in user code.*
+    pub(crate) fn run_hooks(&self, g: GRef, hooks: impl FnOnce()) {
+        debug_assert!(!matches!(self.loan.get(), Loan::InRuntime), "hooks are user code");
+        // Release, as in `set_running`.
+        self.hooked.store(ptr::from_ref(g).cast_mut(), Ordering::Release);
+        self.set_running(None);
+        let contained = contain(hooks);
+        debug_assert!(contained, "each hook is contained");
+        self.set_running(Some(g));
+        self.hooked.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// Returns the G whose code or hooks the M ran a moment ago. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn running_or_hooked(&self) -> Option<GRef> {
+        // Acquire: pairs with `run_hooks`.
+        // SAFETY: only `run_hooks` writes the pointer, and Gs are never freed.
+        self.running().or_else(|| unsafe { self.hooked.load(Ordering::Acquire).as_ref() })
     }
 
     /// Returns an unused G. *Runs on: this M.*

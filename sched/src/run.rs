@@ -1,6 +1,7 @@
 //! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps that this takes.
 
 pub(crate) mod boundary;
+pub(crate) mod contexts;
 mod find;
 pub(crate) mod idle;
 pub mod net_wakers;

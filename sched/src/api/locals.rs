@@ -4,6 +4,7 @@ use std::any::Any;
 use std::rc::Rc;
 
 use crate::api::park;
+pub use crate::g::locals::Copy;
 use crate::g::locals::Slot;
 use crate::m::current::current_g;
 use crate::m::os_thread;
@@ -12,11 +13,12 @@ use crate::m::os_thread;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// Returns the calling thread's value of the key `key`. Makes it by `init` if there is none.
+/// Returns the calling thread's value of the key `key`. Makes it by `init` if there is none. With `copy`, the green threads that
+/// the calling thread then spawns begin with a copy of the value.
 ///
 /// # Errors
 /// Returns `Gone` if the thread is ending and the value was destroyed.
-pub fn get<T: 'static>(key: usize, init: impl FnOnce() -> T) -> Result<Rc<T>, Gone> {
+pub fn get<T: 'static>(key: usize, init: impl FnOnce() -> T, copy: Option<Copy>) -> Result<Rc<T>, Gone> {
     if current_g().is_none() && os_thread::is_over() {
         return Err(Gone);
     }
@@ -30,13 +32,13 @@ pub fn get<T: 'static>(key: usize, init: impl FnOnce() -> T) -> Result<Rc<T>, Go
         // `init` has stored a value of this key. As in std, the value that was stored first stays.
         return slot.map(downcast);
     }
-    locals.add(key, value.clone());
+    locals.add(key, value.clone(), copy);
     Ok(value)
 }
 
 fn find(key: usize) -> Option<Result<Rc<dyn Any>, Gone>> {
     Some(match park::me().rare()?.locals.find(key)? {
-        Slot::Alive(value) => Ok(value),
+        Slot::Alive(value, _) => Ok(value),
         Slot::Gone => Err(Gone),
     })
 }

@@ -290,7 +290,8 @@ pub fn unpin(pinned: u64) {
 
 /// Runs `f`, which may block its OS thread. Meanwhile the P can run other Gs.
 pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
-    let Some(entered) = enter().filter(|e| !e.nested()) else { return f() };
+    // Hooks of contexts have no G, and block their OS thread as a plain OS thread does.
+    let Some(entered) = enter().filter(|e| !e.nested() && e.m().running().is_some()) else { return f() };
     let _blocking = Blocking::begin(entered);
     f()
 }

@@ -13,6 +13,7 @@ use crate::g::payload::put;
 use crate::g::{GRef, Status, table};
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
+use crate::run::contexts;
 use crate::run::sched::Sched;
 use crate::run::task::{After, Closure, Polled, Work};
 use crate::sys::fork;
@@ -124,7 +125,18 @@ fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) 
 
 /// Spawns in the runtime of the calling green thread. *Runs on: an M of that runtime.*
 #[inline]
-fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn_here(
+    mut entered: Entered,
+    spec: Spec,
+    keeps_stack: bool,
+    init: impl FnOnce(GRef),
+) -> io::Result<GRef> {
+    let mut inherited = None;
+    if let Some(parent) = entered.m().running()
+        && parent.rare().is_some()
+    {
+        (entered, inherited) = contexts::inherit_here(parent, entered);
+    }
     let (m, sched) = (entered.m(), entered.m().sched());
     let g = m.take_g()?;
     if let Err(error) = begin(sched, g, m.next_id(), spec, keeps_stack, || entered.held()) {
@@ -133,6 +145,9 @@ fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce
         // runtime.
         drop(entered);
         return Err(error);
+    }
+    if let Some(inherited) = inherited {
+        inherited.give(g);
     }
     init(g);
     sched.make_work(|| match entered.held() {
@@ -150,6 +165,7 @@ fn spawn_from_outside(
     init: impl FnOnce(GRef),
 ) -> io::Result<GRef> {
     fork::check()?;
+    let inherited = contexts::inherit_elsewhere();
     let Some(admitted) = sched.closing.enter_from_outside() else {
         return Err(io::Error::other("its runtime has been shut down"));
     };
@@ -157,6 +173,9 @@ fn spawn_from_outside(
     if let Err(error) = begin(sched, g, ids::single(), spec, keeps_stack, || None) {
         table::give([g]);
         return Err(error);
+    }
+    if let Some(inherited) = inherited {
+        inherited.give(g);
     }
     init(g);
     admitted.commit();

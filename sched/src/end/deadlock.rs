@@ -107,7 +107,7 @@ impl Sched {
         }
         let ms = self.crew.lock();
         let threads = self.crew.threads();
-        let at_rest = |m: &crate::m::M| m.running().is_none() && m.home.is_empty();
+        let at_rest = |m: &crate::m::M| m.running_or_hooked().is_none() && m.home.is_empty();
         // All Ms but one are parked. That M waits in the netpoller or is about to: there always is such an M.
         if self.is_closing() || threads != self.idle.parked_ms() + 1 || !ms.all().iter().all(|m| at_rest(m)) {
             return false;

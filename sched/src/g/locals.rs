@@ -7,6 +7,9 @@ use std::rc::Rc;
 
 use crate::sys::catch_panic::contain;
 
+/// Returns a copy of a value for a child. Only the child has a reference to the copy, whose type is `Send`.
+pub type Copy = fn(&dyn Any) -> Rc<dyn Any>;
+
 /// The values of one thread, by the address of their key. Few threads have any, and those have few.
 pub(crate) struct Locals {
     values: RefCell<Vec<(usize, Slot)>>,
@@ -15,7 +18,8 @@ pub(crate) struct Locals {
 /// One value.
 #[derive(Clone)]
 pub(crate) enum Slot {
-    Alive(Rc<dyn Any>),
+    /// The value. A value that children inherit comes with the function that copies it.
+    Alive(Rc<dyn Any>, Option<Copy>),
     /// The destructor of the value has begun.
     Gone,
 }
@@ -29,9 +33,9 @@ impl Locals {
     pub(crate) fn destroy(&self) {
         loop {
             let mut values = self.values.borrow_mut();
-            let last = values.iter_mut().rev().find(|(_, slot)| matches!(slot, Slot::Alive(_)));
+            let last = values.iter_mut().rev().find(|(_, slot)| matches!(slot, Slot::Alive(..)));
             let Some((_, slot)) = last else { return };
-            let Slot::Alive(value) = std::mem::replace(slot, Slot::Gone) else { return };
+            let Slot::Alive(value, _) = std::mem::replace(slot, Slot::Gone) else { return };
             drop(values);
             // A destructor that panics does not keep the others from running.
             contain(|| drop(value));
@@ -44,7 +48,22 @@ impl Locals {
     }
 
     /// Adds the value of `key`, of which there is none.
-    pub(crate) fn add(&self, key: usize, value: Rc<dyn Any>) {
-        self.values.borrow_mut().push((key, Slot::Alive(value)));
+    pub(crate) fn add(&self, key: usize, value: Rc<dyn Any>, copy: Option<Copy>) {
+        self.values.borrow_mut().push((key, Slot::Alive(value, copy)));
+    }
+
+    /// Returns the values that a child begins with. Copying a value is user code, and may use this thread's values.
+    pub(crate) fn inherited(&self) -> Locals {
+        let parents = self.values.borrow().clone();
+        let children = parents.into_iter().filter_map(|(key, slot)| match slot {
+            Slot::Alive(value, Some(copy)) => Some((key, Slot::Alive(copy(&*value), Some(copy)))),
+            _ => None,
+        });
+        Locals { values: RefCell::new(children.collect()) }
+    }
+
+    /// Returns `true` if a child inherits a value.
+    pub(crate) fn any_inherited(&self) -> bool {
+        self.values.borrow().iter().any(|(_, slot)| matches!(slot, Slot::Alive(_, Some(_))))
     }
 }

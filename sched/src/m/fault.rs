@@ -17,7 +17,7 @@ pub(crate) fn watch() {
 /// faulted, in a signal handler: it allocates nothing and takes no lock.*
 fn look_up(address: usize) -> Option<Overflowed> {
     // SAFETY: `current` is null or this thread's M, which outlives the thread's stay in it.
-    let g = unsafe { current().as_ref()? }.running()?;
+    let g = unsafe { current().as_ref()? }.running_or_hooked()?;
     // SAFETY: the G runs on this thread, as its M says.
     let stack_bytes = unsafe { Coro::overflowed(g, address)? };
     // SAFETY: a running G keeps its name, and the process ends before the G does.

@@ -37,6 +37,7 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
 use crate::m::{Loan, M, current::current, in_place::Slept};
 use crate::p::Held;
+use crate::run::contexts;
 use crate::stack::coro::Coro;
 use crate::sys::Doing;
 
@@ -152,7 +153,7 @@ impl Drop for Entered {
 /// in the runtime, without a lock.*
 #[cold]
 fn regain_p(m: &M) {
-    let (g, sched) = (m.running().expect("user code on an M belongs to a G"), m.sched());
+    let (g, sched) = (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched());
     if g.binding.is_blocking() {
         return m.loan.set(Loan::WithoutP);
     }
@@ -165,7 +166,8 @@ fn regain_p(m: &M) {
 /// a lock.*
 #[cold]
 fn give_up(m: &M, held: Held<'_>) {
-    let (g, sched, p) = (m.running().expect("user code on an M belongs to a G"), m.sched(), held.p());
+    let (g, sched, p) =
+        (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
     if g.binding.is_blocking() {
         sched.rescues.note_declared();
         m.let_go();
@@ -231,15 +233,17 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     entered.suspend(Stop::Park);
 }
 
-/// Returns `true` if `g` may move to another OS thread when it parks: it polls no future, is not pinned, and does not unwind.
-/// (std counts panics per thread.)
+/// Returns `true` if `g` may move to another OS thread when it parks, without further ado: it polls no future, is not pinned, has no
+/// contexts, and does not unwind. (std counts panics per thread.)
 #[inline]
 pub(crate) fn is_free(g: GRef) -> bool {
     g.is_unkept() && !std::thread::panicking()
 }
 
-/// How a G waits that must not leave its OS thread.
+/// How a G waits that must not leave its OS thread, or not before its contexts are saved.
 enum Keeps {
+    /// The G may resume on any M, as other Gs: only its contexts kept it.
+    Nothing,
     /// The M runs other Gs meanwhile; this G resumes on the same M.
     AtHome,
     /// The M meanwhile runs only Gs that are bound to it (`run/reserved.rs`).
@@ -260,6 +264,9 @@ impl Keeps {
         if g.binding.is_home() {
             return Keeps::AtHome;
         }
+        if !g.must_stay_on_thread() && !std::thread::panicking() {
+            return Keeps::Nothing;
+        }
         match (g.is_pinned(), m.homes.is_any()) {
             (true, true) => Keeps::Reserved,
             (true, false) => Keeps::InPlace,
@@ -269,27 +276,43 @@ impl Keeps {
     }
 }
 
-/// Parks a G that must not leave its OS thread. At home its timer ends the wait at `limit`; in place the M itself does.
+/// Parks a G that `is_free` refuses. In place the M itself ends the wait at `limit`; otherwise the timer of the G does.
 #[cold]
 fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
     match Keeps::of(g, entered.m()) {
-        Keeps::AtHome => stop_at_home(g, entered, Stop::Park),
-        Keeps::Reserved => stop_reserved(g, entered, Stop::Park),
         Keeps::InPlace => park_in_place(g, entered, limit),
+        keeps => stop_kept(g, entered, Stop::Park, keeps),
     }
 }
 
-/// Yields for a G that must not leave its OS thread, or for code on an M's own stack. A G that waits in place passes its P on,
-/// and waits for a P on its way out.
+/// Stops a G whose OS thread runs other Gs meanwhile. Its contexts are saved before, and restored afterwards.
+fn stop_kept(g: GRef, mut entered: Entered, stop: Stop, keeps: Keeps) {
+    if g.has_contexts() {
+        // The hooks are user code. They leave this G, its M and the wait that it has armed alone.
+        drop(entered);
+        contexts::save(g);
+        entered = enter().expect("a green thread runs on an M");
+    }
+    match keeps {
+        Keeps::AtHome => stop_at_home(g, entered, stop),
+        Keeps::Reserved => stop_reserved(g, entered, stop),
+        Keeps::Nothing | Keeps::InPlace => entered.suspend(stop),
+    }
+    if g.has_contexts() {
+        contexts::restore(g);
+    }
+}
+
+/// Yields for a G that `is_free` refuses, or for code on an M's own stack. A G that waits in place passes its P on, and waits for a P
+/// on its way out.
 #[cold]
 pub(crate) fn yield_kept(entered: Entered) {
     if !entered.nested()
         && let Some(g) = entered.m().running()
     {
         match Keeps::of(g, entered.m()) {
-            Keeps::AtHome => return stop_at_home(g, entered, Stop::Yield),
-            Keeps::Reserved => return stop_reserved(g, entered, Stop::Yield),
             Keeps::InPlace => pass_p_on(entered.m()),
+            keeps => return stop_kept(g, entered, Stop::Yield, keeps),
         }
     }
     drop(entered);

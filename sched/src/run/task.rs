@@ -16,7 +16,7 @@ use std::thread;
 
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::g::{GRef, Joiner};
-use crate::run::wake;
+use crate::run::{contexts, wake};
 use crate::sys::catch_panic::{call_waker, contain};
 
 /// The payload of the unwind that ends a cancelled green thread.
@@ -58,6 +58,9 @@ impl<F: Future, A: After> Polled<F, A> {
 unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let place = unsafe { place::<Work<F, A>>(g) };
+    if g.has_contexts() {
+        contexts::begin(g);
+    }
     // The closure moves from its place straight into its call: each copy on the way would stay on the stack.
     let result = catch_unwind(AssertUnwindSafe(|| {
         if g.wait.is_cancelled() {
@@ -85,6 +88,9 @@ unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
     // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the task
     // lives.
     let future = unsafe { Pin::new_unchecked(&mut (*work).work) };
+    if g.has_contexts() {
+        contexts::begin(g);
+    }
     let polled = catch_unwind(AssertUnwindSafe(|| {
         if g.wait.is_cancelled() {
             return Poll::Ready(Err(cancelled()));
@@ -96,6 +102,9 @@ unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
     }));
     let result = match polled {
         Ok(Poll::Pending) => {
+            if g.has_contexts() {
+                contexts::save(g);
+            }
             crate::run::boundary::enter_for_good();
             return Stop::Pending;
         }
@@ -189,11 +198,25 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     Stop::Done
 }
 
-/// Destroys the thread's own values. Their destructors are user code and run on the thread.
+/// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread.
 #[inline]
 fn end_rare(g: GRef) {
     if let Some(rare) = g.rare() {
         rare.locals.destroy();
+        if g.has_contexts() {
+            end_contexts(g);
+        }
         drop(g.take_rare());
+    }
+}
+
+/// Takes the contexts off the OS thread and drops them. Their destructors may make new values and attach contexts again.
+#[cold]
+fn end_contexts(g: GRef) {
+    while g.has_contexts() {
+        contexts::end(g);
+        if let Some(rare) = g.rare() {
+            rare.locals.destroy();
+        }
     }
 }

@@ -114,7 +114,7 @@ impl Monitor {
 
     /// Returns `true` if the G that runs on P `p` is in `blocking`.
     fn runs_blocking(&self, p: usize) -> bool {
-        self.sched.p(p).holder().and_then(|m| m.running()).is_some_and(|g| g.binding.is_blocking())
+        self.sched.p(p).holder().and_then(|m| m.running_or_hooked()).is_some_and(|g| g.binding.is_blocking())
     }
 
     /// Asks for P `p`: its G gives the P up when it next leaves the runtime. The request may be lost, so sysmon looks and asks
@@ -128,7 +128,7 @@ impl Monitor {
     /// taken back meanwhile. `away_ns` is how long its G has kept it.
     pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
         let p_ref = self.sched.p(p);
-        let running = p_ref.holder().and_then(|m| m.running());
+        let running = p_ref.holder().and_then(|m| m.running_or_hooked());
         let blocking = running.is_some_and(|g| g.binding.is_blocking());
         if !p_ref.retake(seen) {
             return false;
