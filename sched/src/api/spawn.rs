@@ -125,18 +125,37 @@ fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) 
 
 /// Spawns in the runtime of the calling green thread. *Runs on: an M of that runtime.*
 #[inline]
-fn spawn_here(
-    mut entered: Entered,
+fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+    match entered.m().running() {
+        Some(parent) if parent.rare().is_some() => spawn_heir(parent, entered, spec, keeps_stack, init),
+        _ => spawn_alone(entered, spec, keeps_stack, init),
+    }
+}
+
+/// As `spawn_here`; the child inherits from `parent`, the caller, if there is anything to inherit. Apart, so that other spawns pay
+/// nothing for it.
+#[cold]
+#[inline(never)]
+fn spawn_heir(
+    parent: GRef,
+    entered: Entered,
     spec: Spec,
     keeps_stack: bool,
     init: impl FnOnce(GRef),
 ) -> io::Result<GRef> {
-    let mut inherited = None;
-    if let Some(parent) = entered.m().running()
-        && parent.rare().is_some()
-    {
-        (entered, inherited) = contexts::inherit_here(parent, entered);
-    }
+    let (entered, inherited) = contexts::inherit_here(parent, entered);
+    let init = |child: GRef| {
+        if let Some(inherited) = inherited {
+            inherited.give(child);
+        }
+        init(child);
+    };
+    spawn_alone(entered, spec, keeps_stack, init)
+}
+
+/// As `spawn_here`, without inheritance.
+#[inline]
+fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
     let g = m.take_g()?;
     if let Err(error) = begin(sched, g, m.next_id(), spec, keeps_stack, || entered.held()) {
@@ -145,9 +164,6 @@ fn spawn_here(
         // runtime.
         drop(entered);
         return Err(error);
-    }
-    if let Some(inherited) = inherited {
-        inherited.give(g);
     }
     init(g);
     sched.make_work(|| match entered.held() {

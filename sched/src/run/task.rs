@@ -199,24 +199,22 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
 }
 
 /// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread.
-#[inline]
+#[inline(always)]
 fn end_rare(g: GRef) {
-    if let Some(rare) = g.rare() {
-        rare.locals.destroy();
-        if g.has_contexts() {
-            end_contexts(g);
-        }
-        drop(g.take_rare());
+    if g.rare().is_some() {
+        end_values_and_contexts(g);
     }
 }
 
-/// Takes the contexts off the OS thread and drops them. Their destructors may make new values and attach contexts again.
 #[cold]
-fn end_contexts(g: GRef) {
+#[inline(never)]
+fn end_values_and_contexts(g: GRef) {
+    let Some(rare) = g.rare() else { return };
+    rare.locals.destroy();
+    // The destructors of contexts may make new values and attach contexts again.
     while g.has_contexts() {
         contexts::end(g);
-        if let Some(rare) = g.rare() {
-            rare.locals.destroy();
-        }
+        rare.locals.destroy();
     }
+    drop(g.take_rare());
 }
