@@ -27,6 +27,9 @@ keep_their_p=(
     a_thread_that_outlives_a_shutdown_timeout
     # A green thread blocks its OS thread, in `blocking` or unannounced, until another green thread has run.
     a_future_is_not_polled_unless_woken
+    calls_use_no_more_os_threads_than_allowed
+    calls_wait_in_line_for_an_os_thread
+    other_green_threads_run_while_a_call_blocks
     a_listener_converts_to_std_and_back
     a_oneshot_between_futures_green_and_plain_threads
     a_storm_of_signals_loses_nothing_and_ends_no_wait_early

@@ -157,7 +157,7 @@ impl Read for Input {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Input::Nothing => Ok(0),
-            Input::Blocks(input) => crate::blocking(|| input.read(buf)),
+            Input::Blocks(input) => crate::bounded::bounded(|| input.read(buf)),
             Input::Waits(input) => loop {
                 input.readable()?;
                 match crate::net::call(|| input.get_ref().read(buf)) {

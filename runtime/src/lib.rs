@@ -48,7 +48,7 @@
 //! # Talk
 //!
 //! Module [`channel`] sends values between threads, and [`select!`] waits for several channels at once. Module [`sync`] has locks,
-//! condition variables, semaphores and barriers. Modules [`net`], [`process`], [`signal`] and [`io`](mod@io) talk to
+//! condition variables, semaphores and barriers. Modules [`net`], [`fs`], [`process`], [`signal`] and [`io`](mod@io) talk to
 //! other processes.
 //!
 //! ```
@@ -132,11 +132,13 @@ compile_error!(
 );
 
 mod aside;
+mod bounded;
 pub mod channel;
 pub mod context;
 pub mod context_slot;
 pub mod docs;
 mod dump;
+pub mod fs;
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[cfg(unix)]

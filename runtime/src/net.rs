@@ -47,6 +47,7 @@ pub use readiness::{Async, Readiness};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 
+pub(crate) use backoff::Backoff;
 #[cfg(unix)]
 pub(crate) use {convert::duplicate, registration::Registration, socket::Socket, socket::call};
 

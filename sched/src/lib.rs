@@ -208,7 +208,7 @@ pub use {
     p::lease::{Seen, State},
     run::net_wakers,
     run::rescue::Rescue,
-    run::sched::{Config, MAX_PROCS, Sched},
+    run::sched::{Attached, Config, MAX_PROCS, Sched},
     run::task::{After, Cancelled},
     run::wake::wake,
     sys::{Doing, fork},

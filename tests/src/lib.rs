@@ -5,6 +5,7 @@ pub mod calls;
 pub mod channels;
 pub mod child;
 pub mod crowd;
+pub mod folder;
 pub mod futures;
 pub mod sockets;
 pub mod system;

@@ -204,6 +204,7 @@ fn invalid_settings_are_refused_with_an_explanation() {
         ("less than a page", Builder::new().stack_size(page - 1)),
         ("an endless stack", Builder::new().stack_size(usize::MAX)),
         ("no threads", Builder::new().max_threads(0)),
+        ("no blocking threads", Builder::new().blocking_threads(0)),
         ("an impossible name", Builder::new().thread_name("a\0b")),
     ] {
         let error = builder.build().expect_err(what);

@@ -18,7 +18,8 @@
 //!   [`thread::park`](crate::thread::park), [`thread::park_timeout`](crate::thread::park_timeout),
 //!   [`JoinHandle::join`](crate::JoinHandle::join), and the end of a [`scope()`](crate::scope()).
 //! - **When it has to wait**: a call that may finish at once. Such calls are locks and channels of this crate, reading, writing,
-//!   accepting and connecting, looking up host names, waiting for child processes, and [`block_on`](crate::block_on) of a future on a green thread. What such a call does at once is
+//!   accepting and connecting, looking up host names, waiting for child processes, waiting in
+//!   line for an OS thread ([`fs`](crate::fs)), and [`block_on`](crate::block_on) of a future on a green thread. What such a call does at once is
 //!   done, and not lost.
 //! - **Never**: [`spawn()`](crate::spawn()), [`yield_now`](crate::yield_now), [`blocking`](crate::blocking),
 //!   [`Runtime::block_on`](crate::Runtime::block_on), locks of std. A loop that calls nothing else asks

@@ -63,7 +63,8 @@
 //!   [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
 //!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a [`WaitGroup`](crate::sync::WaitGroup);
 //! - [`net`](crate::net), [`process`](crate::process), [`signal`](crate::signal) and [`io`](mod@crate::io): reads, writes, accepts and connects that have to
-//!   wait; a function that looks up a host name, or waits for a child process;
+//!   wait; a function that looks up a host name, or waits for a child process; [`fs`](crate::fs):
+//!   a call that waits in line for an OS thread, and [`File::lock`](crate::fs::File::lock);
 //! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or [`blocking`](crate::blocking), a
 //!   destructor.
 //!

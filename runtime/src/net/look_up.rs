@@ -6,11 +6,12 @@ use std::vec;
 
 use super::addrs::{Addrs, ToSocketAddrs, resolve};
 use crate::aside::aside;
+use crate::bounded::bounded;
 
 /// Resolves a name, or any other [`ToSocketAddrs`], and returns its addresses. The name is tokio's.
 ///
 /// The system's resolver blocks an OS thread until it has an answer, so a look-up runs in [`blocking`](crate::blocking), on a
-/// green thread of its own. An address, also as text, needs no look-up. Each function of this module that takes
+/// green thread of its own. At most [`Builder::blocking_threads`](crate::Builder::blocking_threads) run at once. An address, also as text, needs no look-up. Each function of this module that takes
 /// `ToSocketAddrs` resolves in this way.
 ///
 /// # Errors
@@ -55,5 +56,5 @@ impl Name {
 
 /// Returns the addresses of `name`. Parks until the resolver has an answer.
 pub(super) fn look_up(name: Name) -> io::Result<vec::IntoIter<SocketAddr>> {
-    aside("look-up", move || crate::blocking(|| name.addrs()))?
+    aside("look-up", move || bounded(|| name.addrs()))?
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{CommandArgs, CommandEnvs, ExitStatus, Output, Stdio};
 
 use super::Child;
+use crate::bounded::bounded;
 
 /// A command that starts child processes, with the API of [`std::process::Command`].
 ///
@@ -190,6 +191,10 @@ impl Command {
     /// Returns the system's error if the process cannot be started (`NotFound` if there is no such program), or if its pipes
     /// cannot be registered. No process is left then.
     ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that has to [wait in line](crate::Builder::blocking_threads) unwinds from here.
+    ///
     /// ```
     /// let mut child = runtime::process::Command::new("true").spawn()?;
     /// assert!(child.wait()?.success());
@@ -253,7 +258,7 @@ impl Command {
             }
         }
         // The system answers when the new process has begun its program.
-        let child = crate::blocking(|| self.command.spawn())?;
+        let child = bounded(|| self.command.spawn())?;
         Child::new(child, self.kill_on_drop)
     }
 

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use sched::{Around, Config, Monitor, Sched};
 
 use super::Runtime;
+use crate::bounded;
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 const STACK_BYTES: usize = 256 * 1024;
@@ -24,6 +25,7 @@ pub struct Builder {
     procs: Option<usize>,
     stack_bytes: usize,
     max_threads: usize,
+    blocking_threads: usize,
     sysmon: bool,
     thread_name: String,
     migration: Migration,
@@ -64,6 +66,7 @@ impl Builder {
             procs: None,
             stack_bytes: STACK_BYTES,
             max_threads: 10_000,
+            blocking_threads: bounded::DEFAULT,
             sysmon: true,
             thread_name: "green".into(),
             migration: Migration::Anytime,
@@ -127,6 +130,30 @@ impl Builder {
     /// ```
     pub fn max_threads(mut self, n: usize) -> Self {
         self.max_threads = n;
+        self
+    }
+
+    /// Sets how many OS threads the blocking calls of this crate may use at once. The default is 512, as in tokio.
+    ///
+    /// It bounds the calls of [`fs`](crate::fs), look-ups of [host names](crate::net::lookup_host), starting a process, and
+    /// reading standard input from a file. A green thread that makes a further such call waits in line, first come, first
+    /// served. A cancellation or a time-out ends that wait. Calls of plain OS threads do not count.
+    ///
+    /// [`blocking`](crate::blocking) is not bounded: it runs code of yours, which may wait for other such code. To bound that,
+    /// use a [`Semaphore`](crate::sync::Semaphore). If green threads fill all places with calls that end only after a further
+    /// call of this kind (opening both ends of a FIFO), they wait for ever.
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().blocking_threads(4).build()?;
+    /// let lengths = runtime.block_on(|| {
+    ///     let reads = (0..100).map(|_| runtime::spawn(|| runtime::fs::read("Cargo.toml").map(|bytes| bytes.len())));
+    ///     reads.collect::<Vec<_>>().into_iter().map(|read| read.join().unwrap()).collect::<Result<Vec<_>, _>>()
+    /// })?;
+    /// assert_eq!(lengths.len(), 100);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn blocking_threads(mut self, n: usize) -> Self {
+        self.blocking_threads = n;
         self
     }
 
@@ -213,7 +240,7 @@ impl Builder {
     ///
     /// If an error is returned, nothing of the runtime is left behind.
     ///
-    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, or a `RUNTIME_PROCS` that is not a
+    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, or a `RUNTIME_PROCS` that is not a
     ///   number. The text says what is allowed.
     /// - `Unsupported`: this is a [forked child](crate::docs::fork).
     /// - Another kind, from the system: no descriptors, no threads or no memory. A runtime has its first OS thread
@@ -227,6 +254,10 @@ impl Builder {
             Some(n) => n,
             None => default_procs()?,
         };
+        if self.blocking_threads == 0 {
+            let text = "blocking_threads is 0: at least 1 is needed to read a file or to look up a name";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let sched = Sched::new(Config {
             procs,
             stack_bytes: self.stack_bytes,
@@ -234,6 +265,7 @@ impl Builder {
             thread_name: self.thread_name.clone(),
             strict: self.migration == Migration::BeforeStart,
             around_thread: around_thread()?,
+            attached: bounded::places(self.blocking_threads),
         })?;
         // From here on, an error drops `runtime`, which ends what was started.
         let runtime = Runtime { sched, monitor: Mutex::new(None) };

@@ -53,7 +53,12 @@ pub struct Config {
     pub strict: bool,
     /// Surrounds all that an M does, from the start of its OS thread to the end.
     pub around_thread: Option<Around>,
+    /// A value that belongs to the maker of the scheduler. The scheduler only keeps it.
+    pub attached: Attached,
 }
+
+/// See [`Config::attached`].
+pub type Attached = Arc<dyn std::any::Any + Send + Sync>;
 
 /// See the file's head.
 pub struct Sched {

@@ -272,6 +272,7 @@ pub(crate) mod tests {
             thread_name: "thread".to_string(),
             strict: false,
             around_thread: None,
+            attached: Arc::new(()),
         };
         let sched = Sched::new(config).unwrap();
         sched.start().unwrap();
