@@ -18,7 +18,7 @@ use sched::{After, Cancel, GHandle, Join, Outcome, Ticket};
 use crate::runtime;
 use crate::spawn::Entry;
 use crate::spawn::start::or_panic;
-use crate::thread::{Builder, Result, Thread};
+use crate::thread::{AbortHandle, Builder, Result, Thread};
 
 /// The state that a spawner and its scoped threads share.
 #[derive(Default)]
@@ -338,6 +338,21 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// ```
     pub fn cancel(&self) {
         self.join.cancel();
+    }
+
+    /// Returns a handle that cancels the green thread, as [`JoinHandle::abort_handle`](crate::JoinHandle::abort_handle)
+    /// does. It may outlive the scope.
+    ///
+    /// ```
+    /// let handle = runtime::scope(|s| {
+    ///     let handle = s.spawn(runtime::thread::park).abort_handle();
+    ///     handle.cancel();
+    ///     handle
+    /// });
+    /// assert!(handle.is_finished());
+    /// ```
+    pub fn abort_handle(&self) -> AbortHandle {
+        AbortHandle::new(self.join.thread())
     }
 }
 

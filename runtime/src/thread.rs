@@ -1,8 +1,12 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
 //! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`] and [`pin`] are additions.
+//! [`AbortHandle`] and [`JoinError`] are those of tokio.
 
 #![allow(unsafe_code)]
+
+mod abort_handle;
+mod join_error;
 
 use std::fmt;
 use std::io;
@@ -17,6 +21,19 @@ pub use crate::scope::{Scope, ScopedJoinHandle, scope};
 pub use crate::thread_local::{AccessError, LocalKey};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
+pub use abort_handle::AbortHandle;
+pub use join_error::JoinError;
+/// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then returns.
+///
+/// Code that catches unwinding sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding).
+///
+/// ```
+/// let thread = runtime::spawn(runtime::thread::park);
+/// thread.cancel();
+/// let payload = thread.join().unwrap_err();
+/// assert_eq!(payload.downcast_ref(), Some(&runtime::thread::Cancelled));
+/// ```
+#[doc(inline)]
 pub use sched::Cancelled;
 pub use std::thread::{Result, available_parallelism, panicking};
 
@@ -160,6 +177,7 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`] if it was cancelled.
+    /// [`JoinError`] tells them apart: `thread.join().map_err(JoinError::from)`.
     ///
     /// # Panics
     ///
@@ -221,6 +239,18 @@ impl<T> JoinHandle<T> {
     /// ```
     pub fn cancel(&self) {
         self.0.cancel();
+    }
+
+    /// Returns a handle that cancels the green thread. It can be cloned, and is usable after this handle was joined.
+    ///
+    /// ```
+    /// let thread = runtime::spawn(runtime::thread::park);
+    /// let handle = thread.abort_handle();
+    /// runtime::spawn(move || handle.cancel());
+    /// assert!(thread.join().is_err());
+    /// ```
+    pub fn abort_handle(&self) -> AbortHandle {
+        AbortHandle::new(self.0.thread())
     }
 }
 

@@ -31,6 +31,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub use crate::channel::{after, at};
+/// The error of [`timeout`] and [`timeout_async`]: the time was up.
+///
+/// It is also the payload with which a wait inside of [`timeout`] unwinds when the time is up. Code that catches unwinding
+/// sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding). It becomes an [`std::io::Error`] of
+/// kind `TimedOut`.
+///
+/// ```
+/// assert_eq!(runtime::time::Elapsed.to_string(), "the time was up");
+/// ```
+#[doc(inline)]
+pub use sched::park::Elapsed;
 pub use std::time::{Duration, Instant};
 pub use ticker::{Ticker, tick};
 pub use timer::{Timer, after_func};
@@ -173,27 +184,5 @@ pub fn timeout_async<F: IntoFuture>(
             Pin::new(&mut time).poll(cx).map(|()| Err(Elapsed))
         })
         .await
-    }
-}
-
-/// The error of [`timeout`] and [`timeout_async`]: the time was up.
-///
-/// ```
-/// assert_eq!(runtime::time::Elapsed.to_string(), "the time was up");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elapsed;
-
-impl std::fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the time was up")
-    }
-}
-
-impl std::error::Error for Elapsed {}
-
-impl From<Elapsed> for std::io::Error {
-    fn from(_: Elapsed) -> Self {
-        std::io::ErrorKind::TimedOut.into()
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! # What cancels
 //!
-//! - [`JoinHandle::cancel`](crate::JoinHandle::cancel) cancels one green thread, for ever.
+//! - [`JoinHandle::cancel`](crate::JoinHandle::cancel) cancels one green thread, for ever. So does
+//!   [`AbortHandle::cancel`](crate::thread::AbortHandle::cancel), which can be cloned and sent elsewhere.
 //! - A [`scope()`](crate::scope()) whose caller is cancelled while it waits cancels its threads.
 //! - The end of a [`Runtime`](crate::Runtime), by `drop` or `shutdown_timeout`, cancels its green threads.
 //! - [`block_on`](crate::block_on) cancels its `main` when it reports a [deadlock](super::deadlock).
@@ -48,10 +49,49 @@
 //! assert!(sleeper.join().unwrap_err().is::<runtime::thread::Cancelled>());
 //! ```
 //!
-//! # A panic is not a cancellation
+//! # Errors
 //!
-//! Code that catches unwinding (`std::panic::catch_unwind`) also catches a cancellation. The green thread then goes on, and unwinds
-//! again from its next call that waits.
+//! [`JoinHandle::join`](crate::JoinHandle::join) returns the payload, as std does. [`JoinError`](crate::thread::JoinError) says
+//! whether it is a panic or a cancellation, and implements `Error`:
+//!
+//! ```
+//! use runtime::thread::JoinError;
+//!
+//! fn answer() -> Result<i32, JoinError> {
+//!     let sleeper = runtime::spawn(|| { runtime::sleep(std::time::Duration::from_secs(3600)); 42 });
+//!     sleeper.cancel();
+//!     Ok(sleeper.join()?)
+//! }
+//! assert!(answer().unwrap_err().is_cancelled());
+//! ```
+//!
+//! # Code that catches unwinding
+//!
+//! `std::panic::catch_unwind` catches not only panics, but also a cancellation, with the payload
+//! [`Cancelled`](crate::thread::Cancelled), and the end of a time-out, with the payload [`Elapsed`](crate::time::Elapsed). Thread
+//! pools, web frameworks and test harnesses call `catch_unwind`, too.
+//!
+//! - Code that catches such a payload should clean up and pass it on with `std::panic::resume_unwind`.
+//! - Code that swallows it goes on, until the next [call that it ends](#which-calls-it-ends). That call unwinds with a new
+//!   payload, and so does every later one. So a loop that swallows payloads and waits again does not end by cancellation; let it
+//!   ask [`thread::cancelled`](crate::thread::cancelled).
+//! - A green thread that swallows its cancellation and returns a value has that value as its result, although it was cancelled.
+//! - [`timeout`](crate::time::timeout) returns the value of a closure that swallows `Elapsed` and then returns, however late.
+//!
+//! ```
+//! use runtime::thread::{Cancelled, park};
+//! use std::panic::{catch_unwind, resume_unwind};
+//!
+//! let thread = runtime::spawn(|| {
+//!     let swallowed = catch_unwind(park).unwrap_err();
+//!     assert!(swallowed.is::<Cancelled>() && runtime::thread::cancelled());
+//!     let again = catch_unwind(park).unwrap_err();
+//!     resume_unwind(again)
+//! });
+//! thread.cancel();
+//! let result: std::thread::Result<()> = thread.join();
+//! assert!(result.unwrap_err().is::<Cancelled>());
+//! ```
 //!
 //! # `panic = "abort"`
 //!

@@ -203,7 +203,7 @@ fn unwind_for(g: GRef) {
         unwind("it was cancelled", Cancelled);
     }
     if g.deadline() <= clock::now() {
-        unwind("a time-out around it has run out", TimeIsUp);
+        unwind("a time-out around it has run out", Elapsed);
     }
 }
 
@@ -219,8 +219,23 @@ fn unwind(why: &str, payload: impl std::any::Any + Send) -> ! {
     std::panic::resume_unwind(Box::new(payload))
 }
 
-/// The payload of the unwind from a parking call to the `timeout` around it.
-struct TimeIsUp;
+/// The time was up. It is the payload of the unwind from a parking call to the `timeout` around it, and the error of time-outs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl std::fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the time was up")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for std::io::Error {
+    fn from(_: Elapsed) -> Self {
+        std::io::ErrorKind::TimedOut.into()
+    }
+}
 
 /// Runs `f`. Returns `None` if a parking call in `f` would last beyond `time` from now; that call then unwinds to here.
 ///
@@ -234,7 +249,7 @@ pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T>
     match result {
         Ok(value) => Some(value),
         // If nested time-outs both expired, the inner one returns `None`, and the outer one unwinds the caller's next park.
-        Err(payload) if payload.is::<TimeIsUp>() && mine <= clock::now() => None,
+        Err(payload) if payload.is::<Elapsed>() && mine <= clock::now() => None,
         Err(payload) => std::panic::resume_unwind(payload),
     }
 }

@@ -19,9 +19,17 @@ use crate::g::{GRef, Joiner};
 use crate::run::{contexts, wake};
 use crate::sys::catch_panic::{call_waker, contain};
 
-/// The payload of the unwind that ends a cancelled green thread.
+/// The payload of the unwind that ends a cancelled green thread. `join` returns it as the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
+
+impl std::fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the green thread was cancelled")
+    }
+}
+
+impl std::error::Error for Cancelled {}
 
 /// What is told that a task has ended, after its result was stored or dropped. Runs on the G, in user code.
 pub trait After {
