@@ -9,6 +9,7 @@
 //! | [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`RecursiveRwLock`], [`Condvar`], [`Once`] | `parking_lot` |
 //! | [`Barrier`], [`OnceLock`], [`LazyLock`], [`mpsc`] | `std::sync` |
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
+//! | [`oneshot`] | tokio; [`Receiver`](oneshot::Receiver) is a future |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //!
 //! # Cancellation and time-outs
@@ -26,6 +27,7 @@ mod mutex;
 mod notify;
 mod once;
 mod once_lock;
+pub mod oneshot;
 mod reentrant_mutex;
 mod relock;
 mod rwlock;
