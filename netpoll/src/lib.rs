@@ -74,14 +74,15 @@
 //!
 //! # Locks
 //!
-//! The poller's lock comes before the lock of a descriptor's crowd. Only the thread with the right to block waits for the
-//! poller's lock; all other threads try it. A holder of a crowd's lock, or of the lock of the arena's free slots, takes no
-//! other lock.
+//! The poller's lock comes before the lock of a descriptor's crowd, and before the list of a foreign descriptor. Only the thread with the right to block waits for the
+//! poller's lock; all other threads try it. A holder of a crowd's lock, of such a list's lock, or of the lock of the
+//! arena's free slots, takes no other lock.
 //!
 //! # Where things are
 //!
 //! `waiter.rs`, `semaphore.rs`, `arena.rs` and `blocker.rs` state the protocols and name no system, so loom can run them.
-//! `poller.rs` and `desc.rs` put mio under them. `sys/` has what each system needs for precise time-outs.
+//! `poller.rs` and `desc.rs` put mio under them. `foreign.rs` (feature `foreign`) waits for descriptors of code that does not know
+//! the netpoller. `sys/` has what each system needs for precise time-outs.
 
 #![deny(unsafe_code)]
 // The models need only the protocols. Functions that only the poller calls are unused there.
@@ -95,6 +96,8 @@ mod waiter;
 
 #[cfg(not(loom))]
 mod desc;
+#[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
+mod foreign;
 #[cfg(not(loom))]
 mod poller;
 #[cfg(not(loom))]
@@ -106,6 +109,8 @@ pub use waiter::{Direction, Waiter};
 
 #[cfg(not(loom))]
 pub use desc::{Attempt, PollDesc};
+#[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
+pub use foreign::Foreign;
 #[cfg(not(loom))]
 pub use poller::{Counters, Netpoll, Turn};
 

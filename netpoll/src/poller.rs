@@ -1,6 +1,8 @@
 //! The netpoller: polls mio's sources and returns the waiters that their events wake.
 
 use std::sync::Arc;
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
@@ -21,6 +23,8 @@ const BATCH: usize = 1024;
 
 const BREAK: Token = Token(SlotToken::reserved(0).0);
 const ALARM: Token = Token(SlotToken::reserved(1).0);
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+const FOREIGN: Token = Token(SlotToken::reserved(2).0);
 
 /// The readiness of all registered sources.
 ///
@@ -61,6 +65,8 @@ pub struct Netpoll {
     /// True if no thread will poll any more: each source registered from now on is closed at once.
     closed: AtomicBool,
     counts: Counts,
+    #[cfg(all(feature = "foreign", target_os = "linux"))]
+    foreign: OnceLock<crate::foreign::Foreign>,
 }
 
 /// The data of the poller, under its lock: only the thread that polls uses them.
@@ -112,6 +118,8 @@ impl Netpoll {
             last_poll: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             counts: Counts::default(),
+            #[cfg(all(feature = "foreign", target_os = "linux"))]
+            foreign: OnceLock::new(),
         })
     }
 
@@ -216,9 +224,36 @@ impl Netpoll {
         self.sources() != 0
     }
 
-    /// How many sources are registered. The answer may be stale at once.
+    /// How many sources are registered, with the waiters for foreign descriptors. The answer may be stale at once.
     pub fn sources(&self) -> usize {
-        self.arena.in_use()
+        #[cfg(all(feature = "foreign", target_os = "linux"))]
+        let foreign = self.foreign.get().map_or(0, |foreign| foreign.waiters());
+        #[cfg(not(all(feature = "foreign", target_os = "linux")))]
+        let foreign = 0;
+        self.arena.in_use() + foreign
+    }
+
+    /// Returns what `foreign` returns, if that was called before. *Runs on: any thread.*
+    #[cfg(all(feature = "foreign", target_os = "linux"))]
+    pub fn foreign_if_any(&self) -> Option<&crate::foreign::Foreign> {
+        self.foreign.get()
+    }
+
+    /// Returns the waiters for descriptors of code that does not know the netpoller. *Runs on: any thread.*
+    ///
+    /// # Errors
+    ///
+    /// The first call fails if the process or the system has no descriptors left. The next call tries again.
+    #[cfg(all(feature = "foreign", target_os = "linux"))]
+    pub fn foreign(&self) -> io::Result<&crate::foreign::Foreign> {
+        if let Some(foreign) = self.foreign.get() {
+            return Ok(foreign);
+        }
+        let made = crate::foreign::Foreign::new()?;
+        register_nested(&self.registry, made.as_raw_fd())?;
+        // If another thread was faster, this instance is closed, which also ends its registration.
+        let _ = self.foreign.set(made);
+        Ok(self.foreign.get().expect("it was just set"))
     }
 
     /// What this netpoller has done so far.
@@ -255,6 +290,8 @@ impl Netpoll {
             match event.token() {
                 BREAK => {}
                 ALARM => alarm.rang(),
+                #[cfg(all(feature = "foreign", target_os = "linux"))]
+                FOREIGN => self.foreign.get().into_iter().for_each(|foreign| foreign.deliver(ready)),
                 Token(token) => round.deliver(SlotToken(token), what(event), ready),
             }
         }
@@ -381,6 +418,12 @@ fn wait_for_events(poller: &mut Poller, timeout: Option<Duration>) -> io::Result
 #[inline(never)]
 fn register_with<S: Source + ?Sized>(registry: &Registry, source: &mut S, token: Token) -> io::Result<()> {
     registry.register(source, token, INTERESTS)
+}
+
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+#[inline(never)]
+fn register_nested(registry: &Registry, epoll: std::os::fd::RawFd) -> io::Result<()> {
+    registry.register(&mut mio::unix::SourceFd(&epoll), FOREIGN, Interest::READABLE)
 }
 
 #[inline(never)]

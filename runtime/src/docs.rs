@@ -9,6 +9,7 @@
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
 //! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |
 //! | [`signals`] | What may a signal handler do? |
+//! | [`interpose`] | Which calls of libc park with the feature `interpose`? What does it cost, and what must not be done? |
 //! | [`fork`] | What may a forked child do? |
 //! | [`glossary`] | What do G, M, P, park, rescue and the other words mean? |
 
@@ -18,6 +19,7 @@ pub mod cancellation;
 pub mod deadlock;
 pub mod fork;
 pub mod glossary;
+pub mod interpose;
 pub mod moving;
 pub mod signals;
 pub mod stacks;

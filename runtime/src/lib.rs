@@ -107,6 +107,7 @@
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
 //! | [where calls work](docs::calling) | Calls in wakers, destructors, thread-locals' destructors, and after the end of a runtime. |
 //! | [signals](docs::signals) | What signal handlers may do, and which faults the runtime handles itself. |
+//! | [interpose](docs::interpose) | What the feature `interpose` catches, what not, and which calls are hazards with it. |
 //! | [fork](docs::fork) | What a forked child may do. |
 //!
 //! # Settings
@@ -119,6 +120,7 @@
 //! | `futures-io` | `AsyncRead` and `AsyncWrite` of the crate `futures-io` for streams |
 //! | `tokio-io` | `AsyncRead` and `AsyncWrite` of tokio for streams |
 //! | `tokio` | tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
+//! | `interpose` | on Linux with glibc, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
@@ -141,6 +143,13 @@ mod dump;
 pub mod fs;
 #[cfg(feature = "hyper")]
 pub mod hyper;
+#[cfg(all(
+    feature = "interpose",
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod interpose;
 #[cfg(unix)]
 pub mod io;
 pub mod metrics;

@@ -2,6 +2,8 @@
 
 pub mod block_on;
 pub mod contexts;
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
 pub mod park;

@@ -194,6 +194,8 @@ mod wait;
 #[cfg(not(loom))]
 mod watch;
 
+#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
+pub use api::foreign;
 pub use wait::{due, locks, queue};
 #[cfg(not(loom))]
 pub use {

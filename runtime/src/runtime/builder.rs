@@ -250,6 +250,13 @@ impl Builder {
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// ```
     pub fn build(self) -> io::Result<Runtime> {
+        #[cfg(all(
+            feature = "interpose",
+            target_os = "linux",
+            target_env = "gnu",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ))]
+        crate::interpose::link();
         let procs = match self.procs {
             Some(n) => n,
             None => default_procs()?,

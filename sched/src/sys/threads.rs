@@ -72,6 +72,17 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
+    /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. The call is not that of libc, which
+    /// `interpose` replaces by a call that parks.
+    #[inline(never)]
+    pub(crate) fn sleep_thread(time: std::time::Duration) {
+        let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
+        // SAFETY: the call only reads `time`; a null pointer means that the time left is not wanted.
+        unsafe {
+            libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>())
+        };
+    }
+
     /// True if `thread_ids` works on this system.
     pub(crate) const LISTS_THREADS: bool = true;
 
@@ -101,7 +112,7 @@ mod linux {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    LISTS_THREADS, doing, set_timer_slack, shorten_slice, thread_id, thread_ids, timer_slack,
+    LISTS_THREADS, doing, set_timer_slack, shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack,
 };
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -124,6 +135,10 @@ mod other {
 
     pub(crate) fn shorten_slice() {}
 
+    pub(crate) fn sleep_thread(time: std::time::Duration) {
+        std::thread::sleep(time);
+    }
+
     pub(crate) fn timer_slack() -> u64 {
         0
     }
@@ -133,5 +148,5 @@ mod other {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use other::{
-    LISTS_THREADS, doing, set_timer_slack, shorten_slice, thread_id, thread_ids, timer_slack,
+    LISTS_THREADS, doing, set_timer_slack, shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack,
 };

@@ -192,7 +192,7 @@ fn wait_a_little(pauses: &mut u32) {
         std::thread::yield_now();
         *pauses += 1;
     } else {
-        std::thread::sleep(SLEEP);
+        crate::sys::sleep_thread(SLEEP);
     }
 }
 

@@ -1,0 +1,85 @@
+//! The feature `interpose`: blocking calls of libc park green threads, in crates and C libraries that know nothing of this runtime.
+//!
+//! With the feature, the program defines `read`, `recv`, `poll` and the other functions below itself, in the place of libc's. A
+//! call on a green thread that would block parks the green thread, and its OS thread runs others. So 1,000 green threads may each
+//! wait in an unmodified `ureq`, `redis`, libpq or libcurl, on a handful of OS threads:
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::os::unix::net::UnixStream; // std's, not this crate's
+//!
+//! runtime::block_on(|| {
+//!     let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+//!     let reader = runtime::spawn(move || {
+//!         let mut bytes = [0; 5];
+//!         theirs.read_exact(&mut bytes).unwrap(); // With the feature this parks; without, it blocks its OS thread.
+//!         bytes
+//!     });
+//!     std::thread::sleep(std::time::Duration::from_millis(1)); // So does this.
+//!     ours.write_all(b"hello").unwrap();
+//!     assert_eq!(&reader.join().unwrap(), b"hello");
+//! });
+//! ```
+//!
+//! The feature has an effect on Linux with glibc, on x86-64 and AArch64. (It has been run on x86-64.) Elsewhere it does nothing.
+//! Without it such calls block their OS thread, which is [rescued](super::blocking).
+//!
+//! # What is caught
+//!
+//! | calls | what they wait for |
+//! | --- | --- |
+//! | `read` `readv` `recv` `recvfrom` `recvmsg` | bytes, a message, the end |
+//! | `write` `writev` `send` `sendto` `sendmsg` | room, until all is written |
+//! | `accept` `accept4` | a connection |
+//! | `connect` | TCP's connection. A Unix socket's `connect` blocks if the listener's queue is full |
+//! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask blocks |
+//! | `nanosleep` `clock_nanosleep` `usleep` `sleep` | the time |
+//! | `getaddrinfo` | runs in [`blocking`](crate::blocking): its inner calls are glibc's own, so each look-up takes an OS thread |
+//! | `close` | nothing; it ends the waits for the descriptor |
+//!
+//! On plain OS threads, on the runtime's own stacks, for non-blocking descriptors and for descriptors 0 to 2, they are the system
+//! calls. (Standard input, output and error stay with the OS thread because std holds locks around them.)
+//!
+//! Values and `errno` are those of blocking calls: `SO_RCVTIMEO`, `SO_SNDTIMEO`, `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, partial
+//! writes, the end, errors. No descriptor's flags change, but for the moment of a `connect`, in which the socket is non-blocking.
+//! These differ:
+//!
+//! - **Close.** A `close` by another thread ends the wait with `EBADF`. (Linux would let it wait on.) If the descriptor is closed by a
+//!   call that is not caught, the wait ends when its number is waited for again.
+//! - **Signals** do not end a wait with `EINTR`.
+//! - `SO_RCVLOWAT` above 1: a `recv` may return less.
+//! - `MSG_WAITALL` with `MSG_PEEK` blocks the OS thread.
+//! - `pthread_cancel` does not end these calls.
+//!
+//! # Cancellation and time-outs
+//!
+//! Foreign code is never unwound. In a cancelled green thread a call that would wait returns `ECANCELED`. When the time of a
+//! [`timeout`](crate::time::timeout) is up, it returns `ETIMEDOUT`. The next parking call of this crate unwinds. A sleep ends early,
+//! as if its time were over: callers expect no other error than `EINTR`, and would sleep again.
+//!
+//! # OS threads
+//!
+//! A caught call resumes on the OS thread where it began, as a [poll](super::moving) does. C keeps the addresses of thread-locals:
+//! gcc takes the address of `errno` once in a function. So a call that is caught does not
+//! [move](super::moving#calls-that-park) a green thread. The price: a green thread that waits in such a call does not resume while
+//! another one computes or blocks on its OS thread. The sockets of [`net`](crate::net) have no such price.
+//!
+//! # What is not caught
+//!
+//! These block the OS thread of a green thread, which is rescued:
+//!
+//! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
+//! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
+//! - Locks of std, pthread, `flock`; `waitpid`; `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`;
+//!   opening a FIFO; regular files.
+//! - `epoll_wait`: reactors such as tokio's have an OS thread of their own.
+//!
+//! # Hazards
+//!
+//! - **Locks of std across such a call.** One connection under a `std::sync::Mutex` that many green threads want: the others block
+//!   their OS threads, and each takes one. In strict mode, and where the holder must resume on the OS thread that another
+//!   blocks, this is a deadlock. Use [`sync::Mutex`](crate::sync::Mutex), or a pool of connections.
+//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread meanwhile. So a thread-local keeps its
+//!   address, but not its value; OpenSSL's error queue, for example, may have entries of another green thread.
+//! - **Signal handlers** that interrupt a green thread must not make such a call on a descriptor that would block.
+//! - **Stacks.** C libraries may need more stack than green threads have by default: see [`stacks`](super::stacks).

@@ -1,0 +1,81 @@
+//! Interposition: the process's `read`, `recv`, `poll`, `nanosleep` and others are defined here, in the place of libc's. The page
+//! [`docs::interpose`](crate::docs::interpose) says what users see. (Feature `interpose`, Linux with glibc.)
+//!
+//! An executable's own definition of a function of libc is found first, by Rust code as well as by C libraries. Each hook looks
+//! whether the code of a green thread runs here, and makes the system call itself otherwise.
+//!
+//! ```text
+//!   hook ──not in a green thread, or descriptor 0 to 2──> the system call
+//!    └─green──> attempt that does not wait ──done───────────────> result
+//!                       │ would block
+//!                       ├─ O_NONBLOCK ─────────────────────────────> EAGAIN
+//!                       └─ park until ready, attempt again ──────> result, on the same OS thread
+//! ```
+//!
+//! - `raw.rs`: system calls without libc: hooks never call hooks, and nothing here writes `errno` but [`finish`].
+//! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
+//! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
+//! - `message.rs`: lists of buffers of which a part is done.
+//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the hooks.
+//!
+//! The runtime's own calls do not park: in the runtime a P is not lent, which [`may_park`] sees. Descriptors of the
+//! runtime are non-blocking.
+
+#![allow(unsafe_code)]
+
+mod accept;
+mod close;
+mod connect;
+mod fd;
+mod message;
+mod names;
+mod poll;
+mod raw;
+mod read;
+mod sleep;
+mod wait;
+mod write;
+
+use std::ffi::c_int;
+
+/// Returns `true` if a call on `fd` may park: the code of a green thread runs here. Standard input, output and error belong to
+/// libc: std holds locks of the OS thread around them.
+#[inline]
+fn may_park(fd: c_int) -> bool {
+    sched::foreign::is_user_code() && fd > libc::STDERR_FILENO
+}
+
+/// Converts the result of a system call into that of a function of libc: an error becomes -1 and `errno`.
+#[inline]
+fn finish(result: isize) -> isize {
+    if result < 0 { fail(result) } else { result }
+}
+
+#[cold]
+#[inline(never)]
+fn fail(result: isize) -> isize {
+    // SAFETY: the address is that of this thread's `errno`.
+    unsafe { *libc::__errno_location() = (-result) as c_int };
+    -1
+}
+
+/// An error as system calls return it.
+const fn error(errno: c_int) -> isize {
+    -(errno as isize)
+}
+
+/// Makes the linker take the hooks: it leaves out a library of which the program uses nothing.
+pub(crate) fn link() {
+    type Hooks = [*const (); 8];
+    let hooks: Hooks = [
+        read::read as *const (),
+        write::write as *const (),
+        accept::accept as *const (),
+        connect::connect as *const (),
+        poll::poll as *const (),
+        sleep::nanosleep as *const (),
+        names::getaddrinfo as *const (),
+        close::close as *const (),
+    ];
+    std::hint::black_box(hooks);
+}

@@ -1,0 +1,127 @@
+//! What is known of each descriptor: what it is, which saves a system call with each `read`, and how many green threads wait for it.
+//!
+//! What a descriptor is can be wrong at any time: its number may have been closed and used again by a call that is not
+//! hooked. Each use finds that out by an error, and asks anew:
+//!
+//! | taken for | but is | what happens |
+//! | --- | --- | --- |
+//! | socket | another thing | `ENOTSOCK` |
+//! | pipe | a socket | nothing: the same call serves it |
+//! | pipe | a file | the wait is refused with `EPERM`; a read may be short |
+//! | pipe | another thing | `EOPNOTSUPP` |
+//! | file or other | a socket or pipe | the call may block its OS thread, and is rescued |
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Kind {
+    Unknown = 0,
+    Socket = 1,
+    /// A pipe or FIFO: takes `RWF_NOWAIT`.
+    Pipe = 2,
+    /// A file, a directory, a disk: always ready.
+    File = 3,
+    /// A terminal, a timer and so on: is asked whether it is ready, then called.
+    Other = 4,
+}
+
+const KIND: u32 = 0b111;
+const WAITER: u32 = 0b1000;
+
+/// Descriptors from here on are not remembered.
+const MAX_FD: usize = 1 << 20;
+const CHUNK: usize = 1024;
+
+/// For each descriptor its kind, and above it the number of its waiters.
+static CHUNKS: [OnceLock<Box<[AtomicU32]>>; MAX_FD / CHUNK] = [const { OnceLock::new() }; MAX_FD / CHUNK];
+
+fn known(fd: c_int) -> Option<&'static AtomicU32> {
+    let fd = usize::try_from(fd).ok()?;
+    let words = CHUNKS.get(fd / CHUNK)?.get()?;
+    Some(&words[fd % CHUNK])
+}
+
+fn word(fd: c_int) -> Option<&'static AtomicU32> {
+    let fd = usize::try_from(fd).ok()?;
+    let words = CHUNKS.get(fd / CHUNK)?.get_or_init(|| (0..CHUNK).map(|_| AtomicU32::new(0)).collect());
+    Some(&words[fd % CHUNK])
+}
+
+/// Returns what `fd` is, as far as is known; asks the system the first time.
+#[inline]
+pub(super) fn kind(fd: c_int) -> Kind {
+    // Relaxed, here and below: the words publish nothing, and each use copes with a wrong kind.
+    match known(fd).map_or(0, |word| word.load(Ordering::Relaxed) & KIND) {
+        1 => Kind::Socket,
+        2 => Kind::Pipe,
+        3 => Kind::File,
+        4 => Kind::Other,
+        _ => ask(fd),
+    }
+}
+
+/// Asks the system what `fd` is. Returns `Unknown` if the descriptor is not open.
+#[cold]
+pub(super) fn ask(fd: c_int) -> Kind {
+    let kind = look(fd);
+    if let Some(word) = word(fd) {
+        let _ =
+            word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !KIND | kind as u32));
+    }
+    kind
+}
+
+fn look(fd: c_int) -> Kind {
+    // SAFETY: all fields are integers, for which zero is a value.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the call fills `stat`, which has the kernel's layout on these systems.
+    if unsafe { super::raw::call!(libc::SYS_fstat, fd, &raw mut stat) } < 0 {
+        return Kind::Unknown;
+    }
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFSOCK => Kind::Socket,
+        libc::S_IFIFO => Kind::Pipe,
+        libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::File,
+        _ => Kind::Other,
+    }
+}
+
+/// Forgets what `fd` is, because it has been closed. Returns `true` if a green thread waits for it.
+#[inline]
+pub(super) fn forget(fd: c_int) -> bool {
+    let Some(word) = known(fd) else { return false };
+    // A waiter counts itself before it registers the descriptor. If it registered before the close, the kernel's locks order its
+    // count before this look. If it registers after the close, it finds the descriptor closed.
+    match word.load(Ordering::Relaxed) {
+        0 => false,
+        _ => word.fetch_and(!KIND, Ordering::Relaxed) >= WAITER,
+    }
+}
+
+/// Counts a green thread that waits for some descriptors, until it is dropped.
+pub(super) struct Waits<'a>(&'a [(c_int, u32)]);
+
+impl<'a> Waits<'a> {
+    pub(super) fn begin(fds: &'a [(c_int, u32)]) -> Self {
+        for &(fd, _) in fds {
+            if let Some(word) = word(fd) {
+                word.fetch_add(WAITER, Ordering::Relaxed);
+            }
+        }
+        Waits(fds)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        for &(fd, _) in self.0 {
+            if let Some(word) = known(fd) {
+                word.fetch_sub(WAITER, Ordering::Relaxed);
+            }
+        }
+    }
+}

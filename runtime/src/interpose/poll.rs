@@ -1,0 +1,212 @@
+//! `poll`, `ppoll`, `select`: a look that does not wait comes first; then the caller parks until one of the descriptors is ready, and
+//! looks again.
+
+use std::ffi::c_int;
+use std::ptr;
+use std::time::Duration;
+
+use libc::{c_void, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+use sched::foreign::End;
+use timers::clock;
+
+use super::raw::call;
+use super::wait::{of_interruption, wait};
+use super::{error, finish};
+
+const NO_TIME: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// libc's `poll`; parks a green thread.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
+    let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
+    // SAFETY: the caller's arguments.
+    finish(unsafe { poll_for(fds, count, time, ptr::null()) }) as c_int
+}
+
+/// libc's `ppoll`; parks a green thread, unless it is to wait with another signal mask.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn ppoll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    time: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the caller's pointer.
+    let time = match unsafe { time.as_ref() }.map(duration) {
+        None => None,
+        Some(Some(time)) => Some(time),
+        Some(None) => return finish(error(libc::EINVAL)) as c_int,
+    };
+    // SAFETY: the caller's arguments.
+    finish(unsafe { poll_for(fds, count, time, mask) }) as c_int
+}
+
+/// # Safety
+/// `fds` and `count` are those of `poll`, `mask` that of `ppoll`.
+unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask: *const sigset_t) -> isize {
+    let parks = mask.is_null() && time != Some(Duration::ZERO) && sched::foreign::is_user_code();
+    // SAFETY: the caller's array, and a time that the call only reads or that lives until it returns.
+    let look =
+        |time: *mut timespec| unsafe { call!(libc::SYS_ppoll, fds, count, time, mask, size_of::<u64>()) };
+    let block = || look(time.map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut));
+    if !parks {
+        return block();
+    }
+    let until = time.map_or(clock::NEVER, clock::after);
+    let interests = || {
+        let fds = match (fds.is_null(), count as usize) {
+            (true, _) => &[],
+            // SAFETY: the first look has checked the array.
+            (false, count) => unsafe { std::slice::from_raw_parts(fds, count) },
+        };
+        fds.iter().filter(|look| look.fd >= 0).map(|look| (look.fd, epoll_events(look.events))).collect()
+    };
+    look_and_wait(until, || look(&mut { NO_TIME }), interests, block)
+}
+
+/// Looks by `look` until it finds something, and parks in between until one of `interests` is ready, or until `until`. Blocks
+/// the OS thread by `block` if the system cannot wait for one of the descriptors.
+fn look_and_wait(
+    until: u64,
+    look: impl Fn() -> isize,
+    interests: impl FnOnce() -> Vec<(c_int, u32)>,
+    block: impl FnOnce() -> isize,
+) -> isize {
+    let found = look();
+    if found != 0 {
+        return found;
+    }
+    let interests = interests();
+    loop {
+        match wait(&interests, until) {
+            End::Again | End::Closed => match look() {
+                0 => {}
+                found => return found,
+            },
+            End::TimedOut => return look(),
+            End::Refused(_) => return sched::park::blocking(block),
+            end => return of_interruption(end),
+        }
+    }
+}
+
+/// The bits of `poll` and `epoll` have the same values.
+fn epoll_events(events: i16) -> u32 {
+    u32::from(events as u16)
+}
+
+/// libc's `select`; parks a green thread. Leaves in `time` what is left of it.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    time: *mut timeval,
+) -> c_int {
+    // SAFETY: the caller's pointer.
+    let limit = match unsafe { time.as_ref() }.map(duration_of_timeval) {
+        None => None,
+        Some(Some(limit)) => Some(limit),
+        Some(None) => return finish(error(libc::EINVAL)) as c_int,
+    };
+    let sets = [read, write, except];
+    // SAFETY: the caller's sets, and a time that lives until the call returns.
+    let look = |limit: *mut timespec| unsafe {
+        let [read, write, except] = sets;
+        call!(libc::SYS_pselect6, count, read, write, except, limit, ptr::null::<c_void>())
+    };
+    let until = limit.map_or(clock::NEVER, clock::after);
+    let block = || {
+        let left = limit.map(|_| Duration::from_nanos(until.saturating_sub(clock::now())));
+        look(left.map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut))
+    };
+    let result = if limit == Some(Duration::ZERO) || !sched::foreign::is_user_code() {
+        block()
+    } else {
+        // SAFETY: the caller's sets.
+        unsafe { select_parking(count, sets, until, look, block) }
+    };
+    // SAFETY: the caller's pointer.
+    if let Some(time) = unsafe { time.as_mut() } {
+        let left = Duration::from_nanos(until.saturating_sub(clock::now()));
+        time.tv_sec = left.as_secs() as _;
+        time.tv_usec = left.subsec_micros() as _;
+    }
+    finish(result) as c_int
+}
+
+/// # Safety
+/// The arguments are those of `select`.
+unsafe fn select_parking(
+    count: c_int,
+    sets: [*mut fd_set; 3],
+    until: u64,
+    look: impl Fn(*mut timespec) -> isize,
+    block: impl FnOnce() -> isize,
+) -> isize {
+    // The kernel reads and writes whole words up to the highest descriptor.
+    let words = usize::try_from(count).unwrap_or(0).div_ceil(usize::BITS as usize);
+    let wanted = sets.map(|set| {
+        let set = set.cast::<usize>();
+        // SAFETY: the caller's sets have `count` bits.
+        (0..words).map(|at| if set.is_null() { 0 } else { unsafe { set.add(at).read_unaligned() } }).collect()
+    });
+    let restore = || {
+        for (set, wanted) in sets.iter().zip(&wanted) {
+            let set = set.cast::<usize>();
+            let wanted: &Vec<usize> = wanted;
+            // SAFETY: as above.
+            (0..words)
+                .filter(|_| !set.is_null())
+                .for_each(|at| unsafe { set.add(at).write_unaligned(wanted[at]) });
+        }
+    };
+    let look_anew = || {
+        restore();
+        look(&mut { NO_TIME })
+    };
+    let block = || {
+        restore();
+        block()
+    };
+    look_and_wait(until, look_anew, || interests_of(count, &wanted), block)
+}
+
+/// Returns the descriptors of the three sets of `select`, and what it waits for.
+fn interests_of(count: c_int, sets: &[Vec<usize>; 3]) -> Vec<(c_int, u32)> {
+    const EVENTS: [c_int; 3] = [libc::EPOLLIN, libc::EPOLLOUT, libc::EPOLLPRI];
+    let bits = usize::BITS as usize;
+    let events_of = |fd: usize| {
+        let in_set = |set: &Vec<usize>| set[fd / bits] >> (fd % bits) & 1 == 1;
+        sets.iter().zip(EVENTS).filter(|(set, _)| in_set(set)).fold(0, |all, (_, event)| all | event as u32)
+    };
+    (0..usize::try_from(count).unwrap_or(0))
+        .map(|fd| (fd as c_int, events_of(fd)))
+        .filter(|&(_, events)| events != 0)
+        .collect()
+}
+
+/// Returns the duration; `None` if it is none.
+pub(super) fn duration(time: &timespec) -> Option<Duration> {
+    let nanos = u32::try_from(time.tv_nsec).ok().filter(|&nanos| nanos < 1_000_000_000)?;
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanos))
+}
+
+fn duration_of_timeval(time: &timeval) -> Option<Duration> {
+    let micros = u64::try_from(time.tv_usec).ok()?;
+    Duration::from_secs(u64::try_from(time.tv_sec).ok()?).checked_add(Duration::from_micros(micros))
+}
+
+fn timespec_of(time: Duration) -> timespec {
+    timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX) as _, tv_nsec: time.subsec_nanos() as _ }
+}

@@ -1,0 +1,238 @@
+//! `write`, `writev`, `send`, `sendto`, `sendmsg`. On a stream in blocking mode they return when all is written.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+
+use super::fd::{self, Kind};
+use super::message::{plain, rest, total};
+use super::raw::{self, call};
+use super::wait::{AGAIN, Call, Direction, Waited, repeat};
+use super::{error, finish, may_park};
+
+/// The flags of an attempt that goes on after a part was sent: an error is then not reported, so it raises no signal.
+const GOES_ON: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+/// libc's `write`; parks a green thread.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    let block = || unsafe { call!(libc::SYS_write, fd, buf, count) };
+    if !may_park(fd) {
+        return finish(block());
+    }
+    finish(match fd::kind(fd) {
+        // SAFETY: the caller's buffer.
+        Kind::Socket => unsafe { send_all(fd, buf, count, 0, ptr::null(), 0, block) },
+        kind => {
+            let part = iovec { iov_base: buf.cast_mut(), iov_len: count };
+            // SAFETY: the caller's buffer.
+            unsafe { write_other(fd, kind, &raw const part, 1, block) }
+        }
+    })
+}
+
+/// libc's `writev`; parks a green thread.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    let block = || unsafe { call!(libc::SYS_writev, fd, iov, count) };
+    if !may_park(fd) || !(1..=libc::UIO_MAXIOV).contains(&count) {
+        return finish(block());
+    }
+    finish(match fd::kind(fd) {
+        Kind::Socket => {
+            // SAFETY: zero is a value of each field.
+            let mut message: msghdr = unsafe { std::mem::zeroed() };
+            message.msg_iov = iov.cast_mut();
+            message.msg_iovlen = count as _;
+            // SAFETY: the caller's buffers.
+            unsafe { send_message(fd, &raw const message, 0, block) }
+        }
+        // SAFETY: the caller's buffers.
+        kind => unsafe { write_other(fd, kind, iov, count as usize, block) },
+    })
+}
+
+/// libc's `send`; parks a green thread.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn send(fd: c_int, buf: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    unsafe { sendto(fd, buf, len, flags, ptr::null(), 0) }
+}
+
+/// libc's `sendto`; parks a green thread.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn sendto(
+    fd: c_int,
+    buf: *const c_void,
+    len: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    let block = || unsafe { call!(libc::SYS_sendto, fd, buf, len, flags, to, to_len) };
+    if flags & libc::MSG_DONTWAIT != 0 || !may_park(fd) {
+        return finish(block());
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { send_all(fd, buf, len, flags, to, to_len, block) })
+}
+
+/// libc's `sendmsg`; parks a green thread.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    let block = || unsafe { call!(libc::SYS_sendmsg, fd, message, flags) };
+    if flags & libc::MSG_DONTWAIT != 0 || !may_park(fd) || message.is_null() {
+        return finish(block());
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { send_message(fd, message, flags, block) })
+}
+
+/// # Safety
+/// The arguments are those of `sendto`.
+#[inline]
+unsafe fn send_all(
+    fd: c_int,
+    buf: *const c_void,
+    len: usize,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+    block: impl FnOnce() -> isize,
+) -> isize {
+    // SAFETY: the caller's arguments.
+    let attempt = || unsafe { call!(libc::SYS_sendto, fd, buf, len, flags | libc::MSG_DONTWAIT, to, to_len) };
+    let more = |done: usize| {
+        let (buf, nothing) = (buf.cast::<u8>().wrapping_add(done), ptr::null::<()>());
+        // SAFETY: the rest of the caller's buffer.
+        unsafe { call!(libc::SYS_sendto, fd, buf, len - done, flags | GOES_ON, nothing, 0) }
+    };
+    write_all(fd, len, attempt, more, block)
+}
+
+/// # Safety
+/// The arguments are those of `sendmsg`.
+unsafe fn send_message(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+    block: impl FnOnce() -> isize,
+) -> isize {
+    // SAFETY: the caller's message.
+    let (list, count) = unsafe { ((*message).msg_iov, (*message).msg_iovlen) };
+    // SAFETY: the caller's buffers.
+    let len = unsafe { total(list, count) };
+    // SAFETY: the caller's arguments.
+    let attempt = || unsafe { call!(libc::SYS_sendmsg, fd, message, flags | libc::MSG_DONTWAIT) };
+    // The control data went with the first part.
+    let more = |done: usize| {
+        // SAFETY: the caller's buffers have more than `done` bytes.
+        let mut buffers = unsafe { rest(list, count, done) };
+        let message = plain(&mut buffers);
+        // SAFETY: the buffers are the rest of the caller's.
+        unsafe { call!(libc::SYS_sendmsg, fd, &raw const message, flags | GOES_ON) }
+    };
+    write_all(fd, len, attempt, more, block)
+}
+
+/// Writes to what is no socket.
+///
+/// # Safety
+/// `list` points to the descriptions of `count` buffers.
+unsafe fn write_other(
+    fd: c_int,
+    kind: Kind,
+    list: *const iovec,
+    count: usize,
+    block: impl Fn() -> isize,
+) -> isize {
+    match kind {
+        Kind::Pipe => {
+            // SAFETY: the caller's buffers.
+            let len = unsafe { total(list, count) };
+            // SAFETY: the caller's buffers. The offset -1 means the present position.
+            let attempt =
+                || unsafe { call!(libc::SYS_pwritev2, fd, list, count, -1isize, -1isize, libc::RWF_NOWAIT) };
+            let more = |done: usize| {
+                // SAFETY: the caller's buffers have more than `done` bytes.
+                let buffers = unsafe { rest(list, count, done) };
+                let (list, count) = (buffers.as_ptr(), buffers.len());
+                // SAFETY: the buffers are the rest of the caller's.
+                unsafe { call!(libc::SYS_pwritev2, fd, list, count, -1isize, -1isize, libc::RWF_NOWAIT) }
+            };
+            write_all(fd, len, attempt, more, &block)
+        }
+        Kind::Other => {
+            let attempt = || if raw::ready_now(fd, libc::POLLOUT) == 0 { AGAIN } else { block() };
+            repeat(fd, Direction::Write, attempt, &block)
+        }
+        Kind::Socket | Kind::File | Kind::Unknown => block(),
+    }
+}
+
+/// Writes `len` bytes by `attempt` and, after a part, by `more` with the number of bytes that are done. Returns how much was
+/// written before an error, the end of the time, or, on a non-blocking descriptor, the end of the room.
+#[inline]
+fn write_all(
+    fd: c_int,
+    len: usize,
+    attempt: impl FnMut() -> isize,
+    more: impl FnMut(usize) -> isize,
+    block: impl FnOnce() -> isize,
+) -> isize {
+    const NOT_A_SOCKET: isize = error(libc::ENOTSOCK);
+    const NOT_SO: isize = error(libc::EOPNOTSUPP);
+    let mut block = Some(block);
+    let mut blocks = || block.take().map_or(AGAIN, |block| block());
+    match repeat(fd, Direction::Write, attempt, &mut blocks) {
+        // The number has a new file. (Or the caller sends on what is no socket: the real call says so, too.)
+        NOT_A_SOCKET | NOT_SO => {
+            fd::ask(fd);
+            blocks()
+        }
+        part if part > 0 && (part as usize) < len => write_rest(fd, part as usize, len, more),
+        done => done,
+    }
+}
+
+#[cold]
+fn write_rest(fd: c_int, mut done: usize, len: usize, mut more: impl FnMut(usize) -> isize) -> isize {
+    let mut call = None;
+    while done < len {
+        match more(done) {
+            AGAIN => {
+                if call.is_none() {
+                    call = Call::begin(fd, Direction::Write);
+                }
+                match call.as_ref().map(Call::wait) {
+                    Some(Waited::Ready) => {}
+                    _ => break,
+                }
+            }
+            // An error: the next call meets it.
+            ..=0 => break,
+            part => done += part as usize,
+        }
+    }
+    done as isize
+}

@@ -1,0 +1,136 @@
+//! Waits inside of calls that foreign code makes, such as C that calls `recv`. Such a wait never unwinds its caller, and the caller
+//! resumes on the same OS thread. (Feature `interpose`.)
+//!
+//! Foreign code keeps the addresses of thread-locals: gcc takes the address of `errno` once in a function, and uses it after
+//! each call. So the wait is that of a poll: the G is bound to its M until it resumes there, and other Gs run on the M meanwhile.
+//!
+//! Rejected: *to return to the first M only with an error*. A call that succeeded on another M lets the next error of the same C
+//! function go to the wrong `errno`.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::RawFd;
+use std::ptr;
+
+use netpoll::Waiter;
+use timers::clock;
+
+use crate::api::park::{Waiting, is_interrupted};
+use crate::g::wait::{Cancel, Decision, Outcome};
+use crate::g::why::Why;
+use crate::g::{GRef, Ticket};
+use crate::m::M;
+use crate::m::current::on_m;
+use crate::run::sched::Sched;
+use crate::run::wake;
+
+/// The case of a wait that ended because its descriptor was closed.
+const CLOSED: u32 = 1;
+
+/// How a wait of foreign code ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Something may have happened: the caller tries again.
+    Again,
+    /// The time of the call itself is up.
+    TimedOut,
+    /// The green thread was cancelled. The next wait that may unwind does so.
+    Cancelled,
+    /// The time of a `timeout` around the caller is up. The next wait that may unwind does so.
+    DeadlinePassed,
+    /// A descriptor was closed, or its number has a new file.
+    Closed,
+    /// The system cannot wait for a descriptor, for this `errno`.
+    Refused(i32),
+}
+
+/// Returns `true` if the code of a green thread runs here, outside of the runtime: a call that blocks may park here.
+#[inline]
+pub fn is_user_code() -> bool {
+    on_m(|m| m.runs_user_code()).unwrap_or(false)
+}
+
+/// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on the runtime's clock.
+/// *Runs on: a green thread, in user code.*
+pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
+    // SAFETY: the M of this OS thread and its runtime exist while a G runs on it, and this G keeps its runtime until it ends.
+    let sched = unsafe { &*on_m(|m| ptr::from_ref(m.sched())).expect("a green thread runs on an M") };
+    let foreign = match sched.netpoll.foreign() {
+        Ok(foreign) => foreign,
+        Err(error) => return End::Refused(error.raw_os_error().unwrap_or(libc::EMFILE)),
+    };
+    let waiting = Waiting::begin_for(Why::Socket, Cancel::Ends);
+    let ticket = waiting.ticket();
+    let waiter = Waiter::new(ticket.word());
+    let mut stale = Vec::new();
+    for (at, &(fd, events)) in fds.iter().enumerate() {
+        let added = foreign.wait(fd, events, waiter, &mut stale);
+        end_as_closed(&mut stale, Some(ticket));
+        if let Err(error) = added {
+            fds[..at].iter().for_each(|&(fd, _)| foreign.withdraw(fd, waiter));
+            return End::Refused(error.raw_os_error().unwrap_or(libc::EINVAL));
+        }
+    }
+    let outcome = park_here(waiting, until);
+    if outcome != Outcome::Woken || fds.len() > 1 {
+        fds.iter().for_each(|&(fd, _)| foreign.withdraw(fd, waiter));
+    }
+    end_of(ticket.g, outcome)
+}
+
+/// Parks the caller until `until` on the runtime's clock. *Runs on: a green thread, in user code.*
+pub fn sleep_until(until: u64) -> End {
+    let waiting = Waiting::begin_for(Why::Sleep, Cancel::Ends);
+    let g = waiting.ticket().g;
+    end_of(g, park_here(waiting, until))
+}
+
+/// Parks until `until`, and returns on the same OS thread.
+fn park_here(waiting: Waiting, until: u64) -> Outcome {
+    let g = waiting.ticket().g;
+    let polled = g.set_polls(true);
+    let outcome = if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) };
+    g.set_polls(polled);
+    outcome
+}
+
+fn end_of(g: GRef, outcome: Outcome) -> End {
+    match outcome {
+        Outcome::Woken if g.wait.case() == CLOSED => End::Closed,
+        Outcome::Woken => End::Again,
+        Outcome::TimedOut => End::TimedOut,
+        Outcome::Cancelled if is_interrupted() => End::Cancelled,
+        Outcome::Cancelled => End::DeadlinePassed,
+    }
+}
+
+/// Ends the waits of foreign code for `fd` in all runtimes, because the descriptor has been closed. *Runs on: any thread.*
+pub fn closed(fd: RawFd) {
+    let mut waiters = Vec::new();
+    for sched in Sched::all() {
+        if let Some(foreign) = sched.netpoll.foreign_if_any() {
+            foreign.closed(fd, &mut waiters);
+        }
+    }
+    end_as_closed(&mut waiters, None);
+}
+
+/// Ends the waits of `waiters` as closed, but not that of `own`, which its waiter has begun anew.
+fn end_as_closed(waiters: &mut Vec<Waiter>, own: Option<Ticket>) {
+    for waiter in waiters.drain(..) {
+        let own = own.is_some_and(|own| own.word() == waiter.word());
+        if let Some(Ticket { g, number }) = Ticket::from_word(waiter.word()).filter(|_| !own)
+            && g.wait.decide_case(number, Outcome::Woken, CLOSED) == Decision::Parked
+        {
+            wake::ready(g);
+        }
+    }
+}
+
+impl M {
+    /// Returns `true` if this M runs the code of a green thread, and not the runtime.
+    #[inline]
+    fn runs_user_code(&self) -> bool {
+        !matches!(self.loan.get(), crate::m::Loan::InRuntime) && self.running().is_some()
+    }
+}
