@@ -22,6 +22,8 @@
 #include <unistd.h>
 
 #define MS 1000000L
+// Not a number that was closed: another thread may use that again.
+#define NOT_OPEN (1 << 18)
 
 // Of all threads: green threads share an OS thread's variables.
 static int failures;
@@ -227,6 +229,7 @@ static void writes(void (*make)(int[2])) {
     EXPECT(send(s[0], big, BIG, 0), -1, EAGAIN);
     // TCP may find room later.
     if (make == unix_stream) EXPECT(write(s[0], big, BIG), -1, EAGAIN);
+    time_limit(s[0], SO_SNDTIMEO, 500);
     l = later(DRAIN, s[1], part);
     long some = write(s[0], big, BIG);
     TRUE(some > 0 && some < BIG);
@@ -275,8 +278,8 @@ static void pipes(void) {
     OK(read(p[0], b, 64), 0);
     done(l);
     close(p[0]);
-    EXPECT(read(p[0], b, 64), -1, EBADF);
-    EXPECT(write(p[0], b, 64), -1, EBADF);
+    EXPECT(read(NOT_OPEN, b, 64), -1, EBADF);
+    EXPECT(write(NOT_OPEN, b, 64), -1, EBADF);
     free(big);
 }
 
@@ -310,7 +313,7 @@ static void others(void) {
     OK(read(f, b, 64), 0);
     close(f);
     EXPECT(read(-1, b, 1), -1, EBADF);
-    EXPECT(accept(0x7ffff, 0, 0), -1, EBADF);
+    EXPECT(accept(NOT_OPEN, 0, 0), -1, EBADF);
 }
 
 static void datagrams(void) {
@@ -371,8 +374,8 @@ static void connections(void) {
     TRUE(fcntl(s, F_GETFL) == O_RDWR);
     EXPECT(accept(s, 0, 0), -1, EINVAL);
     close(s);
-    EXPECT(connect(s, (struct sockaddr *)&a, sizeof a), -1, EBADF);
-    EXPECT(connect(1 << 18, 0, 0), -1, EBADF);
+    EXPECT(connect(NOT_OPEN, (struct sockaddr *)&a, sizeof a), -1, EBADF);
+    EXPECT(connect(NOT_OPEN, 0, 0), -1, EBADF);
     // A listener whose queue is full lets a connection wait; SO_SNDTIMEO ends that.
     fd = socket(AF_INET, SOCK_STREAM, 0);
     a.sin_port = 0;
@@ -418,7 +421,7 @@ static void polls(void) {
     sigset_t none;
     sigemptyset(&none);
     OK(ppoll(f, 1, &t, &none), 0);
-    f[0].fd = 1 << 18;
+    f[0].fd = NOT_OPEN;
     OK(poll(f, 1, -1), 1);
     TRUE(f[0].revents == POLLNVAL);
     OK(poll(0, 0, 10), 0);

@@ -83,23 +83,6 @@ fn a_timeout_is_an_error_of_the_call_and_unwinds_the_next_wait() {
 }
 
 #[test]
-fn closing_a_descriptor_ends_the_waits_for_it() {
-    let _dog = Watchdog::new();
-    for _ in 0..50 {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let fd = ours.as_raw_fd();
-        let threads: Vec<_> = (0..3).map(|_| runtime::spawn(move || c_receive(fd))).collect();
-        std::thread::sleep(Duration::from_millis(2));
-        drop(ours);
-        // A thread that has not called yet finds the descriptor closed as well, unless its number has been used again.
-        for thread in threads {
-            assert_eq!(thread.join().unwrap(), -libc::EBADF);
-        }
-        drop(theirs);
-    }
-}
-
-#[test]
 fn many_green_threads_wait_for_one_descriptor() {
     let _dog = Watchdog::new();
     let (ours, theirs) = UnixStream::pair().unwrap();
