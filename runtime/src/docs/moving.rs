@@ -8,7 +8,8 @@
 //!
 //! With [`Migration::Anytime`](crate::Migration::Anytime), the default, each of these is unsound although no `unsafe` is written:
 //!
-//! - A `std::sync::MutexGuard` or `StdoutLock` that is kept across a park is unlocked by another OS thread.
+//! - A `std::sync::MutexGuard` or `StdoutLock` that is kept across a park is unlocked by another OS thread. (The locks of
+//!   [`sync`](crate::sync) and [`io::stdout`](crate::io::stdout) belong to the green thread.)
 //! - An `Rc` from a thread-local, or a borrow inside `LocalKey::with`, that is kept across a park is used by two OS threads at
 //!   once.
 //! - A scoped context of the OS thread (`tokio::runtime::EnterGuard`, an entered tracing span) that is kept across a park may be
