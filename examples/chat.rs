@@ -5,7 +5,7 @@
 //!
 //! ```sh
 //! cargo run --release --example chat                       # with members of its own, for a moment
-//! cargo run --release --example chat -- 127.0.0.1:7000     # until it is killed
+//! cargo run --release --example chat -- 127.0.0.1:7000     # until Ctrl-C
 //! nc 127.0.0.1 7000                                        # the first line is the name
 //! ```
 
@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use runtime::channel::{Receiver, Sender, bounded};
 use runtime::net::TcpStream;
@@ -24,10 +25,15 @@ use support::server::{self, wrong};
 
 mod support;
 
-const USAGE: &str = "usage: chat [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:7000) until killed";
+const USAGE: &str =
+    "usage: chat [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:7000) until SIGTERM or SIGINT";
 
 /// The capacity of a member's channel. A member that falls further behind misses lines.
 const LINES: usize = 1000;
+/// The most bytes of a line. So a member that falls behind keeps at most a megabyte.
+const LINE: usize = 1000;
+/// How long a write to a member may wait. After that the member gets no more lines.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Room {
@@ -58,9 +64,11 @@ impl Room {
 fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writes = stream.try_clone()?;
-    let mut lines = BufReader::new(stream).lines();
+    // A member that reads nothing must leave some day.
+    writes.set_write_timeout(Some(PATIENCE))?;
+    let mut lines = BufReader::new(stream);
     writes.write_all(b"your name?\n")?;
-    let Some(name) = lines.next().transpose()? else { return Ok(()) };
+    let Some(name) = server::line(&mut lines, LINE)? else { return Ok(()) };
     let (sender, receiver) = bounded(LINES);
     let me = room.next.fetch_add(1, Ordering::Relaxed);
     let others = {
@@ -74,7 +82,8 @@ fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
         write_lines(&receiver, &mut writes)
     });
     room.say(me, format!("* {name} has come\n"));
-    let left = lines.try_for_each(|line| line.map(|line| room.say(me, format!("{name}: {line}\n"))));
+    let left = std::iter::from_fn(|| server::line(&mut lines, LINE).transpose())
+        .try_for_each(|line| line.map(|line| room.say(me, format!("{name}: {line}\n"))));
     // Removing the sender disconnects the channel, which ends the writer.
     room.members.lock().remove(&me);
     room.say(me, format!("* {name} has gone\n"));

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use runtime::net::{TcpListener, TcpStream};
+use runtime::net::{Server, TcpListener, TcpStream};
 use support::{Args, Summary, commas};
 
 mod support;
@@ -26,7 +26,7 @@ usage: echo [--clients N] [--secs S] [--size BYTES]
   --clients N    number of connections (default 64)
   --secs S       length of the run in seconds (default 3)
   --size BYTES   the length of a message (default 64)
-  --serve ADDR   only serve, on that address (like 127.0.0.1:7777), until killed";
+  --serve ADDR   only serve, on that address (like 127.0.0.1:7777), until SIGTERM or SIGINT";
 
 #[derive(Clone, Copy)]
 struct Load {
@@ -39,10 +39,7 @@ fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
     let done = if let Some(addr) = args.option("--serve") {
         args.end();
-        let listener = TcpListener::bind(&addr);
-        let listener =
-            listener.unwrap_or_else(|error| args.wrong(format_args!("cannot listen on {addr}: {error}")));
-        runtime::block_on(|| serve_alone(&listener))
+        return support::server::run(Some(&addr), |stream| echo(&stream), |_| Ok(()));
     } else {
         let load = Load {
             clients: args.number("--clients", 64, 1..=100_000) as usize,
@@ -62,28 +59,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve_alone(listener: &TcpListener) -> io::Result<()> {
-    println!("echo server on {}, until killed", listener.local_addr()?);
-    loop {
-        if let Err(error) = serve(listener) {
-            // Most likely no descriptor is free. Connections that end will free some.
-            eprintln!("{error}");
-            runtime::sleep(Duration::from_millis(100));
-        }
-    }
-}
-
-/// Accepts connections, and echoes each on a green thread of its own.
-fn serve(listener: &TcpListener) -> io::Result<()> {
-    loop {
-        let (stream, _peer) = listener
-            .accept()
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot accept connections: {error}")))?;
-        // An error here only means that the client has disconnected.
-        runtime::spawn(move || echo(&stream));
-    }
-}
-
 fn echo(mut stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buf = [0; 1024];
@@ -99,17 +74,10 @@ fn echo(mut stream: &TcpStream) -> io::Result<()> {
 fn run(load: Load) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let addr = listener.local_addr()?;
-    let server = runtime::spawn(move || serve(&listener));
-    let (latencies, took) = match drive(load, addr) {
-        // The server would accept connections without end.
-        Ok(measured) => {
-            server.cancel();
-            measured
-        }
-        // The result of a server that has ended says why.
-        Err(_) if server.is_finished() => return server.join().expect("the server does not panic"),
-        Err(error) => return Err(error),
-    };
+    // An error of a connection only means that the client has disconnected.
+    let server = Server::builder().start(listener, |stream| drop(echo(&stream)))?;
+    let (latencies, took) = drive(load, addr)?;
+    server.shutdown(Duration::from_secs(1));
 
     let requests = latencies.len();
     let latency = Summary::of(latencies);

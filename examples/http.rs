@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release --example http                       # with a client of its own, for a moment
-//! cargo run --release --example http -- 127.0.0.1:8080     # until it is killed
+//! cargo run --release --example http -- 127.0.0.1:8080     # until Ctrl-C
 //! curl -i http://127.0.0.1:8080/ --next -d hello http://127.0.0.1:8080/echo
 //! wrk -c 100 -d 5 http://127.0.0.1:8080/
 //! ```
@@ -17,7 +17,8 @@ use support::server::{self, wrong};
 
 mod support;
 
-const USAGE: &str = "usage: http [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8080) until killed";
+const USAGE: &str =
+    "usage: http [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8080) until SIGTERM or SIGINT";
 
 /// A request with a larger head or body is refused.
 const HEAD: usize = 64 * 1024;
@@ -46,13 +47,55 @@ struct Connection {
 fn serve(stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut connection = Connection { stream, input: Vec::new() };
-    while let Some(request) = connection.request()? {
-        connection.stream.write_all(&answer(&request))?;
-        if !request.keep_alive {
-            break;
+    loop {
+        match connection.request() {
+            Ok(None) => return Ok(()),
+            Ok(Some(request)) => {
+                connection.stream.write_all(&answer(&request))?;
+                if !request.keep_alive {
+                    return Ok(());
+                }
+            }
+            Err(error) => {
+                if error.kind() == io::ErrorKind::InvalidData {
+                    let head = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                    connection.stream.write_all(head)?;
+                }
+                return Err(error);
+            }
         }
     }
-    Ok(())
+}
+
+/// Returns the values of a header.
+fn values<'h>(
+    headers: &'h [httparse::Header<'h>],
+    name: &'static str,
+) -> impl Iterator<Item = io::Result<&'h str>> {
+    let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+    named.map(move |header| {
+        str::from_utf8(header.value).map_err(|_| wrong(format_args!("the value of {name} is not UTF-8")))
+    })
+}
+
+/// Returns the length of the body. What is not certain is refused: another server on the way may understand it otherwise,
+/// and would take a part of the body for the next request.
+fn length(headers: &[httparse::Header<'_>]) -> io::Result<usize> {
+    if values(headers, "transfer-encoding").next().is_some() {
+        return Err(wrong("the encoding of the body is not supported"));
+    }
+    let mut length = None;
+    for value in values(headers, "content-length") {
+        let value = value?;
+        // `parse` alone would take a sign.
+        let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+        let value = value.parse().ok().filter(|&value: &usize| digits && value <= BODY);
+        let value = value.ok_or_else(|| wrong("the length of the body is no number, or is too large"))?;
+        if length.replace(value).is_some_and(|other| other != value) {
+            return Err(wrong("the request has two lengths"));
+        }
+    }
+    Ok(length.unwrap_or(0))
 }
 
 impl Connection {
@@ -62,23 +105,17 @@ impl Connection {
             let mut headers = [httparse::EMPTY_HEADER; 64];
             let mut parsed = httparse::Request::new(&mut headers);
             if let httparse::Status::Complete(head) = parsed.parse(&self.input).map_err(wrong)? {
-                let header = |name: &str| {
-                    let header = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
-                    header.and_then(|header| str::from_utf8(header.value).ok())
-                };
-                let length = header("content-length").map_or(Ok(0), str::parse).map_err(wrong)?;
-                if length > BODY || header("transfer-encoding").is_some() {
-                    return Err(wrong("the body is too long, or its encoding is not supported"));
-                }
+                let length = length(parsed.headers)?;
+                let header = |name: &'static str| values(parsed.headers, name).next().transpose();
                 let keeps = parsed.version == Some(1);
                 let mut request = Request {
                     method: parsed.method.unwrap_or_default().into(),
                     path: parsed.path.unwrap_or_default().into(),
                     body: Vec::new(),
-                    keep_alive: header("connection")
+                    keep_alive: header("connection")?
                         .map_or(keeps, |value| !value.eq_ignore_ascii_case("close")),
                 };
-                let waits = header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
+                let waits = header("expect")?.is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
                 if waits && self.input.len() < head + length {
                     self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
                 }

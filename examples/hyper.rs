@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run --release --features hyper --example hyper                       # with clients of its own, for a moment
-//! cargo run --release --features hyper --example hyper -- 127.0.0.1:8082     # until it is killed
+//! cargo run --release --features hyper --example hyper -- 127.0.0.1:8082     # until Ctrl-C
 //! curl -d hello http://127.0.0.1:8082/echo
 //! curl --http2-prior-knowledge http://127.0.0.1:8082/
 //! cargo run --release --features hyper --example hyper -- get http://127.0.0.1:8082/   # a client of any server; --http2
@@ -28,7 +28,7 @@ use support::server::wrong;
 
 mod support;
 
-const USAGE: &str = "usage: hyper [ADDR]\n       hyper get URL [--http2]\n\n  ADDR      serve there (like 127.0.0.1:8082) until killed
+const USAGE: &str = "usage: hyper [ADDR]\n       hyper get URL [--http2]\n\n  ADDR      serve there (like 127.0.0.1:8082) until SIGTERM or SIGINT
   get URL   print what is there (http:// only)\n  --http2   ask for it by HTTP/2, which the server is known to speak";
 
 type Failure = Box<dyn Error + Send + Sync>;

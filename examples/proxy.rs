@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release --example proxy                                       # with both sides of its own, for a moment
-//! cargo run --release --example proxy -- 127.0.0.1:8081 example.org:80      # until it is killed
+//! cargo run --release --example proxy -- 127.0.0.1:8081 example.org:80      # until Ctrl-C
 //! curl -H 'Host: example.org' http://127.0.0.1:8081/
 //! ```
 
@@ -19,7 +19,7 @@ mod support;
 const USAGE: &str = "\
 usage: proxy [ADDR TARGET]
 
-  ADDR     serve there (like 127.0.0.1:8081) until killed
+  ADDR     serve there (like 127.0.0.1:8081) until SIGTERM or SIGINT
   TARGET   connect each client to this address (like example.org:80)";
 
 fn main() -> ExitCode {
@@ -43,18 +43,22 @@ fn proxy(near: TcpStream, target: &str) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot connect to {target}: {error}")))?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
-    let (near_again, far_again) = (near.try_clone()?, far.try_clone()?);
-    let there = runtime::spawn(move || pass(&near_again, &far_again));
-    let back = pass(&far, &near);
-    there.join().expect("the green thread does not panic").and(back)
+    runtime::scope(|s| {
+        let there = s.spawn(|| pass(&near, &far));
+        let back = pass(&far, &near);
+        there.join().expect("the green thread does not panic").and(back)
+    })
 }
 
+/// Copies one direction. The end of the stream is passed on. An error ends both directions: the other one may wait for a peer
+/// that reads nothing.
 fn pass(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     let copied = io::copy(&mut from, &mut to);
-    // The end of the stream is passed on. An error ends both directions.
-    let how = if copied.is_ok() { Shutdown::Write } else { Shutdown::Both };
-    // An error here means that the peer is already disconnected.
-    let _ = to.shutdown(how);
+    // Errors of `shutdown` mean that the peer is already disconnected.
+    match copied {
+        Ok(_) => drop(to.shutdown(Shutdown::Write)),
+        Err(_) => [from, to].iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both))),
+    }
     copied.map(drop)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release --example redis                       # with a client of its own, for a moment
-//! cargo run --release --example redis -- 127.0.0.1:6399     # until it is killed
+//! cargo run --release --example redis -- 127.0.0.1:6399     # until Ctrl-C
 //! redis-cli -p 6399 set name green
 //! redis-benchmark -p 6399 -t ping,set,get -P 16 -q
 //! ```
@@ -19,13 +19,25 @@ use support::server::{self, wrong};
 
 mod support;
 
-const USAGE: &str = "usage: redis [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:6399) until killed";
+const USAGE: &str =
+    "usage: redis [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:6399) until SIGTERM or SIGINT";
 
-/// The largest number of words in a command, and the largest length of a word.
-const MOST: usize = 1024 * 1024;
+/// The most bytes of a command, and what each of its words counts beside its bytes.
+const COMMAND: usize = 1024 * 1024;
+const WORD: usize = 32;
+/// The most bytes of all keys and values.
+const STORE: usize = 64 * 1024 * 1024;
 
 type Bytes = Vec<u8>;
-type Store = Mutex<HashMap<Bytes, Bytes>>;
+
+/// The keys with their values, and how many bytes these have together.
+#[derive(Default)]
+struct Map {
+    values: HashMap<Bytes, Bytes>,
+    size: usize,
+}
+
+type Store = Mutex<Map>;
 
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
@@ -59,9 +71,11 @@ fn command(input: &mut impl BufRead) -> io::Result<Option<Vec<Bytes>>> {
         let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         return Ok(Some(words.map(<[u8]>::to_vec).collect()));
     };
+    let mut left = COMMAND;
     let words = (0..number(count)?).map(|_| {
         let head = self::line(input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let length = number(head.strip_prefix(b"$").ok_or_else(|| wrong("a string is expected"))?)?;
+        left = left.checked_sub(length + WORD).ok_or_else(|| wrong("the command is too long"))?;
         let mut word = vec![0; length + 2];
         input.read_exact(&mut word)?;
         word.truncate(length);
@@ -72,7 +86,7 @@ fn command(input: &mut impl BufRead) -> io::Result<Option<Vec<Bytes>>> {
 
 fn line(input: &mut impl BufRead) -> io::Result<Option<Bytes>> {
     let mut line = Vec::new();
-    input.take(MOST as u64).read_until(b'\n', &mut line)?;
+    input.take(COMMAND as u64).read_until(b'\n', &mut line)?;
     match line.last() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(line.trim_ascii_end().to_vec())),
@@ -81,8 +95,10 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<Bytes>> {
 }
 
 fn number(text: &[u8]) -> io::Result<usize> {
-    let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    number.filter(|&number| number <= MOST).ok_or_else(|| wrong("a number is expected, of a reasonable size"))
+    // `parse` alone would take a sign.
+    let digits = str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok()).filter(|&number| number <= COMMAND);
+    number.ok_or_else(|| wrong("a number is expected, of a reasonable size"))
 }
 
 /// Writes the answer. Returns `false` if the client has asked to end the connection.
@@ -90,31 +106,33 @@ fn execute(name: &[u8], args: &[Bytes], store: &Store, output: &mut impl Write) 
     match (name, args) {
         (b"PING", []) => output.write_all(b"+PONG\r\n")?,
         (b"PING" | b"ECHO", [word]) => string(output, Some(word))?,
-        (b"SET", [key, value]) => {
-            store.lock().insert(key.clone(), value.clone());
-            output.write_all(b"+OK\r\n")?;
-        }
+        (b"SET", [key, value]) => match store.lock().insert(key, value) {
+            true => output.write_all(b"+OK\r\n")?,
+            false => output.write_all(b"-OOM the store is full\r\n")?,
+        },
         (b"GET", [key]) => {
-            let value = store.lock().get(key).cloned();
+            let value = store.lock().values.get(key).cloned();
             string(output, value.as_deref())?;
         }
         (b"DEL", keys @ [_, ..]) => {
             let mut store = store.lock();
-            let deleted = keys.iter().filter(|&key| store.remove(key).is_some()).count();
+            let deleted = keys.iter().filter(|&key| store.remove(key)).count();
             drop(store);
             write!(output, ":{deleted}\r\n")?;
         }
         (b"EXISTS", keys @ [_, ..]) => {
             let store = store.lock();
-            let known = keys.iter().filter(|&key| store.contains_key(key)).count();
+            let known = keys.iter().filter(|&key| store.values.contains_key(key)).count();
             drop(store);
             write!(output, ":{known}\r\n")?;
         }
         (b"INCR", [key]) => match increment(&mut store.lock(), key) {
             Some(value) => write!(output, ":{value}\r\n")?,
-            None => output.write_all(b"-ERR value is not an integer or out of range\r\n")?,
+            None => {
+                output.write_all(b"-ERR value is not an integer or out of range, or the store is full\r\n")?
+            }
         },
-        (b"DBSIZE", []) => write!(output, ":{}\r\n", store.lock().len())?,
+        (b"DBSIZE", []) => write!(output, ":{}\r\n", store.lock().values.len())?,
         // redis-cli and redis-benchmark send these first.
         (b"COMMAND" | b"CONFIG", _) => output.write_all(b"*0\r\n")?,
         (b"QUIT", _) => {
@@ -122,20 +140,42 @@ fn execute(name: &[u8], args: &[Bytes], store: &Store, output: &mut impl Write) 
             return Ok(false);
         }
         _ => {
-            write!(output, "-ERR unknown command, or wrong arguments: {}\r\n", String::from_utf8_lossy(name))?
+            // A line end within the name would begin another answer.
+            let name = name[..name.len().min(100)].escape_ascii();
+            write!(output, "-ERR unknown command, or wrong arguments: {name}\r\n")?
         }
     }
     Ok(true)
 }
 
-fn increment(store: &mut HashMap<Bytes, Bytes>, key: &Bytes) -> Option<i64> {
-    let value = match store.get(key) {
+impl Map {
+    /// Stores a value. Returns `false` if the store is full.
+    fn insert(&mut self, key: &Bytes, value: &[u8]) -> bool {
+        let old = self.values.get(key).map_or(0, |old| key.len() + old.len() + WORD);
+        let size = self.size - old + key.len() + value.len() + WORD;
+        if size > STORE {
+            return false;
+        }
+        self.size = size;
+        self.values.insert(key.clone(), value.to_vec());
+        true
+    }
+
+    /// Returns `true` if there was such a key.
+    fn remove(&mut self, key: &Bytes) -> bool {
+        let old = self.values.remove(key);
+        self.size -= old.as_ref().map_or(0, |old| key.len() + old.len() + WORD);
+        old.is_some()
+    }
+}
+
+fn increment(store: &mut Map, key: &Bytes) -> Option<i64> {
+    let value = match store.values.get(key) {
         None => 0,
         Some(value) => str::from_utf8(value).ok()?.parse::<i64>().ok()?,
     };
     let value = value.checked_add(1)?;
-    store.insert(key.clone(), value.to_string().into_bytes());
-    Some(value)
+    store.insert(key, value.to_string().as_bytes()).then_some(value)
 }
 
 fn string(output: &mut impl Write, word: Option<&[u8]>) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run --release --example tls                        # with a client of its own, for a moment
-//! cargo run --release --example tls -- 127.0.0.1:8443      # until it is killed
+//! cargo run --release --example tls -- 127.0.0.1:8443      # until Ctrl-C
 //! curl -ki https://127.0.0.1:8443/
 //! openssl s_client -connect 127.0.0.1:8443
 //! ```
@@ -22,7 +22,11 @@ use support::server::{self, wrong};
 
 mod support;
 
-const USAGE: &str = "usage: tls [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8443) until killed";
+const USAGE: &str = "usage: tls [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:8443) until SIGTERM or SIGINT";
+
+/// The most bytes of a line, and the most header lines of a request.
+const LINE: usize = 64 * 1024;
+const HEADERS: usize = 100;
 
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
@@ -45,12 +49,12 @@ fn configure() -> Result<(Arc<ServerConfig>, CertificateDer<'static>), Box<dyn E
 fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
     let connection = ServerConnection::new(config.clone()).map_err(wrong)?;
     let mut stream = BufReader::new(StreamOwned::new(connection, stream));
-    let mut line = String::new();
-    while stream.read_line(&mut line)? > 0 {
+    while let Some(line) = server::line(&mut stream, LINE)? {
         if line.starts_with("GET ") {
-            while line.trim() != "" {
-                line.clear();
-                stream.read_line(&mut line)?;
+            for _ in 0..HEADERS {
+                if server::line(&mut stream, LINE)?.is_none_or(|line| line.is_empty()) {
+                    break;
+                }
             }
             let body = format!("hello over {:?}\n", stream.get_ref().conn.protocol_version());
             let length = body.len();
@@ -58,8 +62,7 @@ fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")?;
             break;
         }
-        stream.get_mut().write_all(line.as_bytes())?;
-        line.clear();
+        writeln!(stream.get_mut(), "{line}")?;
     }
     let stream = stream.get_mut();
     stream.conn.send_close_notify();

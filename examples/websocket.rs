@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo run --release --example websocket                       # with clients of its own, for a moment
-//! cargo run --release --example websocket -- 127.0.0.1:9001     # until it is killed
+//! cargo run --release --example websocket -- 127.0.0.1:9001     # until Ctrl-C
 //! ```
 
 use std::io;
@@ -16,7 +16,8 @@ use tungstenite::{Error, Message};
 
 mod support;
 
-const USAGE: &str = "usage: websocket [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:9001) until killed";
+const USAGE: &str =
+    "usage: websocket [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:9001) until SIGTERM or SIGINT";
 
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);

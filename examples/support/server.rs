@@ -1,14 +1,19 @@
-//! A server for several examples: accepts connections and serves each on a green thread of its own.
+//! A server for several examples: each connection has a green thread of its own, and SIGTERM or SIGINT ends the server.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, BufRead, Read};
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::time::Duration;
 
-use runtime::net::{TcpListener, TcpStream};
+use runtime::net::{Server, TcpListener, TcpStream};
 
-/// With an address, serves there until killed. Without an address, serves at a free port until `client` returns.
+/// The most connections that are open at a time. Further clients wait in the system's queue.
+const CONNECTIONS: usize = 10_000;
+/// How long the connections may go on after a signal.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// With an address, serves there until a signal. Without an address, serves at a free port until `client` returns.
 pub(crate) fn run<E: Display>(
     addr: Option<&str>,
     serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
@@ -17,13 +22,21 @@ pub(crate) fn run<E: Display>(
     let done = runtime::block_on(|| {
         let listener = TcpListener::bind(addr.unwrap_or("127.0.0.1:0"))?;
         let here = listener.local_addr()?;
+        let end = Signals::new()?;
+        let server = Server::builder().max_connections(CONNECTIONS).start(listener, move |stream| {
+            if let Err(error) = serve(stream) {
+                eprintln!("connection ended with an error: {error}");
+            }
+        })?;
         println!("serving on {here}");
-        let server = runtime::spawn(move || accept(&listener, serve));
-        if addr.is_some() {
-            server.join().expect("the server does not panic");
-        } else {
-            client(here)?;
-            server.cancel();
+        match addr {
+            Some(_) => end.wait(),
+            None => client(here)?,
+        }
+        // Idle connections end at once, and busy ones finish their replies.
+        let cancelled = server.shutdown(PATIENCE);
+        if cancelled > 0 {
+            println!("{cancelled} connections were cancelled");
         }
         io::Result::Ok(())
     });
@@ -36,24 +49,52 @@ pub(crate) fn run<E: Display>(
     }
 }
 
-fn accept<E: Display>(
-    listener: &TcpListener,
-    serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
-) {
-    let serve = Arc::new(serve);
-    for stream in listener.incoming() {
-        match stream {
-            Ok(stream) => {
-                let serve = serve.clone();
-                runtime::spawn(move || {
-                    if let Err(error) = serve(stream) {
-                        eprintln!("connection ended with an error: {error}");
-                    }
-                });
-            }
-            // Most likely no descriptor is free. `incoming` pauses before it tries again.
-            Err(error) => eprintln!("cannot accept: {error}"),
+/// The signals that end a server.
+#[cfg(unix)]
+struct Signals(runtime::signal::Signals);
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use runtime::signal::{SIGINT, SIGTERM, notify};
+        notify(&[SIGINT, SIGTERM]).map(Signals)
+    }
+
+    fn wait(&self) {
+        // An error would mean that the runtime ends.
+        let _ = self.0.recv();
+    }
+}
+
+/// Elsewhere the server runs until it is killed.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Signals)
+    }
+
+    fn wait(&self) {
+        loop {
+            runtime::thread::park();
         }
+    }
+}
+
+/// Reads a line of at most `most` bytes, and returns it without its end. Returns `None` at the end of the stream.
+pub(crate) fn line(input: &mut impl BufRead, most: usize) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    input.take(most as u64).read_until(b'\n', &mut bytes)?;
+    match bytes.pop() {
+        None => Ok(None),
+        Some(b'\n') => {
+            let text = String::from_utf8(bytes).map_err(|_| wrong("a line is not UTF-8"))?;
+            Ok(Some(text.trim_end_matches('\r').to_string()))
+        }
+        Some(_) if bytes.len() + 1 == most => Err(wrong(format_args!("a line is longer than {most} bytes"))),
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

@@ -17,6 +17,19 @@ type Test = (&'static str, &'static [&'static str], fn());
 
 const TESTS: &[Test] = &[
     ("http_serves_curl", &["curl"], http_serves_curl),
+    (
+        "http_refuses_requests_whose_length_is_not_certain",
+        &[],
+        http_refuses_requests_whose_length_is_not_certain,
+    ),
+    ("redis_bounds_commands_and_forges_no_reply", &[], redis_bounds_commands_and_forges_no_reply),
+    ("lines_without_end_are_refused", &[], lines_without_end_are_refused),
+    ("proxy_forgets_clients_that_reset", &[], proxy_forgets_clients_that_reset),
+    (
+        "servers_end_by_a_signal_without_breaking_a_reply",
+        &[],
+        servers_end_by_a_signal_without_breaking_a_reply,
+    ),
     ("http_serves_wrk", &["wrk"], http_serves_wrk),
     ("tls_serves_curl", &["curl"], tls_serves_curl),
     ("tls_serves_openssl", &["openssl"], tls_serves_openssl),
@@ -182,7 +195,9 @@ fn http_serves_curl() {
     // Bytes that are not HTTP end only their own connection.
     let mut stream = TcpStream::connect(&server.addr).unwrap();
     stream.write_all(b"\x00\x01\x02 nonsense\r\n\r\n").unwrap();
-    assert_eq!(stream.read(&mut [0; 8]).unwrap_or(0), 0);
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
     assert_eq!(curl(&["--http1.0", &server.url("/")], b""), "hello from a green thread\n");
 }
 
@@ -451,4 +466,217 @@ fn hyper_is_a_client_of_nghttpd() {
     }
     let got = get(&hyper, &["--http2", &format!("http://{free}/page")]);
     assert!(got.status.success() && got.stdout == site.page.as_bytes(), "{}", text(&got));
+}
+
+/// Sends `bytes` and returns all that the server sends before it ends the connection.
+fn exchange(addr: &str, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // The server may end the connection before it has read all.
+    let _ = stream.write_all(bytes);
+    let mut reply = Vec::new();
+    let mut piece = [0; 1024];
+    while let Ok(n @ 1..) = stream.read(&mut piece) {
+        reply.extend_from_slice(&piece[..n]);
+    }
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+fn http_refuses_requests_whose_length_is_not_certain() {
+    let server = Server::start("http", &[]);
+    let request = |headers: &[u8]| {
+        [b"POST /echo HTTP/1.1\r\nHost: x\r\n", headers, b"\r\n\r\nGET / HTTP/1.1\r\n\r\n"].concat()
+    };
+    let refused: &[&[u8]] = &[
+        b"Content-Length: +5",
+        b"Content-Length: -5",
+        b"Content-Length: 5, 5",
+        b"Content-Length:",
+        b"Content-Length: 0x5",
+        b"Content-Length: 99999999999999999999",
+        b"Content-Length: 5\r\nContent-Length: 6",
+        b"Content-Length: \xff",
+        b"Transfer-Encoding: chunked",
+        b"Content-Length: 5\r\nTransfer-Encoding: identity",
+    ];
+    for headers in refused {
+        let reply = exchange(&server.addr, &request(headers));
+        let what = String::from_utf8_lossy(headers);
+        assert!(
+            reply.starts_with("HTTP/1.1 400 ") && reply.matches("HTTP/1.1").count() == 1,
+            "{what}: {reply}"
+        );
+    }
+    // Two equal lengths leave no doubt.
+    let twice =
+        b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    assert!(exchange(&server.addr, twice).ends_with("\r\n\r\nok"));
+}
+
+fn redis_bounds_commands_and_forges_no_reply() {
+    let server = Server::start("redis", &[]);
+    let before = memory(&server);
+    // Each word and their number are within bounds, but not the words together.
+    let word = [&b"$500000\r\n"[..], &vec![b'a'; 500_000], b"\r\n"].concat();
+    let command = [&b"*1000\r\n"[..], &word.repeat(20)].concat();
+    assert_eq!(exchange(&server.addr, &command), "");
+    assert_eq!(exchange(&server.addr, b"*+1\r\n$4\r\nPING\r\n"), "");
+    let grown = memory(&server).saturating_sub(before);
+    assert!(grown < 20 << 20, "{grown} bytes more");
+    // A reply has one line, whatever the name of the command.
+    let reply = exchange(&server.addr, b"*1\r\n$8\r\nx\r\n+OK\r\n\r\n*1\r\n$4\r\nQUIT\r\n");
+    let lines: Vec<_> = reply.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("-ERR unknown") && lines[1] == "+OK", "{reply:?}");
+    // The store is bounded, too.
+    let mut stream = TcpStream::connect(&server.addr).unwrap();
+    let (mut stored, mut line) = (0, String::new());
+    let mut replies = BufReader::new(stream.try_clone().unwrap());
+    while !line.starts_with("-OOM") && stored < 300 {
+        let key = format!("key{stored:03}");
+        let set = format!("*3\r\n$3\r\nSET\r\n$6\r\n{key}\r\n");
+        stream.write_all(&[set.as_bytes(), &word].concat()).unwrap();
+        line.clear();
+        replies.read_line(&mut line).unwrap();
+        stored += 1;
+    }
+    assert!(line.starts_with("-OOM"), "{stored} values of 500,000 bytes: {line}");
+}
+
+fn lines_without_end_are_refused() {
+    let endless = vec![b'a'; 4 << 20];
+    let chat = Server::start("chat", &[]);
+    assert_eq!(exchange(&chat.addr, &endless), "your name?\n");
+    let redis = Server::start("redis", &[]);
+    assert_eq!(exchange(&redis.addr, &endless), "");
+    let http = Server::start("http", &[]);
+    assert!(exchange(&http.addr, &[b"GET /", &endless[..]].concat()).matches("200 OK").count() == 0);
+    // The TLS server speaks through openssl in another test. Here its own client sends lines of up to 1,000 bytes.
+    for server in [&chat, &redis, &http] {
+        let bytes = memory(server);
+        assert!(bytes < 64 << 20, "{bytes} bytes");
+    }
+}
+
+fn proxy_forgets_clients_that_reset() {
+    // The target echoes, and reads no more once its client reads nothing.
+    let target = Server::start("http", &[]);
+    let proxy = Server::start("proxy", &[&target.addr]);
+    let before = descriptors(&proxy);
+    assert_eq!(exchange(&proxy.addr, b"GET / HTTP/1.0\r\n\r\n").matches("200 OK").count(), 1);
+    wait_until("the first connection is closed", || descriptors(&proxy) == before);
+    let request =
+        [&b"POST /echo HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n"[..], &vec![b'a'; 2_000_000]].concat();
+    let clients: Vec<_> = (0..20)
+        .map(|_| {
+            let stream = TcpStream::connect(&proxy.addr).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        })
+        .collect();
+    // Each client sends requests until all buffers on the way are full, and reads nothing.
+    let (mut idle, mut sent) = (0, vec![0; clients.len()]);
+    while idle < 50 {
+        let mut any = false;
+        for (mut client, sent) in clients.iter().zip(&mut sent) {
+            while let Ok(n @ 1..) = client.write(&request[*sent..]) {
+                *sent = (*sent + n) % request.len();
+                any = true;
+            }
+        }
+        idle = if any { 0 } else { idle + 1 };
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(descriptors(&proxy) >= before + 2 * clients.len());
+    // Closing with unread bytes resets a connection.
+    drop(clients);
+    wait_until("the proxy has forgotten the clients", || descriptors(&proxy) <= before);
+}
+
+fn servers_end_by_a_signal_without_breaking_a_reply() {
+    let target = Server::start("http", &[]);
+    let more: &[(&str, &[&str])] = &[
+        ("http", &[]),
+        ("redis", &[]),
+        ("chat", &[]),
+        ("tls", &[]),
+        ("websocket", &[]),
+        ("proxy", &[&target.addr]),
+    ];
+    for &(example, args) in more {
+        for signal in ["-TERM", "-INT"] {
+            let server = Server::start(example, args);
+            let idle = TcpStream::connect(&server.addr).unwrap();
+            let took = end_by(server, signal);
+            // Idle connections must not have to be cancelled, after 5 s.
+            assert!(took < Duration::from_secs(4) || example == "proxy", "{example} {signal}: {took:?}");
+            drop(idle);
+        }
+    }
+    for signal in ["-TERM", "-INT"] {
+        let server = Server::start("http", &[]);
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let addr = server.addr.clone();
+                std::thread::spawn(move || whole_replies(&addr))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        end_by(server, signal);
+        let replies: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        assert!(replies > 0);
+    }
+}
+
+/// Sends `signal` to a server, which must succeed. Returns how long its end took.
+fn end_by(mut server: Server, signal: &str) -> Duration {
+    let start = std::time::Instant::now();
+    assert!(
+        Command::new("kill").args([signal, &server.process.id().to_string()]).status().unwrap().success()
+    );
+    let status = server.process.wait().unwrap();
+    assert!(status.success(), "{status}");
+    std::mem::forget(server);
+    start.elapsed()
+}
+
+/// Sends requests to http until the server ends. Returns how many replies came. Panics if a reply is broken.
+fn whole_replies(addr: &str) -> usize {
+    let Ok(mut stream) = TcpStream::connect(addr) else { return 0 };
+    let expected =
+        b"HTTP/1.1 200 OK\r\nContent-Length: 26\r\nConnection: keep-alive\r\n\r\nhello from a green thread\n";
+    let (mut replies, mut reply) = (0, vec![0; expected.len()]);
+    while stream.write_all(b"GET / HTTP/1.1\r\n\r\n").is_ok() {
+        let mut got = 0;
+        while got < reply.len() {
+            match stream.read(&mut reply[got..]) {
+                Ok(n @ 1..) => got += n,
+                _ if got == 0 => return replies,
+                _ => panic!("{got} bytes of a reply"),
+            }
+        }
+        assert_eq!(reply, expected);
+        replies += 1;
+    }
+    replies
+}
+
+/// Returns how many bytes of memory the server's process uses.
+fn memory(server: &Server) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    // Elsewhere than on Linux nothing is measured.
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024)
+}
+
+/// Returns how many descriptors the server's process has.
+fn descriptors(server: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", server.process.id())).map_or(0, Iterator::count)
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(50), "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -6,6 +6,7 @@
 //! | [`TcpListener`], [`TcpStream`], [`UdpSocket`] | as in `std::net` |
 //! | `net::unix` | as in `std::os::unix::net` |
 //! | `Async` | waits for any descriptor: a pipe, a terminal, a socket of a C library |
+//! | [`Server`] | accepts connections, serves each on a green thread, and ends without breaking a reply |
 //! | [`lookup_host`], [`ToSocketAddrs`] | resolve a name; a time-out or a cancellation ends the look-up |
 //!
 //! A socket belongs to the runtime in which it was made. It may be used in other runtimes and on plain OS threads.
@@ -33,6 +34,7 @@ mod poll;
 #[cfg(unix)]
 mod readiness;
 mod registration;
+mod server;
 mod socket;
 mod sys;
 mod tcp;
@@ -44,6 +46,7 @@ pub use addrs::ToSocketAddrs;
 pub use look_up::lookup_host;
 #[cfg(unix)]
 pub use readiness::{Async, Readiness};
+pub use server::{Listener, Server, ServerBuilder};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 
