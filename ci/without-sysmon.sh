@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 left_out=(
     # These files test sysmon.
-    hogs idle limits moves threads trim watchers
+    hogs hogs_signal idle limits moves threads trim watchers
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
     deadlock main_thread memory soak
     # In this file a green thread never parks, so that the forked child has a busy parent.

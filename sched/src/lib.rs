@@ -53,6 +53,7 @@
 //!   the kernel therefore delays no other G. If a G calls too often for a retake, sysmon asks for the P, and the way out of
 //!   the next call gives the P up. `run/boundary.rs` says what a G does that has lost its P.
 //! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or the limit.
+//! - `m/pause.rs`: an M is paused only in user code without a P, and goes on when sysmon lets it go.
 //! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
 //! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
 //! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never lost.
@@ -114,7 +115,8 @@
 //! - the Ms about to park.
 //!
 //! `Config::max_threads` limits them all. A crowd of computing Gs takes one M for
-//! each G that has begun. Each P adds one M per 10 ms, and one for each timer that was overdue behind a computing G.
+//! each G that has begun. Each P adds one M per 10 ms, and one for each timer that was overdue behind a computing G. Most of
+//! these Ms are paused (`run/crowd.rs`).
 //!
 //! # Gs that are bound to their M
 //!
@@ -240,6 +242,7 @@ mod g {
 mod m {
     pub(crate) mod activity;
     pub(crate) mod in_place;
+    pub(crate) mod pause;
     pub(crate) mod refusal;
     pub(crate) mod rest;
     pub(crate) mod thread_parker;

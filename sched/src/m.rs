@@ -13,6 +13,7 @@ pub(crate) mod fault;
 pub(crate) mod in_place;
 pub(crate) mod note;
 pub(crate) mod os_thread;
+pub(crate) mod pause;
 pub(crate) mod refusal;
 pub(crate) mod release;
 pub(crate) mod rest;
@@ -33,6 +34,7 @@ use crate::p::{Held, P};
 use crate::sys::catch_panic::contain;
 use in_place::InPlace;
 use note::Note;
+use pause::Pause;
 use rest::{Homes, Rest};
 
 /// Whether the M has lent its P.
@@ -77,6 +79,8 @@ pub(crate) struct M {
     handed: AtomicUsize,
     /// How the wait of the G that is parked here in place ends.
     pub(crate) in_place: InPlace,
+    /// Whether the M pauses although its G computes.
+    pub(crate) pause: Pause,
     /// The G whose code the M runs. Sysmon and the overflow report read it.
     running: AtomicPtr<G>,
     /// The G whose contexts are being saved or restored by user code (`run/contexts.rs`); `running` is null meanwhile.
@@ -123,6 +127,7 @@ impl M {
             number,
             handed: AtomicUsize::new(0),
             in_place: InPlace::new(),
+            pause: Pause::new(),
             running: AtomicPtr::new(ptr::null_mut()),
             hooked: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
@@ -158,6 +163,11 @@ impl M {
     pub(crate) fn lent_p(&self) -> Option<&P> {
         // SAFETY: Ps live as long as their runtime.
         unsafe { self.p.get().as_ref() }
+    }
+
+    /// Returns `true` if the M runs user code and sysmon has taken its P. *Runs on: this M, also in a signal handler.*
+    pub(crate) fn has_lost_p(&self) -> bool {
+        self.lent_p().is_some_and(|p| p.lease.is_lost(&self.lender))
     }
 
     /// Makes `p` the M's P. The caller has just won its lease.

@@ -2,6 +2,7 @@
 
 pub(crate) mod boundary;
 pub(crate) mod contexts;
+pub(crate) mod crowd;
 mod find;
 pub(crate) mod idle;
 pub mod net_wakers;

@@ -40,6 +40,7 @@ pub(crate) use windows::{has_mappings, room};
 pub(crate) mod barrier;
 pub(crate) mod catch_panic;
 pub mod fork;
+pub(crate) mod preempt;
 mod threads;
 mod ticks;
 

@@ -72,6 +72,7 @@ pub fn run(monitor: &Monitor) {
             sysmon.backoff.found();
         }
     }
+    monitor.release_crowd();
 }
 
 struct Sysmon<'m> {
@@ -103,6 +104,7 @@ impl Sysmon<'_> {
         let polled = self.poll_network(now);
         let started = self.start_m_for_timers(now);
         let (taken, look_by) = self.look_at_ps(now);
+        let look_by = look_by.min(self.monitor.turn_crowd(now));
         if !self.monitor.any_idle() {
             self.monitor.keep_spare_m();
         }

@@ -574,3 +574,75 @@ fn sysmon_sleeps_while_a_thread_is_in_blocking_after_a_call() {
         blocker.join().unwrap();
     });
 }
+
+/// Returns how many OS threads of this process run or wait for a processor.
+#[cfg(target_os = "linux")]
+fn runnable_os_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).ok());
+    stats.filter(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" R"))).count()
+}
+
+/// A crowd of computing green threads, which also allocate, runs by turns. All begin, most are paused, others go on, and all end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_crowd_of_hogs_runs_by_turns() {
+    const HOGS: usize = 60;
+    with(2, |runtime| {
+        let (stop, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let hogs: Vec<_> = (0..HOGS)
+            .map(|i| {
+                let (stop, begun) = (stop.clone(), begun.clone());
+                runtime.spawn(move || {
+                    begun.fetch_add(1, SeqCst);
+                    let (mut rounds, mut kept) = (0, Vec::new());
+                    while !stop.load(SeqCst) {
+                        rounds += 1;
+                        if i % 2 == 0 {
+                            kept.push(vec![1_u8; rounds % 3000]);
+                            kept.truncate(rounds % 50);
+                        }
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        wait_until("all hogs have begun", || begun.load(SeqCst) == HOGS);
+        wait_until("most hogs are paused", || runnable_os_threads() < HOGS / 2);
+        // Others allocate and sleep meanwhile.
+        let sleeper = runtime.spawn(|| {
+            for i in 0..20 {
+                runtime::sleep(Duration::from_millis(1));
+                std::hint::black_box(vec![0_u8; 100 * i]);
+            }
+        });
+        sleeper.join().unwrap();
+        stop.store(true, SeqCst);
+        hogs.into_iter().for_each(|hog| assert!(hog.join().unwrap() > 0));
+    });
+}
+
+/// Each hog of a crowd has its turn, so a lock that a paused hog has is released in the end.
+#[test]
+fn a_crowd_of_hogs_shares_a_lock_of_std() {
+    const HOGS: usize = 40;
+    with(2, |runtime| {
+        let total = Arc::new(Mutex::new(0_u64));
+        let hogs: Vec<_> = (0..HOGS)
+            .map(|_| {
+                let total = total.clone();
+                runtime.spawn(move || {
+                    for _ in 0..5 {
+                        let mut total = total.lock().unwrap();
+                        *total += 1;
+                        tests::spin(Duration::from_millis(1));
+                        drop(total);
+                        tests::spin(Duration::from_millis(4));
+                    }
+                })
+            })
+            .collect();
+        hogs.into_iter().for_each(|hog| hog.join().unwrap());
+        assert_eq!(*total.lock().unwrap(), 5 * HOGS as u64);
+    });
+}

@@ -31,8 +31,8 @@
 //! [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once; further calls wait in line. Code in
 //! [`blocking`](crate::blocking) is not bounded, because it may wait for other code in `blocking`.
 //!
-//! A thousand green threads that compute for long take up to a thousand OS threads, which compete for the processors. A program
-//! with many of them limits how many compute at once:
+//! A thousand green threads that compute for long take up to a thousand OS threads. On Linux most of them are
+//! [paused](#paused-green-threads) at any moment. A program with many of them limits how many compute at once:
 //!
 //! ```
 //! use runtime::sync::Semaphore;
@@ -48,6 +48,20 @@
 //! });
 //! threads.collect::<Vec<_>>().into_iter().for_each(|thread| drop(thread.join().unwrap()));
 //! ```
+//!
+//! # Paused green threads
+//!
+//! If more than eight green threads per P go on to compute after their P was taken, they run by turns of 10 ms, on Linux. So a
+//! thousand of them do not keep the processors from new and woken green threads. Those that do not have their turn are paused: the
+//! runtime sends their OS thread the signal SIGURG, and its handler sleeps. With N such green threads a pause lasts about N times
+//! 10 ms, divided by the number of Ps.
+//!
+//! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library. Others wait for such a
+//!   lock until its next turn. A green thread in the C library, which contains `malloc`, is not paused there.
+//! - A system call that waits is not interrupted on purpose. In rare cases the signal comes just as a call begins: some calls then
+//!   return `EINTR`, such as `poll`. Most calls are restarted, because the handler has `SA_RESTART`.
+//! - A program that has its own action for SIGURG keeps that action, and nothing is paused. This is also the way to turn pauses
+//!   off: ignore SIGURG (`SIG_IGN`) before the first runtime is built.
 //!
 //! # Where a green thread does hold up others
 //!

@@ -122,7 +122,9 @@ impl Builder {
     ///   one).
     ///
     /// An OS thread that has not been needed for ten seconds ends, except one for each P and a few more. See
-    /// [blocking](crate::docs::blocking#os-threads) for programs with many green threads that compute for long.
+    /// [blocking](crate::docs::blocking#os-threads) for programs with many green threads that compute for long. Each of
+    /// them keeps an OS thread from its beginning to its next call that parks. On Linux most of these OS threads
+    /// [sleep](crate::docs::blocking#paused-green-threads) at any moment.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().max_threads(64).build()?;

@@ -113,6 +113,12 @@ impl Lender {
     pub(crate) fn new() -> Self {
         Lender(AtomicU64::new(0))
     }
+
+    /// Returns `true` if the M has lent its P by the word `seen`, and has not entered the runtime since. In the portable form it
+    /// returns `false`. *Runs on: any thread.*
+    pub(crate) fn has_lent(&self, seen: Seen) -> bool {
+        self.0.load(Ordering::Relaxed) == seen.0
+    }
 }
 
 /// The lease of one P. `P` gives it a cache line of its own, because sysmon reads the word while the M writes it.
@@ -216,6 +222,16 @@ impl Lease {
         // Acquire: as in `win`.
         !broken!("lease_asked_is_lost")
             && self.word.compare_exchange(asked, held, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Returns `true` if `m` runs user code and sysmon has taken this P, which `m` had lent. In the portable form it returns
+    /// `false`. *Runs on: the M that lent the P, also in a signal handler.*
+    pub(crate) fn is_lost(&self, m: &Lender) -> bool {
+        // Relaxed on both: this thread itself wrote the copy, and a word that is read too late is that of a P not yet taken. A claim
+        // does not take the P yet.
+        let lent = m.0.load(Ordering::Relaxed);
+        let bits = if broken!("lease_claimed_is_lost") { ASKED } else { CLAIMED | ASKED };
+        lent != 0 && self.word.load(Ordering::Relaxed) & !bits != lent
     }
 
     /// Asks the M that has the P to give it up when that M next leaves the runtime. A store of the M may overwrite the request;

@@ -70,7 +70,18 @@ fn end_loan(m: &M, loan: Loan) {
     if let Loan::Lent(lent) = loan
         && let Some(p) = m.lent_p()
     {
-        p.lease.enter(lent, &m.lender, || m.let_go());
+        p.lease.enter(lent, &m.lender, || lose_p(m));
+    }
+}
+
+/// Forgets the P that sysmon has taken. Sysmon lets the next hog of a large crowd go (`run/crowd.rs`). *Runs on: `m`, which enters
+/// the runtime.*
+#[cold]
+fn lose_p(m: &M) {
+    m.let_go();
+    let sched = m.sched();
+    if sched.crowd.runs_by_turns() {
+        sched.sysmon.wake();
     }
 }
 

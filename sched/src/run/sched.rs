@@ -25,6 +25,7 @@ use crate::m::{M, MRef};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
+use crate::run::crowd::Crowd;
 use crate::run::idle::Idle;
 use crate::run::rescue::Rescues;
 use crate::run::wake_latency::Lead;
@@ -76,6 +77,7 @@ pub struct Sched {
     pub(crate) coros: Coros,
     pub(crate) sysmon: Sysmon,
     pub(crate) rescues: Rescues,
+    pub(crate) crowd: Crowd,
     pub(crate) mains: Mains,
     pub(crate) late: LateUserCode,
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
@@ -112,6 +114,7 @@ impl Sched {
             coros,
             sysmon: Sysmon::new(),
             rescues: Rescues::default(),
+            crowd: Crowd::default(),
             mains: Mains::default(),
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),

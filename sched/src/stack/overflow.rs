@@ -237,23 +237,25 @@ mod unix {
 
     // The alternate stack -------------------------------------------------------------------------------
 
-    /// The alternate stack that `ensure_alternate_stack` made for an OS thread; empty if the thread had one (std's threads
-    /// do). The same OS thread must drop it, outside of signal handlers.
+    /// The alternate stack that `ensure_alternate_stack` made for an OS thread; empty if the thread had a large one. The same OS
+    /// thread must drop it, outside of signal handlers; the drop restores the alternate stack from before.
     pub(crate) struct AlternateStack {
         /// Start and length of the mapping, guard included.
         mapping: Option<(usize, usize)>,
+        before: libc::stack_t,
         not_send: PhantomData<*mut ()>,
     }
 
-    /// Gives this OS thread an alternate stack unless it has one. Signal handlers then have a stack when the stack of the OS
-    /// thread or of a green thread is exhausted. Needed for OS threads that std did not start.
+    /// Gives this OS thread an alternate stack for two signal handlers, of which one interrupts the other, unless it has one. Signal
+    /// handlers then have a stack when the stack of the OS thread or of a green thread is exhausted. The alternate stack of a
+    /// thread of std has room for one handler. The kernel kills a process that has no room for a second one.
     pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {
-        let mut stack = AlternateStack { mapping: None, not_send: PhantomData };
-        if alternate_stack()?.ss_flags & libc::SS_DISABLE == 0 {
-            return Ok(stack);
-        }
         let guard = sys::page_size();
         let bytes = (2 * sys::least_signal_stack()).next_multiple_of(guard);
+        let mut stack = AlternateStack { mapping: None, before: alternate_stack()?, not_send: PhantomData };
+        if stack.before.ss_flags & libc::SS_DISABLE == 0 && stack.before.ss_size >= bytes {
+            return Ok(stack);
+        }
         let start = sys::map(guard + bytes)?;
         stack.mapping = Some((start, guard + bytes));
         // SAFETY: the first page of the mapping made above, which no code uses yet.
@@ -266,8 +268,10 @@ mod unix {
     impl Drop for AlternateStack {
         fn drop(&mut self) {
             let Some((start, bytes)) = self.mapping else { return };
-            // SAFETY: disabling is always valid. `AlternateStack` is `!Send`, so this is the thread that made it.
-            let _ = unsafe { set_alternate_stack(0, bytes, libc::SS_DISABLE) };
+            let (before, flags) = (&self.before, self.before.ss_flags & libc::SS_DISABLE);
+            // SAFETY: disabling is always valid, and std keeps the alternate stack of its thread until the thread ends.
+            // `AlternateStack` is `!Send`, so this is the thread that made it.
+            let _ = unsafe { set_alternate_stack(before.ss_sp.expose_provenance(), before.ss_size, flags) };
             // SAFETY: `ensure_alternate_stack` mapped it, and the call above made the thread stop using it.
             unsafe { sys::unmap(start, bytes) };
         }

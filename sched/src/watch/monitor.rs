@@ -128,7 +128,8 @@ impl Monitor {
     /// taken back meanwhile. `away_ns` is how long its G has kept it.
     pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
         let p_ref = self.sched.p(p);
-        let running = p_ref.holder().and_then(|m| m.running_or_hooked());
+        let m = p_ref.holder();
+        let running = m.and_then(|m| m.running_or_hooked());
         let blocking = running.is_some_and(|g| g.binding.is_blocking());
         if !p_ref.retake(seen) {
             return false;
@@ -137,8 +138,21 @@ impl Monitor {
             true => self.sched.rescues.note_declared(),
             false => self.sched.rescues.note(running, away_ns, doing),
         }
+        if let Some(m) = m.filter(|_| !blocking && doing == Doing::Computing) {
+            self.sched.crowd.add(m, seen);
+        }
         self.sched.hand_off(p_ref);
         true
+    }
+
+    /// Pauses and resumes Gs that compute without a P, if there are many. Returns when to call again; NEVER if there are few.
+    pub fn turn_crowd(&self, now: u64) -> u64 {
+        self.sched.turn_crowd(now)
+    }
+
+    /// Lets all Gs go on that `turn_crowd` has paused.
+    pub fn release_crowd(&self) {
+        self.sched.crowd.release();
     }
 
     /// Returns how long the network has not been polled, in ns; 0 if an M waits for it or there is no socket.

@@ -109,6 +109,35 @@ fn an_m_and_sysmon_never_both_hold_the_p() {
     }
 }
 
+/// A signal handler on the M's thread pauses an M that has lost its P. An M that still has its P, or is in the runtime, is never
+/// taken for one that has lost it (`M::has_lost_p`).
+#[test]
+fn only_an_m_that_has_lost_its_p_is_paused() {
+    static LOST: Reached = Reached::new();
+    for light in [false, true] {
+        explore(3, move || {
+            let p = Owned::new(light);
+            let monitor = p.clone();
+            let lent = p.p.lend(0);
+            let monitor = thread::spawn(move || {
+                monitor.turns.take();
+                let seen = monitor.p.look();
+                monitor.p.retake(seen)
+            });
+            p.turns.take();
+            // The signal comes in user code.
+            let lost = p.p.lease.is_lost(&p.p.ms[0]);
+            LOST.note(lost);
+            let kept = p.p.take_back(lent, 0);
+            assert!(!(lost && kept), "an M would have been paused with its P");
+            // The signal comes in the runtime.
+            assert!(!p.p.lease.is_lost(&p.p.ms[0]), "an M would be paused in the runtime");
+            assert_eq!(monitor.join().unwrap(), !kept);
+        })
+    }
+    LOST.assert();
+}
+
 #[test]
 fn a_late_m_cannot_take_back_a_later_stretch() {
     for light in [false, true] {

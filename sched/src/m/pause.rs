@@ -1,0 +1,139 @@
+//! The pause of an M whose G computes without a P: sysmon asks for it, and the M sleeps in a signal handler until sysmon lets it go.
+//!
+//! ```text
+//!   sysmon                                the M's thread, in the handler
+//!   ask:  word = ASKED                    does the M run user code without a P? (`Lease::is_lost`) if not, go on
+//!   send the signal                       does the G perhaps have a lock of the C library? ASKED -> GOES, and go on
+//!   let_go:  word = GOES                  ASKED -> PAUSED; if the word was not ASKED, go on
+//!     it was PAUSED? wake the thread      sleep while the word is PAUSED
+//! ```
+//!
+//! A signal may come late, or interrupt the runtime, or code that has a P by now: the M then goes on. So the M pauses only where it
+//! has neither a P nor a lock of the scheduler. The sleep is the kernel's (`sys::preempt::sleep_while`): the kernel compares the
+//! word before it puts the thread to sleep, so no wake-up is lost in between.
+
+use crate::sync::{
+    atomic::{AtomicU32, Ordering},
+    broken,
+};
+
+const GOES: u32 = 0;
+const ASKED: u32 = 1;
+/// The M's thread sleeps while the word has this value.
+pub(crate) const PAUSED: u32 = 2;
+
+/// What has become of the last `ask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paused {
+    /// The M is paused.
+    Is,
+    /// The handler has not run yet, or not in user code without a P.
+    WillBe,
+    /// The M has refused, or was let go.
+    Not,
+}
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    word: AtomicU32,
+}
+
+impl Pause {
+    pub(crate) fn new() -> Self {
+        Pause { word: AtomicU32::new(GOES) }
+    }
+
+    /// Asks the M to pause in the handler of the signal that the caller then sends. *Runs on: sysmon.*
+    pub(crate) fn ask(&self) {
+        // Relaxed, here and below: the word leads to no other data. A swap, because loom needs one on both sides.
+        self.word.swap(ASKED, Ordering::Relaxed);
+    }
+
+    /// Returns what has become of the last `ask`. *Runs on: any thread.*
+    pub(crate) fn state(&self) -> Paused {
+        match self.word.load(Ordering::Relaxed) {
+            PAUSED => Paused::Is,
+            ASKED => Paused::WillBe,
+            _ => Paused::Not,
+        }
+    }
+
+    /// Takes `ask` back, or ends the pause: `wake` then wakes the M's thread. *Runs on: sysmon.*
+    pub(crate) fn let_go(&self, wake: impl FnOnce(&AtomicU32)) {
+        if self.word.swap(GOES, Ordering::Relaxed) == PAUSED && !broken!("pause_let_go_wakes_none") {
+            wake(&self.word);
+        }
+    }
+
+    /// Refuses the pause, if sysmon has asked for one. *Runs on: the M, as `pause`.*
+    pub(crate) fn refuse(&self) {
+        let _ = self.word.compare_exchange(ASKED, GOES, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Pauses the M if sysmon has asked for that. `sleep` sleeps while the word is `PAUSED`. It returns `false` if the M is to go
+    /// on by itself, because sysmon does not seem to run any more. *Runs on: the M, in the handler of the signal, in user code
+    /// without a P.*
+    pub(crate) fn pause(&self, mut sleep: impl FnMut(&AtomicU32) -> bool) {
+        let asked = self.word.compare_exchange(ASKED, PAUSED, Ordering::Relaxed, Ordering::Relaxed);
+        if broken!("pause_unasked") {
+            self.word.swap(PAUSED, Ordering::Relaxed);
+        } else if asked.is_err() {
+            return;
+        }
+        while self.word.load(Ordering::Relaxed) == PAUSED {
+            if !sleep(&self.word) {
+                let _ = self.word.compare_exchange(PAUSED, GOES, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::models::{Reached, explore};
+    use crate::sync::{Condvar, Mutex, wait_on};
+    use loom::{sync::Arc, thread};
+
+    /// An M, and the kernel's queue of sleepers on its word.
+    struct World {
+        pause: Pause,
+        queue: Mutex<()>,
+        woken: Condvar,
+    }
+
+    /// Sysmon asks, sends the signal, and lets the M go. The signal may come at any time. The M goes on in the end.
+    #[test]
+    fn a_paused_m_goes_on() {
+        static HAS_PAUSED: Reached = Reached::new();
+        static IS_SEEN: Reached = Reached::new();
+        explore(3, || {
+            let world = Arc::new(World { pause: Pause::new(), queue: Mutex::new(()), woken: Condvar::new() });
+            world.pause.ask();
+            let m = world.clone();
+            // The thread stands for the handler.
+            let m = thread::spawn(move || {
+                m.pause.pause(|word| {
+                    // As the kernel: compares the word under the lock of the queue.
+                    let mut queue = m.queue.lock();
+                    if word.load(Ordering::Relaxed) == PAUSED {
+                        HAS_PAUSED.note(true);
+                        queue = wait_on(&m.woken, queue, None);
+                    }
+                    drop(queue);
+                    true
+                });
+            });
+            IS_SEEN.note(world.pause.state() == Paused::Is);
+            world.pause.let_go(|_| {
+                let _queue = world.queue.lock();
+                world.woken.notify_one();
+            });
+            m.join().unwrap();
+            assert_eq!(world.pause.state(), Paused::Not, "a late signal has paused the M");
+        });
+        HAS_PAUSED.assert();
+        IS_SEEN.assert();
+    }
+}

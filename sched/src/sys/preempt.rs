@@ -1,0 +1,188 @@
+//! Interrupting an OS thread of this process while it computes: a signal, and the sleep in its handler. Linux only.
+//!
+//! The signal is SIGURG, as in Go: its default is to be ignored, so a signal that comes late does no harm. The handler is
+//! installed when the first crowd of hogs needs it. A program that handles or ignores SIGURG itself keeps its own action, and
+//! its hogs are not interrupted.
+
+#![allow(unsafe_code)]
+
+/// Called in the handler of the signal: uses nothing but atomics and system calls. The argument is `true` if the signal has
+/// interrupted the C library, so that the thread may have the lock of the allocator.
+pub(crate) type OnSignal = fn(bool);
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod linux {
+    use std::ffi::{c_int, c_void};
+    use std::mem::{self, MaybeUninit};
+    use std::ops::Range;
+    use std::ptr::{null, null_mut};
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    use super::OnSignal;
+    use crate::sys;
+
+    const SIGNAL: c_int = libc::SIGURG;
+
+    /// What the handler needs. `OnceLock::get` is a load, so the handler may call it.
+    struct Installed {
+        on_signal: OnSignal,
+        /// The code of the C library's allocator and of all else in the same library.
+        allocator: Range<usize>,
+    }
+
+    static INSTALLED: OnceLock<Installed> = OnceLock::new();
+
+    type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+    /// Installs the handler, unless the program has an action of its own for the signal. Returns `true` if the handler is installed
+    /// now. *Runs on: sysmon.*
+    pub(crate) fn is_installed(on_signal: OnSignal) -> bool {
+        let ours = on_interrupt as Handler as libc::sighandler_t;
+        match action().sa_sigaction {
+            action if action == ours => true,
+            libc::SIG_DFL => {
+                INSTALLED.get_or_init(|| Installed { on_signal, allocator: code_of_allocator() });
+                install(ours)
+            }
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
+    fn action() -> libc::sigaction {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the call fails.
+        unsafe {
+            libc::sigaction(SIGNAL, null(), action.as_mut_ptr());
+            action.assume_init()
+        }
+    }
+
+    #[inline(never)]
+    fn install(handler: libc::sighandler_t) -> bool {
+        // SAFETY: all zeroes is a valid `sigaction`.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        action.sa_sigaction = handler;
+        // On the alternate stack, because a green thread's own stack may be nearly full.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        // No other handler runs above this one: the alternate stack is small.
+        // SAFETY: the mask belongs to `action`; the handler is `on_interrupt`.
+        unsafe {
+            libc::sigfillset(&mut action.sa_mask);
+            libc::sigaction(SIGNAL, &action, null_mut()) == 0
+        }
+    }
+
+    extern "C" fn on_interrupt(_signal: c_int, _info: *mut libc::siginfo_t, context: *mut c_void) {
+        let errno = sys::errno();
+        if let Some(installed) = INSTALLED.get() {
+            (installed.on_signal)(installed.allocator.contains(&interrupted_at(context)));
+        }
+        sys::set_errno(errno);
+    }
+
+    /// Returns the address of the interrupted instruction; 0 if it is not known for this processor.
+    fn interrupted_at(context: *mut c_void) -> usize {
+        // SAFETY: the kernel passes a valid `ucontext_t` to a handler with SA_SIGINFO.
+        let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+        #[cfg(target_arch = "x86_64")]
+        return context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+        #[cfg(target_arch = "x86")]
+        return context.uc_mcontext.gregs[libc::REG_EIP as usize] as usize;
+        #[cfg(target_arch = "aarch64")]
+        return context.uc_mcontext.pc as usize;
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
+        {
+            let _ = context;
+            0
+        }
+    }
+
+    /// Returns the addresses of the code of the library that `malloc` is in; an empty range if that is also the library of this
+    /// function (a static C library), or if it is not found.
+    fn code_of_allocator() -> Range<usize> {
+        let code = code_around(libc::malloc as *const () as usize);
+        let here = code_of_allocator as *const () as usize;
+        if code.contains(&here) { 0..0 } else { code }
+    }
+
+    /// Returns the executable segment that `address` is in.
+    fn code_around(address: usize) -> Range<usize> {
+        extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+            // SAFETY: the loader passes a valid description, and `data` as it was given below.
+            let (info, (address, found)) = unsafe { (&*info, &mut *data.cast::<(usize, Range<usize>)>()) };
+            for i in 0..usize::from(info.dlpi_phnum) {
+                // SAFETY: the loader has that many program headers there.
+                let header = unsafe { &*info.dlpi_phdr.add(i) };
+                let start = info.dlpi_addr as usize + header.p_vaddr as usize;
+                let code = start..start + header.p_memsz as usize;
+                if header.p_type == libc::PT_LOAD
+                    && header.p_flags & libc::PF_X != 0
+                    && code.contains(address)
+                {
+                    *found = code;
+                    return 1;
+                }
+            }
+            0
+        }
+        let mut search = (address, 0..0);
+        // SAFETY: `look` gets `search`, which outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+        search.1
+    }
+
+    /// Sends the signal to thread `tid` of this process. A thread that has ended meanwhile gets none.
+    #[inline(never)]
+    pub(crate) fn interrupt(tid: i32) {
+        // SAFETY: the call accesses no memory of this process. The handler is installed, or the signal is ignored.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, SIGNAL) };
+    }
+
+    /// Sleeps while `word` is `value`, for `time` at most. May return early. Signal handlers may call it.
+    #[inline(never)]
+    pub(crate) fn sleep_while(word: &AtomicU32, value: u32, time: Duration) {
+        // SAFETY: all zeroes is a valid `timespec`.
+        let mut limit: libc::timespec = unsafe { mem::zeroed() };
+        limit.tv_sec = time.as_secs() as libc::time_t;
+        limit.tv_nsec = time.subsec_nanos() as _;
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the kernel reads the word and the time, which outlive the call.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const limit) };
+    }
+
+    /// Wakes the thread that sleeps in `sleep_while` on `word`.
+    #[inline(never)]
+    pub(crate) fn wake(word: &AtomicU32) {
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the kernel uses the address of the word as a key only.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use linux::{interrupt, is_installed, sleep_while, wake};
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod other {
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    use super::OnSignal;
+
+    /// Returns `false`: hogs are not interrupted on this system.
+    pub(crate) fn is_installed(_on_signal: OnSignal) -> bool {
+        false
+    }
+
+    pub(crate) fn interrupt(_tid: i32) {}
+
+    pub(crate) fn sleep_while(_word: &AtomicU32, _value: u32, _time: Duration) {}
+
+    pub(crate) fn wake(_word: &AtomicU32) {}
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) use other::{interrupt, is_installed, sleep_while, wake};
