@@ -9,7 +9,7 @@
 //! | [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`RecursiveRwLock`], [`Condvar`], [`Once`] | `parking_lot` |
 //! | [`Barrier`], [`OnceLock`], [`LazyLock`], [`mpsc`] | `std::sync` |
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
-//! | [`oneshot`] | tokio; [`Receiver`](oneshot::Receiver) is a future |
+//! | [`oneshot`], [`watch`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //!
 //! # Cancellation and time-outs
@@ -34,6 +34,7 @@ mod rwlock;
 mod semaphore;
 mod wait;
 mod wait_group;
+pub mod watch;
 
 pub use ::lock_api;
 pub use barrier::{Barrier, BarrierWaitResult};
