@@ -1,12 +1,13 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
 //! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`] and [`pin`] are additions.
-//! [`AbortHandle`] and [`JoinError`] are those of tokio.
+//! [`JoinSet`], [`AbortHandle`] and [`JoinError`] are those of tokio.
 
 #![allow(unsafe_code)]
 
 mod abort_handle;
 mod join_error;
+mod join_set;
 
 use std::fmt;
 use std::io;
@@ -23,6 +24,7 @@ pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;
 pub use abort_handle::AbortHandle;
 pub use join_error::JoinError;
+pub use join_set::{JoinSet, TrySpawnError};
 /// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then returns.
 ///
 /// Code that catches unwinding sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding).

@@ -34,6 +34,10 @@ pub struct Handle {
 }
 
 impl Handle {
+    pub(crate) fn sched(&self) -> &Arc<Sched> {
+        &self.sched
+    }
+
     /// Returns a handle to the runtime of the calling green thread. On a plain OS thread it is the default runtime,
     /// which is started if this is the first use.
     ///

@@ -7,8 +7,8 @@ use std::io;
 use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
 
-use sched::Sched;
 use sched::spawn::{Spec, Where};
+use sched::{After, Join, Sched};
 
 use super::entry::Entry;
 use crate::thread::JoinHandle;
@@ -19,8 +19,22 @@ where
     E: Entry<M> + Send + 'static,
     E::Output: Send + 'static,
 {
+    spawn_then(at, spec, task, ()).map(JoinHandle)
+}
+
+/// Starts a green thread as [`spawn`] does. `after` is told when the green thread has ended.
+pub(crate) fn spawn_then<M, E>(
+    at: Where<'_>,
+    spec: Spec,
+    task: E,
+    after: impl After + Send + 'static,
+) -> io::Result<Join<E::Output>>
+where
+    E: Entry<M> + Send + 'static,
+    E::Output: Send + 'static,
+{
     // SAFETY: `E: 'static`, so the task borrows nothing that could end before the green thread.
-    unsafe { task.start(at, spec, ()) }.map(JoinHandle)
+    unsafe { task.start(at, spec, after) }
 }
 
 /// Runs `main` as a green thread of `sched` and blocks the caller until it has ended. Returns the value of `main`.

@@ -38,6 +38,11 @@ enum Why {
 }
 
 impl JoinError {
+    /// Returns the error of the green thread `thread`, which ended with `payload`.
+    pub(super) fn of(thread: ThreadId, payload: Box<dyn Any + Send>) -> JoinError {
+        JoinError { thread: Some(thread), ..JoinError::from(payload) }
+    }
+
     /// Returns `true` if the green thread was cancelled.
     ///
     /// ```
@@ -95,7 +100,8 @@ impl JoinError {
         }
     }
 
-    /// Returns the id of the green thread, or `None` if this error was made from a payload, which has no id.
+    /// Returns the id of the green thread, or `None` if this error was made from a payload, which has no id. Errors of
+    /// a [`JoinSet`](super::JoinSet) have one.
     ///
     /// ```
     /// use runtime::thread::{Cancelled, JoinError};
