@@ -121,6 +121,7 @@
 //! | `tokio-io` | `AsyncRead` and `AsyncWrite` of tokio for streams |
 //! | `tokio` | tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
 //! | `interpose` | on Linux with glibc, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
+//! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
@@ -167,6 +168,8 @@ mod thread_local;
 pub mod time;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 
 pub use dump::dump;
 pub use runtime::{Builder, Handle, Migration, Runtime};

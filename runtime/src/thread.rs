@@ -333,6 +333,25 @@ impl fmt::Debug for Thread {
     }
 }
 
+/// Formats the thread for lines of a log, as dumps do: `'parser'` if it has a name, else its id, such as `green thread 7`. A plain OS
+/// thread without a name is `thread 7`.
+///
+/// ```
+/// use runtime::thread::{Builder, current};
+/// let parser = Builder::new().name("parser".into()).spawn(|| current().to_string())?;
+/// assert_eq!(parser.join().unwrap(), "'parser'");
+/// assert!(runtime::block_on(|| current().to_string()).starts_with("green thread "));
+/// # std::io::Result::Ok(())
+/// ```
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "'{name}'"),
+            None => write!(f, "{}thread {}", if self.0.is_green() { "green " } else { "" }, self.0.id()),
+        }
+    }
+}
+
 /// The id of a thread, green or not. Ids are never used again while the process lives.
 ///
 /// ```

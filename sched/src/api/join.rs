@@ -32,6 +32,11 @@ impl GHandle {
         self.0
     }
 
+    /// Returns `true` for a green thread, false for a plain OS thread.
+    pub fn is_green(&self) -> bool {
+        self.0.is_green()
+    }
+
     /// Returns the id. No other green or OS thread ever has the same id.
     pub fn id(&self) -> u64 {
         self.0.id()
