@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose. examples/tests/clients.rs tests the example hyper with
+# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, tracing. examples/tests/clients.rs tests the example hyper with
 # real clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings
 cargo clippy -p examples --features hyper --all-targets -- -D warnings
-for feature in futures-io tokio-io tokio hyper interpose; do
+for feature in futures-io tokio-io tokio hyper interpose tracing; do
     cargo check -p gmp-runtime --features "$feature"
 done
 cargo test -p gmp-runtime --features futures-io,tokio-io,hyper --doc hyper
@@ -15,4 +15,8 @@ cargo clippy -p gmp-runtime --features interpose --all-targets -- -D warnings
 cargo test -p gmp-runtime --features interpose --lib interpose
 cargo test -p gmp-runtime --features interpose --doc interpose
 cargo test -p tests --features async-io --test net_poll --test net_tcp --test net_async
+cargo clippy -p tests -p gmp-runtime --features tests/tracing --all-targets -- -D warnings
+cargo test -p gmp-runtime --features tracing --doc tracing
+cargo test -p tests --features tracing --test tracing --test tracing_global
 cargo run --quiet --release -p examples --features hyper --example hyper
+cargo run --quiet --release -p examples --features tracing --example spans

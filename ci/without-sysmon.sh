@@ -35,6 +35,7 @@ keep_their_p=(
     a_storm_of_signals_loses_nothing_and_ends_no_wait_early
     a_stream_converts_to_std_and_back
     each_asynchronous_call_in_each_executor
+    hooks_may_call_any_function
     fewer_ps_while_no_further_os_thread_is_allowed
     a_thread_that_joins_itself
     a_waker_may_block_on_a_lock_of_a_parked_thread

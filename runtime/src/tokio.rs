@@ -36,6 +36,13 @@
 //! [`runtime::sleep`](crate::sleep). Each task that waits so takes an OS thread. Where many wait at a time, let a green
 //! thread do the work: `runtime::spawn(|| ..).await`.
 //!
+//! # Why no slot carries the context
+//!
+//! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is the same for all green
+//! threads, namely the one reactor. So each OS thread of a runtime enters it once, at its start, and a green thread finds it wherever it
+//! goes on. A slot would enter it for each poll, and could not carry it: tokio's guards stay on their OS thread and are dropped in
+//! reverse order. What differs between tokio's own tasks (their ids, their budgets) exists on the reactor's OS threads only.
+//!
 //! # Limits
 //!
 //! - [Deadlocks](crate::docs::deadlock) are not reported: the reactor may always wake a green thread.
@@ -43,6 +50,8 @@
 //! - `tokio::task::block_in_place` in a green thread only calls its argument. Use [`blocking`](crate::blocking).
 //! - `tokio::task::spawn_local` needs a `LocalSet`, as in tokio itself.
 //! - A guard that `Handle::enter` returns must not be kept across a [call that parks](crate::docs::moving#calls-that-park).
+//! - A value of `tokio::task_local!` is in its OS thread during a poll. If that poll parks, other green threads on that OS thread see
+//!   it. Await in such a poll, or use [`runtime::thread_local!`](macro@crate::thread_local).
 //! - A [forked child](crate::docs::fork) has no reactor.
 
 use std::cell::Cell;

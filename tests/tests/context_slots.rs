@@ -511,6 +511,7 @@ fn a_panic_in_a_hook_spares_everything_else() {
     });
 }
 
+/// A hook that waits keeps its P until sysmon takes it.
 #[test]
 fn hooks_may_call_any_function() {
     struct CallsAll;
@@ -542,10 +543,6 @@ fn hooks_may_call_any_function() {
         }
     }
     static SLOT: Slot<CallsAll> = Slot::new(CallsAll);
-    if !tests::has_sysmon() {
-        // A hook that waits keeps its P until sysmon takes it.
-        return;
-    }
     for migration in [Migration::Anytime, Migration::BeforeStart] {
         with_built(Builder::new().procs(2).migration(migration), |runtime| {
             runtime.block_on(|| {

@@ -107,8 +107,7 @@ fn logs(id: u64, parents: Parents) {
 }
 
 /// Returns the number of lines of `logs` that are not under their own spans.
-fn misplaced(lines: &[String], threads: u64) -> usize {
-    assert_eq!(lines.len() as u64, 4 * threads);
+fn misplaced(lines: &[String]) -> usize {
     let misplaced = |line: &&String| {
         let id = line.rsplit_once("id=").unwrap().1;
         let outer = format!(" INFO outer{{id={id}}}: ");
@@ -120,15 +119,15 @@ fn misplaced(lines: &[String], threads: u64) -> usize {
     lines.iter().filter(misplaced).count()
 }
 
-/// Runs `logs` in green threads with this default dispatcher.
-fn crowd(dispatch: &Dispatch, parents: Parents) {
+/// Runs `logs` in green threads with this default dispatcher. Returns the number of them that panicked.
+fn crowd(dispatch: &Dispatch, parents: Parents) -> usize {
     let threads: Vec<_> = (0..THREADS)
         .map(|id| {
             let dispatch = dispatch.clone();
             spawn(move || with_default(&dispatch, || logs(id, parents)))
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads.into_iter().map(|thread| usize::from(thread.join().is_err())).sum()
 }
 
 #[test]
@@ -136,8 +135,9 @@ fn every_line_is_under_its_own_span() {
     let lines = Lines::default();
     let dispatch = Dispatch::new(Following::new(lines.subscriber()));
     in_each_kind(|runtime| {
-        runtime.block_on(|| crowd(&dispatch, Parents::Current));
-        assert_eq!(misplaced(&lines.take(), THREADS), 0);
+        assert_eq!(runtime.block_on(|| crowd(&dispatch, Parents::Current)), 0);
+        let lines = lines.take();
+        assert_eq!((lines.len() as u64, misplaced(&lines)), (4 * THREADS, 0));
     });
 }
 
@@ -147,8 +147,9 @@ fn without_following_lines_are_misplaced() {
     let lines = Lines::default();
     let dispatch = Dispatch::new(lines.subscriber());
     in_each_kind(|runtime| {
-        runtime.block_on(|| crowd(&dispatch, Parents::Named));
-        assert!(misplaced(&lines.take(), THREADS) > 0);
+        // In a debug build `tracing-subscriber` panics if the current span is closed.
+        let panicked = runtime.block_on(|| crowd(&dispatch, Parents::Named));
+        assert!(panicked + misplaced(&lines.take()) > 0);
     });
 }
 
@@ -186,7 +187,8 @@ fn lines_of_futures_are_under_their_own_spans() {
                 .collect();
             tasks.into_iter().for_each(|task| task.join().unwrap());
         });
-        assert_eq!(misplaced(&lines.take(), THREADS), 0);
+        let lines = lines.take();
+        assert_eq!((lines.len() as u64, misplaced(&lines)), (4 * THREADS, 0));
     });
 }
 
@@ -234,7 +236,8 @@ fn nested_dispatchers_keep_their_spans_apart() {
                 .collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
-        assert_eq!(misplaced(&other.take(), 200), 0);
+        let others = other.take();
+        assert_eq!((others.len(), misplaced(&others)), (800, 0));
         for line in one.take() {
             let id = line.rsplit_once("id=").unwrap().1;
             assert_eq!(line, format!(" INFO outer{{id={id}}}: back id={id}"));
@@ -327,7 +330,7 @@ fn children_inherit_spans_if_the_subscriber_says_so() {
     assert!(Span::current().is_none());
 }
 
-/// Counts the green threads that saw another OpenTelemetry context than that of their own span.
+/// Counts how often a green thread saw another OpenTelemetry context than that of its own span, or panicked over it.
 fn strangers_in_opentelemetry(dispatch: &Dispatch, parents: Parents) -> usize {
     let threads: Vec<_> = (0..THREADS)
         .map(|id| {
@@ -351,7 +354,7 @@ fn strangers_in_opentelemetry(dispatch: &Dispatch, parents: Parents) -> usize {
             })
         })
         .collect();
-    threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    threads.into_iter().map(|thread| thread.join().unwrap_or(1)).sum()
 }
 
 #[test]

@@ -8,12 +8,7 @@
 //!
 //! With [`Migration::Anytime`](crate::Migration::Anytime), the default, each of these is unsound although no `unsafe` is written:
 //!
-//! - A `std::sync::MutexGuard` or `StdoutLock` that is kept across a park is unlocked by another OS thread. (The locks of
-//!   [`sync`](crate::sync) and [`io::stdout`](crate::io::stdout) belong to the green thread.)
-//! - An `Rc` from a thread-local, or a borrow inside `LocalKey::with`, that is kept across a park is used by two OS threads at
-//!   once.
-//! - A scoped context of the OS thread (`tokio::runtime::EnterGuard`, an entered tracing span) that is kept across a park may be
-//!   left on another OS thread than the one that entered it.
+//! - A value that must stay on its OS thread is kept across a park: see the [list](#types-that-must-not-be-kept-across-a-park).
 //! - A fresh `KEY.with(..)` after a park may read the value of the *previous* OS thread in optimised code. In one function, the
 //!   compiler may reuse the address that it computed before the park:
 //!
@@ -37,6 +32,36 @@
 //!
 //! Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are safe to call.
 //!
+//! # Types that must not be kept across a park
+//!
+//! A type that is not `Send` may rely on its OS thread, and its code may be unsafe code that does. After a park, a closure uses such a
+//! value on another OS thread. **That is undefined behaviour with [`Migration::Anytime`](crate::Migration::Anytime)**, as if the value
+//! had been sent there by unsafe code, for each of these types:
+//!
+//! | type | why | instead |
+//! | --- | --- | --- |
+//! | `MutexGuard`, `RwLockReadGuard`, `RwLockWriteGuard` of std; guards of `parking_lot` without `send_guard` | the OS lock is unlocked by a thread that does not own it | [`sync`](crate::sync) |
+//! | `StdoutLock`, `StderrLock`, `StdinLock` | the lock counts for its OS thread: another green thread there gets it too, and the last unlock may be on the wrong one | [`io::stdout`](crate::io::stdout), whose lock belongs to the green thread; or write in one call |
+//! | `&T`, `Ref`, `RefMut` inside `LocalKey::with`; `Rc` and `Weak` from a thread-local (`rand::rng()`) | two OS threads use one value without synchronisation; its OS thread may end and drop it | [`runtime::thread_local!`](macro@crate::thread_local) |
+//! | `tokio::runtime::EnterGuard`, a guard of a `LocalSet` | the context is left on another OS thread than the one that entered it | the feature `tokio`, whose context is always there |
+//! | `tracing::dispatcher::DefaultGuard`, `tracing::span::Entered` | as above; not unsound, but lines appear under other spans | the [feature `tracing`](#contexts-that-follow) |
+//! | `opentelemetry::ContextGuard` | as above | spans of `tracing-opentelemetry`, with the feature `tracing` |
+//! | a `Session` or handle of a C library that is bound to its thread (OpenGL, COM, Python's GIL) | the library looks up the OS thread | [`thread::pin`](crate::thread::pin) |
+//!
+//! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) all of these are sound, but other green threads run on the OS thread
+//! meanwhile: scoped contexts are mixed up, and a std lock that is kept across a park blocks its OS thread when another green thread
+//! there takes that lock.
+//!
+//! # Contexts that follow
+//!
+//! Some code keeps a *context* of the running thread in its OS thread: entered spans, the current request, a locale. A
+//! [context slot](crate::context_slot) takes that context off the OS thread where a green thread leaves, and puts it back where the
+//! green thread goes on, in both migration modes. It moves what the context says, not a value on the stack of the closure. So it is for
+//! contexts that can be set and reset by calls.
+//!
+//! The feature `tracing` of this crate (module `runtime::tracing`) does so for the entered spans and the default dispatcher of the
+//! crate `tracing`. With it, `span.enter()` and `entered()` may be kept across a park.
+//!
 //! # The ways out
 //!
 //! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green thread.
@@ -46,9 +71,10 @@
 //! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps other green threads off that OS
 //!   thread.
 //! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)** keeps each green thread on the OS thread where it has started.
-//!   Other green threads run there meanwhile, so scoped contexts are still mixed up: see
+//!   Other green threads run there meanwhile, so scoped contexts without a slot are still mixed up: see
 //!   [`Builder::migration`](crate::Builder::migration).
 //! - **A function of its own** for each use of a thread-local, marked `#[inline(never)]`, that does not park.
+//! - **[Context slots](crate::context_slot)** for contexts that libraries keep in their OS thread; see [above](#contexts-that-follow).
 //!
 //! # Calls that park
 //!
