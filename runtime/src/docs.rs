@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`moving`] | Which calls may move a closure to another OS thread? What is unsound then, and what are the ways out? |
 //! | [`blocking`] | What happens to the others while a green thread computes, or blocks its OS thread? |
+//! | [`crates`] | How is a well-known crate used here, and what does it cost? |
 //! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
 //! | [`deadlock`] | When is it reported that all green threads wait for each other? |
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
@@ -16,6 +17,7 @@
 pub mod blocking;
 pub mod calling;
 pub mod cancellation;
+pub mod crates;
 pub mod deadlock;
 pub mod fork;
 pub mod glossary;

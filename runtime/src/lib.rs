@@ -102,6 +102,7 @@
 //! | --- | --- |
 //! | [moving](docs::moving) | **A closure that parks may resume on another OS thread, and safe code can be unsound by that.** |
 //! | [blocking](docs::blocking) | Code that computes or blocks keeps its OS thread; other green threads go on, at a price. |
+//! | [crates](docs::crates) | How well-known crates are used here, and what they cost. |
 //! | [cancellation](docs::cancellation) | Which calls unwind, and what that means for destructors and `panic = "abort"`. |
 //! | [deadlock](docs::deadlock) | Which deadlocks are reported, and which are not. |
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |

@@ -102,7 +102,7 @@
 //!
 //! | an M is added | and ends |
 //! | --- | --- |
-//! | when a P is to run and no M is parked (`start_m`): sysmon has taken the P of a G that computes or blocks, or the last M parked with its G | when it was parked for 10 s without being needed (`end_idle_ms`), except for one M per P and `SPARE_MS` |
+//! | when a P is to run and no M is parked (`start_m`): sysmon has taken the P of a G that computes or blocks, or the last M parked with its G | when it was not needed for 5 to 10 s (`end_idle_ms`), except for one M per P and `SPARE_MS` |
 //! | by sysmon as a spare, while no P is idle and no M is parked or about to park (`keep_spare_m`) | the same |
 //!
 //! The Ms at work are at most:

@@ -13,7 +13,7 @@
 //!      ask for the P; take it if it is lent          2 ms are over, if stacks are left to trim
 //!   4  once a second: find idle stacks to trim;      another thread wakes sysmon
 //!      trim some of them, for 1 ms at most
-//!   5  each ten seconds: end the threads of Ms     if all Ps are idle and no G has run since the last round,
+//!   5  each five seconds: end the threads of Ms    if all Ps are idle and no G has run since the last round,
 //!      that have been parked all the while         at the longest backoff, sysmon then sleeps until
 //!   6  short of memory or threads: ask again,        step 4, 5 or 6 is due, if it has work left
 //!      each tenth of a second                        another thread wakes sysmon
@@ -47,8 +47,9 @@ const TRIM_NS: u64 = 1_000_000_000;
 const TRIM_PORTION_NS: u64 = 1_000_000;
 /// The time from one round that trims to the next. So trimming takes at most half of a processor.
 const TRIM_ROUND_NS: u64 = 2_000_000;
-/// Sysmon ends the thread of an M that has been parked for this long without being needed.
-const IDLE_MS_NS: u64 = 10_000_000_000;
+/// The time between two searches for Ms that were not needed since the last search. So such an M ends five to ten seconds after it
+/// was last needed, and 110 of them are gone after twelve.
+const IDLE_MS_NS: u64 = 5_000_000_000;
 /// The time on the runtime's clock that never comes.
 const NEVER: u64 = u64::MAX;
 

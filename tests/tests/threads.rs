@@ -11,8 +11,8 @@ use runtime::{Builder, Runtime, spawn};
 use tests::{Watchdog, child, system, wait_until, with};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long the tests wait: sysmon looks every ten seconds, and ends a hundred OS threads a second that were idle for
-/// ten seconds.
+/// How long the tests wait: sysmon looks every five seconds, and ends a hundred OS threads a second that were idle since the
+/// last look.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Runs `body` in a child process, with a runtime of two Ps and a watchdog with more time than usual.

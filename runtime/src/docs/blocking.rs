@@ -25,7 +25,8 @@
 //! # OS threads
 //!
 //! There is no second pool of threads for blocking calls. The runtime starts one OS thread for each green thread that blocks or
-//! computes at the same time, up to [`Builder::max_threads`](crate::Builder::max_threads). An OS thread that has not been needed for ten seconds ends.
+//! computes at the same time, up to [`Builder::max_threads`](crate::Builder::max_threads). An OS thread that has not been needed for
+//! five to ten seconds ends.
 //!
 //! The blocking calls of this crate itself ([`fs`](crate::fs), look-ups of host names, starting processes) use at most
 //! [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once; further calls wait in line. Code in

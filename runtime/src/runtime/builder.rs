@@ -121,7 +121,7 @@ impl Builder {
     /// - one that waits for the network and for timers, one spare, and those that are about to park (usually none or
     ///   one).
     ///
-    /// An OS thread that has not been needed for ten seconds ends, except one for each P and a few more. See
+    /// An OS thread that has not been needed for five to ten seconds ends, except one for each P and a few more. See
     /// [blocking](crate::docs::blocking#os-threads) for programs with many green threads that compute for long. Each of
     /// them keeps an OS thread from its beginning to its next call that parks. On Linux most of these OS threads
     /// [sleep](crate::docs::blocking#paused-green-threads) at any moment.
