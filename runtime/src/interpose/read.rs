@@ -201,7 +201,7 @@ fn wait_for_all(
         match more(done) {
             AGAIN => {
                 if call.is_none() {
-                    call = Call::begin(fd, Direction::Read);
+                    call = Call::begin(fd, Direction::Read).ok();
                 }
                 match call.as_ref().map(Call::wait) {
                     Some(Waited::Ready) => {}

@@ -53,14 +53,17 @@ pub(super) enum Waited {
 }
 
 impl Call {
-    /// Begins to wait for `fd`. Returns `None` if the descriptor is non-blocking: the result is that of the attempt.
+    /// Begins to wait for `fd`. Returns the result of the call if the descriptor is non-blocking or has been closed.
     #[cold]
-    pub(super) fn begin(fd: c_int, direction: Direction) -> Option<Call> {
+    pub(super) fn begin(fd: c_int, direction: Direction) -> Result<Call, isize> {
         let flags = raw::flags(fd);
-        if flags < 0 || flags & libc::O_NONBLOCK as isize != 0 {
-            return None;
+        if flags < 0 {
+            return Err(flags);
         }
-        Some(Call { fd, direction, until: time_limit(fd, direction) })
+        if flags & libc::O_NONBLOCK as isize != 0 {
+            return Err(AGAIN);
+        }
+        Ok(Call { fd, direction, until: time_limit(fd, direction) })
     }
 
     /// Begins as `begin` does, for a descriptor whose mode the caller knows to be blocking.
@@ -116,7 +119,10 @@ fn repeat_slow(
     mut attempt: impl FnMut() -> isize,
     block: impl FnOnce() -> isize,
 ) -> isize {
-    let Some(call) = Call::begin(fd, direction) else { return AGAIN };
+    let call = match Call::begin(fd, direction) {
+        Ok(call) => call,
+        Err(result) => return result,
+    };
     loop {
         match call.wait() {
             Waited::Ready => match attempt() {

@@ -222,7 +222,7 @@ fn write_rest(fd: c_int, mut done: usize, len: usize, mut more: impl FnMut(usize
         match more(done) {
             AGAIN => {
                 if call.is_none() {
-                    call = Call::begin(fd, Direction::Write);
+                    call = Call::begin(fd, Direction::Write).ok();
                 }
                 match call.as_ref().map(Call::wait) {
                     Some(Waited::Ready) => {}
