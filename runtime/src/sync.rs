@@ -9,7 +9,7 @@
 //! | [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`RecursiveRwLock`], [`Condvar`], [`Once`] | `parking_lot` |
 //! | [`Barrier`], [`OnceLock`], [`LazyLock`], [`mpsc`] | `std::sync` |
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
-//! | [`oneshot`], [`watch`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
+//! | [`oneshot`], [`watch`], [`broadcast`], [`OnceCell`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //!
 //! # Cancellation and time-outs
@@ -19,6 +19,7 @@
 //! types say what differs.
 
 mod barrier;
+pub mod broadcast;
 mod condvar;
 mod fair_mutex;
 mod lazy_lock;
@@ -26,6 +27,7 @@ pub mod mpsc;
 mod mutex;
 mod notify;
 mod once;
+mod once_cell;
 mod once_lock;
 pub mod oneshot;
 mod reentrant_mutex;
@@ -44,6 +46,7 @@ pub use lazy_lock::LazyLock;
 pub use mutex::{ArcMutexGuard, MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 pub use notify::{Notified, Notify};
 pub use once::{Once, OnceState};
+pub use once_cell::{OnceCell, SetError};
 pub use once_lock::OnceLock;
 pub use reentrant_mutex::{
     ArcReentrantMutexGuard, MappedReentrantMutexGuard, RawThreadId, ReentrantMutex, ReentrantMutexGuard,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use runtime::sync::Notify;
 use runtime::sync::watch::{self, Receiver, Sender};
 use runtime::thread::Cancelled;
 use runtime::time::{timeout, timeout_async};
@@ -137,9 +138,11 @@ fn a_kept_borrow_parks_others() {
 
         // Receivers wait while a change in place parks, and can be cancelled meanwhile.
         let (sender, receiver) = watch::channel(1);
+        let go = Arc::new(Notify::new());
+        let goes = go.clone();
         let changes = spawn(move || {
             sender.send_modify(|n| {
-                sleep(5 * MILLI);
+                goes.notified();
                 *n = 2;
             });
         });
@@ -149,6 +152,7 @@ fn a_kept_borrow_parks_others() {
         until_it_waits(&borrows);
         borrows.cancel();
         assert!(borrows.join().unwrap_err().is::<Cancelled>());
+        go.notify_one();
         assert_eq!(*receiver.borrow(), 2);
         changes.join().unwrap();
     });

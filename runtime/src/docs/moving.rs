@@ -89,7 +89,8 @@
 //! - [`sync`](crate::sync): taking a lock that is not free; waiting for a [`Condvar`](crate::sync::Condvar), a
 //!   [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
 //!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a [`WaitGroup`](crate::sync::WaitGroup);
-//!   waiting in [`oneshot`](crate::sync::oneshot) and [`watch`](crate::sync::watch), a borrow of a value that is being changed;
+//!   waiting in [`oneshot`](crate::sync::oneshot), [`watch`](crate::sync::watch) and [`broadcast`](crate::sync::broadcast), a
+//!   borrow of a value that is being changed;
 //! - [`net`](crate::net), [`process`](crate::process), [`signal`](crate::signal) and [`io`](mod@crate::io): reads, writes, accepts and connects that have to
 //!   wait; a function that looks up a host name, or waits for a child process; [`fs`](crate::fs):
 //!   a call that waits in line for an OS thread, and [`File::lock`](crate::fs::File::lock);

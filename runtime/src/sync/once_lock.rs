@@ -52,6 +52,11 @@ impl<T> OnceLock<T> {
         OnceLock { once: Once::new(Stage::New), value: UnsafeCell::new(None) }
     }
 
+    /// Returns a cell with the value.
+    pub(super) const fn with(value: T) -> OnceLock<T> {
+        OnceLock { once: Once::new(Stage::Done), value: UnsafeCell::new(Some(value)) }
+    }
+
     /// Returns the value, or `None` if there is none. Never waits.
     ///
     /// ```
@@ -190,7 +195,7 @@ impl<T: Clone> Clone for OnceLock<T> {
 
 impl<T> From<T> for OnceLock<T> {
     fn from(value: T) -> Self {
-        OnceLock { once: Once::new(Stage::Done), value: UnsafeCell::new(Some(value)) }
+        OnceLock::with(value)
     }
 }
 
