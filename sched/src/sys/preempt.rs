@@ -146,7 +146,7 @@ mod linux {
     pub(crate) fn sleep_while(word: &AtomicU32, value: u32, time: Duration) {
         // SAFETY: all zeroes is a valid `timespec`.
         let mut limit: libc::timespec = unsafe { mem::zeroed() };
-        limit.tv_sec = time.as_secs() as libc::time_t;
+        limit.tv_sec = time.as_secs() as _;
         limit.tv_nsec = time.subsec_nanos() as _;
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the kernel reads the word and the time, which outlive the call.
