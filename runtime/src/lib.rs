@@ -20,7 +20,8 @@
 //! # Spawn
 //!
 //! [`spawn()`] starts a green thread for a closure or a future and returns a [`JoinHandle`]. [`scope()`] starts green threads
-//! that borrow from the caller. [`thread::Builder`] sets a name and a stack size.
+//! that borrow from the caller, [`try_scope()`] such green threads that may fail, and [`thread::JoinSet`] collects results as they
+//! come. [`thread::Builder`] sets a name and a stack size.
 //!
 //! ```
 //! let threads: Vec<_> = (0..1000u64).map(|i| runtime::spawn(move || i)).collect();
@@ -174,7 +175,7 @@ pub mod tracing;
 
 pub use dump::dump;
 pub use runtime::{Builder, Handle, Migration, Runtime};
-pub use scope::scope;
+pub use scope::{scope, try_scope};
 pub use spawn::{Async, Closure, Entry, block_on, spawn};
 pub use thread::JoinHandle;
 pub use time::{sleep, sleep_until};

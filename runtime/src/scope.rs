@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+mod try_scope;
+
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -20,10 +22,14 @@ use crate::spawn::Entry;
 use crate::spawn::start::or_panic;
 use crate::thread::{AbortHandle, Builder, Result, Thread};
 
+pub use try_scope::{TryJoinHandle, TryScope, try_scope};
+
 /// The state that a spawner and its scoped threads share.
 #[derive(Default)]
 struct Family {
     state: Mutex<State>,
+    /// A panic of a thread cancels the others.
+    ends_by_panic: bool,
 }
 
 #[derive(Default)]
@@ -109,6 +115,9 @@ struct MemberEnd(Arc<Family>);
 
 impl After for MemberEnd {
     fn ended(self, panicked: bool) {
+        if panicked && self.0.ends_by_panic {
+            self.0.cancel();
+        }
         let waits = {
             let mut state = self.0.state.lock();
             state.panicked = state.panicked.wrapping_add(usize::from(panicked));
@@ -202,13 +211,37 @@ impl<'scope> Scope<'scope, '_> {
         E: Entry<M> + Send + 'scope,
         E::Output: Send + 'scope,
     {
+        // SAFETY: what the task borrows lives for 'scope, and `add` explains why the thread does not outlive 'scope.
+        self.add(|at, end| unsafe { task.start(at, spec, end) })
+    }
+
+    /// Starts a green thread whose result is what `map` makes of the result of `task`.
+    fn start_mapped<M, E, U>(
+        &'scope self,
+        spec: Spec,
+        task: E,
+        map: impl FnOnce(E::Output) -> U + Send + 'scope,
+    ) -> io::Result<ScopedJoinHandle<'scope, U>>
+    where
+        E: Entry<M> + Send + 'scope,
+        U: Send + 'scope,
+    {
+        // SAFETY: what the task and `map` borrow lives for 'scope, and `add` explains why the thread does not outlive 'scope.
+        self.add(|at, end| unsafe { task.start_mapped(at, spec, end, map) })
+    }
+
+    /// Counts the thread that `start` starts as a member, and returns its handle.
+    ///
+    /// 'scope ends after `Family::wait` has seen `running` at 0. The thread decrements `running` (`MemberEnd`) after it has
+    /// dropped its task and stored or dropped its result. A stored result belongs to the handle, which does not outlive
+    /// 'scope.
+    fn add<U>(
+        &'scope self,
+        start: impl FnOnce(Where<'static>, MemberEnd) -> io::Result<Join<U>>,
+    ) -> io::Result<ScopedJoinHandle<'scope, U>> {
         let starting = Starting::begin(&self.family);
         let at = Where::Here(runtime::default_sched);
-        // SAFETY: what the task borrows lives for 'scope. 'scope ends after `Family::wait` has seen `running` at 0.
-        // The thread decrements `running` (`MemberEnd`) after it has dropped its task and stored or dropped its
-        // result. A stored result belongs to the handle, which does not outlive 'scope.
-        let started = unsafe { task.start(at, spec, MemberEnd(Arc::clone(&self.family))) };
-        match started {
+        match start(at, MemberEnd(Arc::clone(&self.family))) {
             Ok(join) => {
                 std::mem::forget(starting);
                 self.family.add_member(join.thread());

@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-pub use crate::scope::{Scope, ScopedJoinHandle, scope};
+pub use crate::scope::{Scope, ScopedJoinHandle, TryJoinHandle, TryScope, scope, try_scope};
 pub use crate::thread_local::{AccessError, LocalKey};
 pub use crate::time::{sleep, sleep_until};
 pub use crate::yield_now;

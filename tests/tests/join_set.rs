@@ -404,3 +404,30 @@ fn many_owners_share_nothing() {
         assert_eq!(*total.lock().unwrap(), (0..20).sum::<u64>() * (0..30).sum::<u64>());
     });
 }
+
+/// A value that a member would inherit from its spawner, and whose clone panics.
+struct NoClone;
+
+impl Clone for NoClone {
+    fn clone(&self) -> Self {
+        panic!("{ON_PURPOSE}")
+    }
+}
+
+runtime::thread_local! {
+    #[inherit]
+    static INHERITED: std::cell::RefCell<Option<NoClone>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn a_spawn_that_panics_takes_no_slot() {
+    on_each(|| {
+        let mut set = JoinSet::with_limit(1);
+        INHERITED.set(Some(NoClone));
+        panics_with(ON_PURPOSE, || set.spawn(|| 7));
+        INHERITED.set(None);
+        assert!(set.is_empty());
+        set.spawn(|| 8);
+        assert_eq!(set.join_all(), [8]);
+    });
+}

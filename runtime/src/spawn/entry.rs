@@ -49,6 +49,19 @@ pub(crate) mod private {
         unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After)
         -> io::Result<Join<Self::Output>>;
 
+        /// Starts a green thread as `start` does. Its result is what `map` makes of the result of `self`, on that
+        /// green thread.
+        ///
+        /// # Safety
+        /// What `self`, `map` and the outputs of both borrow must outlive the green thread.
+        unsafe fn start_mapped<U>(
+            self,
+            at: Where<'_>,
+            spec: Spec,
+            after: impl After,
+            map: impl FnOnce(Self::Output) -> U,
+        ) -> io::Result<Join<U>>;
+
         /// Runs `self` on the calling green thread and returns its value.
         fn run_here(self) -> Self::Output;
     }
@@ -60,6 +73,18 @@ pub(crate) mod private {
             // SAFETY: the caller of `start` promises what `closure` requires: the borrows of `self` outlive the green
             // thread.
             unsafe { sched::spawn::closure(at, spec, self, after) }
+        }
+
+        unsafe fn start_mapped<U>(
+            self,
+            at: Where<'_>,
+            spec: Spec,
+            after: impl After,
+            map: impl FnOnce(T) -> U,
+        ) -> io::Result<Join<U>> {
+            // SAFETY: the caller of `start_mapped` promises what `closure` requires: the borrows of `self` and `map`
+            // outlive the green thread.
+            unsafe { sched::spawn::closure(at, spec, move || map(self()), after) }
         }
 
         fn run_here(self) -> T {
@@ -74,6 +99,18 @@ pub(crate) mod private {
             // SAFETY: the caller of `start` promises what `future` requires: the borrows of `self` outlive the green
             // thread.
             unsafe { sched::spawn::future(at, spec, self, after) }
+        }
+
+        unsafe fn start_mapped<U>(
+            self,
+            at: Where<'_>,
+            spec: Spec,
+            after: impl After,
+            map: impl FnOnce(F::Output) -> U,
+        ) -> io::Result<Join<U>> {
+            // SAFETY: the caller of `start_mapped` promises what `future` requires: the borrows of `self` and `map`
+            // outlive the green thread.
+            unsafe { sched::spawn::future(at, spec, async move { map(self.await) }, after) }
         }
 
         fn run_here(self) -> F::Output {

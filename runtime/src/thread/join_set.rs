@@ -88,6 +88,15 @@ impl After for MemberEnd {
     }
 }
 
+/// A slot of a member that has not started. The drop frees it: the start fails, or code of the user unwinds in it.
+struct Slot<'g>(&'g Group);
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.free_slot();
+    }
+}
+
 impl Group {
     fn new(limit: Option<usize>) -> (Arc<Group>, Receiver<usize>) {
         let (sender, receiver) = unbounded();
@@ -445,17 +454,13 @@ impl<T: Send + 'static> JoinSet<T> {
     {
         let place = self.members.vacant_entry();
         let end = MemberEnd { group: Arc::clone(&self.group), key: place.key() };
-        match start::spawn_then(at, spec, task, end) {
-            Ok(join) => {
-                let handle = AbortHandle::new(join.thread());
-                place.insert(join);
-                Ok(handle)
-            }
-            Err(error) => {
-                self.group.free_slot();
-                Err(error)
-            }
-        }
+        let slot = Slot(&self.group);
+        let join = start::spawn_then(at, spec, task, end)?;
+        // From here on the member frees its slot when it ends.
+        std::mem::forget(slot);
+        let handle = AbortHandle::new(join.thread());
+        place.insert(join);
+        Ok(handle)
     }
 }
 
