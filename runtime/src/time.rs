@@ -43,7 +43,7 @@ pub use crate::channel::{after, at};
 #[doc(inline)]
 pub use sched::park::Elapsed;
 pub use std::time::{Duration, Instant};
-pub use ticker::{Ticker, tick};
+pub use ticker::{MissedTickBehavior, Ticker, tick};
 pub use timer::{Timer, after_func};
 
 use crate::runtime;

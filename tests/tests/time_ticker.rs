@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use runtime::channel::{RecvTimeoutError, TryRecvError};
-use runtime::time::{Ticker, Timer, tick};
+use runtime::time::{MissedTickBehavior, Ticker, Timer, tick};
 use runtime::{select, thread};
 use tests::{Random, everywhere, on_each, panics_with};
 
@@ -38,6 +38,38 @@ fn all_ticks_are_whole_periods_apart() {
         for tick in ticks {
             assert_eq!((tick - first).as_nanos() % period.as_nanos(), 0, "the ticks drift");
         }
+    });
+}
+
+#[test]
+fn ticks_that_were_missed() {
+    everywhere(|| {
+        let period = ms(10);
+        let late = |behavior| {
+            let ticker = Ticker::new(period);
+            ticker.set_missed_tick_behavior(behavior);
+            assert_eq!(ticker.missed_tick_behavior(), behavior);
+            runtime::sleep(ms(36));
+            let before = Instant::now();
+            let first = ticker.channel().try_recv().unwrap();
+            (ticker, first, before)
+        };
+        let (ticker, first, before) = late(MissedTickBehavior::Burst);
+        let mut last = first;
+        for due in ticker.channel().try_iter() {
+            assert_eq!(due - last, period, "no tick is left out");
+            last = due;
+        }
+        assert!(last + period > before && last >= first + 2 * period);
+        // The first tick was more than 25 ms late.
+        let (ticker, first, before) = late(MissedTickBehavior::Delay);
+        assert!(ticker.channel().recv().unwrap() >= before + period, "a new grid begins");
+        ticker.reset(period);
+        assert_eq!(ticker.missed_tick_behavior(), MissedTickBehavior::Delay);
+        assert!(first < before);
+        let (ticker, first, before) = late(MissedTickBehavior::Skip);
+        let next = ticker.channel().recv().unwrap();
+        assert!(next > before && (next - first).as_nanos() % period.as_nanos() == 0, "the grid stays");
     });
 }
 

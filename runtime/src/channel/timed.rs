@@ -11,7 +11,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use sched::due::{Due, Next};
+use sched::due::{Due, Missed, Next};
 use sched::queue::Node;
 use sched::{Outcome, park};
 
@@ -118,6 +118,16 @@ impl Receiver<Instant> {
     /// Stops the channel. Returns `true` if a message was pending; that message is dropped.
     pub(crate) fn stop(&self) -> bool {
         self.timing().set(Next::Nothing, None)
+    }
+
+    /// Returns which message follows a message that was received late.
+    pub(crate) fn missed(&self) -> Missed {
+        self.timing().missed()
+    }
+
+    /// Sets which message follows a message that was received late.
+    pub(crate) fn set_missed(&self, missed: Missed) {
+        self.timing().set_missed(missed);
     }
 
     fn timing(&self) -> &Due<Wanted<Instant>> {

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use sched::due::Missed;
+
 use crate::channel::{Receiver, never};
 
 /// A channel that receives a message at regular times. The message is the moment at which it was due.
 ///
 /// A ticker does not drift: tick number `k` is due at `start + k * period`, however late the ones before were
 /// received. If the receiver is slow, one tick waits in the channel, and further ticks are left out.
+/// [`set_missed_tick_behavior`](Ticker::set_missed_tick_behavior) selects another behavior.
 ///
 /// **Dropping a ticker stops it.** A ticker belongs to no runtime and has no entry in a timer heap, because the
 /// receiver itself sleeps until the next tick.
@@ -72,6 +75,41 @@ impl Ticker {
         self.0.restart(positive(period, "Ticker::reset"), Some(period));
     }
 
+    /// Sets what follows a tick that was received late, from the next receive on. [`stop`](Ticker::stop) and
+    /// [`reset`](Ticker::reset) keep it.
+    ///
+    /// ```
+    /// use runtime::time::{Duration, Instant, MissedTickBehavior, Ticker};
+    /// let (start, period) = (Instant::now(), Duration::from_millis(2));
+    /// let ticker = Ticker::new(period);
+    /// ticker.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    /// runtime::sleep(5 * period);
+    /// // No tick is left out.
+    /// assert!(ticker.channel().try_iter().count() >= 5);
+    /// ```
+    pub fn set_missed_tick_behavior(&self, behavior: MissedTickBehavior) {
+        self.0.set_missed(match behavior {
+            MissedTickBehavior::Burst => Missed::Burst,
+            MissedTickBehavior::Delay => Missed::Delay,
+            MissedTickBehavior::Skip => Missed::Skip,
+        });
+    }
+
+    /// Returns what follows a tick that was received late.
+    ///
+    /// ```
+    /// use runtime::time::{Duration, MissedTickBehavior, Ticker};
+    /// let ticker = Ticker::new(Duration::from_secs(1));
+    /// assert_eq!(ticker.missed_tick_behavior(), MissedTickBehavior::Skip);
+    /// ```
+    pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
+        match self.0.missed() {
+            Missed::Burst => MissedTickBehavior::Burst,
+            Missed::Delay => MissedTickBehavior::Delay,
+            Missed::Skip => MissedTickBehavior::Skip,
+        }
+    }
+
     /// Returns the channel of the ticks. Its clones receive nothing more when the ticker is dropped.
     ///
     /// ```
@@ -94,6 +132,30 @@ impl Ticker {
     pub async fn tick_async(&self) -> Instant {
         self.0.recv_async().await.expect("a ticker's channel is never disconnected")
     }
+}
+
+/// What follows a tick of a [`Ticker`] that was received late. The names are those of tokio; the default is Go's.
+///
+/// With a period of 50 ms, a receiver that comes 160 ms late for a tick at 0 ms gets these ticks next:
+///
+/// | | due at |
+/// | --- | --- |
+/// | `Burst` | 50, 100, 150 ms, all at once; then 200, 250 ms |
+/// | `Delay` | 210, 260 ms |
+/// | `Skip` | 200, 250 ms |
+///
+/// ```
+/// assert_eq!(runtime::time::MissedTickBehavior::default(), runtime::time::MissedTickBehavior::Skip);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissedTickBehavior {
+    /// No tick is left out: those that are due are received one after another without waiting.
+    Burst,
+    /// The next tick is due one period after the late receive. A tick that is received up to 5 ms late is not late.
+    Delay,
+    /// Ticks that were missed are left out; the next is due at its whole period.
+    #[default]
+    Skip,
 }
 
 #[track_caller]

@@ -49,6 +49,20 @@ pub enum Next {
     At(Instant),
 }
 
+/// The point of a period that follows a point that was taken late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// The first point on the grid that is not due: the missed points are left out.
+    Skip,
+    /// The next point on the grid, also if it is due: no point is left out.
+    Burst,
+    /// One period after the taking, if the point was missed by more than [`SLACK`]. This begins a new grid.
+    Delay,
+}
+
+/// A point that is taken so much later is not missed: every taker is a little late, and the grid would drift.
+pub const SLACK: Duration = Duration::from_millis(5);
+
 /// A point in time, or a series of points; the file's head tells the protocol. `P` is the payload of waiters.
 #[derive(Debug)]
 pub struct Due<P>(Lock<State<P>>);
@@ -59,6 +73,7 @@ pub struct State<P> {
     next: Next,
     /// The time from a point to the next point; `None` for a single point.
     period: Option<Duration>,
+    missed: Missed,
     waiters: Queue<P>,
 }
 
@@ -99,7 +114,7 @@ impl Next {
 impl<P> Due<P> {
     /// Makes a `Due` with the point `next`, followed by others if there is a period.
     pub fn new(next: Next, period: Option<Duration>) -> Self {
-        Due(Lock::new(State { next, period, waiters: Queue::new() }))
+        Due(Lock::new(State { next, period, missed: Missed::Skip, waiters: Queue::new() }))
     }
 
     /// Returns the next point, as of a moment ago.
@@ -137,6 +152,16 @@ impl<P> Due<P> {
         drop(state);
         drop(wakes);
         last != Next::Nothing
+    }
+
+    /// Returns which point follows a point that was taken late.
+    pub fn missed(&self) -> Missed {
+        self.0.lock().missed
+    }
+
+    /// Sets which point follows a point that was taken late, from the next taking on.
+    pub fn set_missed(&self, missed: Missed) {
+        self.0.lock().missed = missed;
     }
 
     /// Sleeps until the point, an earlier point that is set meanwhile, or `deadline`. Returns `Woken` if the point
@@ -215,10 +240,16 @@ impl<P> Due<P> {
 impl<P> State<P> {
     fn take(&mut self, now: Instant) -> Option<Instant> {
         let due = self.next.due(now)?;
-        self.next = self.period.map_or(Next::Nothing, |period| tick_after(due, period, now));
+        self.next = self.period.map_or(Next::Nothing, |period| match self.missed {
+            Missed::Skip => tick_after(due, period, now),
+            Missed::Delay if now.saturating_duration_since(due) > SLACK => Next::after(now, period),
+            Missed::Burst | Missed::Delay => Next::after(due, period),
+        });
         debug_assert!(
-            self.period.is_some_and(|period| period.is_zero()) || self.next.due(now).is_none(),
-            "the next point of a period lies after now"
+            self.period.is_some_and(|period| period.is_zero())
+                || self.missed != Missed::Skip
+                || self.next.due(now).is_none(),
+            "the next point of a period lies after now, if missed points are left out"
         );
         Some(due)
     }
@@ -294,6 +325,24 @@ mod tests {
         assert_eq!(due.next(), Next::At(start + ms(42)));
         assert!(due.set(Next::Nothing, None));
         assert_eq!(due.take(start + ms(100)), None);
+    }
+
+    #[test]
+    fn points_that_were_missed() {
+        let start = Instant::now();
+        let late = |missed| {
+            let due = Due::<()>::new(Next::At(start + ms(10)), Some(ms(10)));
+            due.set_missed(missed);
+            assert_eq!(due.take(start + ms(14)), Some(start + ms(10)), "a little late is not missed");
+            assert_eq!(due.take(start + ms(47)), Some(start + ms(20)));
+            due
+        };
+        assert_eq!(late(Missed::Skip).next(), Next::At(start + ms(50)));
+        assert_eq!(late(Missed::Delay).next(), Next::At(start + ms(57)));
+        let burst = late(Missed::Burst);
+        assert_eq!(burst.take(start + ms(47)), Some(start + ms(30)));
+        assert_eq!(burst.take(start + ms(47)), Some(start + ms(40)));
+        assert_eq!((burst.take(start + ms(47)), burst.next()), (None, Next::At(start + ms(50))));
     }
 
     #[test]
