@@ -58,4 +58,7 @@ pub use rwlock::{
     RecursiveRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+/// Those of std, so that a program moves by changing `std::sync` to `runtime::sync`.
+#[doc(no_inline)]
+pub use std::sync::{Arc, Weak, atomic};
 pub use wait_group::WaitGroup;

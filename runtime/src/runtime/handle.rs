@@ -83,6 +83,30 @@ impl Handle {
         start::or_panic(start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task))
     }
 
+    /// Starts a green thread as [`spawn`](Handle::spawn) does, but returns an error if it cannot be started.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`thread::Builder::spawn`](crate::thread::Builder::spawn), and an error if the runtime has
+    /// ended. `task` is then dropped.
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// let handle = runtime.handle();
+    /// assert_eq!(handle.try_spawn(|| 3)?.join().unwrap(), 3);
+    /// drop(runtime);
+    /// assert!(handle.try_spawn(|| 3).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn try_spawn<M, E>(&self, task: E) -> io::Result<JoinHandle<E::Output>>
+    where
+        E: Entry<M> + Send + 'static,
+        E::Output: Send + 'static,
+    {
+        start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task)
+    }
+
     /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its value.
     ///
     /// # Panics
