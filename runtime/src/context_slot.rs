@@ -70,7 +70,7 @@
 //!
 //! # What it costs
 //!
-//! A green thread without slots pays nothing. One with slots pays for the functions and for about 50 ns each time it parks.
+//! A green thread without slots pays nothing. One with slots pays for the functions and for about 100 ns each time it parks.
 
 use std::fmt;
 

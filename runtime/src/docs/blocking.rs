@@ -55,7 +55,7 @@
 //! If more than eight green threads per P go on to compute after their P was taken, they run by turns of 10 ms, on Linux. So a
 //! thousand of them do not keep the processors from new and woken green threads. Those that do not have their turn are paused: the
 //! runtime sends their OS thread the signal SIGURG, and its handler sleeps. With N such green threads a pause lasts about N times
-//! 10 ms, divided by the number of Ps.
+//! 10 ms, divided by the number of Ps; twice as long while all Ps are busy.
 //!
 //! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library. Others wait for such a
 //!   lock until its next turn. A green thread in the C library, which contains `malloc`, is not paused there.
