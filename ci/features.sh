@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, tracing. examples/tests/clients.rs tests the example hyper with
-# real clients.
+# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, tracing. examples/tests/clients.rs tests
+# the example hyper with real clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings

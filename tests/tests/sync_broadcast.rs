@@ -217,7 +217,7 @@ fn receive_all(way: usize, mut receiver: Receiver<Counted>) -> usize {
 #[test]
 fn no_value_is_lost_or_doubled_under_contention() {
     const SENDERS: usize = 3;
-    const EACH: usize = 100;
+    const EACH: usize = 40;
     for capacity in [4, 1024] {
         in_each(|| {
             let drops = Drops::default();

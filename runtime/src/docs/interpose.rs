@@ -21,7 +21,7 @@
 //! });
 //! ```
 //!
-//! The feature has an effect on Linux with glibc, on x86-64 and AArch64. (It has been run on x86-64.) Elsewhere it does nothing.
+//! The feature is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64 and AArch64. (It has been run on x86-64.) Elsewhere it does nothing.
 //! Without it such calls block their OS thread, which is [rescued](super::blocking).
 //!
 //! # What is caught

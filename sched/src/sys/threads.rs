@@ -72,8 +72,15 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
+    /// Blocks the calling OS thread for `time`.
+    #[cfg(not(feature = "interpose"))]
+    pub(crate) fn sleep_thread(time: std::time::Duration) {
+        std::thread::sleep(time);
+    }
+
     /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. The call is not that of libc, which
     /// `interpose` replaces by a call that parks.
+    #[cfg(feature = "interpose")]
     #[inline(never)]
     pub(crate) fn sleep_thread(time: std::time::Duration) {
         let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
