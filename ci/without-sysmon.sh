@@ -10,6 +10,8 @@ left_out=(
     hogs hogs_signal idle limits moves threads trim watchers
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
     deadlock main_thread memory soak
+    # These files need a feature; ci/features.sh runs them.
+    tracing tracing_global
     # In this file a green thread never parks, so that the forked child has a busy parent.
     misuse_fork
 )
