@@ -54,6 +54,7 @@
 //!   the next call gives the P up. `run/boundary.rs` says what a G does that has lost its P.
 //! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or the limit.
 //! - `m/pause.rs`: an M is paused only in user code without a P, and goes on when sysmon lets it go.
+//! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
 //! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
 //! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
 //! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never lost.
