@@ -19,7 +19,11 @@ pub(crate) fn places(n: usize) -> sched::Attached {
 /// taken. A plain OS thread only calls `f`.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
     let Some(sched) = Sched::current() else { return f() };
-    let places = sched.config().attached.downcast_ref::<Semaphore>().expect("`places` made this value");
-    let _place = places.acquire().expect("the places are never closed");
+    let _place = places_of(&sched).acquire().expect("the places are never closed");
     crate::blocking(f)
+}
+
+/// Returns the places for the blocking calls of `sched`.
+pub(crate) fn places_of(sched: &Sched) -> &Semaphore {
+    sched.config().attached.downcast_ref().expect("`places` made this value")
 }

@@ -26,7 +26,8 @@
 //! | [`tick`] | gives a message at regular times |
 //! | [`never`](never()) | never gives a message |
 //!
-//! [`select!`](crate::select) and [`Select`] wait for the first of several operations.
+//! [`Select`] waits for the first of several operations. [`select!`](crate::select) also waits for whatever else a thread can
+//! wait for: the end of a thread, a connection, a permit, a future.
 //!
 //! When all handles of one side are gone, the channel is *disconnected*. Sends then fail at once; receives fail when
 //! the channel is empty.
@@ -72,6 +73,8 @@ pub use sender::Sender;
 #[doc(hidden)]
 pub mod internal {
     pub use super::case::{Case, SelectHandle};
+    #[cfg(not(loom))]
+    pub use super::select::event::{Event, Moments, join};
     pub use super::select::{select, select_timeout, try_select};
 }
 

@@ -19,19 +19,32 @@
 //! assert_eq!(fetch(&context), Err(ContextError::DeadlineExceeded));
 //! ```
 //!
-//! A context ends no green thread. A function checks it ([`err`](Context::err)), or waits for [`done`](Context::done)
-//! beside what it waits for. ([`JoinHandle::cancel`](crate::JoinHandle::cancel) and [`timeout`](crate::time::timeout)
-//! do end green threads.)
+//! A function checks a context ([`err`](Context::err)), or waits for [`done`](Context::done) beside what it waits for. Or the
+//! function runs in [`Context::run`], which ends every wait when the context is over.
+//!
+//! | here | Go |
+//! | --- | --- |
+//! | [`with_cancel`](Context::with_cancel), [`with_deadline`](Context::with_deadline), [`with_timeout`](Context::with_timeout), [`with_value`](Context::with_value) | the same names |
+//! | [`with_cancel_cause`](Context::with_cancel_cause), [`with_deadline_cause`](Context::with_deadline_cause), [`with_timeout_cause`](Context::with_timeout_cause), [`cause`](Context::cause) | the same names |
+//! | [`after_func`](Context::after_func), [`without_cancel`](Context::without_cancel) | the same names |
+//! | [`run`](Context::run), [`run_async`](Context::run_async) | |
 
+mod after_func;
 mod node;
+mod run;
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::channel::{Receiver, never};
-use node::Node;
+use node::{Cause, End, Node};
+
+pub use after_func::AfterFunc;
+pub use run::Ended;
 
 /// A task's cancellation, deadline and values: see the [module](self). A clone refers to the same context.
 ///
@@ -62,6 +75,7 @@ struct Inner {
 /// assert_eq!(ContextError::DeadlineExceeded.to_string(), "context deadline exceeded");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ContextError {
     /// The context was cancelled.
     Canceled,
@@ -79,6 +93,17 @@ pub enum ContextError {
 /// ```
 #[must_use = "dropping it cancels the context"]
 pub struct CancelHandle(Arc<Node>);
+
+/// Cancels its context as [`CancelHandle`] does, and may tell why. [`Context::with_cancel_cause`] returns it.
+///
+/// ```
+/// use runtime::context::{Context, ContextError};
+/// let (context, cancel) = Context::background().with_cancel_cause();
+/// drop(cancel);
+/// assert_eq!(context.cause().unwrap().downcast_ref(), Some(&ContextError::Canceled));
+/// ```
+#[must_use = "dropping it cancels the context"]
+pub struct CancelCauseHandle(CancelHandle);
 
 static NEVER: Receiver<()> = never();
 
@@ -107,6 +132,22 @@ impl Context {
         (self.child(Some(Arc::clone(&node)), self.deadline(), None), CancelHandle(node))
     }
 
+    /// Returns a child of this context, and a handle that cancels that child and may tell why.
+    ///
+    /// ```
+    /// use runtime::context::{Context, ContextError};
+    /// use std::io::{Error, ErrorKind};
+    /// let (context, cancel) = Context::background().with_cancel_cause();
+    /// cancel.cancel(Error::from(ErrorKind::ConnectionReset));
+    /// assert_eq!(context.err(), Some(ContextError::Canceled));
+    /// let cause = context.cause().unwrap();
+    /// assert_eq!(cause.downcast_ref::<Error>().unwrap().kind(), ErrorKind::ConnectionReset);
+    /// ```
+    pub fn with_cancel_cause(&self) -> (Context, CancelCauseHandle) {
+        let (context, handle) = self.with_cancel();
+        (context, CancelCauseHandle(handle))
+    }
+
     /// Returns a child of this context that is over at `deadline` at the latest, and a handle that cancels it before.
     /// The child is over earlier if this context is.
     ///
@@ -128,11 +169,39 @@ impl Context {
     /// ```
     #[track_caller]
     pub fn with_deadline(&self, deadline: Instant) -> (Context, CancelHandle) {
+        self.until(deadline, None)
+    }
+
+    /// Returns what [`with_deadline`](Context::with_deadline) returns. If the child is over because `deadline` has passed, its
+    /// [`cause`](Context::cause) is `cause`. The returned handle sets no cause.
+    ///
+    /// # Panics
+    ///
+    /// Panics where [`with_deadline`](Context::with_deadline) does.
+    ///
+    /// ```
+    /// use runtime::context::{Context, ContextError};
+    /// let now = std::time::Instant::now();
+    /// let (context, _cancel) = Context::background().with_deadline_cause(now, "the shop closes");
+    /// assert_eq!(context.err(), Some(ContextError::DeadlineExceeded));
+    /// assert_eq!(context.cause().unwrap().to_string(), "the shop closes");
+    /// ```
+    #[track_caller]
+    pub fn with_deadline_cause(
+        &self,
+        deadline: Instant,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> (Context, CancelHandle) {
+        self.until(deadline, Some(cause.into().into()))
+    }
+
+    #[track_caller]
+    fn until(&self, deadline: Instant, cause: Option<Cause>) -> (Context, CancelHandle) {
         if self.deadline().is_some_and(|earlier| earlier <= deadline) {
             return self.with_cancel();
         }
         let node = Node::below(self.node());
-        node.end_at(deadline);
+        node.end_at(deadline, cause);
         (self.child(Some(Arc::clone(&node)), Some(deadline), None), CancelHandle(node))
     }
 
@@ -156,6 +225,46 @@ impl Context {
             Some(deadline) => self.with_deadline(deadline),
             None => self.with_cancel(),
         }
+    }
+
+    /// Returns what [`with_timeout`](Context::with_timeout) returns. If the child is over because `time` is over, its
+    /// [`cause`](Context::cause) is `cause`. The returned handle sets no cause.
+    ///
+    /// # Panics
+    ///
+    /// Panics where [`with_timeout`](Context::with_timeout) does.
+    ///
+    /// ```
+    /// use runtime::context::Context;
+    /// use std::time::Duration;
+    /// let (context, _cancel) = Context::background().with_timeout_cause(Duration::from_millis(2), "no answer in time");
+    /// assert!(context.done().recv().is_err());
+    /// assert_eq!(context.cause().unwrap().to_string(), "no answer in time");
+    /// ```
+    #[track_caller]
+    pub fn with_timeout_cause(
+        &self,
+        time: Duration,
+        cause: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> (Context, CancelHandle) {
+        match Instant::now().checked_add(time) {
+            Some(deadline) => self.with_deadline_cause(deadline, cause),
+            None => self.with_cancel(),
+        }
+    }
+
+    /// Returns a context with the values of this context that is not over when this context is. It has no deadline.
+    ///
+    /// ```
+    /// use runtime::context::Context;
+    /// let (context, cancel) = Context::background().with_value("request 7").with_cancel();
+    /// cancel.cancel();
+    /// let clean_up = context.without_cancel();
+    /// assert!(clean_up.err().is_none() && clean_up.cause().is_none() && clean_up.deadline().is_none());
+    /// assert_eq!(clean_up.value(), Some(&"request 7"));
+    /// ```
+    pub fn without_cancel(&self) -> Context {
+        self.child(None, None, None)
     }
 
     /// Returns a child of this context with a value. [`value`](Context::value) finds it by its type, so let the type
@@ -208,7 +317,28 @@ impl Context {
     /// assert_eq!(context.err(), Some(ContextError::Canceled));
     /// ```
     pub fn err(&self) -> Option<ContextError> {
-        self.node()?.error()
+        self.ended().map(|end| end.error)
+    }
+
+    /// Returns the cause for which the context is over, or `None` if it is not over. Once there is a cause, it stays the same.
+    ///
+    /// The first end of this context or of an ancestor sets the cause. It is what that end was given:
+    /// by a [`CancelCauseHandle`], [`with_deadline_cause`](Context::with_deadline_cause) or
+    /// [`with_timeout_cause`](Context::with_timeout_cause). Without such a cause it is the [`ContextError`].
+    ///
+    /// ```
+    /// use runtime::context::{Context, ContextError};
+    /// let (context, cancel) = Context::background().with_cancel();
+    /// assert!(context.cause().is_none());
+    /// cancel.cancel();
+    /// assert_eq!(context.cause().unwrap().downcast_ref(), Some(&ContextError::Canceled));
+    /// ```
+    pub fn cause(&self) -> Option<Arc<dyn Error + Send + Sync>> {
+        self.ended().map(End::into_cause)
+    }
+
+    fn ended(&self) -> Option<End> {
+        self.node()?.ended()
     }
 
     /// Returns the deadline of the context, or `None` if it has none.
@@ -243,6 +373,12 @@ impl Context {
         None
     }
 }
+
+// A panic leaves no context half-changed: values are never changed, and locks are released before user code runs.
+impl UnwindSafe for Context {}
+impl RefUnwindSafe for Context {}
+impl UnwindSafe for CancelHandle {}
+impl RefUnwindSafe for CancelHandle {}
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -294,7 +430,30 @@ impl Drop for CancelHandle {
 
 impl fmt::Debug for CancelHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancelHandle").field("err", &self.0.error()).finish_non_exhaustive()
+        f.debug_struct("CancelHandle")
+            .field("err", &self.0.ended().map(|end| end.error))
+            .finish_non_exhaustive()
+    }
+}
+
+impl CancelCauseHandle {
+    /// Cancels the context as [`CancelHandle::cancel`] does, with a cause that [`Context::cause`] returns.
+    ///
+    /// ```
+    /// use runtime::context::Context;
+    /// let (context, cancel) = Context::background().with_cancel_cause();
+    /// cancel.cancel("the client has gone");
+    /// cancel.cancel("too late");
+    /// assert_eq!(context.cause().unwrap().to_string(), "the client has gone");
+    /// ```
+    pub fn cancel(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) {
+        self.0.0.end(End { error: ContextError::Canceled, cause: Some(cause.into().into()) });
+    }
+}
+
+impl fmt::Debug for CancelCauseHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelCauseHandle").field(&self.0).finish()
     }
 }
 

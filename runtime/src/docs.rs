@@ -7,11 +7,13 @@
 //! | [`crates`] | How is a well-known crate used here, and what does it cost? |
 //! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
 //! | [`deadlock`] | When is it reported that all green threads wait for each other? |
+//! | [`dumps`] | What does a dump show of each green thread, and what does a stack need? |
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
 //! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |
 //! | [`signals`] | What may a signal handler do? |
 //! | [`interpose`] | Which calls of libc park with the feature `interpose`? What does it cost, and what must not be done? |
 //! | [`fork`] | What may a forked child do? |
+//! | [`settings`] | Which environment variables set what, and which setting wins? |
 //! | [`glossary`] | What do G, M, P, park, rescue and the other words mean? |
 
 pub mod blocking;
@@ -19,9 +21,11 @@ pub mod calling;
 pub mod cancellation;
 pub mod crates;
 pub mod deadlock;
+pub mod dumps;
 pub mod fork;
 pub mod glossary;
 pub mod interpose;
 pub mod moving;
+pub mod settings;
 pub mod signals;
 pub mod stacks;

@@ -16,6 +16,7 @@
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
 //! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
 //! - `message.rs`: lists of buffers of which a part is done.
+//! - `futex.rs`: `syscall`, by which std's locks wait.
 //! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the hooks.
 //!
 //! The runtime's own calls do not park: in the runtime a P is not lent, which [`may_park`] sees. Descriptors of the
@@ -27,6 +28,7 @@ mod accept;
 mod close;
 mod connect;
 mod fd;
+mod futex;
 mod message;
 mod names;
 mod poll;
@@ -53,7 +55,7 @@ fn finish(result: isize) -> isize {
 
 #[cold]
 #[inline(never)]
-fn fail(result: isize) -> isize {
+extern "C" fn fail(result: isize) -> isize {
     // SAFETY: the address is that of this thread's `errno`.
     unsafe { *libc::__errno_location() = (-result) as c_int };
     -1
@@ -66,7 +68,7 @@ const fn error(errno: c_int) -> isize {
 
 /// Makes the linker take the hooks: it leaves out a library of which the program uses nothing.
 pub(crate) fn link() {
-    type Hooks = [*const (); 8];
+    type Hooks = [*const (); 10];
     let hooks: Hooks = [
         read::read as *const (),
         write::write as *const (),
@@ -76,6 +78,8 @@ pub(crate) fn link() {
         sleep::nanosleep as *const (),
         names::getaddrinfo as *const (),
         close::close as *const (),
+        close::dup2 as *const (),
+        futex::syscall as *const (),
     ];
     std::hint::black_box(hooks);
 }

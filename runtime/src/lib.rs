@@ -9,7 +9,8 @@
 //! # Run
 //!
 //! [`block_on`] runs a closure or a future as a green thread and returns its value. It starts the process-wide default
-//! runtime at its first call. [`Builder`] and [`Runtime`] make further runtimes.
+//! runtime at its first call. [`#[runtime::main]`](macro@main) does so for a whole program, and
+//! [`#[runtime::test]`](macro@test) for a test. [`Builder`] and [`Runtime`] make further runtimes.
 //!
 //! ```
 //! let sum = runtime::block_on(|| 1 + 2);
@@ -84,8 +85,9 @@
 //!
 //! # Look
 //!
-//! [`metrics::snapshot`] returns counters and gauges of the scheduler. [`dump()`] writes one line for each green thread: what it
-//! waits for, for how long, and where it was spawned.
+//! [`metrics::snapshot`] returns counters and gauges of the scheduler, and [`num_green_threads`] one of them. [`dump()`] writes one
+//! line for each green thread: what it waits for, for how long, and where it was spawned. With the feature `dump-stacks` it shows
+//! the stacks of parked closures, too: see [dumps](docs::dumps).
 //!
 //! ```
 //! runtime::block_on(|| {
@@ -106,6 +108,7 @@
 //! | [crates](docs::crates) | How well-known crates are used here, and what they cost. |
 //! | [cancellation](docs::cancellation) | Which calls unwind, and what that means for destructors and `panic = "abort"`. |
 //! | [deadlock](docs::deadlock) | Which deadlocks are reported, and which are not. |
+//! | [dumps](docs::dumps) | What a dump shows of each green thread, with its stack, and what that needs. |
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
 //! | [where calls work](docs::calling) | Calls in wakers, destructors, thread-locals' destructors, and after the end of a runtime. |
 //! | [signals](docs::signals) | What signal handlers may do, and which faults the runtime handles itself. |
@@ -114,20 +117,25 @@
 //!
 //! # Settings
 //!
-//! The environment variable `RUNTIME_PROCS` is the number of green threads that the default runtime runs at the same moment. The
-//! default is the number of processors available to the process. [`Builder`] has all settings of other runtimes.
+//! [`Builder`] has the settings of a runtime, and [`Builder::build_global`] sets those of the default runtime. A setting that the
+//! program does not set is taken from an [environment variable](docs::settings): `RUNTIME_PROCS=4` lets four green threads run at
+//! the same moment.
 //!
 //! | feature of this crate | what it adds |
 //! | --- | --- |
+//! | `macros` (on by default) | the attributes [`main`](macro@main) and [`test`](macro@test) |
 //! | `futures-io` | `AsyncRead` and `AsyncWrite` of the crate `futures-io` for streams |
 //! | `tokio-io` | `AsyncRead` and `AsyncWrite` of tokio for streams |
 //! | `tokio` | tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
 //! | `interpose` | on Linux with glibc, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
+//! | `stream` | receivers, tickers and signals as a `Stream` of the crate `futures-core` |
+//! | `dump-stacks` | dumps show the stack of each parked closure, on Linux on x86-64 and 64-bit Arm; see [dumps](docs::dumps) |
 //! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
 #![deny(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 #[cfg(all(panic = "abort", not(feature = "panic-abort")))]
 compile_error!(
@@ -137,6 +145,8 @@ compile_error!(
 );
 
 mod aside;
+#[cfg(feature = "macros")]
+mod attributes;
 mod bounded;
 pub mod channel;
 pub mod context;
@@ -164,6 +174,8 @@ mod scope;
 #[cfg(unix)]
 pub mod signal;
 mod spawn;
+#[cfg(feature = "stream")]
+pub mod stream;
 pub mod sync;
 pub mod thread;
 mod thread_local;
@@ -173,12 +185,22 @@ pub mod tokio;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 
+#[cfg(feature = "macros")]
+pub use attributes::{main, test};
 pub use dump::dump;
+pub use metrics::num_green_threads;
 pub use runtime::{Builder, Handle, Migration, Runtime};
 pub use scope::{scope, try_scope};
-pub use spawn::{Async, Closure, Entry, block_on, spawn};
+pub use spawn::{Async, Closure, Entry, block_on, block_on_local, spawn};
 pub use thread::JoinHandle;
 pub use time::{sleep, sleep_until};
+
+/// For the expansions of the attributes `main` and `test` only.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __attributes {
+    pub use crate::attributes::{report, report_async, run_main, run_test};
+}
 
 /// Lets other ready green threads run first: the caller goes to the end of its run queue.
 ///
@@ -221,4 +243,38 @@ pub fn yield_now() {
 /// ```
 pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
     sched::park::blocking(f)
+}
+
+/// Runs `f`, which blocks its OS thread, computes or parks, aside from the calling task. Returns a future with the value of
+/// `f`. Tokio's name for it is `spawn_blocking`.
+///
+/// At the first poll a green thread of its own starts and runs `f` in [`blocking`]. Any function of this crate may be called
+/// in `f`, so this is the awaited variant of all calls without one: of [`fs`], [`process`], [`io::stdin`]. The
+/// number of such calls at once is not bounded, but that of calls of [`fs`] in them is:
+/// [`Builder::blocking_threads`].
+///
+/// Dropping the future cancels the green thread. An `f` that has not begun is dropped. An `f` that has begun goes on until
+/// it returns or parks, and its value is dropped.
+///
+/// # Panics
+///
+/// Panics if `f` panics, with that panic, and where [`spawn()`] panics.
+///
+/// # Cancellation
+///
+/// If the runtime ends before `f` has, the awaiting task unwinds with [`thread::Cancelled`].
+///
+/// ```
+/// let text = runtime::block_on(async {
+///     runtime::blocking_async(|| runtime::fs::read_to_string("Cargo.toml")).await
+/// });
+/// assert!(text?.contains("[package]"));
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn blocking_async<T, F>(f: F) -> T
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    aside::blocking_async(f).await
 }

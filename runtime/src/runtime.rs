@@ -1,16 +1,22 @@
 //! `Runtime`: green threads with their own OS threads, netpoller and monitor. Also the process-wide default runtime.
 //!
 //! - `runtime/builder.rs`: settings, and starting a runtime.
+//! - `runtime/environment.rs`: the settings that the program leaves to the environment.
+//! - `runtime/default.rs`: the default runtime.
 //! - `runtime/handle.rs`: references to a runtime that do not keep it going.
 //! - `runtime/shutdown.rs`: the end of a runtime.
+//! - `runtime/trace.rs`: a line about the runtime in intervals.
 
 mod builder;
+mod default;
+mod environment;
 mod handle;
 mod shutdown;
+mod trace;
 
 use std::io;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread as os;
 use std::time::Duration;
 
@@ -20,8 +26,10 @@ use sched::spawn::{Spec, Where};
 
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
+use trace::Trace;
 
 pub use builder::{Builder, Migration};
+pub(crate) use default::{current_sched, default_sched, default_sched_or_panic, started_sched};
 pub use handle::Handle;
 
 /// A runtime of its own, with its own OS threads, netpoller and monitor thread.
@@ -50,9 +58,11 @@ pub use handle::Handle;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping a runtime cancels its green threads"]
 pub struct Runtime {
     sched: Arc<Sched>,
     monitor: Mutex<Option<os::JoinHandle<()>>>,
+    trace: Mutex<Option<Trace>>,
 }
 
 impl Runtime {
@@ -148,7 +158,10 @@ impl Runtime {
         self.end(Some(time))
     }
 
-    fn end(&self, time: Option<Duration>) -> bool {
+    pub(crate) fn end(&self, time: Option<Duration>) -> bool {
+        // The lock is free again when the thread is joined.
+        let trace = self.trace.lock().take();
+        drop(trace);
         // `shutdown_timeout` may have ended the runtime before. Then the destructor has nothing to do.
         !self.sched.begin_closing() || shutdown::end(&self.sched, self.monitor.lock().take(), time)
     }
@@ -161,39 +174,4 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         self.end(None);
     }
-}
-
-/// Returns the scheduler of the default runtime. The first call starts that runtime.
-///
-/// # Errors
-/// Returns the errors of [`Builder::build`]. The next call tries again.
-pub(crate) fn default_sched() -> io::Result<&'static Arc<Sched>> {
-    static DEFAULT: OnceLock<Runtime> = OnceLock::new();
-    static STARTS: Mutex<()> = Mutex::new(());
-    if DEFAULT.get().is_none() {
-        sched::fork::check()?;
-        let _one_at_a_time = STARTS.lock();
-        if DEFAULT.get().is_none() {
-            let started = Builder::new().build();
-            let runtime = started.map_err(|error| {
-                io::Error::new(error.kind(), format!("cannot start the default runtime: {error}"))
-            })?;
-            let _first = DEFAULT.set(runtime);
-        }
-    }
-    Ok(&DEFAULT.get().expect("the default runtime has just been started").sched)
-}
-
-/// Returns the scheduler of the default runtime, as [`default_sched`] does. Panics with the reason if it cannot be
-/// started.
-pub(crate) fn default_sched_or_panic() -> &'static Arc<Sched> {
-    default_sched().unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Returns the scheduler of the caller's green thread. On a plain OS thread it is that of the default runtime.
-///
-/// # Errors
-/// Returns the errors of [`default_sched`].
-pub(crate) fn current_sched() -> io::Result<Arc<Sched>> {
-    Sched::current().map_or_else(|| default_sched().cloned(), Ok)
 }

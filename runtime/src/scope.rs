@@ -404,5 +404,7 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
     }
 }
 
+// As in std.
+impl RefUnwindSafe for Scope<'_, '_> {}
 impl<T> UnwindSafe for ScopedJoinHandle<'_, T> {}
 impl<T> RefUnwindSafe for ScopedJoinHandle<'_, T> {}

@@ -119,6 +119,7 @@ pub fn ctrl_c() -> io::Result<()> {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping it ends the subscription"]
 pub struct Signals {
     receiver: Receiver<i32>,
     passes_on: JoinHandle<()>,
@@ -205,6 +206,12 @@ impl Drop for SignalInterest {
         }
         end_interest(self.signal);
     }
+}
+
+/// Lets `signal` write a byte to `wake` from now on.
+pub(crate) fn wake_for_ever(signal: i32, wake: std::os::unix::net::UnixStream) -> io::Result<()> {
+    begin_interest(signal)?;
+    low_level::pipe::register(signal, wake).map(drop).inspect_err(|_| end_interest(signal))
 }
 
 /// The number of users of a signal, and a flag for "none", with which the handler performs the default effect. (Once

@@ -22,11 +22,13 @@ use crate::thread::JoinHandle;
 /// On a green thread, `block_on(future)` polls the future right there and parks between polls, and
 /// `block_on(closure)` calls the closure.
 ///
+/// `main` must be `Send`, because it may go on at another OS thread. [`block_on_local`] runs futures that are not.
+///
 /// # Panics
 ///
 /// - If `main` panics, with that panic.
-/// - If the default runtime cannot be started: no descriptors, no threads, an invalid `RUNTIME_PROCS`, a [forked
-///   child](crate::docs::fork). The message gives the reason.
+/// - If the default runtime cannot be started: no descriptors, no threads, an invalid [environment
+///   variable](crate::docs::settings), a [forked child](crate::docs::fork). The message gives the reason.
 /// - Outside of the runtime, if all green threads wait and none of them can ever be woken: see
 ///   [deadlock](crate::docs::deadlock).
 ///
@@ -54,6 +56,45 @@ where
         return main.run_here();
     }
     start::block_on(runtime::default_sched_or_panic(), Location::caller(), main)
+}
+
+/// Runs a future that need not be `Send` on the calling thread, and returns its output.
+///
+/// The future may keep values across an `.await` that must not leave their OS thread: an `Rc`, the guard of a lock of std.
+/// All its polls and its drop happen on the calling OS thread. So it is sound in both modes of
+/// [migration](crate::Migration).
+///
+/// - **On a plain OS thread**, for example in `main`, that OS thread polls the future and blocks between polls. The future
+///   is no green thread. What it calls, it calls as a plain OS thread: [`spawn()`] uses the default runtime, a call that
+///   parks blocks the OS thread. A [deadlock](crate::docs::deadlock) is not reported.
+/// - **On a green thread**, that green thread polls the future and parks between polls, and goes on at the same OS thread.
+///   Other green threads run there meanwhile. If one of them computes for long, the future waits for it.
+///
+/// With [`block_on`], which requires `Send`, the future runs as a green thread or may go on at another OS thread.
+///
+/// # Panics
+///
+/// Panics if the future panics, with that panic.
+///
+/// # Cancellation
+///
+/// On a green thread, a cancellation ends the wait for a future that is not ready. The future is dropped.
+///
+/// ```
+/// use std::rc::Rc;
+/// use std::time::Duration;
+/// let shared = Rc::new(7);
+/// let mine = shared.clone();
+/// let sum = runtime::block_on_local(async move {
+///     runtime::time::sleep_async(Duration::from_millis(1)).await;
+///     *mine + runtime::spawn(async { 35 }).await.unwrap()
+/// });
+/// assert_eq!((sum, *shared), (42, 7));
+/// ```
+pub fn block_on_local<F: Future>(future: F) -> F::Output {
+    #[cfg(feature = "tokio")]
+    let _context = (!sched::park::on_green_thread()).then(crate::tokio::enter);
+    sched::block_on::block_on_local(future)
 }
 
 /// Starts a green thread that runs a closure or a future, and returns a handle to wait for its result.

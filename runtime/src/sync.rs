@@ -11,6 +11,7 @@
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
 //! | [`oneshot`], [`watch`], [`broadcast`], [`OnceCell`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
 //! | [`WaitGroup`] | `crossbeam-utils` |
+//! | [`singleflight`] | Go: one call for all threads that ask for the same thing at the same time |
 //!
 //! # Cancellation and time-outs
 //!
@@ -34,6 +35,7 @@ mod reentrant_mutex;
 mod relock;
 mod rwlock;
 mod semaphore;
+pub mod singleflight;
 mod wait;
 mod wait_group;
 pub mod watch;

@@ -8,6 +8,7 @@
 mod abort_handle;
 mod join_error;
 mod join_set;
+mod name_panics;
 
 use std::fmt;
 use std::io;
@@ -25,6 +26,7 @@ pub use crate::yield_now;
 pub use abort_handle::AbortHandle;
 pub use join_error::JoinError;
 pub use join_set::{JoinSet, TrySpawnError};
+pub use name_panics::name_panics;
 /// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then returns.
 ///
 /// Code that catches unwinding sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding).
@@ -42,7 +44,7 @@ pub use std::thread::{Result, available_parallelism, panicking};
 use sched::spawn::{Spec, Where};
 use sched::{GHandle, Join};
 
-use crate::runtime;
+use crate::runtime::{self, Handle};
 use crate::spawn::{Entry, start};
 
 /// Starts a green thread, as [`runtime::spawn`](crate::spawn()) does; the name is std's.
@@ -146,6 +148,30 @@ impl Builder {
     {
         let spec = self.into_spec(Location::caller())?;
         start::spawn(Where::Here(runtime::default_sched), spec, task)
+    }
+
+    /// Starts a green thread as [`spawn`](Builder::spawn) does, in the runtime of `handle`. It may be called on any thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`spawn`](Builder::spawn), and an error if the runtime has ended.
+    ///
+    /// ```
+    /// use runtime::thread;
+    /// let handle = runtime::Handle::current();
+    /// let builder = thread::Builder::new().name("parser".into());
+    /// let thread = builder.spawn_on(|| thread::current().name().map(str::to_string), &handle)?;
+    /// assert_eq!(thread.join().unwrap().as_deref(), Some("parser"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_on<M, E>(self, task: E, handle: &Handle) -> io::Result<JoinHandle<E::Output>>
+    where
+        E: Entry<M> + Send + 'static,
+        E::Output: Send + 'static,
+    {
+        let spec = self.into_spec(Location::caller())?;
+        start::spawn(Where::In(handle.sched()), spec, task)
     }
 
     pub(crate) fn into_spec(self, place: &'static Location<'static>) -> io::Result<Spec> {

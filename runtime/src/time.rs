@@ -42,7 +42,7 @@ pub use crate::channel::{after, at};
 /// ```
 #[doc(inline)]
 pub use sched::park::Elapsed;
-pub use std::time::{Duration, Instant};
+pub use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};
 pub use ticker::{MissedTickBehavior, Ticker, tick};
 pub use timer::{Timer, after_func};
 
@@ -186,3 +186,6 @@ pub fn timeout_async<F: IntoFuture>(
         .await
     }
 }
+
+impl std::panic::UnwindSafe for Sleep {}
+impl std::panic::RefUnwindSafe for Sleep {}

@@ -18,6 +18,18 @@
 //! assert_eq!(answer, 7);
 //! ```
 //!
+//! A plain OS thread is in that context during [`block_on_local`](crate::block_on_local):
+//!
+//! ```
+//! use std::time::Duration;
+//! let mine = std::rc::Rc::new(7);
+//! let answer = runtime::block_on_local(async {
+//!     tokio::time::sleep(Duration::from_millis(1)).await;
+//!     *mine
+//! });
+//! assert_eq!(answer, 7);
+//! ```
+//!
 //! # What runs where
 //!
 //! | started by | runs on |
@@ -112,6 +124,12 @@ pub(crate) fn start() -> io::Result<()> {
 pub(crate) fn in_context(run: &mut dyn FnMut()) {
     std::mem::forget(REACTOR.get().map(|reactor| reactor.enter()));
     run();
+}
+
+/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Panics if the reactor cannot be
+/// started.
+pub(crate) fn enter() -> ::tokio::runtime::EnterGuard<'static> {
+    handle().unwrap_or_else(|error| panic!("cannot start tokio's reactor: {error}")).enter()
 }
 
 /// Parks a plain OS thread by `park`. A thread of the reactor lets the other tasks go on meanwhile.

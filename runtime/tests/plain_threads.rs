@@ -610,3 +610,26 @@ fn futures_take_and_give() {
     });
     assert_eq!(sum.into_inner(), ROUNDS * (ROUNDS - 1));
 }
+
+#[test]
+fn a_plain_thread_runs_a_future_that_is_not_send() {
+    for _ in 0..ROUNDS.min(200) {
+        let (s, r) = channel::bounded(0);
+        let group = WaitGroup::new();
+        thread::scope(|scope| {
+            let member = group.clone();
+            scope.spawn(move || {
+                s.send(7).unwrap();
+                drop(member);
+            });
+            let waits = group.wait_async();
+            let sum = runtime::block_on_local(async move {
+                let mine = std::rc::Rc::new(35);
+                let seven = r.recv_async().await.unwrap();
+                waits.await;
+                *mine + seven
+            });
+            assert_eq!(sum, 42);
+        });
+    }
+}

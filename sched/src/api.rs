@@ -7,5 +7,6 @@ pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
 pub mod park;
+pub mod revocable;
 pub mod sleep;
 pub mod spawn;

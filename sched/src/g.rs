@@ -19,6 +19,7 @@ pub(crate) mod list;
 pub(crate) mod locals;
 pub(crate) mod panics;
 pub(crate) mod payload;
+pub(crate) mod revocable;
 pub(crate) mod table;
 pub(crate) mod token;
 pub(crate) mod wait;
@@ -37,6 +38,7 @@ use contexts::Contexts;
 use life::Life;
 use locals::Locals;
 use payload::Task;
+use revocable::Revocables;
 use token::Token;
 use wait::Wait;
 use why::Why;
@@ -164,6 +166,8 @@ type Name = Box<str>;
 pub(crate) struct Rare {
     /// The deadline of the innermost `timeout` around the running code; `NEVER` without one.
     pub(crate) deadline: Cell<u64>,
+    /// The revocable stretches of code that the thread is in.
+    pub(crate) revocables: Revocables,
     pub(crate) locals: Locals,
     pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
@@ -278,7 +282,13 @@ impl G {
     /// Makes the rare fields, of which there are none. *Runs on: the thread itself, or its spawner.*
     pub(crate) fn begin_rare(&self, locals: Locals, contexts: Contexts) {
         debug_assert!(self.rare().is_none());
-        let rare = Rare { deadline: Cell::new(clock::NEVER), locals, contexts, pins: Cell::new(0) };
+        let rare = Rare {
+            deadline: Cell::new(clock::NEVER),
+            revocables: Revocables::default(),
+            locals,
+            contexts,
+            pins: Cell::new(0),
+        };
         // SAFETY: there is no box yet, so there is no reference into it.
         unsafe { *self.rare.get() = Some(Box::new(rare)) };
     }

@@ -46,6 +46,7 @@
 //!
 //! - `g/wait.rs`: each wait is decided once, by the first waker, and that waker alone makes the G runnable.
 //! - `m/thread_parker.rs`: a plain OS thread stays asleep until its waker has finished with it, and stands in one list at a time.
+//! - `g/revocable.rs`: revoking a stretch of code ends each wait in that stretch and no wait after it.
 //! - `g/token.rs`: a wake-up that comes before the wait is kept (`unpark`, a future's waker).
 //! - `g/life.rs`: counts the references to a G, and lets the end of a G meet its join handle.
 //! - `p/lease.rs`: the lent P. An M lends its P when it resumes a G, and every call into the runtime takes the P back.
@@ -61,6 +62,7 @@
 //! - `wait/due.rs`: a deadline that a channel waits for is either taken once or stopped.
 //! - `timer/refcount.rs`: a timer's function runs unless it was stopped, and is dropped once, where user code may run.
 //! - `end/deadlock.rs`: a thread that may still run is never counted as asleep.
+//! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
 //! - `run/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping Ms. An M announces its
 //!   sleep and then looks for work.
 //! - `watch/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
@@ -203,7 +205,7 @@ pub use wait::{due, locks, queue};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
-    api::{block_on, contexts, locals, park, sleep, spawn},
+    api::{block_on, contexts, locals, park, revocable, sleep, spawn},
     end::deadlock::TEXT as DEADLOCK,
     end::mains::InBlockOn,
     g::wait::{Cancel, Outcome},
@@ -211,15 +213,18 @@ pub use {
     g::{Status, Ticket},
     m::os_thread::{Around, set_around_park},
     p::lease::{Seen, State},
+    run::case_waker::CaseWaker,
     run::net_wakers,
     run::rescue::Rescue,
     run::sched::{Attached, Config, MAX_PROCS, Sched},
     run::task::{After, Cancelled},
     run::wake::wake,
+    stack::ALLOWED_STACK_BYTES,
+    stack::saved::StackCopy,
     sys::{Doing, fork},
     timer::after_func::AfterFunc,
-    watch::dump::dump,
-    watch::metrics::Snapshot,
+    watch::dump::{Does, Seen as SeenThread, at_rest, look_at_all, set_report},
+    watch::metrics::{Proc, Snapshot},
     watch::monitor::{Look, Monitor},
     watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
@@ -234,6 +239,7 @@ mod end {
 #[allow(dead_code)]
 mod g {
     pub(crate) mod life;
+    pub(crate) mod revocable;
     pub(crate) mod token;
     pub(crate) mod wait;
     pub(crate) mod why;
@@ -273,6 +279,7 @@ mod timer {
 #[allow(dead_code)]
 mod wait {
     pub mod due;
+    pub(crate) mod futex;
     pub mod locks;
     pub mod queue;
 }

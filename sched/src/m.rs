@@ -17,6 +17,8 @@ pub(crate) mod pause;
 pub(crate) mod refusal;
 pub(crate) mod release;
 pub(crate) mod rest;
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+mod std_parker;
 mod thread_parker;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -112,6 +114,9 @@ pub(crate) struct M {
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
     ids: Cell<ids::Batch>,
+    /// The word on which std's `thread::park` sleeps on this thread.
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) std_parker: std_parker::StdParker,
 }
 
 // SAFETY: only the M's own thread touches the cells; all other fields are atomic or synchronise themselves.
@@ -146,6 +151,8 @@ impl M {
             // Full capacity at once, so that the end of a G allocates nothing.
             dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
             ids: Cell::new(ids::Batch::EMPTY),
+            #[cfg(all(feature = "interpose", target_os = "linux"))]
+            std_parker: std_parker::StdParker::default(),
         }
     }
 

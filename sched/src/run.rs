@@ -1,6 +1,7 @@
 //! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps that this takes.
 
 pub(crate) mod boundary;
+pub(crate) mod case_waker;
 pub(crate) mod contexts;
 pub(crate) mod crowd;
 mod find;

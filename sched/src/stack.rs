@@ -33,6 +33,20 @@ pub(crate) mod coro;
 mod guard;
 pub(crate) mod overflow;
 pub(crate) mod pool;
+// Elsewhere a dump shows no stacks. AddressSanitizer would report the reads of other frames.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+pub(crate) mod saved;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+)))]
+#[path = "stack/saved_nowhere.rs"]
+pub(crate) mod saved;
 pub(crate) mod shortage;
 #[cfg(unix)]
 mod slab;
@@ -40,6 +54,7 @@ mod slab;
 mod windows;
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use corosensei::stack::MIN_STACK_SIZE;
 
@@ -54,9 +69,12 @@ const MOST_STACK_BYTES: usize = 64 << 30;
 #[cfg(not(target_pointer_width = "64"))]
 const MOST_STACK_BYTES: usize = 512 << 20;
 
+/// The sizes of a stack that are allowed, in bytes.
+pub const ALLOWED_STACK_BYTES: RangeInclusive<usize> = MIN_STACK_SIZE..=MOST_STACK_BYTES;
+
 /// Returns `bytes` if a stack can have that size, else an error that states the allowed sizes.
 pub(crate) fn checked_stack_bytes(bytes: usize) -> io::Result<usize> {
-    if (MIN_STACK_SIZE..=MOST_STACK_BYTES).contains(&bytes) {
+    if ALLOWED_STACK_BYTES.contains(&bytes) {
         return Ok(bytes);
     }
     let most = MOST_STACK_BYTES >> 20;

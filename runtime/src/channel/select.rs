@@ -1,4 +1,4 @@
-//! Select: waiting for the first of several channel operations.
+//! Select: waiting for the first of several channel operations, or futures (`select/event.rs`).
 //!
 //! ```text
 //!   try each case, in random order ──one is ready──> it is chosen
@@ -18,6 +18,8 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(not(loom))]
+pub(super) mod event;
 #[cfg(all(test, loom))]
 mod models;
 
@@ -286,7 +288,8 @@ pub fn select_timeout<'a>(
 }
 
 /// A list of channel operations, of which one is chosen: [`select!`](crate::select) for lists that are made at run
-/// time.
+/// time. A list of futures is one case `future(..)` of [`select!`](crate::select), for example a `FuturesUnordered` of the crate
+/// `futures`, or [`JoinSet::join_next_async`](crate::thread::JoinSet::join_next_async).
 ///
 /// There are two ways to use it:
 ///

@@ -12,3 +12,21 @@
 //! | anywhere, after the end of the runtime that the call needs | see [`Runtime`](crate::Runtime) and [`Handle`](crate::Handle) |
 //! | a child made by `fork` | what needs no other thread works, the rest is refused: see [fork](super::fork) |
 //! | a signal handler | not allowed: no function of this crate is async-signal-safe. See [signals](super::signals) |
+//!
+//! # In futures
+//!
+//! Every call works inside a future. But a call that parks parks the whole task: the other branches of a `join!` or a `select!`
+//! stand still with it. (Other tasks go on; [moving](super::moving#what-a-poll-that-parks-costs) says what that costs.) The
+//! awaited variant parks no branch. Its name ends in `_async`, and it works in any executor.
+//!
+//! | calls that park | awaited |
+//! | --- | --- |
+//! | [`sleep`](crate::sleep), [`time::timeout`](crate::time::timeout), timers and tickers | [`sleep_async`](crate::time::sleep_async), [`timeout_async`](crate::time::timeout_async), [`Timer::fired_async`](crate::time::Timer::fired_async), [`Ticker::tick_async`](crate::time::Ticker::tick_async) |
+//! | [`JoinHandle::join`](crate::JoinHandle::join), [`JoinSet::join_next`](crate::thread::JoinSet::join_next) | the handle itself is a future; [`join_next_async`](crate::thread::JoinSet::join_next_async) |
+//! | [`channel`](crate::channel), [`signal`](crate::signal) | [`send_async`](crate::channel::Sender::send_async), [`recv_async`](crate::channel::Receiver::recv_async) |
+//! | [`oneshot`](crate::sync::oneshot), [`watch`](crate::sync::watch), [`broadcast`](crate::sync::broadcast), [`OnceCell`](crate::sync::OnceCell) | the methods of the same name with `_async` |
+//! | [`Semaphore`](crate::sync::Semaphore), [`Notify`](crate::sync::Notify), [`WaitGroup`](crate::sync::WaitGroup) | [`acquire_async`](crate::sync::Semaphore::acquire_async), [`notified_async`](crate::sync::Notify::notified_async), [`wait_async`](crate::sync::WaitGroup::wait_async) |
+//! | [`Mutex`](crate::sync::Mutex), [`RwLock`](crate::sync::RwLock) | none: hold the lock for short, and not across an `.await`. A lock that is held across one is a [`Semaphore`](crate::sync::Semaphore) of one permit beside the value |
+//! | sockets, [`lookup_host`](crate::net::lookup_host) | the methods of the same name with `_async`: see [`net`](crate::net#awaited) |
+//! | `process::Child::wait`, a child's pipes | `wait_async`, `read_async`, `write_async` |
+//! | [`fs`](crate::fs), `io::stdin`, `Command::output`, all others | [`blocking_async`](crate::blocking_async) with the call in a closure |

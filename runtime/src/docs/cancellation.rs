@@ -10,6 +10,7 @@
 //! - The end of a [`Runtime`](crate::Runtime), by `drop` or `shutdown_timeout`, cancels its green threads.
 //! - [`block_on`](crate::block_on) cancels its `main` when it reports a [deadlock](super::deadlock).
 //! - [`time::timeout`](crate::time::timeout) ends its closure when the time is up. Its caller goes on.
+//! - [`Context::run`](crate::context::Context::run) ends its closure when the context is over. Its caller goes on.
 //!
 //! A cancelled green thread unwinds from the call in which it waits, or from the next such call, with
 //! [`thread::Cancelled`](crate::thread::Cancelled). Destructors run. No panic message is printed. Code that does not park is not
@@ -70,15 +71,17 @@
 //! # Code that catches unwinding
 //!
 //! `std::panic::catch_unwind` catches not only panics, but also a cancellation, with the payload
-//! [`Cancelled`](crate::thread::Cancelled), and the end of a time-out, with the payload [`Elapsed`](crate::time::Elapsed). Thread
-//! pools, web frameworks and test harnesses call `catch_unwind`, too.
+//! [`Cancelled`](crate::thread::Cancelled), the end of a time-out, with the payload [`Elapsed`](crate::time::Elapsed), and the end
+//! of a context, with the payload [`Ended`](crate::context::Ended). Thread pools, web frameworks and test harnesses call
+//! `catch_unwind`, too.
 //!
 //! - Code that catches such a payload should clean up and pass it on with `std::panic::resume_unwind`.
 //! - Code that swallows it goes on, until the next [call that it ends](#which-calls-it-ends). That call unwinds with a new
 //!   payload, and so does every later one. So a loop that swallows payloads and waits again does not end by cancellation; let it
 //!   ask [`thread::cancelled`](crate::thread::cancelled).
 //! - A green thread that swallows its cancellation and returns a value has that value as its result, although it was cancelled.
-//! - [`timeout`](crate::time::timeout) returns the value of a closure that swallows `Elapsed` and then returns, however late.
+//! - [`timeout`](crate::time::timeout) returns the value of a closure that swallows `Elapsed` and then returns, however late. So does
+//!   [`Context::run`](crate::context::Context::run) with `Ended`.
 //!
 //! ```
 //! use runtime::thread::{Cancelled, park};

@@ -12,47 +12,81 @@
 //!   once, else by a rescue after 10 ms at most: see [blocking](super::blocking). Bound such calls with a
 //!   [`Semaphore`](crate::sync::Semaphore).
 //!
-//! # HTTP and other protocols
+//! The tests that follow are those of the repository. A test with `interpose` runs 500 to 4,000 clients at once and asserts that at
+//! most six OS threads are there beside one for each [P](super::glossary#p), sysmon's included. Its results are those of plain OS threads.
+//!
+//! # HTTP, mail and other protocols
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
-//! | ureq | `interpose`; as it is | none; as it is, one for each request | `tests/crates/interpose/tests/servers.rs` |
+//! | ureq | `interpose`; as it is. With a time-out for look-ups or for the whole request, ureq starts an OS thread for each look-up | none; as it is, one for each request | `tests/crates/interpose/tests/http.rs` |
+//! | curl (libcurl) | `interpose`; as it is. For the look-up of a name, libcurl starts an OS thread of its own | none; as it is, one for each transfer | `tests/crates/interpose/tests/http.rs` |
 //! | reqwest | `tokio` (its `blocking` module starts OS threads of its own) | the reactor | `tests/crates/tests/axum.rs` |
-//! | hyper | feature `hyper`, over a stream; or `tokio` | none | `examples/hyper.rs`, `examples/tests/clients.rs` |
+//! | hyper | feature `hyper`, over a stream; or `tokio` | none | `tests/crates/tests/hyper.rs`, `examples/hyper.rs` |
 //! | axum | `tokio`; handlers may park | the reactor | `tests/crates/tests/axum.rs` |
-//! | tonic | `tokio` | the reactor | `tests/crates/tests/tonic.rs` |
-//! | tungstenite | over a stream | none | `examples/websocket.rs`, `examples/tests/clients.rs` |
-//! | lettre | its SMTP transport with `interpose`, or as it is; its tokio transport with `tokio` | as those | none |
+//! | tonic | `tokio`; handlers may park | the reactor | `tests/crates/tests/tonic.rs` |
+//! | tungstenite | over a stream | none | `tests/crates/tests/streams.rs`, `examples/websocket.rs` |
+//! | lettre | its SMTP transport with `interpose`, or as it is; its tokio transport with `tokio` | none with `interpose`; as it is, one for each mail; the reactor | `tests/crates/interpose/tests/mail_and_tls.rs`, `tests/crates/tests/lettre.rs` |
 //!
 //! # Databases
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
-//! | redis | over a stream (the protocol is small); its client with `interpose` | none | `examples/redis.rs`; `tests/crates/interpose/tests/servers.rs` |
-//! | postgres | as it is: each client drives a tokio reactor of its own, which blocks in `epoll_wait`. `interpose` does not catch that | one for each query that runs | none |
-//! | tokio-postgres | `tokio` | the reactor | none; sqlx, which works alike, is tested |
+//! | redis | its client with `interpose`, or as it is; or the protocol, which is small, over a stream | none; as it is, one for each command that runs | `tests/crates/interpose/tests/redis.rs`, `examples/redis.rs` |
+//! | postgres | as it is, or in [`blocking`](crate::blocking), which lets more queries run at once but answers fewer short ones a second: each client drives a tokio reactor of its own, which blocks in `epoll_wait`. `interpose` does not catch that | one for each query that runs | `tests/crates/tests/databases.rs` |
+//! | tokio-postgres | `tokio` | the reactor | `tests/crates/tests/databases.rs` |
 //! | sqlx | `tokio` | the reactor; for SQLite one more for each connection, sqlx's own | `tests/crates/tests/sqlx.rs` |
-//! | mysql | `interpose`; as it is | none; as it is, one for each query that runs | none |
-//! | diesel | for PostgreSQL and MySQL as its C library: `interpose` (libpq is tested); for SQLite as rusqlite | as those | libpq: `tests/crates/interpose/tests/servers.rs` |
-//! | rusqlite | in [`blocking`](crate::blocking): SQLite reads files | one for each query that runs | none |
-//! | r2d2 | as it is: a green thread that waits for a connection blocks in a lock of std, and r2d2 starts three OS threads for each pool. Connections in a [`channel`](crate::channel) are a pool that parks | one for each green thread that waits for a connection | none |
+//! | mysql | `interpose`; as it is | none; as it is, one for each query that runs | `tests/crates/interpose/tests/mysql.rs` |
+//! | diesel, pq-sys (libpq) | `interpose`, also with TLS; as it is. For SQLite as rusqlite | none; as it is, one for each query that runs | `tests/crates/interpose/tests/postgres.rs` |
+//! | rusqlite | in [`blocking`](crate::blocking): SQLite reads files | one for each query that runs | `tests/crates/tests/databases.rs` |
+//! | r2d2 | `Pool::get` in [`blocking`](crate::blocking), with as many permits of a [`Semaphore`](crate::sync::Semaphore) as there are connections: green threads then wait for a permit, and park. (`Pool::get` waits in a lock that does not park.) Connections in a [`channel`](crate::channel) are a pool, too | three for each pool, r2d2's own; without the semaphore, one for each green thread that waits for a connection | `tests/crates/tests/databases.rs` |
 //!
 //! # TLS
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
 //! | rustls | over a stream (`rustls::StreamOwned`) | none | `examples/tls.rs`, `examples/tests/clients.rs` |
-//! | native-tls | over a std stream with `interpose`. Over a stream of `net` it parks inside OpenSSL's frames, and C keeps addresses of thread-locals: [pin](crate::thread::pin) that green thread | none with `interpose`; pinned, one for each connection that waits | none |
+//! | native-tls | over a std stream with `interpose`. Over a stream of [`net`](crate::net) it parks inside OpenSSL's frames, and C keeps addresses of thread-locals: [pin](crate::thread::pin) that green thread | none with `interpose`; pinned, one for each connection | `tests/crates/interpose/tests/mail_and_tls.rs`; pinned: `tests/crates/tests/streams.rs` |
 //!
 //! # Logging, parallel computation
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
 //! | tracing | the feature `tracing`: entered spans and the default dispatcher follow the green thread. Without it, spans are mixed up when a green thread parks inside one ([`context_slot`](crate::context_slot) says why) | none | `tests/tests/tracing.rs` |
-//! | rayon | as it is: a green thread that waits for a result blocks its OS thread, so call it in [`blocking`](crate::blocking). Its pool computes beside the Ps, and competes with them | rayon's pool, and one for each caller that waits | none |
+//! | rayon | `rayon::spawn` with a job that sends its result through a [`oneshot`](crate::sync::oneshot): the caller parks. Other calls of rayon (`join`, `scope`, parallel iterators) block the caller's OS thread: make them in [`blocking`](crate::blocking). Rayon's pool computes beside the Ps, and competes with them | rayon's pool; one more for each caller that blocks | `tests/crates/tests/streams.rs` |
 //!
-//! # What holds for all
+//! A job in rayon's pool runs on a plain OS thread: calls that park block that thread there.
 //!
-//! A value that belongs to an OS thread (a guard of a std lock, an `EnterGuard`, an entered span) must not be kept across a call
-//! that parks: see [moving](super::moving). [`time::timeout`](crate::time::timeout) ends waits of this crate. It does not end a
-//! call that blocks, and with `interpose` such a call returns an error instead.
+//! # Values that must not be kept across a park
+//!
+//! A closure that parks may resume on another OS thread. **To keep one of these values across a call that parks is undefined
+//! behaviour, a deadlock, or a wrong result**, although the program compiles:
+//!
+//! | value | what goes wrong after a park |
+//! | --- | --- |
+//! | `StdoutLock`, `StderrLock`, `StdinLock` | The lock belongs to an OS thread, and may be taken again there. Two green threads have it at once, and both change one `RefCell`: undefined behaviour |
+//! | `&T`, `Ref`, `RefMut` inside `LocalKey::with`; `Rc` from a thread-local (`rand::rng()`) | Two OS threads use one value without synchronisation: undefined behaviour |
+//! | guards of std's `Mutex` and `RwLock` | The lock is released by another OS thread than the one that took it: undefined behaviour where the system's lock has an owner, such as on macOS. Green threads that want the lock block their OS threads; with `interpose` they park |
+//! | guards of the crate `parking_lot` | Any OS thread may release them, but for those of `ReentrantMutex`, whose lock belongs to an OS thread as `StdoutLock` does. Green threads that want the lock block their OS threads |
+//! | `tokio::runtime::EnterGuard` | The first OS thread keeps the context of tokio. A guard that is dropped on another OS thread panics, or changes that thread's context |
+//! | `tracing`'s `Entered`, `EnteredSpan` and `DefaultGuard` without the feature `tracing` | The span stays entered on the first OS thread: lines of other green threads appear under it |
+//!
+//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the very OS thread on which the holder
+//! must resume: in strict mode, inside a poll, and in a call that `interpose` has caught. (Not std's locks with `interpose`: see
+//! [there](super::interpose#locks-of-std).)
+//!
+//! First of all, drop the value before the call that parks, or use the runtime's own: [`sync`](crate::sync),
+//! [`io::stdout`](crate::io::stdout), [`runtime::thread_local!`](macro@crate::thread_local). Else there are three ways out:
+//!
+//! 1. **[`thread::pin`](crate::thread::pin).** The green thread stays on its OS thread, and free green threads do not run there. So all of
+//!    these values hold. It costs an OS thread while the green thread waits. (A green thread that has parked
+//!    there before, inside a poll or a caught call, still resumes there.)
+//! 2. **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode. No green thread changes its OS thread, so nothing
+//!    is undefined behaviour. But other green threads run there meanwhile: they find the `StdoutLock`, span or context of the first,
+//!    a `RefCell` of a thread-local is still borrowed and panics, and a lock deadlocks as above. So it is no way out for locks.
+//! 3. **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread (`std::thread::sleep`, a read of a
+//!    file) in the place of what parks. With the feature `interpose` such a sleep parks, too. `blocking` alone does not keep the OS
+//!    thread: a call that parks inside of it may move the closure.
+//!
+//! The page [moving](super::moving) has the calls that park, and further types. [`time::timeout`](crate::time::timeout) ends waits of
+//! this crate. It does not end a call that blocks, and with `interpose` such a call returns an error instead.

@@ -26,7 +26,7 @@
 //! - a green thread that keeps its OS thread while it waits, because it is [pinned](crate::thread::pin) or unwinds.
 //!
 //! A deadlock of *some* green threads, for example two that each wait for the other's lock, is not found. Use
-//! [`dump()`](crate::dump()) to see what each green thread waits for.
+//! [`dump()`](crate::dump()) to see what each green thread waits for; the page about [dumps](crate::docs::dumps) shows one.
 //!
 //! # Deadlocks of this crate's own kind
 //!

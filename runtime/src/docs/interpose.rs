@@ -34,8 +34,9 @@
 //! | `connect` | TCP's connection. A Unix socket's `connect` blocks if the listener's queue is full |
 //! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask blocks |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` | the time |
-//! | `getaddrinfo` | runs in [`blocking`](crate::blocking): its inner calls are glibc's own, so each look-up takes an OS thread |
-//! | `close` | nothing; it ends the waits for the descriptor |
+//! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
+//! | `syscall`, of it only `futex` as std uses it | [locks of std](#locks-of-std) |
+//! | `close` `dup2` `dup3` | nothing; they end the waits for the descriptor that is closed or replaced |
 //!
 //! On plain OS threads, on the runtime's own stacks, for non-blocking descriptors and for descriptors 0 to 2, they are the system
 //! calls. (Standard input, output and error stay with the OS thread because std holds locks around them.)
@@ -44,7 +45,7 @@
 //! writes, the end, errors. No descriptor's flags change, but for the moment of a `connect`, in which the socket is non-blocking.
 //! These differ:
 //!
-//! - **Close.** A `close` by another thread ends the wait with `EBADF`. (Linux would let it wait on.) If the descriptor is closed by a
+//! - **Close.** A `close` or `dup2` by another thread ends the wait with `EBADF`. (Linux would let it wait on.) If the descriptor is closed by a
 //!   call that is not caught, the wait ends when its number is waited for again.
 //! - **Signals** do not end a wait with `EINTR`.
 //! - `SO_RCVLOWAT` above 1: a `recv` may return less.
@@ -54,7 +55,8 @@
 //! # Cancellation and time-outs
 //!
 //! Foreign code is never unwound. In a cancelled green thread a call that would wait returns `ECANCELED`. When the time of a
-//! [`timeout`](crate::time::timeout) is up, it returns `ETIMEDOUT`. The next parking call of this crate unwinds. A sleep ends early,
+//! [`timeout`](crate::time::timeout) is up, it returns `ETIMEDOUT`. (`getaddrinfo` returns `EAI_SYSTEM` with these while it waits in line; a
+//! look-up that runs is not ended.) The next parking call of this crate unwinds. A sleep ends early,
 //! as if its time were over: callers expect no other error than `EINTR`, and would sleep again.
 //!
 //! # OS threads
@@ -64,22 +66,43 @@
 //! [move](super::moving#calls-that-park) a green thread. The price: a green thread that waits in such a call does not resume while
 //! another one computes or blocks on its OS thread. The sockets of [`net`](crate::net) have no such price.
 //!
+//! # Locks of std
+//!
+//! `Mutex`, `RwLock`, `Condvar`, `Once`, `OnceLock`, `LazyLock` and `Barrier` of std park a green thread that waits for them, and wake green
+//! threads and plain OS threads alike. So many green threads may share one connection under a `std::sync::Mutex`. The wait resumes on
+//! the OS thread where it began, as every caught call does.
+//!
+//! - **No cancellation or [`timeout`](crate::time::timeout) ends such a wait**: std would wait again at once. The next parking call
+//!   of this crate unwinds. The locks of [`sync`](crate::sync) have no such limit. [`dump`](crate::dump()) shows such a wait as
+//!   "a lock or condition of std", and the search for deadlocks counts it as a parked green thread.
+//! - **`std::thread::park`** parks the OS thread, because its token belongs to the OS thread. A green thread that waits so takes an
+//!   OS thread. If other green threads must return to that OS thread, the waiter looks for its token now and then instead, and may
+//!   be some milliseconds late.
+//! - **`std::sync::mpsc` and `crossbeam-channel` between green threads can hang.** They are built on `std::thread::park`, and a sender
+//!   passes over a receiver that waits on the sender's own OS thread. Green threads share OS threads, so such a receiver may not be
+//!   woken. Use [`channel`](crate::channel) or [`sync::mpsc`](crate::sync::mpsc). A channel of theirs between a green thread and a
+//!   plain OS thread has no such gap.
+//! - **Locks that know their OS thread**: `ReentrantLock`, and so `StdoutLock` and `StderrLock`. Two green threads on one OS
+//!   thread are the same owner to them. Do not hold one across a call that parks. A `MutexGuard` of std's must not be held across a
+//!   call that [moves](super::moving) its green thread; a caught call does not move it.
+//! - `parking_lot`'s own locks, and those of pthread, block the OS thread. Do not hold such a lock across a caught call.
+//!
 //! # What is not caught
 //!
 //! These block the OS thread of a green thread, which is rescued:
 //!
 //! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
-//! - Locks of std, pthread, `flock`; `waitpid`; `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`;
-//!   opening a FIFO; regular files.
+//! - Locks of pthread and `parking_lot`, `std::thread::park`, joins of OS threads, `flock`; `waitpid`; opening a FIFO; regular files.
+//! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`.
 //! - `epoll_wait`: reactors such as tokio's have an OS thread of their own.
 //!
 //! # Hazards
 //!
-//! - **Locks of std across such a call.** One connection under a `std::sync::Mutex` that many green threads want: the others block
-//!   their OS threads, and each takes one. In strict mode, and where the holder must resume on the OS thread that another
-//!   blocks, this is a deadlock. Use [`sync::Mutex`](crate::sync::Mutex), or a pool of connections.
-//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread meanwhile. So a thread-local keeps its
-//!   address, but not its value; OpenSSL's error queue, for example, may have entries of another green thread.
+//! - **Other locks across such a call.** One connection under a lock of `parking_lot` or pthread that many green threads want: the
+//!   others block their OS threads, and each takes one. In strict mode, and where the holder must resume on the OS thread that another
+//!   blocks, this is a deadlock. Use [`sync::Mutex`](crate::sync::Mutex) or std's, or a pool of connections.
+//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread meanwhile, also while this one waits
+//!   for a lock of std's. So a thread-local keeps its address, but not its value; OpenSSL's error queue, for example, may have entries of another green thread.
 //! - **Signal handlers** that interrupt a green thread must not make such a call on a descriptor that would block.
 //! - **Stacks.** C libraries may need more stack than green threads have by default: see [`stacks`](super::stacks).

@@ -44,7 +44,7 @@
 //! | `StdoutLock`, `StderrLock`, `StdinLock` | the lock counts for its OS thread: another green thread there gets it too, and the last unlock may be on the wrong one | [`io::stdout`](crate::io::stdout), whose lock belongs to the green thread; or write in one call |
 //! | `&T`, `Ref`, `RefMut` inside `LocalKey::with`; `Rc` and `Weak` from a thread-local (`rand::rng()`) | two OS threads use one value without synchronisation; its OS thread may end and drop it | [`runtime::thread_local!`](macro@crate::thread_local) |
 //! | `tokio::runtime::EnterGuard`, a guard of a `LocalSet` | the context is left on another OS thread than the one that entered it | the feature `tokio`, whose context is always there |
-//! | `tracing::dispatcher::DefaultGuard`, `tracing::span::Entered` | as above; not unsound, but lines appear under other spans | the [feature `tracing`](#contexts-that-follow) |
+//! | `tracing::dispatcher::DefaultGuard`, `tracing::span::Entered` and `EnteredSpan` | as above; not unsound, but lines appear under other spans | the [feature `tracing`](#contexts-that-follow) |
 //! | `opentelemetry::ContextGuard` | as above | spans of `tracing-opentelemetry`, with the feature `tracing` |
 //! | a `Session` or handle of a C library that is bound to its thread (OpenGL, COM, Python's GIL) | the library looks up the OS thread | [`thread::pin`](crate::thread::pin) |
 //!

@@ -109,3 +109,9 @@ pub(super) fn flags(fd: c_int) -> isize {
     // SAFETY: the call takes no pointer.
     unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFL) }
 }
+
+/// Returns the flags of a descriptor that are its own and not those of its file, or an error.
+pub(super) fn descriptor_flags(fd: c_int) -> isize {
+    // SAFETY: the call takes no pointer.
+    unsafe { call!(libc::SYS_fcntl, fd, libc::F_GETFD) }
+}

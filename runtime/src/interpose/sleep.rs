@@ -98,7 +98,8 @@ fn block(time: Duration) -> (isize, Duration) {
     (result, if result == error(libc::EINTR) { duration(&time).unwrap_or_default() } else { Duration::ZERO })
 }
 
-fn now(clock: clockid_t) -> Duration {
+/// Returns the time of a clock of the system.
+pub(super) fn now(clock: clockid_t) -> Duration {
     let mut now = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call fills `now`.
     unsafe { libc::clock_gettime(clock, &mut now) };

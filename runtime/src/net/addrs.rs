@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::{option, vec};
 
-use super::look_up::{Name, look_up};
+use super::look_up::{Name, look_up, look_up_async};
 
 /// A value that names one or more addresses: an address, a host name with a port, or a slice of addresses.
 ///
@@ -106,33 +106,58 @@ impl Iterator for Addrs {
 
 /// Returns the addresses of a value. Parks while a name is looked up.
 pub(super) fn resolve(addr: impl ToSocketAddrs) -> io::Result<Addrs> {
-    Ok(match addr.target() {
-        Target::One(addr) => Addrs::One(Some(addr).into_iter()),
-        Target::Several(addrs) => Addrs::Several(addrs.into_iter()),
-        Target::Name(name) => Addrs::Several(look_up(name)?),
-    })
+    known(addr.target()).or_else(|name| look_up(name).map(Addrs::Several))
 }
 
-/// Tries one address after the other as std does. Returns the first success or the last error.
+/// Returns the addresses of a value, as [`resolve`] does, in a future.
+pub(super) async fn resolve_async(addr: impl ToSocketAddrs) -> io::Result<Addrs> {
+    match known(addr.target()) {
+        Ok(addrs) => Ok(addrs),
+        Err(name) => look_up_async(name).await.map(Addrs::Several),
+    }
+}
+
+/// Returns the addresses of a target, or the name that has to be looked up.
+fn known(target: Target) -> Result<Addrs, Name> {
+    match target {
+        Target::One(addr) => Ok(Addrs::One(Some(addr).into_iter())),
+        Target::Several(addrs) => Ok(Addrs::Several(addrs.into_iter())),
+        Target::Name(name) => Err(name),
+    }
+}
+
+impl Addrs {
+    /// Tries one address after the other as std does. Returns the first success or the last error.
+    pub(super) fn each<T>(self, mut f: impl FnMut(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+        let mut last = None;
+        for addr in self {
+            match f(addr) {
+                Ok(done) => return Ok(done),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(no_address))
+    }
+
+    /// Returns the first address, for calls that take one only.
+    pub(super) fn first(mut self) -> io::Result<SocketAddr> {
+        self.next().ok_or_else(no_address)
+    }
+}
+
+/// Tries each address of a value: see [`Addrs::each`].
 pub(crate) fn each_address<T>(
     addr: impl ToSocketAddrs,
-    mut f: impl FnMut(SocketAddr) -> io::Result<T>,
+    f: impl FnMut(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
-    let mut last = None;
-    for addr in resolve(addr)? {
-        match f(addr) {
-            Ok(done) => return Ok(done),
-            Err(error) => last = Some(error),
-        }
-    }
-    Err(last.unwrap_or_else(no_address))
+    resolve(addr)?.each(f)
 }
 
-/// Returns the first address, for calls that take one only.
+/// Returns the first address of a value.
 pub(crate) fn first_address(addr: impl ToSocketAddrs) -> io::Result<SocketAddr> {
-    resolve(addr)?.next().ok_or_else(no_address)
+    resolve(addr)?.first()
 }
 
-fn no_address() -> io::Error {
+pub(super) fn no_address() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "the name resolved to no address: give at least one")
 }

@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
+use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use netpoll::net as sources;
@@ -20,7 +21,7 @@ use super::{TcpListener, TcpStream, UdpSocket};
 
 /// Implements the conversions of one type of socket.
 macro_rules! conversions {
-    ($($ours:ident = $std:ty;)*) => { $(
+    ($($ours:ident = $std:ty, $made:literal;)*) => { $(
         // As std's type is.
         impl UnwindSafe for $ours {}
         impl RefUnwindSafe for $ours {}
@@ -49,13 +50,34 @@ macro_rules! conversions {
             }
 
             fn source(self) -> sources::$ours {
+                self.try_source().unwrap_or_else(|error| panic!("{error}"))
+            }
+
+            fn try_source(self) -> io::Result<sources::$ours> {
                 let given = self.0.into_source(
                     |source| duplicate(source).map(sources::$ours::from),
                     |source, mode| mode.restore(&SockRef::from(source)),
                 );
-                given.unwrap_or_else(|error| panic!(
-                    "a socket that has clones cannot be given away, for there is no descriptor for it: {error}"
-                ))
+                given.map_err(no_descriptor)
+            }
+
+            /// Returns the socket as a socket of std, in the mode that was set, or blocking.
+            ///
+            /// While clones exist the returned socket gets a descriptor of its own. What is set for one then holds for the
+            /// other, and calls on the clones block their OS threads.
+            ///
+            /// # Errors
+            ///
+            /// Returns the system's error if clones exist and the process has no descriptors left. This handle is then
+            /// dropped; the clones go on.
+            ///
+            /// ```
+            #[doc = $made]
+            #[doc = concat!("let socket: ", stringify!($std), " = socket.into_std()?;")]
+            /// # std::io::Result::Ok(())
+            /// ```
+            pub fn into_std(self) -> io::Result<$std> {
+                self.try_source().map(Into::into)
             }
         }
 
@@ -72,7 +94,7 @@ macro_rules! conversions {
         ///
         /// # Panics
         ///
-        /// Panics if clones exist and the process has no descriptors left.
+        /// Panics if clones exist and the process has no descriptors left. `into_std` returns an error instead.
         impl From<$ours> for $std {
             fn from(socket: $ours) -> Self {
                 socket.source().into()
@@ -132,6 +154,11 @@ macro_rules! conversions {
     };
 }
 
+fn no_descriptor(error: io::Error) -> io::Error {
+    let text = "a socket that has clones cannot be given away, for there is no descriptor for it";
+    io::Error::new(error.kind(), format!("{text}: {error}"))
+}
+
 #[cfg(unix)]
 pub(crate) fn duplicate(source: &impl std::os::fd::AsFd) -> std::io::Result<std::os::fd::OwnedFd> {
     source.as_fd().try_clone_to_owned()
@@ -145,14 +172,22 @@ fn duplicate(
 }
 
 conversions! {
-    TcpListener = std::net::TcpListener;
-    TcpStream = std::net::TcpStream;
-    UdpSocket = std::net::UdpSocket;
+    TcpListener = std::net::TcpListener, "let socket = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;";
+    TcpStream = std::net::TcpStream,
+        "# let listener = std::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
+         let socket = runtime::net::TcpStream::connect(listener.local_addr()?)?;";
+    UdpSocket = std::net::UdpSocket, "let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;";
 }
 
 #[cfg(unix)]
 conversions! {
-    UnixDatagram = std::os::unix::net::UnixDatagram;
-    UnixListener = std::os::unix::net::UnixListener;
-    UnixStream = std::os::unix::net::UnixStream;
+    UnixDatagram = std::os::unix::net::UnixDatagram,
+        "let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;";
+    UnixListener = std::os::unix::net::UnixListener,
+        "# let path = std::env::temp_dir().join(format!(\"runtime-doc-{}-{}\", line!(), std::process::id()));\n\
+         # std::fs::remove_file(&path).ok();\n\
+         let socket = runtime::net::unix::UnixListener::bind(&path)?;\n\
+         # std::fs::remove_file(&path)?;";
+    UnixStream = std::os::unix::net::UnixStream,
+        "let (socket, _other) = runtime::net::unix::UnixStream::pair()?;";
 }

@@ -4,9 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::vec;
 
-use super::addrs::{Addrs, ToSocketAddrs, resolve};
-use crate::aside::aside;
+use super::addrs::{Addrs, ToSocketAddrs, resolve, resolve_async};
+use crate::aside::{aside, aside_async};
 use crate::bounded::bounded;
+
+/// The name of the green thread of a look-up.
+const LOOK_UP: &str = "look-up";
 
 /// Resolves a name, or any other [`ToSocketAddrs`], and returns its addresses. The name is tokio's.
 ///
@@ -30,10 +33,31 @@ use crate::bounded::bounded;
 /// # std::io::Result::Ok(())
 /// ```
 pub fn lookup_host(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketAddr>> {
-    Ok(match resolve(host)? {
+    Ok(listed(resolve(host)?))
+}
+
+/// Resolves as [`lookup_host`] does, in a future.
+///
+/// Dropping the future leaves the resolver to the background, as a cancellation of [`lookup_host`] does.
+///
+/// # Errors
+///
+/// Returns the errors of [`lookup_host`].
+///
+/// ```
+/// let addrs = runtime::block_on(async { runtime::net::lookup_host_async("localhost:80").await })?;
+/// assert!(addrs.into_iter().all(|addr| addr.port() == 80));
+/// # std::io::Result::Ok(())
+/// ```
+pub async fn lookup_host_async(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketAddr>> {
+    Ok(listed(resolve_async(host).await?))
+}
+
+fn listed(addrs: Addrs) -> vec::IntoIter<SocketAddr> {
+    match addrs {
         Addrs::Several(addrs) => addrs,
         Addrs::One(addr) => addr.collect::<Vec<_>>().into_iter(),
-    })
+    }
 }
 
 /// A name to look up. It is owned, because the look-up may outlive the call.
@@ -56,5 +80,10 @@ impl Name {
 
 /// Returns the addresses of `name`. Parks until the resolver has an answer.
 pub(super) fn look_up(name: Name) -> io::Result<vec::IntoIter<SocketAddr>> {
-    aside("look-up", move || bounded(|| name.addrs()))?
+    aside(LOOK_UP, move || bounded(|| name.addrs()))?
+}
+
+/// Returns the addresses of `name`, as [`look_up`] does, in a future.
+pub(super) async fn look_up_async(name: Name) -> io::Result<vec::IntoIter<SocketAddr>> {
+    aside_async(LOOK_UP, move || bounded(|| name.addrs())).await?
 }

@@ -168,6 +168,128 @@ macro_rules! ttl_methods {
     };
 }
 
+/// Reading and writing in futures. `$made` makes `one` and `other`, which are connected.
+macro_rules! stream_async_methods {
+    ($made:literal) => {
+        /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at the end of the
+        /// stream.
+        ///
+        /// Dropping the future before it is ready loses no byte. Several futures and threads may read from one stream. The
+        /// time-outs and the non-blocking mode hold for blocking calls only.
+        ///
+        /// For buffers, lines and codecs, the features `futures-io` and `tokio-io` give streams the traits of these crates.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error.
+        ///
+        /// ```
+        #[doc = $made]
+        /// runtime::block_on(async {
+        ///     let mut buf = [0; 100];
+        ///     let (read, written) = futures::join!(other.read_async(&mut buf), one.write_async(b"hello"));
+        ///     assert_eq!((read?, written?, &buf[..5]), (5, 5, &b"hello"[..]));
+        ///     std::io::Result::Ok(())
+        /// })?;
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub async fn read_async(&self, buf: &mut [u8]) -> std::io::Result<usize> {
+            self.0.run_async(netpoll::Direction::Read, |stream| crate::net::sys::receive(stream, buf)).await
+        }
+
+        /// Writes bytes of `buf` in a future, with any executor. Returns the number of bytes that were written.
+        ///
+        /// Dropping the future before it is ready writes nothing.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error.
+        ///
+        /// ```
+        #[doc = $made]
+        /// assert_eq!(runtime::block_on(async { one.write_async(b"hello").await })?, 5);
+        /// # drop(other);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub async fn write_async(&self, buf: &[u8]) -> std::io::Result<usize> {
+            self.0.run_async(netpoll::Direction::Write, |stream| crate::net::sys::send(stream, buf)).await
+        }
+
+        /// Writes all of `buf` in a future, with any executor.
+        ///
+        /// Dropping the future before it is ready may have written a part of `buf`.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error. A part of `buf` may have been written.
+        ///
+        /// ```
+        #[doc = $made]
+        /// runtime::block_on(async { one.write_all_async(b"hello").await })?;
+        /// # drop(other);
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub async fn write_all_async(&self, mut buf: &[u8]) -> std::io::Result<()> {
+            while !buf.is_empty() {
+                match self.write_async(buf).await? {
+                    0 => return Err(std::io::ErrorKind::WriteZero.into()),
+                    written => buf = &buf[written..],
+                }
+            }
+            Ok(())
+        }
+    };
+}
+
+/// Waiting for readiness. `$made` makes `socket`.
+macro_rules! readiness_methods {
+    ($made:literal) => {
+        /// Waits in a future, with any executor, until there is something to read, or an end or an error to report. Unix only.
+        ///
+        /// It reads nothing. Several futures and threads may wait for one socket, and another may be faster to read. Dropping the
+        /// future leaves nothing behind. [`select!`](crate::select) waits for it by its case `readable(socket)`.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket was made.
+        ///
+        /// ```
+        #[doc = $made]
+        /// runtime::select! {
+        ///     readable(socket) -> ready => ready?,
+        ///     timer(std::time::Duration::from_millis(1)) -> _ => println!("nothing to read"),
+        /// }
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub async fn readable_async(&self) -> std::io::Result<()> {
+            self.0.ready_async(netpoll::Direction::Read).await
+        }
+
+        /// Waits in a future, with any executor, until there is room to write, or an error to report. Unix only.
+        ///
+        /// It writes nothing. Dropping the future leaves nothing behind. [`select!`](crate::select) waits for it by its case
+        /// `writable(socket)`.
+        ///
+        /// # Errors
+        ///
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket was made.
+        ///
+        /// ```
+        #[doc = $made]
+        /// runtime::select! {
+        ///     writable(socket) -> ready => ready?,
+        ///     timer(std::time::Duration::from_secs(60)) -> _ => panic!("no room for a minute"),
+        /// }
+        /// # std::io::Result::Ok(())
+        /// ```
+        #[cfg(unix)]
+        pub async fn writable_async(&self) -> std::io::Result<()> {
+            self.0.ready_async(netpoll::Direction::Write).await
+        }
+    };
+}
+
 /// Reading and writing, also by reference. `$read` is the method of the socket that reads.
 macro_rules! stream_io {
     ($stream:ident, $read:ident) => {
@@ -222,4 +344,6 @@ macro_rules! stream_io {
     };
 }
 
-pub(crate) use {shared_methods, stream_io, timeout_methods, ttl_methods};
+pub(crate) use {
+    readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods, ttl_methods,
+};

@@ -12,8 +12,9 @@ use netpoll::Direction;
 use netpoll::source::Source;
 
 use super::TcpStream;
+use super::awaited::poll_attempts;
 use super::registration::Pending;
-use super::socket::{Socket, call, copy_error};
+use super::socket::{Socket, copy_error};
 #[cfg(unix)]
 use super::unix::UnixStream;
 
@@ -27,16 +28,7 @@ impl<S: Source> Socket<S> {
         mut op: impl FnMut(&S) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         let registration = self.registration().map_err(copy_error)?;
-        loop {
-            let attempt = registration.prepare(direction);
-            match call(|| op(self.source())) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    ready!(registration.poll_wait(direction, attempt, self.pending(direction), cx))?;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                done => return Poll::Ready(done),
-            }
-        }
+        poll_attempts(registration, direction, self.pending(direction), cx, || op(self.source()))
     }
 
     fn pending(&self, direction: Direction) -> &Pending {

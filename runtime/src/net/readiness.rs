@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use netpoll::Direction;
 use netpoll::source::{SourceFd, is_ready};
 
-use super::registration::{Pending, Registration};
+use super::awaited::Waits;
+use super::registration::Registration;
 
 /// Waits until a descriptor is ready, without holding up an OS thread: a pipe, a terminal, a timerfd, an inotify
 /// instance, a socket of a C library.
@@ -135,7 +136,7 @@ impl<T: AsFd> Async<T> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn readable_async(&self) -> Readiness<'_, T> {
-        Readiness { of: self, direction: Direction::Read, pending: Pending::default() }
+        self.ready_async(Direction::Read)
     }
 
     /// Waits as [`writable`](Async::writable) does, in a future, with any executor. Dropping the future ends the
@@ -148,7 +149,11 @@ impl<T: AsFd> Async<T> {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn writable_async(&self) -> Readiness<'_, T> {
-        Readiness { of: self, direction: Direction::Write, pending: Pending::default() }
+        self.ready_async(Direction::Write)
+    }
+
+    fn ready_async(&self, direction: Direction) -> Readiness<'_, T> {
+        Readiness { of: self, direction, waits: Waits::new(&self.registration, direction) }
     }
 
     /// Returns a reference to the value that was registered.
@@ -205,28 +210,19 @@ impl<T: AsFd> AsFd for Async<T> {
 pub struct Readiness<'a, T: AsFd> {
     of: &'a Async<T>,
     direction: Direction,
-    pending: Pending,
+    waits: Waits<'a>,
 }
 
 impl<T: AsFd> Future for Readiness<'_, T> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let attempt = self.of.registration.prepare(self.direction);
-            if is_ready(self.of.descriptor(), self.direction)? {
-                return Poll::Ready(Ok(()));
-            }
-            match self.of.registration.poll_wait(self.direction, attempt, &self.pending, cx) {
-                Poll::Ready(Ok(())) => {}
-                other => return other,
-            }
-        }
+        self.waits.poll(cx, || match is_ready(self.of.descriptor(), self.direction)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        })
     }
 }
 
-impl<T: AsFd> Drop for Readiness<'_, T> {
-    fn drop(&mut self) {
-        self.of.registration.cancel_poll_wait(self.direction, std::mem::take(&mut self.pending));
-    }
-}
+impl<T: AsFd> std::panic::UnwindSafe for Async<T> {}
+impl<T: AsFd> std::panic::RefUnwindSafe for Async<T> {}

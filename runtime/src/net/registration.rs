@@ -1,15 +1,12 @@
 //! `Registration`: a descriptor in the netpoller of a runtime, and waiting there for its readiness.
 
 use std::io;
-#[cfg(any(unix, feature = "poll-io"))]
 use std::sync::atomic::{AtomicU64, Ordering};
-#[cfg(any(unix, feature = "poll-io"))]
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use netpoll::source::Source;
 use netpoll::{Attempt, Direction, PollDesc, Wait, Waiter};
-#[cfg(any(unix, feature = "poll-io"))]
 use sched::net_wakers;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::{Cancel, Outcome, Sched, fork};
@@ -95,7 +92,6 @@ impl Registration {
 
     /// Waits in a future. `Ready` means: try again. The task is woken when an event in that direction has come since
     /// the attempt.
-    #[cfg(any(unix, feature = "poll-io"))]
     pub(crate) fn poll_wait(
         &self,
         direction: Direction,
@@ -128,12 +124,10 @@ impl Registration {
     }
 
     /// Ends the wait that `poll_wait` has begun, if no event has ended it.
-    #[cfg(any(unix, feature = "poll-io"))]
     pub(crate) fn cancel_poll_wait(&self, direction: Direction, pending: Pending) {
         self.withdraw(direction, pending.0.into_inner());
     }
 
-    #[cfg(any(unix, feature = "poll-io"))]
     fn withdraw(&self, direction: Direction, word: u64) {
         if word != 0 && net_wakers::end(word) {
             self.desc().withdraw(direction, Waiter::new(word));
@@ -153,7 +147,6 @@ impl Registration {
 
 /// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll in
 /// turn, the last one is woken. Relaxed: the word publishes nothing; what it names is under a lock.
-#[cfg(any(unix, feature = "poll-io"))]
 #[derive(Debug, Default)]
 pub(crate) struct Pending(AtomicU64);
 

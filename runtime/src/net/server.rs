@@ -72,6 +72,7 @@ pub struct ServerBuilder {
 /// assert_eq!(client.read(&mut [0; 5])?, 0);
 /// # std::io::Result::Ok(())
 /// ```
+#[must_use = "dropping a server ends it and cancels its connections"]
 pub struct Server {
     /// `None` once the acceptor has been cancelled.
     acceptor: Option<JoinHandle<()>>,
@@ -419,3 +420,6 @@ impl<S: sealed::Stream> OpenConnections for Open<S> {
         true
     }
 }
+
+impl std::panic::UnwindSafe for Server {}
+impl std::panic::RefUnwindSafe for Server {}

@@ -124,7 +124,6 @@ impl<S: Source> Socket<S> {
         Socket::of(Arc::clone(&self.shared))
     }
 
-    #[cfg(feature = "poll-io")]
     pub(crate) fn registration(&self) -> Result<&Registration, &io::Error> {
         self.shared.registration.as_ref()
     }

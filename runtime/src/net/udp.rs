@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use netpoll::{Direction, net};
 
-use super::addrs::{ToSocketAddrs, each_address, first_address};
-use super::macros::{shared_methods, timeout_methods, ttl_methods};
+use super::addrs::{ToSocketAddrs, each_address, first_address, resolve_async};
+use super::macros::{readiness_methods, shared_methods, timeout_methods, ttl_methods};
 use super::socket::{Socket, call};
 
 /// A UDP socket, with the API of [`std::net::UdpSocket`].
@@ -92,7 +92,24 @@ impl UdpSocket {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn bind<A: ToSocketAddrs>(addr: A) -> io::Result<UdpSocket> {
-        each_address(addr, |addr| Socket::new(call(|| net::UdpSocket::bind(addr))?).map(UdpSocket))
+        each_address(addr, bind)
+    }
+
+    /// Returns a socket as [`bind`](UdpSocket::bind) does, in a future: a look-up of a name does not park the task.
+    ///
+    /// Dropping the future leaves a look-up to the background.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`bind`](UdpSocket::bind).
+    ///
+    /// ```
+    /// let socket = runtime::block_on(async { runtime::net::UdpSocket::bind_async("localhost:0").await })?;
+    /// assert!(socket.local_addr()?.ip().is_loopback());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn bind_async<A: ToSocketAddrs>(addr: A) -> io::Result<UdpSocket> {
+        resolve_async(addr).await?.each(bind)
     }
 
     /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf` are lost.
@@ -109,6 +126,48 @@ impl UdpSocket {
     /// ```
     pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.0.run(Direction::Read, |socket| socket.recv_from(buf))
+    }
+
+    /// Waits for a datagram as [`recv_from`](UdpSocket::recv_from) does, in a future, with any executor.
+    ///
+    /// Several futures and threads may wait; each datagram goes to one of them. Dropping the future before it is ready loses
+    /// no datagram. The time-outs and the non-blocking mode hold for blocking calls only.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// let addr = socket.local_addr()?;
+    /// runtime::block_on(async {
+    ///     let mut buf = [0; 100];
+    ///     let (received, sent) = futures::join!(socket.recv_from_async(&mut buf), socket.send_to_async(b"hello", addr));
+    ///     assert_eq!((received?, sent?), ((5, addr), 5));
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn recv_from_async(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.run_async(Direction::Read, |socket| socket.recv_from(buf)).await
+    }
+
+    /// Reads a datagram without taking it as [`peek_from`](UdpSocket::peek_from) does, in a future. Dropping the future ends
+    /// the wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// # let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// socket.send_to(b"to myself", socket.local_addr()?)?;
+    /// let peeked = runtime::block_on(async { socket.peek_from_async(&mut [0; 100]).await })?;
+    /// assert_eq!(peeked, socket.recv_from(&mut [0; 100])?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn peek_from_async(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.run_async(Direction::Read, |socket| socket.peek_from(buf)).await
     }
 
     /// Waits for a datagram and reads it without taking it. Returns its length and its sender's address.
@@ -143,6 +202,25 @@ impl UdpSocket {
         self.0.run(Direction::Write, |socket| socket.send_to(buf, addr))
     }
 
+    /// Sends a datagram as [`send_to`](UdpSocket::send_to) does, in a future, with any executor.
+    ///
+    /// Dropping the future before it is ready sends nothing. A look-up of a name is left to the background.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// let addr = socket.local_addr()?;
+    /// assert_eq!(runtime::block_on(async { socket.send_to_async(b"to myself", addr).await })?, 9);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn send_to_async<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> io::Result<usize> {
+        let addr = resolve_async(addr).await?.first()?;
+        self.0.run_async(Direction::Write, |socket| socket.send_to(buf, addr)).await
+    }
+
     /// Sets the peer to the first of the addresses that the system accepts: the socket then sends to it, and receives
     /// from it only.
     ///
@@ -160,6 +238,25 @@ impl UdpSocket {
         each_address(addr, |addr| self.0.ask(|socket| socket.connect(addr)))
     }
 
+    /// Sets the peer as [`connect`](UdpSocket::connect) does, in a future: a look-up of a name does not park the task.
+    ///
+    /// Dropping the future before it is ready sets no peer.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`connect`](UdpSocket::connect).
+    ///
+    /// ```
+    /// let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    /// let addr = other.local_addr()?;
+    /// runtime::block_on(async { one.connect_async(addr).await })?;
+    /// assert_eq!(one.peer_addr()?, addr);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn connect_async<A: ToSocketAddrs>(&self, addr: A) -> io::Result<()> {
+        resolve_async(addr).await?.each(|addr| self.0.ask(|socket| socket.connect(addr)))
+    }
+
     /// Sends a datagram to the peer that [`connect`](UdpSocket::connect) has set. Returns its length.
     ///
     /// # Errors
@@ -175,6 +272,23 @@ impl UdpSocket {
     /// ```
     pub fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.0.run(Direction::Write, |socket| socket.send(buf))
+    }
+
+    /// Sends a datagram as [`send`](UdpSocket::send) does, in a future, with any executor. Dropping the future before it is
+    /// ready sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, which may report that an earlier datagram found no receiver.
+    ///
+    /// ```
+    /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    /// one.connect(other.local_addr()?)?;
+    /// assert_eq!(runtime::block_on(async { one.send_async(b"hello").await })?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn send_async(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Write, |socket| socket.send(buf)).await
     }
 
     /// Waits for a datagram from the peer that [`connect`](UdpSocket::connect) has set. Returns its length. Bytes
@@ -196,6 +310,24 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.recv(buf))
     }
 
+    /// Waits for a datagram as [`recv`](UdpSocket::recv) does, in a future, with any executor. Dropping the future before it
+    /// is ready loses no datagram.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error, which may report that an earlier datagram found no receiver.
+    ///
+    /// ```
+    /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    /// one.connect(other.local_addr()?)?;
+    /// other.send_to(b"hello", one.local_addr()?)?;
+    /// assert_eq!(runtime::block_on(async { one.recv_async(&mut [0; 100]).await })?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn recv_async(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Read, |socket| socket.recv(buf)).await
+    }
+
     /// Waits for a datagram from the peer and reads it without taking it. Returns its length.
     ///
     /// # Errors
@@ -212,6 +344,24 @@ impl UdpSocket {
     /// ```
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.run(Direction::Read, |socket| socket.peek(buf))
+    }
+
+    /// Reads a datagram without taking it as [`peek`](UdpSocket::peek) does, in a future. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    /// one.connect(other.local_addr()?)?;
+    /// other.send_to(b"hello", one.local_addr()?)?;
+    /// let peeked = runtime::block_on(async { one.peek_async(&mut [0; 100]).await })?;
+    /// assert_eq!(peeked, one.recv(&mut [0; 100])?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn peek_async(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Read, |socket| socket.peek(buf)).await
     }
 
     /// Returns the address of this socket.
@@ -325,5 +475,10 @@ impl UdpSocket {
 
     shared_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
     timeout_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
+    readiness_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
     ttl_methods!("let socket = runtime::net::UdpSocket::bind(\"127.0.0.1:0\")?;");
+}
+
+fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
+    Socket::new(call(|| net::UdpSocket::bind(addr))?).map(UdpSocket)
 }

@@ -17,9 +17,22 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
+use crate::time::sleep_async;
 
 const FIRST: Duration = Duration::from_micros(20);
 const MOST: Duration = Duration::from_millis(10);
+
+/// Runs `op` as [`after_pauses`] does, in a future without a deadline.
+async fn after_pauses_async<T>(mut op: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut backoff = Backoff::new(FIRST, MOST);
+    loop {
+        match op() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep_async(backoff.step()).await,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
 
 /// Runs `op` until it would no longer block, where the system reports no event for that. Pauses in between, from 20
 /// us to 10 ms. `limit` is called when `op` first would block; it returns the deadline and its error.

@@ -108,6 +108,30 @@ impl Child {
         exit::wait(self.process.child_mut())
     }
 
+    /// Waits as [`wait`](Child::wait) does, in a future, with any executor. Closes [`stdin`](Child::stdin) at the first poll.
+    ///
+    /// Dropping the future ends the wait. The process goes on, and may be waited for again.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// use runtime::time::{Duration, timeout_async};
+    /// let mut child = runtime::process::Command::new("sleep").arg("60").spawn()?;
+    /// let status = runtime::block_on(async {
+    ///     assert!(timeout_async(Duration::from_millis(5), child.wait_async()).await.is_err());
+    ///     child.kill()?;
+    ///     child.wait_async().await
+    /// })?;
+    /// assert!(!status.success());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn wait_async(&mut self) -> io::Result<ExitStatus> {
+        drop(self.stdin.take());
+        exit::wait_async(self.process.child_mut()).await
+    }
+
     /// Returns the exit status if the process has exited, else `None`. Never waits.
     ///
     /// # Errors

@@ -5,6 +5,8 @@
 use std::io;
 use std::process::{Child, ExitStatus};
 
+use crate::channel::RecvError;
+
 /// Waits until `child` has exited. Parks the caller. Returns the exit status.
 pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     if let Some(status) = child.try_wait()? {
@@ -22,6 +24,28 @@ pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
     wait_for_signals(child)
 }
 
+/// Waits as `wait` does, in a future.
+pub(super) async fn wait_async(child: &mut Child) -> io::Result<ExitStatus> {
+    if let Some(status) = child.try_wait()? {
+        return Ok(status);
+    }
+    if sched::fork::is_forked() {
+        return child.wait();
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(exit) = linux::pidfd(child) {
+        crate::net::Async::new(exit)?.readable_async().await?;
+        return child.wait();
+    }
+    let signals = crate::signal::notify(&[crate::signal::SIGCHLD])?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        signals.recv_async().await.map_err(ended)?;
+    }
+}
+
 /// Waits as `wait` does: looks after each `SIGCHLD`.
 fn wait_for_signals(child: &mut Child) -> io::Result<ExitStatus> {
     let signals = crate::signal::notify(&[crate::signal::SIGCHLD])?;
@@ -30,11 +54,12 @@ fn wait_for_signals(child: &mut Child) -> io::Result<ExitStatus> {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if signals.recv().is_err() {
-            let text = "the runtime in which the child was waited for has ended";
-            return Err(io::Error::new(io::ErrorKind::NotConnected, text));
-        }
+        signals.recv().map_err(ended)?;
     }
+}
+
+fn ended(_: RecvError) -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the runtime in which the child was waited for has ended")
 }
 
 #[cfg(target_os = "linux")]

@@ -73,6 +73,29 @@ macro_rules! pipe {
 /// Writes a readable pipe.
 macro_rules! readable {
     ($name:ident) => {
+        impl $name {
+            /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at the end.
+            ///
+            /// Dropping the future before it is ready loses no byte.
+            ///
+            /// # Errors
+            ///
+            /// Returns the system's error.
+            ///
+            /// ```
+            /// use runtime::process::{Command, Stdio};
+            /// let mut child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
+            /// let stdout = child.stdout.take().unwrap();
+            /// let mut buf = [0; 100];
+            /// assert_eq!(runtime::block_on(async { stdout.read_async(&mut buf).await })?, 6);
+            /// # child.wait()?;
+            /// # std::io::Result::Ok(())
+            /// ```
+            pub async fn read_async(&self, buf: &mut [u8]) -> io::Result<usize> {
+                self.0.run_async(Direction::Read, |mut pipe| pipe.read(buf)).await
+            }
+        }
+
         impl Read for &$name {
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
                 self.0.run(Direction::Read, |mut pipe| pipe.read(buf))
@@ -175,6 +198,29 @@ pipe!(
 );
 readable!(ChildStdout);
 readable!(ChildStderr);
+
+impl ChildStdin {
+    /// Writes bytes of `buf` in a future, with any executor. Returns the number of bytes that were written.
+    ///
+    /// Dropping the future before it is ready writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// use runtime::process::{Command, Stdio};
+    /// let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    /// let stdin = child.stdin.take().unwrap();
+    /// assert_eq!(runtime::block_on(async { stdin.write_async(b"hello").await })?, 5);
+    /// drop(stdin);
+    /// # child.wait()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn write_async(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Write, |mut pipe| pipe.write(buf)).await
+    }
+}
 
 impl Write for &ChildStdin {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {

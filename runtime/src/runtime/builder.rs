@@ -5,30 +5,41 @@ use std::sync::Arc;
 use std::thread as os;
 
 use parking_lot::Mutex;
-use sched::{Around, Config, Monitor, Sched};
+use sched::{Around, Config, MAX_PROCS, Monitor, Sched};
 
-use super::Runtime;
+use super::{Runtime, default, environment, trace};
 use crate::bounded;
+#[cfg(unix)]
+use crate::dump::trigger;
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// The settings of a [`Runtime`]; [`build`](Builder::build) starts it.
+/// The default of [`Builder::max_threads`].
+const MAX_THREADS: usize = 10_000;
+
+/// The settings of a [`Runtime`]; [`build`](Builder::build) starts it. [`build_global`](Builder::build_global) starts the
+/// default runtime.
+///
+/// A setting that the program does not set is taken from an [environment variable](crate::docs::settings), such as
+/// `RUNTIME_PROCS`.
 ///
 /// ```
 /// let runtime = runtime::Builder::new().procs(2).thread_name("crawler").build()?;
 /// assert_eq!(runtime.block_on(|| 1 + 1), 2);
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Builder {
     procs: Option<usize>,
-    stack_bytes: usize,
-    max_threads: usize,
-    blocking_threads: usize,
-    sysmon: bool,
-    thread_name: String,
-    migration: Migration,
+    stack_bytes: Option<usize>,
+    max_threads: Option<usize>,
+    blocking_threads: Option<usize>,
+    sysmon: Option<bool>,
+    #[cfg(unix)]
+    dump_on: Option<i32>,
+    thread_name: Option<String>,
+    migration: Option<Migration>,
 }
 
 /// The OS threads on which a green thread may run: the setting of [`Builder::migration`].
@@ -48,35 +59,22 @@ pub enum Migration {
     BeforeStart,
 }
 
-impl Default for Builder {
-    fn default() -> Self {
-        Builder::new()
-    }
-}
-
 impl Builder {
-    /// Returns a builder with the default settings.
+    /// Returns a builder without settings. Those that are not set are taken from the
+    /// [environment](crate::docs::settings), or are the defaults.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().build()?;
     /// # std::io::Result::Ok(())
     /// ```
     pub fn new() -> Self {
-        Builder {
-            procs: None,
-            stack_bytes: STACK_BYTES,
-            max_threads: 10_000,
-            blocking_threads: bounded::DEFAULT,
-            sysmon: true,
-            thread_name: "green".into(),
-            migration: Migration::Anytime,
-        }
+        Builder::default()
     }
 
     /// Sets how many green threads run at the same moment: the number of [Ps](crate::docs::glossary#p).
     ///
-    /// The default is the value of the environment variable `RUNTIME_PROCS`, or the number of processors available to
-    /// the process. [`Handle::set_procs`](crate::Handle::set_procs) changes it later.
+    /// The default is the number of processors available to the process. [`Handle::set_procs`](crate::Handle::set_procs) changes it
+    /// later.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().procs(1).build()?;
@@ -98,7 +96,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn stack_size(mut self, bytes: usize) -> Self {
-        self.stack_bytes = bytes;
+        self.stack_bytes = Some(bytes);
         self
     }
 
@@ -131,7 +129,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn max_threads(mut self, n: usize) -> Self {
-        self.max_threads = n;
+        self.max_threads = Some(n);
         self
     }
 
@@ -140,6 +138,8 @@ impl Builder {
     /// It bounds the calls of [`fs`](crate::fs), look-ups of [host names](crate::net::lookup_host), starting a process, and
     /// reading standard input from a file. A green thread that makes a further such call waits in line, first come, first
     /// served. A cancellation or a time-out ends that wait. Calls of plain OS threads do not count.
+    ///
+    /// With the feature `interpose` the same holds for look-ups by libc's `getaddrinfo`.
     ///
     /// [`blocking`](crate::blocking) is not bounded: it runs code of yours, which may wait for other such code. To bound that,
     /// use a [`Semaphore`](crate::sync::Semaphore). If green threads fill all places with calls that end only after a further
@@ -155,7 +155,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn blocking_threads(mut self, n: usize) -> Self {
-        self.blocking_threads = n;
+        self.blocking_threads = Some(n);
         self
     }
 
@@ -171,7 +171,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn sysmon(mut self, on: bool) -> Self {
-        self.sysmon = on;
+        self.sysmon = Some(on);
         self
     }
 
@@ -182,7 +182,7 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
-        self.thread_name = name.into();
+        self.thread_name = Some(name.into());
         self
     }
 
@@ -232,7 +232,29 @@ impl Builder {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn migration(mut self, migration: Migration) -> Self {
-        self.migration = migration;
+        self.migration = Some(migration);
+        self
+    }
+
+    /// Lets `signal`, such as [`SIGQUIT`](crate::signal::SIGQUIT), write a dump of all green threads to stderr, as
+    /// [`dump()`](crate::dump()) does. The program goes on. The default is no signal, or the environment variable
+    /// `RUNTIME_DUMP`: `QUIT`, `HUP`, `USR1` or `USR2`.
+    ///
+    /// This holds for the process from the start of this runtime on, also after the runtime's end. The signal no longer has its
+    /// default effect. A plain OS thread writes the dump, so it comes even while green threads keep every P. That thread does
+    /// not hide a [deadlock](crate::docs::deadlock).
+    ///
+    /// Unix only.
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().dump_on(runtime::signal::SIGQUIT).build()?;
+    /// // The dump is on its way when this returns.
+    /// signal_hook::low_level::raise(runtime::signal::SIGQUIT)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[cfg(unix)]
+    pub fn dump_on(mut self, signal: i32) -> Self {
+        self.dump_on = Some(signal);
         self
     }
 
@@ -242,11 +264,13 @@ impl Builder {
     ///
     /// If an error is returned, nothing of the runtime is left behind.
     ///
-    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, or a `RUNTIME_PROCS` that is not a
-    ///   number. The text says what is allowed.
+    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, a dump on a signal that
+    ///   cannot be received; or an [environment
+    ///   variable](crate::docs::settings) has a value that is not allowed. The text says what is allowed.
     /// - `Unsupported`: this is a [forked child](crate::docs::fork).
     /// - Another kind, from the system: no descriptors, no threads or no memory. A runtime has its first OS thread
     ///   and its first stack from the beginning.
+    ///
     /// ```
     /// let error = runtime::Builder::new().procs(0).build().unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
@@ -259,31 +283,101 @@ impl Builder {
             any(target_arch = "x86_64", target_arch = "aarch64")
         ))]
         crate::interpose::link();
-        let procs = match self.procs {
-            Some(n) => n,
-            None => default_procs()?,
+        let sysmon = or_else(self.sysmon, || environment::switch("RUNTIME_SYSMON"), || true)?;
+        #[cfg(unix)]
+        let dump_on = match self.dump_on {
+            None => environment::read("RUNTIME_DUMP", trigger::EXPECTED, trigger::signal_of)?,
+            chosen => chosen,
         };
-        if self.blocking_threads == 0 {
+        let (config, trace) = (self.config()?, trace::wanted()?);
+        #[cfg(unix)]
+        dump_on.map_or(Ok(()), trigger::dump_on)?;
+        let thread_name = config.thread_name.clone();
+        sched::set_report(crate::dump::report);
+        // From here on, an error drops `runtime`, which ends what was started.
+        let runtime =
+            Runtime { sched: Sched::new(config)?, monitor: Mutex::new(None), trace: Mutex::new(None) };
+        runtime.sched.start().map_err(no_thread)?;
+        if sysmon {
+            *runtime.monitor.lock() = Some(start_sysmon(&runtime.sched, &thread_name).map_err(no_thread)?);
+        }
+        if let Some(wanted) = trace {
+            *runtime.trace.lock() = Some(trace::start(&runtime.sched, wanted).map_err(no_thread)?);
+        }
+        Ok(runtime)
+    }
+
+    /// Starts the default runtime with these settings. It is the runtime of [`block_on`](crate::block_on) and
+    /// [`spawn`](crate::spawn()) on plain OS threads, and lives as long as the process.
+    ///
+    /// It must be called before the first use of the default runtime, best at the beginning of `main`.
+    /// [`#[runtime::main]`](macro@crate::main) calls it for a program.
+    ///
+    /// # Errors
+    ///
+    /// - `AlreadyExists`: the default runtime has been started, by its first use or by this function. It keeps its
+    ///   settings.
+    /// - The errors of [`build`](Builder::build). A later call, or the first use, then starts the default runtime.
+    ///
+    /// ```
+    /// runtime::Builder::new().procs(3).build_global()?;
+    /// assert_eq!(runtime::block_on(|| runtime::Handle::current().procs()), 3);
+    ///
+    /// let error = runtime::Builder::new().build_global().unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn build_global(self) -> io::Result<()> {
+        if default::start(self)? {
+            return Ok(());
+        }
+        let text = "the default runtime has been started before: call `build_global` once, before the first use of this crate";
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
+    }
+
+    /// Returns what the scheduler needs: the settings of the program, then those of the environment, then the defaults.
+    fn config(self) -> io::Result<Config> {
+        let blocking_threads = or_else(
+            self.blocking_threads,
+            || environment::number("RUNTIME_BLOCKING_THREADS", 1..=usize::MAX),
+            || bounded::DEFAULT,
+        )?;
+        if blocking_threads == 0 {
             let text = "blocking_threads is 0: at least 1 is needed to read a file or to look up a name";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let sched = Sched::new(Config {
-            procs,
-            stack_bytes: self.stack_bytes,
-            max_threads: self.max_threads,
-            thread_name: self.thread_name.clone(),
-            strict: self.migration == Migration::BeforeStart,
+        let migration =
+            or_else(self.migration, || environment::migration("RUNTIME_MIGRATION"), Migration::default)?;
+        let own_name = || environment::read("RUNTIME_THREAD_NAME", "a name", |name| Some(name.to_string()));
+        Ok(Config {
+            procs: or_else(self.procs, || environment::number("RUNTIME_PROCS", 1..=MAX_PROCS), available)?,
+            stack_bytes: or_else(
+                self.stack_bytes,
+                || environment::bytes("RUNTIME_STACK_SIZE", sched::ALLOWED_STACK_BYTES),
+                || STACK_BYTES,
+            )?,
+            max_threads: or_else(
+                self.max_threads,
+                || environment::number("RUNTIME_MAX_THREADS", 1..=usize::MAX),
+                || MAX_THREADS,
+            )?,
+            thread_name: or_else(self.thread_name, own_name, || "green".into())?,
+            strict: migration == Migration::BeforeStart,
             around_thread: around_thread()?,
-            attached: bounded::places(self.blocking_threads),
-        })?;
-        // From here on, an error drops `runtime`, which ends what was started.
-        let runtime = Runtime { sched, monitor: Mutex::new(None) };
-        runtime.sched.start().map_err(no_thread)?;
-        if self.sysmon {
-            *runtime.monitor.lock() =
-                Some(start_sysmon(&runtime.sched, &self.thread_name).map_err(no_thread)?);
-        }
-        Ok(runtime)
+            attached: bounded::places(blocking_threads),
+        })
+    }
+}
+
+/// Returns the setting of the program if there is one, else that of the environment, else the default.
+fn or_else<T>(
+    set: Option<T>,
+    environment: impl FnOnce() -> io::Result<Option<T>>,
+    default: impl FnOnce() -> T,
+) -> io::Result<T> {
+    match set {
+        Some(value) => Ok(value),
+        None => Ok(environment()?.unwrap_or_else(default)),
     }
 }
 
@@ -307,18 +401,4 @@ fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>
 
 fn available() -> usize {
     os::available_parallelism().map_or(1, usize::from)
-}
-
-fn default_procs() -> io::Result<usize> {
-    match std::env::var("RUNTIME_PROCS") {
-        Err(std::env::VarError::NotPresent) => Ok(available()),
-        Ok(text) if text.trim().is_empty() => Ok(available()),
-        Ok(text) => text.trim().parse().map_err(|_| no_number(&text)),
-        Err(std::env::VarError::NotUnicode(text)) => Err(no_number(&text.to_string_lossy())),
-    }
-}
-
-fn no_number(text: &str) -> io::Error {
-    let text = format!("RUNTIME_PROCS is {text:?}: a number of Ps is expected, or no such variable");
-    io::Error::new(io::ErrorKind::InvalidInput, text)
 }

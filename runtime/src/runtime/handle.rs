@@ -63,6 +63,7 @@ impl Handle {
     }
 
     /// Starts a green thread of this runtime that runs a closure or a future, and returns its join handle.
+    /// [`thread::Builder::spawn_on`](crate::thread::Builder::spawn_on) also sets its name and its stack size.
     ///
     /// If the runtime is being ended, the new green thread is cancelled before it begins.
     ///
@@ -160,6 +161,19 @@ impl Handle {
     /// ```
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
         self.sched.set_procs(n)
+    }
+
+    /// Returns the number of this runtime's green threads that have not ended: see
+    /// [`num_green_threads`](crate::num_green_threads).
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// runtime.spawn(runtime::thread::park);
+    /// assert_eq!(runtime.handle().num_green_threads(), 1);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn num_green_threads(&self) -> usize {
+        self.sched.living()
     }
 
     /// Returns counters and gauges of this runtime: what it has done, and what it has now.

@@ -280,3 +280,5 @@ impl<R> fmt::Debug for TryJoinHandle<'_, R> {
         f.debug_struct("TryJoinHandle").field("thread", self.thread()).finish_non_exhaustive()
     }
 }
+
+impl<E> std::panic::RefUnwindSafe for TryScope<'_, '_, E> {}

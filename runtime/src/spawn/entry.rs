@@ -21,7 +21,10 @@ use sched::{After, Join, block_on};
     message = "`{Self}` is neither a closure without arguments nor a future",
     label = "pass `|| ..`, `move || ..` or `async {{ .. }}`"
 )]
-pub trait Entry<M>: private::Run<M> {}
+pub trait Entry<M>: private::Run<M, Value = <Self as Entry<M>>::Output> {
+    /// The value that the closure returns, or the output of the future.
+    type Output;
+}
 
 /// Marks an [`Entry`] that is a closure.
 #[derive(Debug)]
@@ -31,23 +34,27 @@ pub enum Closure {}
 #[derive(Debug)]
 pub enum Async {}
 
-impl<T, F: FnOnce() -> T> Entry<Closure> for F {}
-impl<F: Future> Entry<Async> for F {}
+impl<T, F: FnOnce() -> T> Entry<Closure> for F {
+    type Output = T;
+}
+
+impl<F: Future> Entry<Async> for F {
+    type Output = F::Output;
+}
 
 pub(crate) mod private {
     use super::*;
 
     /// Starts and runs a closure or a future.
     pub trait Run<M>: Sized {
-        /// The value that the closure returns, or the output of the future.
-        type Output;
+        /// The `Output` of the `Entry`.
+        type Value;
 
         /// Starts a green thread that runs `self`. Calls `after` when that green thread has ended.
         ///
         /// # Safety
         /// What `self` and its output borrow must outlive the green thread.
-        unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After)
-        -> io::Result<Join<Self::Output>>;
+        unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<Self::Value>>;
 
         /// Starts a green thread as `start` does. Its result is what `map` makes of the result of `self`, on that
         /// green thread.
@@ -59,15 +66,15 @@ pub(crate) mod private {
             at: Where<'_>,
             spec: Spec,
             after: impl After,
-            map: impl FnOnce(Self::Output) -> U,
+            map: impl FnOnce(Self::Value) -> U,
         ) -> io::Result<Join<U>>;
 
         /// Runs `self` on the calling green thread and returns its value.
-        fn run_here(self) -> Self::Output;
+        fn run_here(self) -> Self::Value;
     }
 
     impl<T, F: FnOnce() -> T> Run<Closure> for F {
-        type Output = T;
+        type Value = T;
 
         unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<T>> {
             // SAFETY: the caller of `start` promises what `closure` requires: the borrows of `self` outlive the green
@@ -93,7 +100,7 @@ pub(crate) mod private {
     }
 
     impl<F: Future> Run<Async> for F {
-        type Output = F::Output;
+        type Value = F::Output;
 
         unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<F::Output>> {
             // SAFETY: the caller of `start` promises what `future` requires: the borrows of `self` outlive the green

@@ -229,27 +229,48 @@ impl Semaphore {
     }
 
     fn wait_for(&self, n: u32) -> Result<(), AcquireError> {
-        let wants = n as usize;
         loop {
-            let mut state = self.state.lock();
-            match state.take(wants) {
-                Ok(()) => return Ok(()),
-                Err(TryAcquireError::Closed) => return Err(AcquireError(())),
-                Err(TryAcquireError::NoPermits) => {}
-            }
-            match wait(
-                state,
-                queue,
-                Waiting::begin_for(sched::Why::Semaphore, Cancel::Ends),
-                None,
-                Request { wants, given: false },
-            ) {
-                Ok(request) if request.given => return Ok(()),
-                Ok(_) => return Err(AcquireError(())),
-                // Waiters behind this one may want fewer permits.
-                Err(ended) => serve(ended.guard),
+            if let Some(result) = self.wait_once(n) {
+                return result;
             }
             unwind_if_cancelled();
+        }
+    }
+
+    /// Takes one permit as `acquire` does, but never unwinds. Returns `None` if the caller's wait was interrupted.
+    #[cfg(all(
+        feature = "interpose",
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
+    pub(crate) fn acquire_unless_interrupted(&self) -> Option<Result<SemaphorePermit<'_>, AcquireError>> {
+        self.wait_once(1).map(|result| result.map(|()| SemaphorePermit::new(self, 1)))
+    }
+
+    /// Waits for `n` permits. Returns `None` if the wait was interrupted.
+    fn wait_once(&self, n: u32) -> Option<Result<(), AcquireError>> {
+        let wants = n as usize;
+        let mut state = self.state.lock();
+        match state.take(wants) {
+            Ok(()) => return Some(Ok(())),
+            Err(TryAcquireError::Closed) => return Some(Err(AcquireError(()))),
+            Err(TryAcquireError::NoPermits) => {}
+        }
+        match wait(
+            state,
+            queue,
+            Waiting::begin_for(sched::Why::Semaphore, Cancel::Ends),
+            None,
+            Request { wants, given: false },
+        ) {
+            Ok(request) if request.given => Some(Ok(())),
+            Ok(_) => Some(Err(AcquireError(()))),
+            Err(ended) => {
+                // Waiters behind this one may want fewer permits.
+                serve(ended.guard);
+                None
+            }
         }
     }
 

@@ -7,6 +7,8 @@ use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Lock, Queue, Wakes, wait};
 
+use super::wait::wait_for_async;
+
 /// Waits until a group of threads has finished. Each thread has a clone and drops it at its end.
 ///
 /// The API is that of `WaitGroup` in `crossbeam-utils`, which is Go's, counted by clones.
@@ -76,6 +78,26 @@ impl WaitGroup {
                 Err(ended) => drop(ended.guard),
             }
             unwind_if_cancelled();
+        }
+    }
+}
+
+impl WaitGroup {
+    /// Drops this clone, and returns a future that waits until all other clones are dropped.
+    ///
+    /// The future works in any executor. Dropping it ends the wait.
+    ///
+    /// ```
+    /// let group = runtime::sync::WaitGroup::new();
+    /// let other = group.clone();
+    /// runtime::spawn(async move { drop(other) });
+    /// runtime::block_on(group.wait_async());
+    /// ```
+    pub fn wait_async(self) -> impl Future<Output = ()> + Send + 'static {
+        let group = Arc::clone(&self.0);
+        drop(self);
+        async move {
+            wait_for_async(&group, |group| &mut group.queue, |group| (group.clones == 0).then_some(())).await
         }
     }
 }

@@ -58,6 +58,7 @@ use crate::sync::Semaphore;
 /// assert_eq!(sum, 46);
 /// # Ok::<(), runtime::thread::JoinError>(())
 /// ```
+#[must_use = "dropping a JoinSet cancels its members and waits for them"]
 pub struct JoinSet<T> {
     /// The members whose results were not taken, by their keys.
     members: Slab<Join<T>>,

@@ -190,3 +190,6 @@ impl fmt::Debug for Timer {
 pub fn after_func(time: Duration, f: impl Fn() + Send + Sync + 'static) -> Timer {
     Timer::after_func(time, f)
 }
+
+impl std::panic::UnwindSafe for Timer {}
+impl std::panic::RefUnwindSafe for Timer {}

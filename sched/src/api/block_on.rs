@@ -2,11 +2,28 @@
 //!
 //! A G's wake token serves one future at a time, so a `block_on` inside another uses a token of its own. During a poll
 //! the G stays on its OS thread.
+//!
+//! # Futures that are not `Send`
+//!
+//! Such a future may belong to its OS thread: it may keep the guard of a lock of std, or an `Rc` that a thread-local has,
+//! too. So all its polls and its drop must happen on the OS thread where its maker called. `block_on_local` does so:
+//!
+//! - A plain OS thread polls the future itself and sleeps between polls. No other thread sees the future.
+//! - A green thread leaves its polling flag set between polls, until the future is dropped. A G with that flag waits at
+//!   home (`Keeps::AtHome` in `run/boundary.rs`), and only its home M resumes it. Other Gs run on that OS thread meanwhile,
+//!   as other tasks do in every executor.
+//!
+//! The caller passes the future by value, and a G cannot move between that and the first poll, because nothing parks.
+//!
+//! `block_on` clears the flag between polls, so that a hog on one OS thread does not delay the G. So its callers in
+//! `runtime` require `Send`.
+//!
+//! Rejected: no `Send` bound at `block_on` itself. At main, all futures would leave the green threads for the plain OS
+//! thread: a wake-up would cost a system call, and a deadlock would not be reported. On a green thread a hog would delay all.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 
 use crate::api::park::{self, Waiting};
 use crate::g::wait::Cancel;
@@ -15,14 +32,31 @@ use crate::g::{GRef, Ticket};
 use crate::m::current::current_g;
 use crate::run::wake;
 
-/// Runs `future` to its end on the calling green or plain thread. Returns its output.
+/// Runs `future` to its end on the calling green or plain thread. Returns its output. A green thread may move to another OS
+/// thread between polls, so the future must be `Send`.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    run(future, Between::Moves)
+}
+
+/// Runs `future`, which need not be `Send`, to its end. Polls and drops it on the calling OS thread. Returns its output.
+pub fn block_on_local<F: Future>(future: F) -> F::Output {
+    run(future, Between::Stays)
+}
+
+/// Whether a green thread may move to another OS thread between two polls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Between {
+    Moves,
+    Stays,
+}
+
+fn run<F: Future>(future: F, between: Between) -> F::Output {
     match current_g() {
         // The G's own wake token belongs to one future at a time.
         Some(g) if !g.drives.replace(true) => {
             let _driving = Driving(g);
             let waker = wake::borrowed_waker(g);
-            drive(Some(g), future, &waker, || {
+            drive(Some(g), between, future, &waker, || {
                 park::unwind_if_cancelled();
                 let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
                 if g.wakes.park(waiting.ticket().number) {
@@ -32,8 +66,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
                 park::unwind_if_cancelled();
             })
         }
-        Some(g) => drive_apart(g, future),
-        None => drive(None, future, &Waker::from(Arc::new(Unpark(thread::current()))), thread::park),
+        g => drive_apart(g, between, future),
     }
 }
 
@@ -77,7 +110,13 @@ impl Drop for Polls {
 
 /// Polls `future` until it is ready, and runs `wait` after each pending poll. `g` is the calling green thread, if
 /// there is one.
-fn drive<F: Future>(g: Option<GRef>, future: F, waker: &Waker, mut wait: impl FnMut()) -> F::Output {
+fn drive<F: Future>(
+    g: Option<GRef>,
+    between: Between,
+    future: F,
+    waker: &Waker,
+    mut wait: impl FnMut(),
+) -> F::Output {
     // Dropped after the future: the future's destructor may enter scoped contexts, as a poll may.
     let polls = Polls::begin(g);
     let mut future = pin!(future);
@@ -85,20 +124,21 @@ fn drive<F: Future>(g: Option<GRef>, future: F, waker: &Waker, mut wait: impl Fn
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(value) => return value,
+            Poll::Pending if between == Between::Stays => wait(),
             Poll::Pending => polls.pause(&mut wait),
         }
     }
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
+/// Runs `f`, which polls or drops a future that the calling thread drives itself. A green thread stays on its OS thread meanwhile,
+/// also if it parks.
+pub fn within_poll<T>(f: impl FnOnce() -> T) -> T {
+    let _polls = Polls::begin(current_g());
+    f()
 }
 
-/// A wake token apart from the two of the G, for a future that is driven within the poll of another future.
+/// A wake token apart from the two of the G: for a future that is driven within the poll of another future, or by a plain OS
+/// thread.
 struct Apart(parking_lot::Mutex<Notice>);
 
 enum Notice {
@@ -117,10 +157,10 @@ impl Wake for Apart {
     }
 }
 
-fn drive_apart<F: Future>(g: GRef, future: F) -> F::Output {
+fn drive_apart<F: Future>(g: Option<GRef>, between: Between, future: F) -> F::Output {
     let apart = Arc::new(Apart(parking_lot::Mutex::new(Notice::Nothing)));
     let waker = Waker::from(apart.clone());
-    drive(Some(g), future, &waker, || {
+    drive(g, between, future, &waker, || {
         park::unwind_if_cancelled();
         let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
         let mut kept = apart.0.lock();

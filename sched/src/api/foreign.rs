@@ -9,6 +9,8 @@
 
 #![allow(unsafe_code)]
 
+pub mod word;
+
 use std::os::fd::RawFd;
 use std::ptr;
 
@@ -20,9 +22,10 @@ use crate::g::wait::{Cancel, Decision, Outcome};
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::m::M;
-use crate::m::current::on_m;
+use crate::m::current::{current_g, on_m};
 use crate::run::sched::Sched;
 use crate::run::wake;
+use crate::sys::fork;
 
 /// The case of a wait that ended because its descriptor was closed.
 const CLOSED: u32 = 1;
@@ -88,10 +91,34 @@ pub fn sleep_until(until: u64) -> End {
 /// Parks until `until`, and returns on the same OS thread.
 fn park_here(waiting: Waiting, until: u64) -> Outcome {
     let g = waiting.ticket().g;
+    stay(g, || if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
+}
+
+/// Runs `wait`, which may park but not unwind, and returns on the same OS thread. *Runs on: a green thread, in user code.*
+pub fn keep_thread<T>(wait: impl FnOnce() -> T) -> T {
+    stay(current_g().expect("a green thread runs here"), wait)
+}
+
+fn stay<T>(g: GRef, wait: impl FnOnce() -> T) -> T {
     let polled = g.set_polls(true);
-    let outcome = if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) };
+    let result = wait();
     g.set_polls(polled);
-    outcome
+    result
+}
+
+/// Returns why a wait of the caller was interrupted: by its cancellation, or else by a `timeout` around it. *Runs on: a green
+/// thread, in user code, right after the wait.*
+pub fn interruption() -> End {
+    interruption_of(current_g().expect("a green thread runs here"))
+}
+
+fn interruption_of(g: GRef) -> End {
+    if is_interrupted() || g.wait.is_revoked() { End::Cancelled } else { End::DeadlinePassed }
+}
+
+/// Returns `true` if the caller is a green thread in `blocking`.
+pub fn is_blocking() -> bool {
+    current_g().is_some_and(|g| g.binding.is_blocking())
 }
 
 fn end_of(g: GRef, outcome: Outcome) -> End {
@@ -99,13 +126,16 @@ fn end_of(g: GRef, outcome: Outcome) -> End {
         Outcome::Woken if g.wait.case() == CLOSED => End::Closed,
         Outcome::Woken => End::Again,
         Outcome::TimedOut => End::TimedOut,
-        Outcome::Cancelled if is_interrupted() => End::Cancelled,
-        Outcome::Cancelled => End::DeadlinePassed,
+        Outcome::Cancelled => interruption_of(g),
     }
 }
 
 /// Ends the waits of foreign code for `fd` in all runtimes, because the descriptor has been closed. *Runs on: any thread.*
 pub fn closed(fd: RawFd) {
+    if fork::is_forked() {
+        // The waits are the parent's, and so is the epoll instance, which the child has inherited.
+        return;
+    }
     let mut waiters = Vec::new();
     for sched in Sched::all() {
         if let Some(foreign) = sched.netpoll.foreign_if_any() {

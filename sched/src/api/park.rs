@@ -158,13 +158,14 @@ fn park_after_all(g: GRef, number: u32, when: u64) {
     crate::api::sleep::delete_timer(g);
 }
 
-/// Unwinds the caller if it has been cancelled or the deadline of a `timeout` around it has passed, unless it already unwinds.
+/// Unwinds the caller if it has been cancelled, if the deadline of a `timeout` around it has passed, or if a revocable stretch
+/// around it was revoked; unless it already unwinds.
 #[inline]
 pub fn unwind_if_cancelled() {
     // The proxy G of a plain OS thread is allocated when that thread first parks; before that there is no deadline.
     let g = current_g().or_else(os_thread::proxy_g_if_any);
     if let Some(g) = g
-        && (g.wait.is_cancelled() || g.deadline() != clock::NEVER)
+        && (g.wait.is_ended() || g.deadline() != clock::NEVER)
         && !std::thread::panicking()
     {
         unwind_for(g);
@@ -196,19 +197,26 @@ pub fn is_interrupted() -> bool {
     current_g().is_some_and(|g| g.wait.is_cancelled() && !g.over.get()) && !std::thread::panicking()
 }
 
-/// Unwinds without a message, because nothing went wrong. Destructors run; the join handle or the `timeout` gets the payload.
+/// Unwinds without a message, because nothing went wrong. Destructors run; the join handle, the `timeout` or the
+/// revocable stretch gets the payload.
 #[cold]
 fn unwind_for(g: GRef) {
     if g.wait.is_cancelled() && !g.over.get() {
-        unwind("it was cancelled", Cancelled);
+        unwind("it was cancelled", Box::new(Cancelled));
+    }
+    if g.wait.is_revoked()
+        && !g.over.get()
+        && let Some(reason) = g.rare().and_then(|rare| rare.revocables.outermost_revoked())
+    {
+        unwind("a context around it is over", reason.payload());
     }
     if g.deadline() <= clock::now() {
-        unwind("a time-out around it has run out", Elapsed);
+        unwind("a time-out around it has run out", Box::new(Elapsed));
     }
 }
 
 /// Unwinds the caller with `payload`. A program that cannot unwind is aborted with the reason.
-fn unwind(why: &str, payload: impl std::any::Any + Send) -> ! {
+fn unwind(why: &str, payload: Box<dyn std::any::Any + Send>) -> ! {
     if cfg!(panic = "abort") {
         eprintln!(
             "runtime: a green thread must unwind from its wait, because {why}; this program is built with panic = \"abort\" and \
@@ -216,7 +224,7 @@ fn unwind(why: &str, payload: impl std::any::Any + Send) -> ! {
         );
         std::process::abort();
     }
-    std::panic::resume_unwind(Box::new(payload))
+    std::panic::resume_unwind(payload)
 }
 
 /// The time was up. It is the payload of the unwind from a parking call to the `timeout` around it, and the error of time-outs.

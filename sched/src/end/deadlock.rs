@@ -35,7 +35,7 @@ use crate::m::release::release;
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::sys;
-use crate::watch::dump::dump;
+use crate::watch::dump::report;
 
 /// The message with which `block_on` panics.
 pub const TEXT: &str = "all green threads are asleep - deadlock!";
@@ -82,7 +82,7 @@ impl Sched {
         if !is_deadlocked() {
             return;
         }
-        let report: Arc<str> = dump().unwrap_or_default().into();
+        let report: Arc<str> = report().into();
         for (g, id) in self.mains.tell(&report) {
             // Take a reference first: the G may end and be used again meanwhile.
             if g.life.try_retain() {

@@ -112,7 +112,7 @@ impl Sched {
         ptr::eq(g.runtime(), self.as_runtime()) && !g.life.is_done()
     }
 
-    fn counters(&self) -> impl Iterator<Item = &Counters> {
+    pub(crate) fn counters(&self) -> impl Iterator<Item = &Counters> {
         self.ps().map(|p| &p.counters)
     }
 

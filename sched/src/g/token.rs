@@ -8,9 +8,11 @@
 //! ```
 //!
 //! A token has no wait of its own. The number is that of the waiter's [`Wait`](super::wait::Wait).
+//!
+//! `CaseToken` is a token for one of several things for which a wait waits. It also keeps the number of that case.
 
 use crate::sync::{
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
     broken,
 };
 
@@ -75,6 +77,46 @@ impl Token {
     }
 }
 
+/// A token whose wake-up ends a wait as one of its cases.
+#[derive(Debug)]
+pub(crate) struct CaseToken {
+    token: Token,
+    case: AtomicU32,
+}
+
+impl CaseToken {
+    pub(crate) fn new() -> Self {
+        CaseToken { token: Token::new(), case: AtomicU32::new(0) }
+    }
+
+    /// Announces that the waiter will wait under `number`, with this as its case number `case`. Returns `false` if a wake-up was
+    /// there; that wake-up is used up. *Runs on: the waiter, after it armed that wait.*
+    pub(crate) fn enter(&self, number: u32, case: u32) -> bool {
+        if broken!("token_case_after_the_number") {
+            let parked = self.token.park(number);
+            self.case.store(case, Ordering::Relaxed);
+            return parked;
+        }
+        // Relaxed: the Release of `Token::park` publishes it to the Acquire of `Token::unpark`.
+        self.case.store(case, Ordering::Relaxed);
+        self.token.park(number)
+    }
+
+    /// Withdraws the announced wait, or uses a wake-up up. The waiter then looks whether its case is ready, before it enters again.
+    /// *Runs on: the waiter.*
+    pub(crate) fn leave(&self) {
+        self.token.clear();
+    }
+
+    /// Leaves a wake-up. Returns the number and the case of the wait to decide, if the waiter waits. *Runs on: any thread.*
+    pub(crate) fn unpark(&self) -> Option<(u32, u32)> {
+        let number = self.token.unpark()?;
+        // Relaxed: the Acquire of `Token::unpark` sees the store of `enter`. A later store belongs to a later wait; then `number` is
+        // that of a wait that is over, and decides nothing.
+        Some((number, self.case.load(Ordering::Relaxed)))
+    }
+}
+
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -98,6 +140,52 @@ mod models {
             assert_eq!(parked, waker == Some(Decision::Parked), "parked for ever");
             token.clear();
             assert!(data.load(Ordering::Relaxed));
+        });
+    }
+    /// The waiter polls until both have happened: the event of the token's case 7, and the decision of another waker as case 3.
+    /// A wake-up is never lost, whichever waker comes first, and each decision tells its case.
+    #[test]
+    fn a_case_is_told_and_its_wake_up_is_never_lost() {
+        loom::model(|| {
+            let g = Arc::new((CaseToken::new(), Wait::new(), AtomicBool::new(false)));
+            let waker = g.clone();
+            let waker = thread::spawn(move || {
+                let (token, wait, happened) = &*waker;
+                happened.store(true, Ordering::Relaxed);
+                token.unpark().map(|(number, case)| wait.decide_case(number, Outcome::Woken, case))
+            });
+            let (token, wait, happened) = &*g;
+            let mut numbers = Vec::new();
+            let mut parked = None;
+            // The poll that precedes each wait.
+            while !happened.load(Ordering::Relaxed) && parked.is_none() {
+                let number = wait.arm(Cancel::Ends);
+                numbers.push(number);
+                if !token.enter(number, 7) {
+                    assert!(happened.load(Ordering::Relaxed), "the next poll sees the event");
+                    continue;
+                }
+                if numbers.len() == 1 && wait.decide_case(number, Outcome::Woken, 3) != Decision::Lost {
+                    // Another case has ended the first wait.
+                    assert_eq!(wait.case(), 3);
+                    token.leave();
+                    continue;
+                }
+                if !wait.commit() {
+                    assert_eq!(wait.case(), 7);
+                    token.leave();
+                    assert!(happened.load(Ordering::Relaxed), "the next poll sees the event");
+                    continue;
+                }
+                parked = Some(());
+            }
+            let decision = waker.join().unwrap();
+            assert_eq!(parked.is_some(), decision == Some(Decision::Parked), "parked for ever");
+            if parked.is_some() {
+                assert_eq!(wait.case(), 7);
+                token.leave();
+                assert!(happened.load(Ordering::Relaxed));
+            }
         });
     }
 }

@@ -5,22 +5,36 @@
 //!
 //! ```text
 //!   the waiter                                  a waker                      cancel
-//!   arm      number + 1, Armed                                               flag = true
+//!   arm      number + 1, Armed                                               set a flag
 //!   register the number with its wakers                                      look at the word:
 //!   leave its stack, and then (on the M's):     decide                         an open wait? decide it
 //!   commit   Armed -> Parked                      Armed  -> outcome: done
 //!            or it was decided: run on            Parked -> outcome: make the G runnable
-//!   look at the cancel flag: decide it itself
+//!   look at the flags: decide it itself
 //! ```
+//!
+//! `cancel` is for good. `revoke` is the same for a stretch of the thread's code (`g/revocable.rs`), whose end clears the flag.
 //!
 //! Only `commit` makes a wait Parked, and `commit` runs when the G is off its stack. So no M can resume a G that
 //! still runs. That rules out double resumes for every primitive at once.
+//!
+//! A dumper reads the stack of a parked G. It holds the G meanwhile:
+//!
+//! ```text
+//!   the dumper                                   a waker
+//!   hold     Parked -> Armed                     decide
+//!   copy the stack                                 Armed  -> outcome: done
+//!   commit   Armed -> Parked
+//!            or it was decided: make the G runnable
+//! ```
+//!
+//! A waker never waits for the dumper. The dumper does what a waker leaves undone, as the M of a waiter does that is about to park.
 //!
 //! Rejected: a commit function per primitive that unlocks or publishes on the M's stack. A lock would be held across
 //! every switch, and each primitive could get it wrong.
 
 use crate::sync::{
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicU8, AtomicU64, Ordering},
     broken,
 };
 
@@ -55,7 +69,8 @@ pub enum Outcome {
 pub(crate) enum Decision {
     /// Nothing: another thread decided the wait, or the wait is over.
     Lost,
-    /// The caller decided the wait before the waiter left its stack. The waiter goes on by itself.
+    /// The caller decided the wait before the waiter left its stack, or while a dumper holds the waiter. The waiter goes
+    /// on by itself, or the dumper makes it runnable.
     Early,
     /// The caller decided the wait of a parked waiter. The caller must make the waiter runnable; no other thread
     /// will.
@@ -71,22 +86,28 @@ pub enum Cancel {
     Waits,
 }
 
-/// The word of one waiter and its cancel flag; the file's head tells the protocol.
+/// In `Wait::flags`: the G is cancelled for good.
+const FOR_GOOD: u8 = 1;
+/// In `Wait::flags`: a revocable stretch of code that the thread is in was revoked.
+const REVOKED: u8 = 2;
+
+/// The word of one waiter and its flags; the file's head tells the protocol.
 #[derive(Debug)]
 pub(crate) struct Wait {
     word: AtomicU64,
-    cancelled: AtomicBool,
+    /// A set of `FOR_GOOD` and `REVOKED`. While it is not empty, every wait that is not shielded ends.
+    flags: AtomicU8,
 }
 
 impl Wait {
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
-        Wait { word: AtomicU64::new(WOKEN), cancelled: AtomicBool::new(false) }
+        Wait { word: AtomicU64::new(WOKEN), flags: AtomicU8::new(0) }
     }
 
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
-        Wait { word: AtomicU64::new(WOKEN), cancelled: AtomicBool::new(false) }
+        Wait { word: AtomicU64::new(WOKEN), flags: AtomicU8::new(0) }
     }
 
     /// Begins a wait and returns its number. *Runs on: the waiter.*
@@ -95,7 +116,7 @@ impl Wait {
         // Relaxed on both: no other thread writes between a decision and the next `arm`, and the structure that holds
         // the number publishes it to the wakers. (Another thread may decide a wait that the waiter gave up at this
         // very moment. The store overwrites that decision, and the waiter goes on as it would have. If the decider is
-        // `cancel`, it read a word older than the next `commit`, which therefore sees the flag.)
+        // `set_flag`, it read a word older than the next `commit`, which therefore sees the flag.)
         let step = if broken!("wait_arm_same_number") { 0 } else { 1 };
         let number = ((self.word.load(Ordering::Relaxed) >> NUMBER) as u32).wrapping_add(step);
         let shield = if cancel == Cancel::Waits { SHIELDED } else { 0 };
@@ -111,7 +132,7 @@ impl Wait {
     }
 
     /// Parks the waiter. Returns `false` if the wait was decided already: the waiter goes on. *Runs on: the M's
-    /// stack, with the G off its own.*
+    /// stack, with the G off its own; a dumper that holds the waiter.*
     #[inline]
     pub(crate) fn commit(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
@@ -125,16 +146,31 @@ impl Wait {
             return true;
         }
         // Release: publishes all that this G did to the thread that decides the wait and runs the G elsewhere; pairs
-        // with the Acquire of `decide_case`. SeqCst: this store comes before the load of the flag. The partner
-        // `cancel` stores the flag before it loads the word.
+        // with the Acquire of `decide_case`. SeqCst: this store comes before the load of the flags. The partner
+        // `set_flag` sets a flag before it loads the word.
         let parked = word & !PHASE | PARKED;
         if self.word.compare_exchange(word, parked, Ordering::SeqCst, Ordering::Acquire).is_err() {
             return false;
         }
         self.loom_fence();
-        let cancelled = self.cancelled.load(Ordering::SeqCst) && !broken!("wait_commit_no_cancel_look");
+        let cancelled = self.flags.load(Ordering::SeqCst) != 0 && !broken!("wait_commit_no_cancel_look");
         // If another thread decided the wait in between, that thread makes the G runnable.
         !(cancelled && self.decide((word >> NUMBER) as u32, Outcome::Cancelled) == Decision::Parked)
+    }
+
+    /// Holds the parked waiter: until the caller's `commit`, a decision leaves the waiter alone. Returns `false` if the waiter
+    /// is not parked, or is held already. After `true` the caller calls `commit`. If that returns `false`, the caller must make
+    /// the waiter runnable; no other thread will. *Runs on: any thread.*
+    pub(crate) fn hold(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & PHASE != PARKED && !broken!("wait_hold_armed") {
+            return false;
+        }
+        // Acquire: sees the stack as the waiter left it; pairs with the Release of `commit`. What the holder read comes before
+        // what the resumed waiter writes: by the Release of the holder's own `commit`, or because the holder resumes the waiter.
+        let held = word & !PHASE | ARMED;
+        let order = if broken!("wait_hold_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.word.compare_exchange(word, held, order, Ordering::Relaxed).is_ok()
     }
 
     /// Ends the wait `number` with `outcome` if it is open and not shielded from that outcome. *Runs on: any thread.*
@@ -196,25 +232,55 @@ impl Wait {
     /// Cancels the G for good: ends its current wait, if there is one, and every later wait. If this returns
     /// `Parked`, the caller must make the waiter runnable. *Runs on: any thread.*
     pub(crate) fn cancel(&self) -> Decision {
+        self.set_flag(FOR_GOOD)
+    }
+
+    /// Ends the current wait, if there is one, and every later wait until `clear_revoked`. If this returns `Parked`,
+    /// the caller must make the waiter runnable. *Runs on: any thread, while `g/revocable.rs` keeps the stretch open.*
+    pub(crate) fn revoke(&self) -> Decision {
+        self.set_flag(REVOKED)
+    }
+
+    fn set_flag(&self, flag: u8) -> Decision {
         // SeqCst: this store of the flag comes before the load of the word. The partner is `commit`.
-        self.cancelled.store(true, Ordering::SeqCst);
+        self.flags.fetch_or(flag, Ordering::SeqCst);
         self.loom_fence();
         let word = self.word.load(Ordering::SeqCst);
         self.decide((word >> NUMBER) as u32, Outcome::Cancelled)
     }
 
+    /// Lets later waits be, unless the G is cancelled. *Runs on: the waiter, which does not wait.*
+    pub(crate) fn clear_revoked(&self) {
+        // Relaxed: the flag orders nothing. `revoke` runs under the lock of its stretch, which the caller has closed.
+        self.flags.fetch_and(!REVOKED, Ordering::Relaxed);
+    }
+
     /// Returns `true` if `cancel` was called since `reset`.
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
-        // Acquire: pairs with the store in `cancel`.
-        self.cancelled.load(Ordering::Acquire)
+        // Acquire: pairs with the exchange in `set_flag`.
+        self.flags.load(Ordering::Acquire) & FOR_GOOD != 0
     }
 
-    /// Clears the cancel flag for a new green thread. The numbers go on, so old numbers stay over. *Runs on: the
+    /// Returns `true` if `revoke` was called since `clear_revoked`.
+    #[inline]
+    pub(crate) fn is_revoked(&self) -> bool {
+        // Acquire: pairs with the exchange in `set_flag`.
+        self.flags.load(Ordering::Acquire) & REVOKED != 0
+    }
+
+    /// Returns `true` if every wait that is not shielded ends.
+    #[inline]
+    pub(crate) fn is_ended(&self) -> bool {
+        // Acquire: pairs with the exchange in `set_flag`.
+        self.flags.load(Ordering::Acquire) != 0
+    }
+
+    /// Clears the flags for a new green thread. The numbers go on, so old numbers stay over. *Runs on: the
     /// spawner, before another thread knows the G.*
     #[inline]
     pub(crate) fn reset(&self) {
-        self.cancelled.store(false, Ordering::Relaxed);
+        self.flags.store(0, Ordering::Relaxed);
     }
 
     /// A full fence in models: loom orders SeqCst accesses only as AcqRel.
@@ -260,6 +326,20 @@ mod tests {
             assert_eq!(wait.decide_case(number, Outcome::Woken, 7), Decision::Lost);
             assert_eq!((wait.outcome(), wait.case()), (Outcome::Woken, case));
         }
+    }
+
+    #[test]
+    fn a_decision_leaves_a_held_waiter_to_the_holder() {
+        let wait = Wait::new();
+        let number = wait.arm(Cancel::Ends);
+        assert!(!wait.hold(), "the waiter is on its stack");
+        assert!(wait.commit());
+        assert!(wait.hold() && !wait.hold(), "one holder at a time");
+        assert!(wait.commit(), "nothing ended the wait meanwhile");
+        assert!(wait.hold());
+        assert_eq!(wait.decide(number, Outcome::TimedOut), Decision::Early);
+        assert!(!wait.commit() && !wait.hold());
+        assert_eq!(wait.outcome(), Outcome::TimedOut);
     }
 
     #[test]

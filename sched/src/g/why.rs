@@ -24,10 +24,11 @@ pub enum Why {
     Select,
     Time,
     Socket,
+    StdLock,
 }
 
 impl Why {
-    const ALL: [(Why, &'static str); 19] = [
+    const ALL: [(Why, &'static str); 20] = [
         (Why::Something, "something"),
         (Why::Future, "a wake-up of its future"),
         (Why::Sleep, "the end of a sleep"),
@@ -47,6 +48,7 @@ impl Why {
         (Why::Select, "a case of a select"),
         (Why::Time, "a channel of time"),
         (Why::Socket, "a socket"),
+        (Why::StdLock, "a lock or condition of std"),
     ];
 
     /// Returns the words for `number as Why`.

@@ -76,6 +76,17 @@ impl Parks {
         }
     }
 
+    /// Counts the calling thread as parked while `wait` waits for something outside of the runtime, such as a signal. It may count
+    /// itself as woken, because its waker has nothing to do with green threads. *Runs on: a plain thread that does nothing
+    /// that could wake a waiter until the count is back.*
+    #[cfg(not(loom))]
+    pub(crate) fn around<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.began.fetch_add(1, Ordering::SeqCst);
+        let result = wait();
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        result
+    }
+
     /// Returns the trace: how many parks have begun and ended.
     pub(crate) fn trace(&self) -> (u64, u64) {
         (self.began.load(Ordering::SeqCst), self.ended.load(Ordering::SeqCst))

@@ -53,7 +53,12 @@ impl Homes {
 
     /// Returns `true` if a G is bound to the M. *Runs on: the M; or a thread that found the M in the idle list, under its lock.*
     pub(crate) fn is_any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
+        self.count() > 0
+    }
+
+    /// Returns how many Gs are bound to the M. *Runs on: as `is_any`.*
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

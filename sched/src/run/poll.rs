@@ -9,9 +9,9 @@ use std::time::Duration;
 use netpoll::{Turn, Waiter, WakeBy};
 use timers::clock;
 
-use crate::g::Ticket;
 use crate::g::list::GList;
 use crate::g::wait::{Decision, Outcome};
+use crate::g::{GRef, Ticket};
 use crate::m::M;
 use crate::p::Held;
 use crate::run::net_wakers::{self, is_future};
@@ -142,14 +142,14 @@ impl Sched {
     fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
         let mut gs = GList::new();
         for waiter in ready.drain(..) {
-            let ticket = match waiter.word() {
+            let woken = match waiter.word() {
                 word if is_future(word) => {
-                    net_wakers::take(word).and_then(|waker| self.ticket_of(waker, &mut gs))
+                    net_wakers::take(word).and_then(|waker| self.woken_by(waker, &mut gs))
                 }
-                word => Ticket::from_word(word),
+                word => Ticket::from_word(word).and_then(decide),
             };
-            let Some(Ticket { g, number }) = ticket else { continue };
-            if g.wait.decide(number, Outcome::Woken) != Decision::Parked || wake::wake_if_unqueueable(g) {
+            let Some(g) = woken else { continue };
+            if wake::wake_if_unqueueable(g) {
                 continue;
             }
             if ptr::eq(g.runtime(), self.as_runtime()) {
@@ -161,10 +161,11 @@ impl Sched {
         gs
     }
 
-    /// Returns the wait that a G's waker ends. Any other waker is user code: a G that calls it is added to `gs`.
-    fn ticket_of(&self, waker: Waker, gs: &mut GList) -> Option<Ticket> {
-        match wake::ticket_of(&waker) {
-            Some(ticket) => ticket,
+    /// Returns the G to make runnable after a call of `waker`. A waker that is user code is not called here: a G that calls it is
+    /// added to `gs`.
+    fn woken_by(&self, waker: Waker, gs: &mut GList) -> Option<GRef> {
+        match wake::decided_by(&waker) {
+            Some(woken) => woken,
             None => {
                 if let Some(g) = self.g_that_calls(waker) {
                     gs.push(g);
@@ -173,4 +174,10 @@ impl Sched {
             }
         }
     }
+}
+
+/// Decides the wait as woken. Returns its G if it was parked: the caller makes the G runnable.
+fn decide(ticket: Ticket) -> Option<GRef> {
+    let Ticket { g, number } = ticket;
+    (g.wait.decide(number, Outcome::Woken) == Decision::Parked).then_some(g)
 }

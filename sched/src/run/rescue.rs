@@ -15,6 +15,7 @@ const REMEMBERED: usize = 64;
 
 /// One green thread whose P was taken because it had not entered the runtime for long.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Rescue {
     /// The id of the green thread.
     pub id: u64,

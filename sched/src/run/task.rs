@@ -5,6 +5,9 @@
 //!
 //! Three tasks exist: `Closure`, `Polled`, and `CallsWaker`, which calls a foreign waker. `After` is told that a task has
 //! ended; scopes use it.
+//!
+//! A printed backtrace of a green thread ends at its task. std cuts a backtrace at the frame whose name contains
+//! `__rust_begin_short_backtrace`, so the functions that run tasks have such names. That costs nothing.
 
 #![allow(unsafe_code)]
 
@@ -54,16 +57,16 @@ pub(crate) struct Closure<F, T, A>(std::marker::PhantomData<fn(F, A) -> T>);
 pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
 
 impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
-    pub(crate) const TASK: Task = Task { run: run_closure::<T, F, A> };
+    pub(crate) const TASK: Task = Task { run: __rust_begin_short_backtrace_closure::<T, F, A> };
 }
 
 impl<F: Future, A: After> Polled<F, A> {
-    pub(crate) const TASK: Task = Task { run: poll_future::<F, A> };
+    pub(crate) const TASK: Task = Task { run: __rust_begin_short_backtrace_future::<F, A> };
 }
 
 /// # Safety
 /// The caller is on the G's stack, and the payload holds what this task left there.
-unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
+unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let place = unsafe { place::<Work<F, A>>(g) };
     if g.has_contexts() {
@@ -90,7 +93,7 @@ unsafe fn run_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
 
 /// # Safety
 /// The caller is on the G's stack, and the payload holds what this task left there.
-unsafe fn poll_future<F: Future, A: After>(g: GRef) -> Stop {
+unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let work = unsafe { place::<Work<F, A>>(g) };
     // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the task

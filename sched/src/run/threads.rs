@@ -229,6 +229,8 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     let _guard = AbortOnUnwind;
     current::set(m);
     m.note.adopt();
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    m.std_parker.learn();
     m.set_tid(sys::thread_id());
     sys::shorten_slice();
     sched.sysmon.take_usual_slack();

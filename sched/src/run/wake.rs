@@ -21,6 +21,7 @@ use crate::m::release::release;
 use crate::m::rest::SleepKind;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
+use crate::run::case_waker;
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
 
@@ -201,7 +202,7 @@ fn wake_future(g: GRef) {
     }
 }
 
-// A static, not a const, because `is_harmless` compares its address.
+// A static, not a const, because `is_waker_of_a_g` compares its address.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |g| {
         as_g(g).life.retain();
@@ -226,21 +227,27 @@ pub(crate) fn borrowed_waker(g: GRef) -> ManuallyDrop<Waker> {
     ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(ptr::from_ref(g).cast(), &VTABLE)) })
 }
 
-/// Returns `true` if `waker` belongs to a G: then calling it runs only code of the scheduler.
-pub(crate) fn is_harmless(waker: &Waker) -> bool {
+fn is_waker_of_a_g(waker: &Waker) -> bool {
     ptr::eq(waker.vtable(), &VTABLE)
 }
 
-/// Returns `None` if `waker` does not belong to a G. Else takes the wake-up as `wake_future` does, and returns the wait to end;
-/// the inner `None` means that there is none now.
-pub(crate) fn ticket_of(waker: &Waker) -> Option<Option<Ticket>> {
-    is_harmless(waker).then(|| {
-        let g = as_g(waker.data());
-        g.wakes.unpark().map(|number| Ticket { g, number })
-    })
+/// Returns `true` if calling `waker` runs only code of the scheduler: it belongs to a G, or to a case of a select.
+pub(crate) fn is_harmless(waker: &Waker) -> bool {
+    is_waker_of_a_g(waker) || case_waker::is_one(waker)
+}
+
+/// Returns `None` if `waker` is user code. Else takes the wake-up and decides the wait. Returns the G to make runnable; the
+/// inner `None` means that there is none.
+pub(crate) fn decided_by(waker: &Waker) -> Option<Option<GRef>> {
+    if !is_waker_of_a_g(waker) {
+        return case_waker::decided_by(waker);
+    }
+    let g = as_g(waker.data());
+    let parked = |number| g.wait.decide(number, Outcome::Woken) == Decision::Parked;
+    Some(g.wakes.unpark().and_then(|number| parked(number).then_some(g)))
 }
 
 /// Returns `true` if `waker` is the waker of `g`.
 pub(crate) fn is_waker_of(waker: &Waker, g: GRef) -> bool {
-    ptr::eq(waker.data(), ptr::from_ref(g).cast()) && is_harmless(waker)
+    ptr::eq(waker.data(), ptr::from_ref(g).cast()) && is_waker_of_a_g(waker)
 }

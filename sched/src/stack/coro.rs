@@ -24,11 +24,11 @@ use crate::g::payload::Stop;
 use crate::g::{G, GRef};
 use crate::stack::{Stack, checked_stack_bytes};
 
-type Inner = Coroutine<GRef, Stop, (), Stack>;
+pub(super) type Inner = Coroutine<GRef, Stop, (), Stack>;
 
 /// One coroutine, at the top of its stack.
 pub(crate) struct Coro {
-    inner: Inner,
+    pub(super) inner: Inner,
     yielder: Cell<*const Yielder<GRef, Stop>>,
     /// The next coroutine in the pool.
     pub(crate) next: *mut Coro,
@@ -135,6 +135,12 @@ impl Coro {
     pub(crate) fn is_odd(g: GRef) -> bool {
         // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one, by this contract.
         unsafe { (*g.coro()).class != 0 }
+    }
+
+    /// Returns the addresses of the stack below `top` at which frames may lie.
+    #[allow(dead_code, reason = "only saved.rs calls it, which is not built for every target")]
+    pub(super) fn frames_below(&self, top: usize) -> Range<usize> {
+        self.guard.end..top
     }
 
     /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may call

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::g::Status;
 use crate::m::M;
+use crate::p::P;
 use crate::run::rescue::Rescue;
 use crate::run::sched::Sched;
 
@@ -38,9 +39,11 @@ pub struct Snapshot {
     pub global_queue: usize,
     /// The length of each P's run queue.
     pub local_queues: Vec<usize>,
-    /// Times that a green thread parked.
+    /// What each P has done, and what it has. Retired Ps are included.
+    pub by_proc: Vec<Proc>,
+    /// Times that a green thread parked. It is not counted if sysmon had taken its P.
     pub parks: u64,
-    /// Times that a green thread yielded.
+    /// Times that a green thread yielded. It is not counted if sysmon had taken its P.
     pub yields: u64,
     /// Times that a P stole green threads from another.
     pub steals: u64,
@@ -70,6 +73,34 @@ pub struct Snapshot {
     pub stack_bytes: usize,
 }
 
+/// The counters of one P since the runtime began, and its gauges of this moment.
+///
+/// What a thread without a P does is counted in [`Snapshot`] only, so the counters of all Ps may add up to less.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Proc {
+    /// The length of the run queue.
+    pub queue: usize,
+    /// Timers that are pending.
+    pub timers_pending: usize,
+    /// Green threads that were spawned here.
+    pub spawned: u64,
+    /// Green threads that have ended here.
+    pub ended: u64,
+    /// Times that a green thread parked. It is not counted if sysmon had taken its P.
+    pub parks: u64,
+    /// Times that a green thread yielded. It is not counted if sysmon had taken its P.
+    pub yields: u64,
+    /// Times that the P stole green threads from another.
+    pub steals: u64,
+    /// Timers that this P has fired, of its own and of others.
+    pub timers_fired: u64,
+    /// Timers of other Ps that this P has fired.
+    pub timers_stolen: u64,
+    /// Green threads that the network woke here.
+    pub net_wakeups: u64,
+}
+
 impl Sched {
     /// Returns all counters and gauges.
     pub fn metrics(self: &Arc<Self>) -> Snapshot {
@@ -95,18 +126,18 @@ impl Sched {
             stack_bytes: self.coros.mapped_bytes(),
             ..Snapshot::default()
         };
-        for p in self.ps() {
-            let counters = &p.counters;
-            all.local_queues.push(p.queue.len());
-            all.timers_pending += self.heaps.len(p.index);
-            all.spawned += counters.spawned.get();
-            all.ended += counters.ended.get();
-            all.parks += counters.parks.get();
-            all.yields += counters.yields.get();
-            all.steals += counters.steals.get();
-            all.timers_fired += counters.timers_fired.get();
-            all.timers_stolen += counters.timers_stolen.get();
-            all.net_wakeups += counters.net_wakes.get();
+        all.by_proc = self.ps().map(|p| self.proc(p)).collect();
+        for p in &all.by_proc {
+            all.local_queues.push(p.queue);
+            all.timers_pending += p.timers_pending;
+            all.spawned += p.spawned;
+            all.ended += p.ended;
+            all.parks += p.parks;
+            all.yields += p.yields;
+            all.steals += p.steals;
+            all.timers_fired += p.timers_fired;
+            all.timers_stolen += p.timers_stolen;
+            all.net_wakeups += p.net_wakeups;
         }
         let (running, home) = self.count_at_ms();
         let queued = all.local_queues.iter().sum::<usize>() + all.global_queue + home + all.stackless;
@@ -114,6 +145,27 @@ impl Sched {
         // A G that lives, and neither runs nor is ready to run.
         all.waiting = all.spawned.saturating_sub(all.ended + all.running + all.runnable);
         all
+    }
+
+    fn proc(&self, p: &P) -> Proc {
+        let counters = &p.counters;
+        Proc {
+            queue: p.queue.len(),
+            timers_pending: self.heaps.len(p.index),
+            spawned: counters.spawned.get(),
+            ended: counters.ended.get(),
+            parks: counters.parks.get(),
+            yields: counters.yields.get(),
+            steals: counters.steals.get(),
+            timers_fired: counters.timers_fired.get(),
+            timers_stolen: counters.timers_stolen.get(),
+            net_wakeups: counters.net_wakes.get(),
+        }
+    }
+
+    /// Returns the number of Gs that were spawned and have not ended. *Runs on: any thread.*
+    pub fn living(&self) -> usize {
+        self.closing.live(|| self.counters()) as usize
     }
 
     /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound.

@@ -8,7 +8,7 @@ use socket2::SockRef;
 
 use super::TcpStream;
 use crate::net::BACKLOG;
-use crate::net::addrs::{ToSocketAddrs, each_address};
+use crate::net::addrs::{ToSocketAddrs, each_address, resolve_async};
 use crate::net::incoming::Pauses;
 use crate::net::macros::{shared_methods, ttl_methods};
 use crate::net::socket::{Socket, call};
@@ -50,7 +50,24 @@ impl TcpListener {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn bind<A: ToSocketAddrs>(addr: A) -> io::Result<TcpListener> {
-        each_address(addr, |addr| Socket::new(call(|| listen(addr))?).map(TcpListener))
+        each_address(addr, bind)
+    }
+
+    /// Returns a listener as [`bind`](TcpListener::bind) does, in a future: a look-up of a name does not park the task.
+    ///
+    /// Dropping the future leaves a look-up to the background.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`bind`](TcpListener::bind).
+    ///
+    /// ```
+    /// let listener = runtime::block_on(async { runtime::net::TcpListener::bind_async("localhost:0").await })?;
+    /// assert!(listener.local_addr()?.ip().is_loopback());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn bind_async<A: ToSocketAddrs>(addr: A) -> io::Result<TcpListener> {
+        resolve_async(addr).await?.each(bind)
     }
 
     /// Waits for the next connection. Returns it with its peer's address.
@@ -93,6 +110,33 @@ impl TcpListener {
         Ok((TcpStream(Socket::new(stream)?), peer))
     }
 
+    /// Accepts as [`accept`](TcpListener::accept) does, in a future, with any executor.
+    ///
+    /// Several futures and threads may accept on one listener. Each connection goes to one of them. Dropping the future
+    /// before it is ready loses no connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`accept`](TcpListener::accept). A loop pauses after an error, for example with
+    /// [`sleep_async`](crate::time::sleep_async). In [non-blocking mode](TcpListener::set_nonblocking) it waits all the same.
+    ///
+    /// ```
+    /// use runtime::net::{TcpListener, TcpStream};
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let addr = listener.local_addr()?;
+    /// runtime::block_on(async {
+    ///     // Both in one task: while the accept waits, the connect goes on.
+    ///     let (accepted, connected) = futures::join!(listener.accept_async(), TcpStream::connect_async(addr));
+    ///     assert_eq!(accepted?.1, connected?.local_addr()?);
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn accept_async(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.0.run_async(Direction::Read, net::TcpListener::accept).await?;
+        Ok((TcpStream(Socket::new(stream)?), peer))
+    }
+
     /// Returns an iterator over connections, which waits for each and never ends.
     ///
     /// After an error that would repeat at once (most likely no descriptors left), it pauses before the next accept,
@@ -129,6 +173,10 @@ impl TcpListener {
 
     shared_methods!("let socket = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;");
     ttl_methods!("let socket = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;");
+}
+
+fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
+    Socket::new(call(|| listen(addr))?).map(TcpListener)
 }
 
 fn listen(addr: SocketAddr) -> io::Result<net::TcpListener> {

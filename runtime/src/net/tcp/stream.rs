@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use netpoll::{Direction, net};
 use socket2::SockRef;
 
-use crate::net::addrs::{ToSocketAddrs, each_address};
-use crate::net::macros::{shared_methods, stream_io, timeout_methods, ttl_methods};
+use crate::net::addrs::{ToSocketAddrs, each_address, no_address, resolve_async};
+use crate::net::macros::{
+    readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods, ttl_methods,
+};
 use crate::net::socket::{Socket, call, no_time};
 
 /// A TCP connection, with the API of [`std::net::TcpStream`].
@@ -56,6 +58,35 @@ impl TcpStream {
         each_address(addr, |addr| TcpStream::connect_until(addr, None))
     }
 
+    /// Connects as [`connect`](TcpStream::connect) does, in a future, with any executor.
+    ///
+    /// Dropping the future before it is ready closes the connection, also a half-made one. A look-up of a name is left to
+    /// the background. [`timeout_async`](crate::time::timeout_async) sets a limit.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`connect`](TcpStream::connect).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use runtime::{net::TcpStream, time::timeout_async};
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let connecting = TcpStream::connect_async(listener.local_addr()?);
+    /// let stream = runtime::block_on(async { timeout_async(Duration::from_secs(60), connecting).await })??;
+    /// assert_eq!(stream.peer_addr()?, listener.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn connect_async<A: ToSocketAddrs>(addr: A) -> io::Result<TcpStream> {
+        let mut last = None;
+        for addr in resolve_async(addr).await? {
+            match TcpStream::connect_to(addr).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(no_address))
+    }
+
     /// Connects to one address, and waits at most for `timeout`.
     ///
     /// # Errors
@@ -89,8 +120,19 @@ impl TcpStream {
         })
     }
 
+    async fn connect_to(addr: SocketAddr) -> io::Result<TcpStream> {
+        let socket = TcpStream::begin(addr)?;
+        socket.run_async(Direction::Write, connected).await?;
+        Ok(TcpStream(socket))
+    }
+
+    /// Begins to connect. Never waits.
+    fn begin(addr: SocketAddr) -> io::Result<Socket<net::TcpStream>> {
+        Socket::new(call(|| net::TcpStream::connect(addr))?)
+    }
+
     fn connect_until(addr: SocketAddr, until: Option<Instant>) -> io::Result<TcpStream> {
-        let socket = Socket::new(call(|| net::TcpStream::connect(addr))?)?;
+        let socket = TcpStream::begin(addr)?;
         socket.run_until(Direction::Write, || until, connected)?;
         Ok(TcpStream(socket))
     }
@@ -169,6 +211,31 @@ impl TcpStream {
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.run(Direction::Read, |stream| stream.peek(buf))
     }
+
+    /// Reads into `buf` as [`peek`](TcpStream::peek) does, in a future. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let stream = runtime::net::TcpStream::connect(listener.local_addr()?)?;
+    /// listener.accept()?.0.write_all(b"hello")?;
+    /// assert!(runtime::block_on(async { stream.peek_async(&mut [0; 5]).await })? > 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn peek_async(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Read, |stream| stream.peek(buf)).await
+    }
+
+    stream_async_methods!(
+        "# let listener = runtime::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
+         # let addr = listener.local_addr()?;\n\
+         let one = runtime::net::TcpStream::connect(addr)?;\n\
+         let (other, _) = listener.accept()?;"
+    );
 
     /// Sets whether small writes are sent at once (`true`), or gathered by Nagle's algorithm (`false`, the default).
     ///
@@ -250,6 +317,10 @@ impl TcpStream {
          let socket = runtime::net::TcpStream::connect(listener.local_addr()?)?;"
     );
     timeout_methods!(
+        "# let listener = std::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
+         let socket = runtime::net::TcpStream::connect(listener.local_addr()?)?;"
+    );
+    readiness_methods!(
         "# let listener = std::net::TcpListener::bind(\"127.0.0.1:0\")?;\n\
          let socket = runtime::net::TcpStream::connect(listener.local_addr()?)?;"
     );

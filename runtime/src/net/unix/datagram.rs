@@ -9,8 +9,8 @@ use std::time::Instant;
 use netpoll::{Direction, net};
 use socket2::{SockAddr, SockRef};
 
-use super::after_pauses;
-use crate::net::macros::{shared_methods, timeout_methods};
+use super::{after_pauses, after_pauses_async};
+use crate::net::macros::{readiness_methods, shared_methods, timeout_methods};
 use crate::net::socket::{Socket, call};
 
 /// A Unix socket for datagrams, with the API of [`std::os::unix::net::UnixDatagram`].
@@ -205,6 +205,45 @@ impl UnixDatagram {
         self.0.run(Direction::Read, |socket| socket.recv(buf))
     }
 
+    /// Waits for a datagram as [`recv_from`](UnixDatagram::recv_from) does, in a future, with any executor. Dropping the future
+    /// before it is ready loses no datagram.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// one.send(b"hello")?;
+    /// let (n, _sender) = runtime::block_on(async { other.recv_from_async(&mut [0; 100]).await })?;
+    /// assert_eq!(n, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn recv_from_async(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.run_async(Direction::Read, |socket| socket.recv_from(buf)).await
+    }
+
+    /// Waits for a datagram as [`recv`](UnixDatagram::recv) does, in a future, with any executor. Dropping the future before
+    /// it is ready loses no datagram.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// let (one, other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// runtime::block_on(async {
+    ///     let mut buf = [0; 100];
+    ///     let (received, sent) = futures::join!(other.recv_async(&mut buf), one.send_async(b"hello"));
+    ///     assert_eq!((received?, sent?), (5, 5));
+    ///     std::io::Result::Ok(())
+    /// })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn recv_async(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Read, |socket| socket.recv(buf)).await
+    }
+
     /// Sends a datagram to the socket at `path`. Returns its length.
     ///
     /// If the queue of that socket is full, it waits until there is room. The system reports no event for that, so it
@@ -246,6 +285,41 @@ impl UnixDatagram {
         after_pauses(until, || self.0.ask(|socket| SockRef::from(socket).send_to(buf, &addr)))
     }
 
+    /// Sends a datagram as [`send_to`](UnixDatagram::send_to) does, in a future, with any executor. Dropping the future before
+    /// it is ready sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// let socket = runtime::net::unix::UnixDatagram::unbound()?;
+    /// assert!(runtime::block_on(async { socket.send_to_async(b"hello", "/no/such/path").await }).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn send_to_async<P: AsRef<Path>>(&self, buf: &[u8], path: P) -> io::Result<usize> {
+        self.send_to_addr_async(buf, &SocketAddr::from_pathname(path)?).await
+    }
+
+    /// Sends a datagram as [`send_to_addr`](UnixDatagram::send_to_addr) does, in a future, with any executor. Dropping the
+    /// future before it is ready sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// use runtime::net::unix::{SocketAddr, UnixDatagram};
+    /// let addr = SocketAddr::from_pathname("/no/such/path")?;
+    /// let socket = UnixDatagram::unbound()?;
+    /// assert!(runtime::block_on(async { socket.send_to_addr_async(b"hello", &addr).await }).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn send_to_addr_async(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
+        let addr = system_address(addr)?;
+        after_pauses_async(|| self.0.ask(|socket| SockRef::from(socket).send_to(buf, &addr))).await
+    }
+
     /// Sends a datagram to the peer. Returns its length.
     ///
     /// # Errors
@@ -260,6 +334,22 @@ impl UnixDatagram {
     /// ```
     pub fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.0.run(Direction::Write, |socket| socket.send(buf))
+    }
+
+    /// Sends a datagram as [`send`](UnixDatagram::send) does, in a future, with any executor. Dropping the future before it is
+    /// ready sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error (`NotConnected` if there is no peer).
+    ///
+    /// ```
+    /// let (one, _other) = runtime::net::unix::UnixDatagram::pair()?;
+    /// assert_eq!(runtime::block_on(async { one.send_async(b"hello").await })?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn send_async(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run_async(Direction::Write, |socket| socket.send(buf)).await
     }
 
     /// Ends reading, writing or both, for all clones.
@@ -280,6 +370,7 @@ impl UnixDatagram {
 
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
     timeout_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
+    readiness_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
 }
 
 /// Converts std's type of address to that of socket2, which writes an abstract name with a zero byte before it.

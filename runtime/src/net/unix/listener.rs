@@ -109,6 +109,31 @@ impl UnixListener {
         Ok((UnixStream(Socket::new(stream)?), peer))
     }
 
+    /// Accepts as [`accept`](UnixListener::accept) does, in a future, with any executor.
+    ///
+    /// Several futures and threads may accept on one listener. Each connection goes to one of them. Dropping the future
+    /// before it is ready loses no connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`accept`](UnixListener::accept).
+    ///
+    /// ```
+    /// use runtime::net::unix::{UnixListener, UnixStream};
+    /// # let path = std::env::temp_dir().join(format!("runtime-doc-accept-{}", std::process::id()));
+    /// let listener = UnixListener::bind(&path)?;
+    /// runtime::block_on(async {
+    ///     let (accepted, connected) = futures::join!(listener.accept_async(), UnixStream::connect_async(&path));
+    ///     accepted.and(connected)
+    /// })?;
+    /// # std::fs::remove_file(&path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn accept_async(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        let (stream, peer) = self.0.run_async(Direction::Read, net::UnixListener::accept).await?;
+        Ok((UnixStream(Socket::new(stream)?), peer))
+    }
+
     /// Returns an iterator over connections, which waits for each and never ends. After errors it pauses as
     /// [`TcpListener::incoming`](crate::net::TcpListener::incoming) does.
     ///

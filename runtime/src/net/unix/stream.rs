@@ -7,8 +7,10 @@ use std::path::Path;
 
 use netpoll::net;
 
-use super::after_pauses;
-use crate::net::macros::{shared_methods, stream_io, timeout_methods};
+use super::{after_pauses, after_pauses_async};
+use crate::net::macros::{
+    readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods,
+};
 use crate::net::socket::{Socket, call};
 
 /// A connection between Unix sockets, with the API of [`std::os::unix::net::UnixStream`].
@@ -73,6 +75,42 @@ impl UnixStream {
         let stream = after_pauses(|| None, || call(|| net::UnixStream::connect_addr(addr)))?;
         Socket::new(stream).map(UnixStream)
     }
+
+    /// Connects as [`connect`](UnixStream::connect) does, in a future, with any executor. Dropping the future before it is
+    /// ready makes no connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`connect`](UnixStream::connect).
+    ///
+    /// ```
+    /// use runtime::net::unix::UnixStream;
+    /// let error = runtime::block_on(async { UnixStream::connect_async("/no/such/path").await }).unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// ```
+    pub async fn connect_async<P: AsRef<Path>>(path: P) -> io::Result<UnixStream> {
+        UnixStream::connect_addr_async(&SocketAddr::from_pathname(path)?).await
+    }
+
+    /// Connects as [`connect_addr`](UnixStream::connect_addr) does, in a future, with any executor. Dropping the future
+    /// before it is ready makes no connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`connect_addr`](UnixStream::connect_addr).
+    ///
+    /// ```
+    /// use runtime::net::unix::{SocketAddr, UnixStream};
+    /// let addr = SocketAddr::from_pathname("/no/such/path")?;
+    /// assert!(runtime::block_on(async { UnixStream::connect_addr_async(&addr).await }).is_err());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn connect_addr_async(addr: &SocketAddr) -> io::Result<UnixStream> {
+        let stream = after_pauses_async(|| call(|| net::UnixStream::connect_addr(addr))).await?;
+        Socket::new(stream).map(UnixStream)
+    }
+
+    stream_async_methods!("let (one, other) = runtime::net::unix::UnixStream::pair()?;");
 
     /// Returns two streams that are connected with each other and have no address.
     ///
@@ -141,6 +179,7 @@ impl UnixStream {
 
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
     timeout_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
+    readiness_methods!("let (socket, _other) = runtime::net::unix::UnixStream::pair()?;");
 }
 
 stream_io!(UnixStream, read);

@@ -269,3 +269,6 @@ impl<T> fmt::Debug for Receiver<T> {
         f.debug_struct("Receiver").field("is_closed", &self.is_closed()).finish_non_exhaustive()
     }
 }
+
+impl<T> std::panic::UnwindSafe for Receiver<T> {}
+impl<T> std::panic::RefUnwindSafe for Receiver<T> {}

@@ -228,3 +228,6 @@ impl<T> fmt::Debug for Sender<T> {
         f.debug_struct("Sender").field("receiver_count", &self.receiver_count()).finish_non_exhaustive()
     }
 }
+
+impl<T> std::panic::UnwindSafe for Sender<T> {}
+impl<T> std::panic::RefUnwindSafe for Sender<T> {}

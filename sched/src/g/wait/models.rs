@@ -165,6 +165,69 @@ fn cancel_is_not_missed_from_one_wait_to_the_next() {
     });
 }
 
+impl Waiter {
+    /// Reads the stack of the parked waiter, as a dumper does. Returns `true` if the dumper had to run the waiter.
+    fn dump(&self) -> bool {
+        self.turns.take();
+        if !self.wait.hold() {
+            return false;
+        }
+        // SAFETY: the holder reads; loom checks that no thread runs the waiter meanwhile.
+        self.stack.with(|s| unsafe { *s });
+        self.turns.take();
+        let parked = self.wait.commit();
+        if !parked {
+            self.run();
+        }
+        !parked
+    }
+}
+
+#[test]
+fn a_waiter_that_two_dumpers_look_at_is_resumed_once() {
+    static BY: [Reached; 2] = [const { Reached::new() }; 2];
+    explore(3, || {
+        let g = Waiter::new();
+        let number = g.wait.arm(Cancel::Ends);
+        assert!(g.commit());
+        let dumper = on_a_thread(&g, |g| g.dump());
+        let waker = on_a_thread(&g, move |g| g.decide(number, Outcome::Woken));
+        let resumes = usize::from(g.dump()) + usize::from(dumper.join().unwrap());
+        let decision = waker.join().unwrap();
+        assert_ne!(decision, Decision::Lost);
+        assert_eq!(resumes + usize::from(decision == Decision::Parked), 1, "resumed once");
+        BY[resumes].note(true);
+    });
+    BY.iter().for_each(Reached::assert);
+}
+
+#[test]
+fn a_waiter_that_parks_and_is_cancelled_while_a_dumper_looks_goes_on_once() {
+    static BY: [Reached; 3] = [const { Reached::new() }; 3];
+    explore(3, || {
+        let g = Waiter::new();
+        let number = g.wait.arm(Cancel::Ends);
+        let dumper = on_a_thread(&g, |g| g.dump());
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        let timer = on_a_thread(&g, move |g| g.decide(number, Outcome::TimedOut));
+        let went_on = !g.commit();
+        let by_dumper = dumper.join().unwrap();
+        let ends = [canceller.join().unwrap(), timer.join().unwrap()];
+        let by_decider = ends.iter().filter(|&&end| end == Decision::Parked).count();
+        let resumes = usize::from(went_on) + usize::from(by_dumper) + by_decider;
+        assert_eq!(resumes, 1, "the waiter goes on once");
+        BY[if by_dumper {
+            0
+        } else if went_on {
+            1
+        } else {
+            2
+        }]
+        .note(true);
+    });
+    BY.iter().for_each(Reached::assert);
+}
+
 /// A waiter that waits twice. The thread that ends the first wait runs the waiter into the second, and publishes its
 /// number.
 struct Twice {

@@ -1,0 +1,129 @@
+//! The arguments of an attribute: `name = value`, separated by commas.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, ExprLit, Lit, Path, Result, Token, parse_quote};
+
+use crate::Kind;
+
+/// The methods of `runtime::Builder` that an argument may call.
+const SETTINGS: [&str; 7] =
+    ["procs", "migration", "stack_size", "max_threads", "blocking_threads", "sysmon", "thread_name"];
+
+/// The settings of which 0 is not allowed.
+const AT_LEAST_ONE: [&str; 3] = ["procs", "max_threads", "blocking_threads"];
+
+/// See the file's head.
+pub(crate) struct Arguments {
+    /// The path of the crate `runtime`.
+    pub(crate) krate: Path,
+    /// Methods of the builder and their argument.
+    settings: Vec<Argument>,
+    /// How long a test may take.
+    pub(crate) timeout: Option<Expr>,
+}
+
+/// One argument.
+struct Argument {
+    name: Ident,
+    value: Expr,
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if !input.peek(syn::Ident::peek_any) {
+            return Err(input.error("expected an argument, such as `procs = 4`"));
+        }
+        // `crate` is a keyword.
+        let name = Ident::parse_any(input)?;
+        if !input.peek(Token![=]) {
+            return Err(Error::new(name.span(), format!("`{name}` has no value: write `{name} = ..`")));
+        }
+        input.parse::<Token![=]>()?;
+        if input.is_empty() || input.peek(Token![,]) {
+            return Err(Error::new(name.span(), format!("`{name}` has no value: write `{name} = ..`")));
+        }
+        Ok(Argument { name, value: input.parse()? })
+    }
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Arguments { krate: parse_quote!(::runtime), settings: Vec::new(), timeout: None }
+    }
+}
+
+impl Arguments {
+    /// Parses the arguments of an attribute.
+    pub(crate) fn parse(kind: Kind, tokens: TokenStream) -> Result<Self> {
+        let mut all = Arguments::default();
+        let mut names = Vec::<String>::new();
+        for argument in Punctuated::<Argument, Token![,]>::parse_terminated.parse2(tokens)? {
+            let name = argument.name.to_string();
+            if names.contains(&name) {
+                return Err(Error::new(argument.name.span(), format!("`{name}` is given twice")));
+            }
+            all.add(kind, &name, argument)?;
+            names.push(name);
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, kind: Kind, name: &str, argument: Argument) -> Result<()> {
+        match name {
+            "crate" => self.krate = path(&argument.value)?,
+            "timeout" if kind == Kind::Test => self.timeout = Some(argument.value),
+            "timeout" => {
+                let text = "`timeout` is an argument of `#[runtime::test]` only";
+                return Err(Error::new(argument.name.span(), text));
+            }
+            _ if SETTINGS.contains(&name) => self.settings.push(checked(argument)?),
+            _ => return Err(Error::new(argument.name.span(), unknown(kind, name))),
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the attribute sets something of the runtime.
+    pub(crate) fn has_settings(&self) -> bool {
+        !self.settings.is_empty()
+    }
+
+    /// Returns an expression that makes the builder.
+    pub(crate) fn builder(&self) -> TokenStream {
+        let krate = &self.krate;
+        let (names, values) =
+            self.settings.iter().map(|set| (&set.name, &set.value)).unzip::<_, _, Vec<_>, Vec<_>>();
+        quote!(#krate::Builder::new() #(.#names(#values))*)
+    }
+}
+
+/// Refuses a setting of 0 where the builder would refuse it at run time.
+fn checked(argument: Argument) -> Result<Argument> {
+    if AT_LEAST_ONE.iter().any(|name| argument.name == name)
+        && let Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) = &argument.value
+        && number.base10_parse::<u128>().is_ok_and(|number| number == 0)
+    {
+        return Err(Error::new(number.span(), format!("`{}` must be at least 1", argument.name)));
+    }
+    Ok(argument)
+}
+
+/// Returns the path that a string literal contains.
+fn path(value: &Expr) -> Result<Path> {
+    let text = "expected the crate's path in quotes, such as `crate = \"my_runtime\"`";
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(literal), .. }) => {
+            literal.parse_with(Path::parse_mod_style).map_err(|_| Error::new(literal.span(), text))
+        }
+        other => Err(Error::new_spanned(other, text)),
+    }
+}
+
+fn unknown(kind: Kind, name: &str) -> String {
+    let timeout = if kind == Kind::Test { "`timeout`, " } else { "" };
+    let settings = SETTINGS.map(|name| format!("`{name}`")).join(", ");
+    format!("`{name}` is no argument of `{}`: it has {settings}, {timeout}`crate`", kind.name())
+}

@@ -1,0 +1,67 @@
+//! Dumps: what each green thread does, and where it is parked.
+//!
+//! [`dump()`](crate::dump()) writes a line for each green thread. With the feature `dump-stacks` it also writes the stack of each
+//! parked closure. No code of a green thread runs for that: its saved registers and the used part of its stack are enough.
+//!
+//! # An example
+//!
+//! Two green threads take two locks in opposite order. A third one goes on, so the program is not
+//! [deadlocked](crate::docs::deadlock) as a whole:
+//!
+//! ```no_run
+//! use runtime::sync::Mutex;
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! struct Account(Mutex<i64>);
+//!
+//! fn transfer(from: &Account, to: &Account, amount: i64) {
+//!     let mut from = from.0.lock();
+//!     runtime::sleep(Duration::from_millis(10));
+//!     *to.0.lock() += amount;
+//!     *from -= amount;
+//! }
+//!
+//! runtime::block_on(|| {
+//!     let (a, b) = (Arc::new(Account(Mutex::new(100))), Arc::new(Account(Mutex::new(100))));
+//!     let (a2, b2) = (a.clone(), b.clone());
+//!     let there = runtime::spawn(move || transfer(&a, &b, 10));
+//!     let back = runtime::spawn(move || transfer(&b2, &a2, 20));
+//!     runtime::sleep(Duration::from_millis(50));
+//!     runtime::dump(&mut std::io::stderr()).unwrap();
+//! });
+//! ```
+//!
+//! ```text
+//! green thread 1: running, spawned at src/main.rs:16:5
+//! green thread 3: waits for a mutex, for 41 ms, spawned at src/main.rs:19:21
+//!     app::transfer
+//!         at /home/me/app/src/main.rs:11
+//!     app::main::{{closure}}::{{closure}}
+//!         at /home/me/app/src/main.rs:19
+//! green thread 4: waits for a mutex, for 42 ms, spawned at src/main.rs:20:20
+//!     app::transfer
+//!         at /home/me/app/src/main.rs:11
+//!     app::main::{{closure}}::{{closure}}
+//!         at /home/me/app/src/main.rs:20
+//! 3 green threads
+//! ```
+//!
+//! # When the program hangs
+//!
+//! Start it with `RUNTIME_DUMP=QUIT`, or set [`Builder::dump_on`](crate::Builder::dump_on). `kill -QUIT`, or Ctrl-\\ in a
+//! terminal, then writes a dump to stderr, and the program goes on. This works while green threads keep every P, too.
+//! The report of a [deadlock](crate::docs::deadlock) of all green threads has a dump in any case.
+//!
+//! # What the frames need
+//!
+//! - The stacks exist on Linux, on x86-64 and 64-bit Arm. Elsewhere the feature compiles and has no effect.
+//! - Unwind tables are part of each Rust program. Frame pointers are not needed.
+//! - Names come from the symbol table. `strip = true` in the profile removes it; the frames then are addresses.
+//! - Files, lines and inlined functions come from debug information. `debug = 1` in a release profile is enough.
+//!
+//! # What is not shown
+//!
+//! A future has no stack while it waits. A green thread that runs, or is ready to run, shows no stack. So does a green thread that
+//! keeps its OS thread while it waits, because it is [pinned](crate::thread::pin) or unwinds. Of a deep recursion the innermost 256
+//! calls are shown, as far as they lie in the innermost 128 KiB of the stack.

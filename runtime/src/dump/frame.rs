@@ -1,0 +1,190 @@
+//! A frame of a stack, and which frames a dump leaves out.
+
+/// One call on a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The name of the function, or its address if it has no name.
+    pub(super) function: String,
+    /// The file and the line of the call, if they are known.
+    pub(super) place: Option<(String, u32)>,
+}
+
+/// The crates of the runtime, and those that it uses between a user's call and the switch.
+const OURS: [&str; 7] = ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot"];
+const STD: [&str; 3] = ["std", "core", "alloc"];
+/// The functions at the root of a stack and of std's panics, which belong to no crate by name.
+const GLUE: [&str; 3] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try"];
+
+/// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime calls or that call
+/// the runtime. The first frame left is the user's. If no frame is the user's, returns the function of this crate that was spawned.
+pub(super) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
+    let is_users = |frame: &Frame| Owner::of(frame) == Owner::User;
+    let Some(first) = frames.iter().position(is_users) else { return spawned(frames) };
+    let last = frames.iter().rposition(is_users).unwrap_or(first);
+    let mut left = Vec::with_capacity(last - first + 1);
+    // Frames of std since the last frame that was left. They are left too, unless a frame of the runtime follows.
+    let (mut std, mut after_ours) = (Vec::new(), false);
+    for frame in frames.into_iter().take(last + 1).skip(first) {
+        match Owner::of(&frame) {
+            Owner::User => {
+                if !after_ours {
+                    left.append(&mut std);
+                }
+                std.clear();
+                after_ours = false;
+                left.push(frame);
+            }
+            Owner::Std => std.push(frame),
+            Owner::Ours => after_ours = true,
+        }
+    }
+    left
+}
+
+/// Returns the outermost frame that is a function of this crate: what a user has spawned without code of its own.
+fn spawned(mut frames: Vec<Frame>) -> Vec<Frame> {
+    let is_spawned = |frame: &Frame| match &frame.place {
+        Some((file, _)) => {
+            let path =
+                file.strip_prefix(env!("CARGO_MANIFEST_DIR")).and_then(|rest| rest.strip_prefix("/src/"));
+            path.is_some_and(|path| !path.starts_with("spawn"))
+        }
+        None => crate_of(&frame.function) == "runtime" && !frame.function.contains("::spawn::"),
+    };
+    let at = frames.iter().rposition(is_spawned);
+    at.map(|at| frames.swap_remove(at)).into_iter().collect()
+}
+
+#[derive(PartialEq, Eq)]
+enum Owner {
+    User,
+    Std,
+    Ours,
+}
+
+impl Owner {
+    /// Tells by the file of the frame; a function's name may lack its path. Without a file, tells by the name.
+    fn of(frame: &Frame) -> Owner {
+        let Frame { function, place } = frame;
+        // A frame without a name may be anything. The root of each stack has none if the program was stripped.
+        if GLUE.contains(&function.as_str()) || (function.starts_with("0x") && place.is_none()) {
+            return Owner::Std;
+        }
+        match place {
+            Some((file, _)) => Owner::of_file(file),
+            None => match crate_of(function) {
+                named if OURS.contains(&named) => Owner::Ours,
+                named if STD.contains(&named) => Owner::Std,
+                _ => Owner::User,
+            },
+        }
+    }
+
+    fn of_file(file: &str) -> Owner {
+        let is_in = |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with("/src/"));
+        // The crates of the runtime lie in one folder.
+        let around = env!("CARGO_MANIFEST_DIR").trim_end_matches("runtime");
+        let ours = OURS[..4].iter().any(|name| is_in(&format!("{around}{name}")));
+        // Of a registry: `corosensei-0.3.4/src/..`.
+        let of_registry = |name: &str| {
+            let mut parts = file.rsplit('/').skip_while(|&part| part != "src").skip(1);
+            parts
+                .next()
+                .and_then(|part| part.rsplit_once('-'))
+                .is_some_and(|(crate_name, _)| crate_name == name)
+        };
+        if ours || OURS[4..].iter().any(|name| of_registry(name)) {
+            Owner::Ours
+        } else if STD.iter().any(|name| file.contains(&format!("/library/{name}/src/"))) {
+            Owner::Std
+        } else {
+            Owner::User
+        }
+    }
+}
+
+/// Returns the crate of a function's name: the first segment of its path. Of a method of a trait, it is the crate of the type;
+/// if the type is a parameter, that of the trait.
+fn crate_of(function: &str) -> &str {
+    let path = function.trim_start_matches(['<', '&', '*', '[', '(']);
+    let path = path.strip_prefix("mut ").or_else(|| path.strip_prefix("const ")).unwrap_or(path);
+    let path = path.trim_start_matches(['<', '&', '*', '[', '(']);
+    let first = path.split("::").next().unwrap_or(path);
+    // `impl Trait for Type` has such a name in the older mangling: `<T as core::Trait>::method`.
+    let first = first.split_once(" as ").map_or(first, |(_, of_trait)| of_trait.trim_start_matches('<'));
+    // In the newer mangling a crate may have its hash: `name[0123456789abcdef]`.
+    first.split('[').next().unwrap_or(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crate_of_a_function() {
+        for (function, named) in [
+            ("app::worker::run", "app"),
+            ("<app::Worker as core::ops::function::FnOnce<()>>::call_once", "app"),
+            ("<F as core::ops::function::FnOnce<()>>::call_once", "core"),
+            ("<&mut runtime::net::TcpStream as std::io::Read>::read", "runtime"),
+            ("<core::panic::unwind_safe::AssertUnwindSafe<F> as core::ops::FnOnce<()>>::call_once", "core"),
+            ("sched[0123456789abcdef]::api::park::park", "sched"),
+            ("main", "main"),
+            ("0x55d0c0ffee", "0x55d0c0ffee"),
+        ] {
+            assert_eq!(crate_of(function), named, "{function}");
+        }
+    }
+
+    fn frames(functions: &[&str]) -> Vec<Frame> {
+        functions.iter().map(|&function| Frame { function: function.into(), place: None }).collect()
+    }
+
+    #[test]
+    fn only_frames_of_the_user_and_what_the_user_calls_are_left() {
+        let stack = frames(&[
+            "sched::run::boundary::park",
+            "runtime::net::TcpStream::read",
+            "<&mut R as std::io::Read>::read",
+            "app::fill",
+            "<core::slice::Iter<T> as core::iter::Iterator>::for_each",
+            "app::serve::{{closure}}",
+            "core::ops::function::FnOnce::call_once",
+            "runtime::timeout",
+            "app::serve",
+            "std::panicking::try",
+            "sched::run::task::run",
+            "stack_init_trampoline",
+        ]);
+        let left = frames(&[
+            "app::fill",
+            "<core::slice::Iter<T> as core::iter::Iterator>::for_each",
+            "app::serve::{{closure}}",
+            "app::serve",
+        ]);
+        assert_eq!(without_ours(stack), left);
+    }
+
+    #[test]
+    fn the_file_tells_more_than_the_name() {
+        let own = env!("CARGO_MANIFEST_DIR");
+        for (file, owner) in [
+            (&*format!("{own}/src/thread.rs"), Owner::Ours),
+            (&*format!("{own}/../sched/src/api/park.rs").replace("/runtime/..", ""), Owner::Ours),
+            (&*format!("{own}/../tests/src/lib.rs").replace("/runtime/..", ""), Owner::User),
+            ("/home/me/app/runtime/src/lib.rs", Owner::User),
+            ("/root/.cargo/registry/src/index/corosensei-0.3.4/src/arch/x86_64.rs", Owner::Ours),
+            ("/rustc/0123abcd/library/core/src/ops/function.rs", Owner::Std),
+        ] {
+            let frame = Frame { function: "run".into(), place: Some((file.into(), 1)) };
+            assert!(Owner::of(&frame) == owner, "{file}");
+        }
+    }
+
+    #[test]
+    fn of_a_stack_without_a_user_the_function_that_was_spawned_is_left() {
+        let stack = frames(&["sched::run::boundary::park", "runtime::thread::park", "sched::run::task::run"]);
+        assert_eq!(without_ours(stack), frames(&["runtime::thread::park"]));
+        assert_eq!(without_ours(frames(&["sched::run::task::run"])), frames(&[]));
+    }
+}

@@ -1,0 +1,159 @@
+//! Stacks as addresses, and addresses as names. framehop finds the return addresses in the copy of a stack, by the unwind tables of
+//! the loaded program and libraries. backtrace finds the names, by their debug information.
+
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
+use std::slice;
+
+#[cfg(target_arch = "aarch64")]
+use framehop::aarch64::{CacheAarch64 as Cache, UnwindRegsAarch64 as Registers, UnwinderAarch64 as Framehop};
+#[cfg(target_arch = "x86_64")]
+use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as Registers, UnwinderX86_64 as Framehop};
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+
+use sched::StackCopy;
+
+use super::frame::Frame;
+
+/// The most frames of a stack that are shown: the innermost.
+const MOST_FRAMES: usize = 256;
+
+/// Finds the return addresses in copies of stacks, and the frames at these addresses.
+pub(super) struct Stacks {
+    framehop: Framehop<Vec<u8>>,
+    cache: Cache,
+    /// The frames at each address that was looked up.
+    known: HashMap<usize, Vec<Frame>>,
+    loads: Loads,
+}
+
+impl Stacks {
+    /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes it anew.
+    pub(super) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
+        if kept.take_if(|kept| kept.loads != loads()).is_some() || kept.is_none() {
+            *kept = Some(Stacks::new());
+        }
+        kept.as_mut()
+    }
+
+    fn new() -> Stacks {
+        let (loads, mut framehop) = (loads(), Framehop::new());
+        for module in loaded() {
+            framehop.add_module(module);
+        }
+        Stacks { framehop, cache: Cache::new(), known: HashMap::new(), loads }
+    }
+
+    /// Returns the address at which the green thread goes on, and the return addresses of its callers.
+    pub(super) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
+        // On Arm the first is the link register, which the suspended function has saved: its value does not matter.
+        let registers = Registers::new(copy.pc as u64, copy.sp as u64, copy.fp as u64);
+        // The root of a coroutine leads to the stack of the M, which was not copied: the walk ends there.
+        let mut read = |address: u64| copy.read(address as usize).map(|word| word as u64).ok_or(());
+        let mut frames = self.framehop.iter_frames(copy.pc as u64, registers, &mut self.cache, &mut read);
+        let next = || frames.next().ok().flatten().map(|frame| frame.address() as usize);
+        std::iter::from_fn(next).take(MOST_FRAMES).collect()
+    }
+
+    /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have frames of their own.
+    pub(super) fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
+        let known = &mut self.known;
+        addresses
+            .iter()
+            .flat_map(|&address| known.entry(address).or_insert_with(|| look_up(address)).clone())
+            .collect()
+    }
+}
+
+/// How many libraries were loaded and unloaded since the process began.
+type Loads = (u64, u64);
+
+fn loads() -> Loads {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _size: usize, loads: *mut c_void) -> c_int {
+        // SAFETY: the loader gives a record that is valid during this call, and `loads` gives the place.
+        unsafe { *loads.cast::<Loads>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
+        1
+    }
+    let mut loads = (0, 0);
+    // SAFETY: `first` takes the place as what it is, and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(first), ptr::from_mut(&mut loads).cast()) };
+    loads
+}
+
+/// Returns the unwind tables of the program and of each library. They are copies, because another thread may unload a library.
+fn loaded() -> Vec<Module<Vec<u8>>> {
+    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
+        // SAFETY: the loader gives a record that is valid during this call, and `loaded` gives the list.
+        let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Module<Vec<u8>>>>()) };
+        modules.extend(module(info));
+        0
+    }
+    let mut modules = Vec::new();
+    // SAFETY: `add` takes the list as what it is, and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(add), ptr::from_mut(&mut modules).cast()) };
+    modules
+}
+
+/// Returns the unwind tables of one library; `None` if it has none, or none of the usual form.
+fn module(info: &libc::dl_phdr_info) -> Option<Module<Vec<u8>>> {
+    // SAFETY: the loader says where the program headers of this library lie, and keeps the library loaded during the call.
+    let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    let range = |header: &libc::Elf64_Phdr| header.p_vaddr..header.p_vaddr + header.p_memsz;
+    let (start, end) = (loads().map(|h| range(h).start).min()?, loads().map(|h| range(h).end).max()?);
+    let index = range(headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME)?);
+    let base = info.dlpi_addr;
+    let bytes = |range: &std::ops::Range<u64>| {
+        // SAFETY: a segment of this library, or a part of one, which is loaded and readable; `contained` says so.
+        unsafe {
+            slice::from_raw_parts(
+                (base + range.start) as usize as *const u8,
+                (range.end - range.start) as usize,
+            )
+        }
+        .to_vec()
+    };
+    let contained = |address: u64| {
+        loads().map(|h| h.p_vaddr..h.p_vaddr + h.p_filesz).find(|load| load.contains(&address))
+    };
+    if contained(index.start)?.end < index.end {
+        return None;
+    }
+    let eh_frame_hdr = bytes(&index);
+    // The form that linkers write: version 1, and the table's address relative to this field as a 32-bit number.
+    let [1, 0x1b, _, _, offset @ ..] = eh_frame_hdr.get(..8)? else { return None };
+    let offset = i32::from_ne_bytes(offset.try_into().ok()?);
+    let table = (index.start + 4).checked_add_signed(offset.into())?;
+    let table = table..contained(table)?.end;
+    let sections = ExplicitModuleSectionInfo {
+        eh_frame: Some(bytes(&table)),
+        eh_frame_svma: Some(table),
+        eh_frame_hdr: Some(eh_frame_hdr),
+        eh_frame_hdr_svma: Some(index),
+        ..Default::default()
+    };
+    // SAFETY: the loader gives a string that ends with 0, or null.
+    let name = unsafe { info.dlpi_name.as_ref().map(|name| CStr::from_ptr(name)) };
+    let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    Some(Module::new(name, base + start..base + end, base, sections))
+}
+
+fn look_up(address: usize) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    // `resolve` looks one byte before the address, so at the call.
+    backtrace::resolve(address as *mut c_void, |symbol| {
+        let function = symbol.name().map(|name| format!("{name:#}"));
+        let place = symbol.filename().zip(symbol.lineno());
+        frames.push(Frame {
+            function: function.unwrap_or_else(|| format!("{address:#x}")),
+            place: place.map(|(file, line)| (file.display().to_string(), line)),
+        });
+    });
+    if frames.is_empty() {
+        frames.push(Frame { function: format!("{address:#x}"), place: None });
+    }
+    frames
+}

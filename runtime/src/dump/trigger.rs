@@ -1,0 +1,61 @@
+//! Dumps on a signal: a plain OS thread waits for the signal, so a dump is written even while green threads keep every P.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use parking_lot::Mutex;
+use signal_hook::consts::FORBIDDEN;
+use signal_hook::consts::signal::{SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/// The signals for which a thread waits already.
+static SIGNALS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+/// The values of `RUNTIME_DUMP`.
+pub(crate) const EXPECTED: &str = "QUIT, HUP, USR1 or USR2";
+
+/// Returns the signal of this name.
+pub(crate) fn signal_of(name: &str) -> Option<i32> {
+    match name {
+        "QUIT" => Some(SIGQUIT),
+        "HUP" => Some(SIGHUP),
+        "USR1" => Some(SIGUSR1),
+        "USR2" => Some(SIGUSR2),
+        _ => None,
+    }
+}
+
+/// Lets each `signal` from now on write a dump to stderr. A second call for the same signal has no effect.
+pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
+    if FORBIDDEN.contains(&signal) {
+        let text =
+            format!("a dump on signal {signal}: it is reserved by the system or the language; use SIGQUIT");
+        return Err(io::Error::new(ErrorKind::InvalidInput, text));
+    }
+    sched::fork::check()?;
+    let mut signals = SIGNALS.lock();
+    if !signals.contains(&signal) {
+        let (wakes, wake) = UnixStream::pair()?;
+        // If the registration fails, the drop of `wake` ends the thread.
+        thread::Builder::new().name("dumps".into()).spawn(move || write_dumps(&wakes))?;
+        crate::signal::wake_for_ever(signal, wake)?;
+        signals.push(signal);
+    }
+    Ok(())
+}
+
+fn write_dumps(mut wakes: &UnixStream) {
+    // Several signals that came meanwhile give one dump.
+    let mut bytes = [0; 64];
+    loop {
+        match sched::at_rest(|| wakes.read(&mut bytes)) {
+            Ok(1..) => {
+                if let Err(error) = super::dump(&mut io::stderr()) {
+                    eprintln!("runtime: no dump: {error}");
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            _ => return,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `prometheus`: a snapshot in the text format of Prometheus.
+
+use std::fmt::{Display, Write};
+
+use super::{Proc, Snapshot};
+
+/// Returns `snapshot` in the text format of Prometheus, version 0.0.4 (`text/plain; version=0.0.4`), for the answer to a
+/// scrape.
+///
+/// Each name begins with `runtime_`. Counters end in `_total`. The metrics of a P have the label `proc`. A process with
+/// several runtimes serves them under several paths, or as several targets.
+///
+/// ```
+/// use runtime::metrics;
+/// runtime::block_on(|| runtime::spawn(|| ()).join().unwrap());
+/// let text = metrics::prometheus(&metrics::snapshot());
+/// assert!(text.contains("\n# TYPE runtime_green_threads_spawned_total counter\nruntime_green_threads_spawned_total "));
+/// ```
+pub fn prometheus(snapshot: &Snapshot) -> String {
+    let mut page = Page(String::new());
+    page.gauges(snapshot);
+    page.counters(snapshot);
+    page.procs(&snapshot.by_proc);
+    page.0
+}
+
+/// The text so far.
+struct Page(String);
+
+impl Page {
+    fn gauges(&mut self, now: &Snapshot) {
+        self.gauge("procs", "Ps", now.procs);
+        self.gauge("procs_idle", "Ps that no OS thread uses", now.idle_procs);
+        self.head("threads", "OS threads that run green threads, by state", "gauge");
+        // The figures are read one after the other, so they may disagree slightly.
+        let busy = now.threads.saturating_sub(now.idle_threads + now.spinning_threads);
+        for (state, n) in [("idle", now.idle_threads), ("spinning", now.spinning_threads), ("busy", busy)] {
+            self.line("threads", &format!("{{state=\"{state}\"}}"), n);
+        }
+        self.head("green_threads", "Green threads that live, by state", "gauge");
+        for (state, n) in [("running", now.running), ("runnable", now.runnable), ("waiting", now.waiting)] {
+            self.line("green_threads", &format!("{{state=\"{state}\"}}"), n);
+        }
+        self.gauge(
+            "green_threads_stackless",
+            "Runnable green threads that wait for memory for a stack",
+            now.stackless,
+        );
+        self.gauge("global_queue_length", "Length of the global run queue", now.global_queue);
+        self.gauge("timers_pending", "Timers that are pending", now.timers_pending);
+        self.gauge("stack_address_space_bytes", "Address space taken for stacks", now.stack_bytes);
+    }
+
+    fn counters(&mut self, now: &Snapshot) {
+        self.counter("green_threads_spawned", "Green threads spawned", now.spawned);
+        self.counter("green_threads_ended", "Green threads that have ended", now.ended);
+        self.counter("parks", "Times that a green thread parked", now.parks);
+        self.counter("yields", "Times that a green thread yielded", now.yields);
+        self.counter("steals", "Times that a P stole green threads", now.steals);
+        self.counter("timers_fired", "Timers that have fired", now.timers_fired);
+        self.counter("timers_stolen", "Timers that another P than their own fired", now.timers_stolen);
+        self.counter("net_wakeups", "Green threads that the network woke", now.net_wakeups);
+        self.counter("net_polls", "Polls of the network", now.net_polls);
+        self.counter("net_breaks", "Times that a blocking poll was interrupted", now.net_breaks);
+        self.counter("hand_offs", "Ps taken from green threads in `blocking`", now.hand_offs);
+        self.head(
+            "rescues_total",
+            "Ps taken from green threads that kept them, by what these did",
+            "counter",
+        );
+        self.line("rescues_total", "{of=\"computing\"}", now.rescues_computing);
+        self.line("rescues_total", "{of=\"blocked\"}", now.rescues_blocked);
+        self.counter("sysmon_wakeups", "Times that sysmon woke", now.sysmon_wakeups);
+    }
+
+    fn procs(&mut self, procs: &[Proc]) {
+        self.by_proc(procs, "proc_queue_length", "Length of a run queue", "gauge", |p| p.queue as u64);
+        self.by_proc(procs, "proc_timers_pending", "Timers of a P", "gauge", |p| p.timers_pending as u64);
+        self.by_proc(procs, "proc_parks_total", "Parks on a P", "counter", |p| p.parks);
+        self.by_proc(procs, "proc_yields_total", "Yields on a P", "counter", |p| p.yields);
+        self.by_proc(procs, "proc_steals_total", "Steals by a P", "counter", |p| p.steals);
+    }
+
+    fn by_proc(&mut self, procs: &[Proc], name: &str, help: &str, kind: &str, value: fn(&Proc) -> u64) {
+        self.head(name, help, kind);
+        for (index, proc) in procs.iter().enumerate() {
+            self.line(name, &format!("{{proc=\"{index}\"}}"), value(proc));
+        }
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: usize) {
+        self.head(name, help, "gauge");
+        self.line(name, "", value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        let name = format!("{name}_total");
+        self.head(&name, help, "counter");
+        self.line(&name, "", value);
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        self.write(format_args!("# HELP runtime_{name} {help}.\n# TYPE runtime_{name} {kind}\n"));
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
+        self.write(format_args!("runtime_{name}{labels} {value}\n"));
+    }
+
+    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        self.0.write_fmt(text).expect("a string takes any text");
+    }
+}

@@ -1,0 +1,99 @@
+//! Calls of sockets in futures: try, leave the task's waker with the netpoller, and try again when the task is woken.
+//!
+//! Each future leaves a word of its own with the netpoller, and an event wakes all words of its direction. So several
+//! futures may wait for one socket. A future that is dropped takes its word back, and takes nothing else with it: an
+//! attempt that succeeds ends its future within the same poll.
+
+use std::future::poll_fn;
+use std::io;
+#[cfg(unix)]
+use std::os::fd::AsFd;
+use std::task::{Context, Poll, ready};
+
+use netpoll::Direction;
+use netpoll::source::Source;
+#[cfg(unix)]
+use netpoll::source::is_ready;
+
+use super::registration::{Pending, Registration};
+use super::socket::{Socket, call, copy_error};
+
+impl<S: Source> Socket<S> {
+    /// Runs `op` until it would no longer block, as `run` does, in a future. The modes of blocking calls, which are the
+    /// time-outs and the non-blocking mode, do not hold for it.
+    pub(crate) async fn run_async<T>(
+        &self,
+        direction: Direction,
+        mut op: impl FnMut(&S) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match self.registration() {
+            Ok(registration) => Waits::new(registration, direction).run(|| op(self.source())).await,
+            Err(refusal) => match self.ask(op) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(copy_error(refusal)),
+                done => done,
+            },
+        }
+    }
+}
+
+#[cfg(unix)]
+impl<S: Source + AsFd> Socket<S> {
+    /// Waits in a future until an attempt in that direction would not block.
+    pub(crate) async fn ready_async(&self, direction: Direction) -> io::Result<()> {
+        self.run_async(direction, |source| match is_ready(source.as_fd(), direction)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        })
+        .await
+    }
+}
+
+/// The waits of one future in one direction. Its drop ends a wait that no event has ended.
+#[derive(Debug)]
+pub(super) struct Waits<'a> {
+    registration: &'a Registration,
+    direction: Direction,
+    pending: Pending,
+}
+
+impl<'a> Waits<'a> {
+    pub(super) fn new(registration: &'a Registration, direction: Direction) -> Self {
+        Waits { registration, direction, pending: Pending::default() }
+    }
+
+    /// Runs `op` until it would no longer block.
+    pub(super) fn poll<T>(&self, cx: &Context<'_>, op: impl FnMut() -> io::Result<T>) -> Poll<io::Result<T>> {
+        poll_attempts(self.registration, self.direction, &self.pending, cx, op)
+    }
+
+    async fn run<T>(self, mut op: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        poll_fn(|cx| self.poll(cx, &mut op)).await
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.registration.cancel_poll_wait(self.direction, std::mem::take(&mut self.pending));
+    }
+}
+
+/// Runs `op`, a system call, until it would no longer block. `pending` keeps the word that the task leaves with the
+/// netpoller.
+pub(super) fn poll_attempts<T>(
+    registration: &Registration,
+    direction: Direction,
+    pending: &Pending,
+    cx: &Context<'_>,
+    mut op: impl FnMut() -> io::Result<T>,
+) -> Poll<io::Result<T>> {
+    loop {
+        let attempt = registration.prepare(direction);
+        match call(&mut op) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                ready!(registration.poll_wait(direction, attempt, pending, cx))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return Poll::Ready(done),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A revocable stretch: code of one thread whose waits another thread may end. The time-outs of contexts and their
+//! cancellations use it.
+//!
+//! ```text
+//!   the thread                                         the revoker
+//!   open     a new stretch, around what follows        lock
+//!   each wait looks at the flag of the thread          the stretch is closed? do nothing
+//!   close    lock: the stretch is closed; unlock       the stretch is revoked; Wait::revoke: set the flag, end a wait
+//!            clear the flag                            unlock; that wait was parked? make the thread runnable
+//!            an outer stretch is revoked? set it again
+//! ```
+//!
+//! So a revoker that comes too late finds the stretch closed, and no later wait of the thread is ended. The flag is cleared before
+//! the look at the outer stretches: a revoker of an outer stretch that comes in between sets the flag again.
+
+use crate::g::wait::{Decision, Wait};
+use crate::sync::{Mutex, broken};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Revoked,
+    Closed,
+}
+
+/// The state of one stretch; the file's head tells the protocol.
+#[derive(Debug)]
+pub(crate) struct Revocable(Mutex<State>);
+
+impl Revocable {
+    pub(crate) fn new() -> Self {
+        Revocable(Mutex::new(State::Open))
+    }
+
+    /// Ends the current wait of the thread, which has the wait `wait`, and every later wait in the stretch. If this returns
+    /// `Parked`, the caller must make the thread runnable. *Runs on: any thread.*
+    pub(crate) fn revoke(&self, wait: &Wait) -> Decision {
+        let mut state = self.0.lock();
+        if *state != State::Open {
+            return Decision::Lost;
+        }
+        *state = State::Revoked;
+        if broken!("revocable_revoke_after_unlock") {
+            drop(state);
+            return wait.revoke();
+        }
+        // Under the lock, so that the stretch is still open.
+        wait.revoke()
+    }
+
+    /// Returns `true` if the stretch was revoked.
+    pub(crate) fn is_revoked(&self) -> bool {
+        *self.0.lock() == State::Revoked
+    }
+
+    /// Ends the stretch. `outer_is_revoked` tells whether a stretch around it was revoked. *Runs on: the thread, which does not wait.*
+    pub(crate) fn close(&self, wait: &Wait, outer_is_revoked: impl Fn() -> bool) {
+        *self.0.lock() = State::Closed;
+        if broken!("revocable_look_before_clear") {
+            let outer = outer_is_revoked();
+            wait.clear_revoked();
+            if outer {
+                wait.revoke();
+            }
+            return;
+        }
+        wait.clear_revoked();
+        if outer_is_revoked() {
+            // No wait of the thread is open, so this only sets the flag.
+            wait.revoke();
+        }
+    }
+}
+
+#[cfg(not(loom))]
+pub use list::Reason;
+#[cfg(not(loom))]
+pub(crate) use list::{Revocables, Stretch};
+
+/// The stretches of one thread.
+#[cfg(not(loom))]
+mod list {
+    use std::any::Any;
+    use std::cell::RefCell;
+    use std::sync::Arc;
+
+    use super::Revocable;
+    use crate::g::wait::Wait;
+
+    /// Why a stretch is revoked, for the unwind out of it.
+    pub trait Reason: Send + Sync {
+        /// Returns the payload of an unwind. Called after the stretch was revoked, for each wait that it ends.
+        fn payload(&self) -> Box<dyn Any + Send>;
+    }
+
+    /// A stretch with its reason.
+    pub(crate) struct Stretch<R: ?Sized = dyn Reason> {
+        pub(crate) state: Revocable,
+        pub(crate) reason: R,
+    }
+
+    /// The stretches that a thread is in, outermost first. Only the thread itself uses the list.
+    #[derive(Default)]
+    pub(crate) struct Revocables(RefCell<Vec<Arc<Stretch>>>);
+
+    impl Revocables {
+        pub(crate) fn open(&self, stretch: Arc<Stretch>) {
+            self.0.borrow_mut().push(stretch);
+        }
+
+        /// Ends the innermost stretch.
+        pub(crate) fn close(&self, wait: &Wait) {
+            let stretch = self.0.borrow_mut().pop().expect("a stretch is closed once, after it was opened");
+            stretch.state.close(wait, || self.0.borrow().iter().any(|outer| outer.state.is_revoked()));
+        }
+
+        /// Returns the outermost stretch that was revoked: its end ends all of those inside of it.
+        pub(crate) fn outermost_revoked(&self) -> Option<Arc<Stretch>> {
+            self.0.borrow().iter().find(|stretch| stretch.state.is_revoked()).cloned()
+        }
+    }
+
+    impl Stretch {
+        pub(crate) fn payload(&self) -> Box<dyn Any + Send> {
+            self.reason.payload()
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models;

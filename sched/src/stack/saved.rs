@@ -1,0 +1,125 @@
+//! Where the registers of a suspended coroutine lie, and a copy of the used part of its stack. For dumps.
+//!
+//! corosensei keeps the saved stack pointer in a private field of a coroutine. A probe finds the place of that field: a reset
+//! clears it and changes nothing else. `suspend` has pushed the registers below the frames of the G:
+//!
+//! ```text
+//!   x86_64     sp: return address, rbx, rbp         aarch64    sp: x19, x29, return address, (padding)
+//! ```
+
+#![allow(unsafe_code)]
+
+use std::mem;
+use std::ptr::{self, with_exposed_provenance};
+use std::sync::OnceLock;
+
+use corosensei::stack::MIN_STACK_SIZE;
+
+use super::Slabs;
+use super::coro::{Coro, Inner};
+
+const WORD: usize = size_of::<usize>();
+/// A coroutine has words alone: the ends of its stack, the saved and the first stack pointer, a function.
+const WORDS: usize = 5;
+const _: () = assert!(size_of::<Inner>() == WORDS * WORD, "this file knows another corosensei");
+
+/// Where the saved registers lie above the saved stack pointer, in words, and the size of all of them.
+struct Saved {
+    pc: usize,
+    fp: usize,
+    len: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+const SAVED: Saved = Saved { pc: 0, fp: 2, len: 3 };
+#[cfg(target_arch = "aarch64")]
+const SAVED: Saved = Saved { pc: 2, fp: 1, len: 4 };
+
+/// The most bytes of a stack that are copied. The wake-up of its green thread waits for the copy, which takes some
+/// microseconds.
+const MOST_BYTES: usize = 128 << 10;
+
+/// The registers and the stack of a parked green thread. Addresses are those of the original.
+#[derive(Debug)]
+pub struct StackCopy {
+    /// The address at which the green thread goes on.
+    pub pc: usize,
+    /// Its stack pointer and its frame pointer there.
+    pub sp: usize,
+    /// See `sp`.
+    pub fp: usize,
+    words: Vec<usize>,
+}
+
+impl Default for StackCopy {
+    fn default() -> Self {
+        StackCopy { pc: 0, sp: 0, fp: 0, words: Vec::with_capacity(MOST_BYTES / WORD) }
+    }
+}
+
+impl StackCopy {
+    /// Returns the word at `address`; `None` if it was not copied.
+    pub fn read(&self, address: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.sp)?;
+        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).copied()
+    }
+
+    /// Copies the stack of `coro`. Returns `false` if there is nothing to copy.
+    ///
+    /// # Safety
+    /// No thread runs on the coroutine or resumes it meanwhile, and its stack is mapped.
+    pub(crate) unsafe fn fill(&mut self, coro: *const Coro) -> bool {
+        let Some(field) = field() else { return false };
+        // SAFETY: the caller keeps every thread off the coroutine.
+        let coro = unsafe { &*coro };
+        let (saved, top) = (words(&coro.inner)[field], ptr::from_ref(coro).addr());
+        // 0: the coroutine runs. That is so of a G that waits in place.
+        let used = coro.frames_below(top);
+        if !used.contains(&saved) || !saved.is_multiple_of(WORD) || top - saved < SAVED.len * WORD {
+            return false;
+        }
+        self.sp = saved + SAVED.len * WORD;
+        self.words.clear();
+        let word = |i: usize| {
+            // SAFETY: the word lies between the saved stack pointer and the top of a mapped stack, on which no thread runs.
+            // Volatile: the frames there are no values of this function's, and their padding may have any content.
+            unsafe { with_exposed_provenance::<usize>(saved + i * WORD).read_volatile() }
+        };
+        (self.pc, self.fp) = (word(SAVED.pc), word(SAVED.fp));
+        let end = ((top - saved) / WORD).min(SAVED.len + self.words.capacity());
+        self.words.extend((SAVED.len..end).map(word));
+        true
+    }
+}
+
+fn words(inner: &Inner) -> [usize; WORDS] {
+    // SAFETY: the struct is as large as its five fields of a word each, so it has no padding.
+    unsafe { mem::transmute_copy(inner) }
+}
+
+/// Returns the place of the saved stack pointer in a coroutine, in words; `None` if it was not found.
+fn field() -> Option<usize> {
+    static FIELD: OnceLock<Option<usize>> = OnceLock::new();
+    *FIELD.get_or_init(|| {
+        let slabs = Slabs::new(MIN_STACK_SIZE).ok()?;
+        let mut probe = Inner::with_stack(slabs.carve().ok()?, |_, _| ());
+        let before = words(&probe);
+        // SAFETY: the coroutine has not begun, and its closure holds nothing.
+        unsafe { probe.force_reset() };
+        let after = words(&probe);
+        let mut changed = (0..WORDS).filter(|&i| before[i] != after[i]);
+        let field = changed.next().filter(|&i| after[i] == 0);
+        let _ = probe.into_stack();
+        field.filter(|_| changed.next().is_none())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_saved_stack_pointer_is_found() {
+        assert!(field().is_some());
+    }
+}

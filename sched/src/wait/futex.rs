@@ -1,0 +1,285 @@
+//! The table of green threads that wait for a word of memory (a *futex*) to change: what the kernel has for OS threads. std's locks
+//! wait so. (Feature `interpose`.)
+//!
+//! The table has buckets, chosen by the word's address. A bucket is a small lock around a queue of waiters in order of arrival;
+//! the payload of a waiter is the address. OS threads that wait for the same word wait in the kernel, and a wake serves both.
+//!
+//! ```text
+//!   the waiter                                   the waker
+//!   lock the bucket                              change the word
+//!   the word differs from what it expects?       lock the bucket
+//!     unlock; do not wait                        take waiters for this address, up to the number asked for
+//!   begin a wait, push the node                  unlock; make them runnable
+//!   unlock; park                                 fewer than asked for? ask the kernel for the rest
+//! ```
+//!
+//! - *No wake-up is lost.* The waiter compares the word under the bucket's lock. If the waker had the lock before, the waiter sees
+//!   the changed word. If the waker has it afterwards, the waker finds the node.
+//! - *The counts add up.* A waiter counts as woken only if the waker has decided its wait. A waiter that timed out is left out.
+//! - *Neither kind of waiter starves the other.* If a bucket has served its own waiters first, the kernel's come first at the next
+//!   wake, as far as both kinds wait.
+//!
+//! Rejected: *a count of waiters beside the lock*, so that a wake without waiters takes no lock. That handshake needs a full fence
+//! on both sides, and costs as much as a free lock.
+
+#![cfg_attr(not(loom), allow(unsafe_code))]
+
+use crate::g::wait::Outcome;
+use crate::sync::{
+    atomic::{AtomicU32, Ordering},
+    broken,
+};
+use crate::wait::queue::{Lock, Queue, Spot, WaitOptions, Wakes};
+
+#[cfg(not(loom))]
+use crate::api::park::Waiting;
+#[cfg(loom)]
+use crate::wait::queue::modelled::Waiting;
+
+/// The number of buckets; a power of two.
+#[cfg(not(loom))]
+const BUCKETS: usize = 1024;
+/// One bucket in models: different words meet in it.
+#[cfg(loom)]
+const BUCKETS: usize = 1;
+
+/// The waiters of this process.
+#[cfg(not(loom))]
+pub(crate) static TABLE: Table = Table { buckets: [const { Bucket::new() }; BUCKETS] };
+
+/// See the file's head. All methods may run on any thread.
+pub(crate) struct Table {
+    buckets: [Bucket; BUCKETS],
+}
+
+/// On a cache line of its own.
+#[repr(align(64))]
+struct Bucket(Lock<Waiters>);
+
+struct Waiters {
+    /// The payload is the address of the word.
+    queue: Queue<usize>,
+    /// True if the kernel's waiters come first at the next wake.
+    system_first: bool,
+}
+
+/// The word did not have the expected value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Changed;
+
+impl Bucket {
+    #[cfg(not(loom))]
+    const fn new() -> Self {
+        Bucket(Lock::new(Waiters { queue: Queue::new(), system_first: false }))
+    }
+
+    #[cfg(loom)]
+    fn new() -> Self {
+        Bucket(Lock::new(Waiters { queue: Queue::new(), system_first: false }))
+    }
+}
+
+impl Table {
+    /// Waits until a waker of `word` decides the wait, or until `park` returns otherwise. `begin` begins the wait; it runs under the
+    /// bucket's lock.
+    ///
+    /// # Errors
+    /// Returns `Changed` at once if the word is not `expected`.
+    #[inline]
+    pub(crate) fn wait(
+        &self,
+        word: &AtomicU32,
+        expected: u32,
+        begin: impl FnOnce() -> Waiting,
+        park: impl FnOnce(Waiting) -> Outcome,
+    ) -> Result<Outcome, Changed> {
+        let bucket = self.bucket(address(word));
+        // Relaxed: the bucket's lock orders this load and the waker's earlier store, as the file's head tells.
+        let differs = || word.load(Ordering::Relaxed) != expected;
+        if broken!("futex_compared_before_the_lock") && differs() {
+            return Err(Changed);
+        }
+        let guard = bucket.0.lock();
+        if !broken!("futex_compared_before_the_lock") && differs() {
+            return Err(Changed);
+        }
+        let waiting = begin();
+        let mut spot = Spot::new(&bucket.0, |waiters: &mut Waiters| &mut waiters.queue);
+        // SAFETY: the spot stays in this frame, the line after `enter` leaves it with the outcome of this wait, and nothing in
+        // between unwinds: `park` does not.
+        unsafe {
+            spot.enter(guard, &waiting, WaitOptions::default(), address(word));
+            Ok(spot.leave(park(waiting)).map_or_else(|ended| ended.outcome, |_| Outcome::Woken))
+        }
+    }
+
+    /// Wakes up to `most` waiters for the word at `address`: those of this table, and by `system` those of the kernel, which returns
+    /// how many it has woken, or an error below zero. Returns the number of all, or the error if there is no number.
+    pub(crate) fn wake(&self, address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
+        let bucket = self.bucket(address);
+        match bucket.wake(address, most, true) {
+            Ok(woken) if woken == most => woken as isize,
+            Ok(0) => system(most),
+            Ok(woken) => woken as isize + system(most - woken).max(0),
+            Err(SystemFirst) => {
+                let woken = system(most).max(0);
+                let rest = most - woken as usize;
+                woken + bucket.wake(address, rest, false).unwrap_or(0) as isize
+            }
+        }
+    }
+
+    fn bucket(&self, address: usize) -> &Bucket {
+        // Words lie on multiples of 4. The product spreads near addresses over the upper bits (Fibonacci hashing).
+        let hash = (address >> 2).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
+        &self.buckets[(hash >> (usize::BITS - 16)) % BUCKETS]
+    }
+}
+
+/// The kernel's waiters come first this time.
+#[derive(Clone, Copy, Debug)]
+struct SystemFirst;
+
+impl Bucket {
+    /// Wakes up to `most` waiters for `address`. Returns their number.
+    ///
+    /// # Errors
+    /// Returns `SystemFirst` if there are such waiters, the kernel's come first at this wake, and `gives_way` is true.
+    #[inline]
+    fn wake(&self, address: usize, most: usize, gives_way: bool) -> Result<usize, SystemFirst> {
+        let mut wakes = Wakes::new();
+        let mut woken = 0;
+        let mut waiters = self.0.lock();
+        let system_first = waiters.system_first;
+        while woken < most
+            && let Some(waiter) = waiters.queue.find(|&at| at == address)
+        {
+            if gives_way && woken == 0 && system_first {
+                waiters.system_first = false;
+                return Err(SystemFirst);
+            }
+            match waiter.wake() {
+                Ok(wake) => wakes.add(wake),
+                // It has timed out, and leaves by itself.
+                Err(_) if !broken!("futex_counts_timed_out") => continue,
+                Err(_) => {}
+            }
+            woken += 1;
+        }
+        waiters.system_first |= woken > 0;
+        drop(waiters);
+        drop(wakes);
+        Ok(woken)
+    }
+}
+
+fn address(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word).addr()
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::g::wait::Cancel;
+    use crate::sync::models::{Reached, Turns, explore};
+    use crate::wait::queue::modelled::Sleeper;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct World {
+        table: Table,
+        word: AtomicU32,
+        turns: Turns,
+    }
+
+    impl World {
+        fn new() -> Arc<World> {
+            let table = Table { buckets: [Bucket::new()] };
+            Arc::new(World { table, word: AtomicU32::new(0), turns: Turns::default() })
+        }
+
+        /// Waits while the word is 0.
+        fn wait(&self, sleeper: &Arc<Sleeper>) -> Result<Outcome, Changed> {
+            Sleeper::is_me(sleeper);
+            self.turns.take();
+            self.table.wait(&self.word, 0, || Waiting::begin(Cancel::Waits), Waiting::park)
+        }
+
+        /// Wakes `most` waiters. The kernel has none.
+        fn wake(&self, most: usize) -> isize {
+            self.table.wake(address(&self.word), most, |_| 0)
+        }
+    }
+
+    #[test]
+    fn a_waiter_sees_the_word_or_is_woken() {
+        static WOKEN: Reached = Reached::new();
+        static CHANGED: Reached = Reached::new();
+        explore(3, || {
+            let world = World::new();
+            let waker = world.clone();
+            let waker = thread::spawn(move || {
+                waker.turns.take();
+                waker.word.store(1, Ordering::Relaxed);
+                waker.wake(1)
+            });
+            let sleeper = Sleeper::new();
+            let waited = world.wait(&sleeper);
+            let woken = waker.join().unwrap();
+            assert_eq!(woken == 1, waited == Ok(Outcome::Woken));
+            WOKEN.note(woken == 1);
+            CHANGED.note(waited == Err(Changed));
+        });
+        WOKEN.assert();
+        CHANGED.assert();
+    }
+
+    /// Two waiters, of which one may time out, and two wakes: each waiter that is woken is counted once.
+    #[test]
+    fn the_woken_are_counted() {
+        static LOST: Reached = Reached::new();
+        static BOTH: Reached = Reached::new();
+        explore(2, || {
+            let world = World::new();
+            let sleepers = [(); 2].map(|()| Sleeper::new());
+            let waiters = [0, 1].map(|at| {
+                let (world, sleeper) = (world.clone(), sleepers[at].clone());
+                thread::spawn(move || world.wait(&sleeper))
+            });
+            let timer = sleepers[0].clone();
+            let timer = thread::spawn(move || timer.time_out(1));
+            world.turns.take();
+            world.word.store(1, Ordering::Relaxed);
+            let woken = world.wake(1) + world.wake(usize::MAX);
+            let ended = waiters.map(|waiter| waiter.join().unwrap());
+            timer.join().unwrap();
+            assert_eq!(woken as usize, ended.iter().filter(|&&end| end == Ok(Outcome::Woken)).count());
+            LOST.note(ended[0] == Ok(Outcome::TimedOut));
+            BOTH.note(woken == 2);
+        });
+        LOST.assert();
+        BOTH.assert();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Waiters of this table and of the kernel take turns, and the counts are those asked for.
+    #[test]
+    fn the_kernel_is_asked_for_the_rest() {
+        let word = AtomicU32::new(0);
+        let asked = RefCell::new(Vec::new());
+        let wake = |most, has: isize| {
+            TABLE.wake(address(&word), most, |most| {
+                asked.borrow_mut().push(most);
+                has.min(most as isize)
+            })
+        };
+        assert_eq!(wake(3, 2), 2, "no waiter here");
+        assert_eq!(wake(1, -22), -22, "an error of the kernel");
+        assert_eq!(asked.take(), [3, 1]);
+    }
+}
