@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +32,10 @@ const USAGE: &str =
 const LINES: usize = 1000;
 /// The most bytes of a line. So a member that falls behind keeps at most a megabyte.
 const LINE: usize = 1000;
-/// How long a write to a member may wait. After that the member gets no more lines.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The most letters of a name.
+const NAME: usize = 32;
+/// How long a write to a member may wait. After that the member leaves.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Room {
@@ -64,11 +66,13 @@ impl Room {
 fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writes = stream.try_clone()?;
-    // A member that reads nothing must leave some day.
     writes.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream);
     writes.write_all(b"your name?\n")?;
     let Some(name) = server::line(&mut lines, LINE)? else { return Ok(()) };
+    if !is_name(&name) {
+        return writes.write_all(b"a name has letters, digits and \"-\", at most 32\n");
+    }
     let (sender, receiver) = bounded(LINES);
     let me = room.next.fetch_add(1, Ordering::Relaxed);
     let others = {
@@ -78,8 +82,11 @@ fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     };
     let welcome = format!("welcome {name}, {others} others are here\n");
     let writer = runtime::spawn(move || {
-        writes.write_all(welcome.as_bytes())?;
-        write_lines(&receiver, &mut writes)
+        let written = writes.write_all(welcome.as_bytes()).and_then(|()| write_lines(&receiver, &mut writes));
+        if written.is_err() {
+            // The member reads nothing, or has left. Its reader sees the end of the stream.
+            let _ = writes.shutdown(Shutdown::Both);
+        }
     });
     room.say(me, format!("* {name} has come\n"));
     let left = std::iter::from_fn(|| server::line(&mut lines, LINE).transpose())
@@ -87,9 +94,14 @@ fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
     // Removing the sender disconnects the channel, which ends the writer.
     room.members.lock().remove(&me);
     room.say(me, format!("* {name} has gone\n"));
-    // A write error only means that the member left while lines for it were still queued.
-    let _written = writer.join().expect("a writer does not panic");
+    writer.join().expect("a writer does not panic");
     left
+}
+
+/// No name may look like a line of the server or of another member.
+fn is_name(name: &str) -> bool {
+    let letters = name.chars().all(|letter| letter.is_alphanumeric() || letter == '-');
+    letters && (1..=NAME).contains(&name.chars().count())
 }
 
 fn write_lines(lines: &Receiver<Arc<str>>, stream: &mut TcpStream) -> io::Result<()> {
@@ -111,7 +123,7 @@ fn members(addr: SocketAddr) -> io::Result<()> {
         io::Result::Ok((stream, lines))
     };
     let listeners: Vec<_> =
-        (0..10).map(|i| enter(&format!("listener {i}"))).collect::<io::Result<Vec<_>>>()?;
+        (0..10).map(|i| enter(&format!("listener-{i}"))).collect::<io::Result<Vec<_>>>()?;
     let (mut talker, _) = enter("talker")?;
     (0..100).try_for_each(|i| writeln!(talker, "line {i}"))?;
     let listeners: Vec<_> = listeners

@@ -69,7 +69,9 @@ fn serve(stream: TcpStream) -> Result<(), Failure> {
                     .await?
             }
             false => {
-                server::conn::http1::Builder::new().timer(Timer).serve_connection(stream, service).await?
+                // A server that ends shuts the reading half. A request that has come is answered all the same.
+                let mut http = server::conn::http1::Builder::new();
+                http.half_close(true).timer(Timer).serve_connection(stream, service).await?
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! A small server of the Redis protocol, with pipelining. The store is a map under a mutex of the runtime.
+//! A small server of the Redis protocol, with pipelining. The store is a map under a mutex of the runtime, and
+//! `support/resp.rs` reads the commands.
 //!
 //! ```sh
 //! cargo run --release --example redis                       # with a client of its own, for a moment
@@ -12,23 +13,21 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use resp::{Bytes, WORD};
 use runtime::net::TcpStream;
 use runtime::sync::Mutex;
 use support::Args;
 use support::server::{self, wrong};
 
+#[path = "support/resp.rs"]
+mod resp;
 mod support;
 
 const USAGE: &str =
     "usage: redis [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:6399) until SIGTERM or SIGINT";
 
-/// The most bytes of a command, and what each of its words counts beside its bytes.
-const COMMAND: usize = 1024 * 1024;
-const WORD: usize = 32;
 /// The most bytes of all keys and values.
 const STORE: usize = 64 * 1024 * 1024;
-
-type Bytes = Vec<u8>;
 
 /// The keys with their values, and how many bytes these have together.
 #[derive(Default)]
@@ -50,7 +49,7 @@ fn main() -> ExitCode {
 fn serve(stream: &TcpStream, store: &Store) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut input, mut output) = (BufReader::new(stream), BufWriter::new(stream));
-    while let Some(words) = command(&mut input)? {
+    while let Some(words) = resp::command(&mut input)? {
         let Some((name, args)) = words.split_first() else { continue };
         let goes_on = execute(&name.to_ascii_uppercase(), args, store, &mut output)?;
         // The answers to pipelined commands are sent together.
@@ -62,43 +61,6 @@ fn serve(stream: &TcpStream, store: &Store) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Reads the words of the next command: an array of strings, or a line. Returns `None` at the end of the stream.
-fn command(input: &mut impl BufRead) -> io::Result<Option<Vec<Bytes>>> {
-    let Some(line) = line(input)? else { return Ok(None) };
-    let Some(count) = line.strip_prefix(b"*") else {
-        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        return Ok(Some(words.map(<[u8]>::to_vec).collect()));
-    };
-    let mut left = COMMAND;
-    let words = (0..number(count)?).map(|_| {
-        let head = self::line(input)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let length = number(head.strip_prefix(b"$").ok_or_else(|| wrong("a string is expected"))?)?;
-        left = left.checked_sub(length + WORD).ok_or_else(|| wrong("the command is too long"))?;
-        let mut word = vec![0; length + 2];
-        input.read_exact(&mut word)?;
-        word.truncate(length);
-        Ok(word)
-    });
-    words.collect::<io::Result<_>>().map(Some)
-}
-
-fn line(input: &mut impl BufRead) -> io::Result<Option<Bytes>> {
-    let mut line = Vec::new();
-    input.take(COMMAND as u64).read_until(b'\n', &mut line)?;
-    match line.last() {
-        None => Ok(None),
-        Some(b'\n') => Ok(Some(line.trim_ascii_end().to_vec())),
-        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
-fn number(text: &[u8]) -> io::Result<usize> {
-    // `parse` alone would take a sign.
-    let digits = str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-    let number = digits.and_then(|digits| digits.parse().ok()).filter(|&number| number <= COMMAND);
-    number.ok_or_else(|| wrong("a number is expected, of a reasonable size"))
 }
 
 /// Writes the answer. Returns `false` if the client has asked to end the connection.

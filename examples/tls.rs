@@ -62,7 +62,8 @@ fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")?;
             break;
         }
-        writeln!(stream.get_mut(), "{line}")?;
+        // In one write: `writeln!` would make two packets of it, and the second would wait for the client's acknowledgement.
+        stream.get_mut().write_all((line + "\n").as_bytes())?;
     }
     let stream = stream.get_mut();
     stream.conn.send_close_notify();

@@ -5,13 +5,14 @@
 //! cargo run --release --example websocket -- 127.0.0.1:9001     # until Ctrl-C
 //! ```
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use runtime::net::TcpStream;
 use support::Args;
 use support::server::{self, wrong};
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message};
 
 mod support;
@@ -19,16 +20,24 @@ mod support;
 const USAGE: &str =
     "usage: websocket [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:9001) until SIGTERM or SIGINT";
 
+/// The most bytes of a message.
+const MESSAGE: usize = 1024 * 1024;
+
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
     let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
     args.end();
+    let serve = |stream: TcpStream| {
+        stream.set_nodelay(true).map_err(Error::from)?;
+        serve(stream)
+    };
     server::run(addr.as_deref(), serve, clients)
 }
 
-fn serve(stream: TcpStream) -> Result<(), Box<Error>> {
-    stream.set_nodelay(true).map_err(Error::from)?;
-    let mut socket = tungstenite::accept(stream).map_err(|error| match error {
+/// Echoes the messages of a client.
+pub(crate) fn serve(stream: impl Read + Write) -> Result<(), Box<Error>> {
+    let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
+    let mut socket = tungstenite::accept_with_config(stream, Some(config)).map_err(|error| match error {
         tungstenite::HandshakeError::Failure(error) => error,
         tungstenite::HandshakeError::Interrupted(_) => unreachable!("the stream blocks"),
     })?;

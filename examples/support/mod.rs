@@ -1,4 +1,4 @@
-//! Shared parts of several examples: a command line, percentiles, memory and processor time.
+//! Shared parts of several examples: servers, a command line, percentiles, memory and processor time.
 
 // Each example is a program of its own and uses only some of these parts.
 #![allow(dead_code)]

@@ -51,16 +51,16 @@ pub(crate) fn run<E: Display>(
 
 /// The signals that end a server.
 #[cfg(unix)]
-struct Signals(runtime::signal::Signals);
+pub(crate) struct Signals(runtime::signal::Signals);
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         use runtime::signal::{SIGINT, SIGTERM, notify};
         notify(&[SIGINT, SIGTERM]).map(Signals)
     }
 
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         // An error would mean that the runtime ends.
         let _ = self.0.recv();
     }
@@ -68,34 +68,40 @@ impl Signals {
 
 /// Elsewhere the server runs until it is killed.
 #[cfg(not(unix))]
-struct Signals;
+pub(crate) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Signals)
     }
 
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         loop {
             runtime::thread::park();
         }
     }
 }
 
-/// Reads a line of at most `most` bytes, and returns it without its end. Returns `None` at the end of the stream.
+/// Reads a line of at most `most` bytes, and returns it without its end: LF, or CR and LF. Returns `None` at the end of the
+/// stream. A line with control characters is refused, because it may be shown on a terminal.
 pub(crate) fn line(input: &mut impl BufRead, most: usize) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     input.take(most as u64).read_until(b'\n', &mut bytes)?;
     match bytes.pop() {
-        None => Ok(None),
-        Some(b'\n') => {
-            let text = String::from_utf8(bytes).map_err(|_| wrong("a line is not UTF-8"))?;
-            Ok(Some(text.trim_end_matches('\r').to_string()))
+        None => return Ok(None),
+        Some(b'\n') => {}
+        Some(_) if bytes.len() + 1 == most => {
+            return Err(wrong(format_args!("a line is longer than {most} bytes")));
         }
-        Some(_) if bytes.len() + 1 == most => Err(wrong(format_args!("a line is longer than {most} bytes"))),
-        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Some(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
     }
+    bytes.pop_if(|last| *last == b'\r');
+    let text = String::from_utf8(bytes).map_err(|_| wrong("a line is not UTF-8"))?;
+    if text.contains(|letter: char| letter.is_control() && letter != '\t') {
+        return Err(wrong("a line has a control character"));
+    }
+    Ok(Some(text))
 }
 
 /// Returns an error for bytes that break the protocol.

@@ -1,0 +1,179 @@
+//! Helpers of the tests of examples: tests that need programs, examples as servers, clients.
+
+// Each test file uses only some of these.
+#![allow(dead_code)]
+
+pub(crate) mod tls;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// The name of a test, the programs that the test runs beside the example, and its body.
+pub(crate) type Test = (&'static str, &'static [&'static str], fn());
+
+/// Runs the tests that the command line asks for. The standard harness cannot ignore a test at run time.
+pub(crate) fn run(tests: &'static [Test]) {
+    if cfg!(not(unix)) {
+        return;
+    }
+    let trials = tests
+        .iter()
+        .map(|&(name, programs, test)| Trial::ignorable_test(name, move || run_if_installed(programs, test)));
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}
+
+/// Runs `test` if `programs` are installed. Otherwise the test is ignored, or fails if `CI` is `true`.
+pub(crate) fn run_if_installed(programs: &[&str], test: fn()) -> Result<Completion, Failed> {
+    let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_installed(program)).collect();
+    if missing.is_empty() {
+        test();
+        return Ok(Completion::Completed);
+    }
+    let reason = format!("{} not installed: run ci/setup.sh", missing.join(", "));
+    if std::env::var("CI").is_ok_and(|ci| ci == "true") {
+        return Err(reason.into());
+    }
+    Ok(Completion::ignored_with(reason))
+}
+
+/// True if a directory of `PATH` has a file named `program`.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// Builds an example, so that the test does not run an old build. Returns the path of its program.
+pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
+    let directory = std::env::current_exe().expect("this test").with_file_name("..");
+    let release = directory.components().any(|part| part.as_os_str() == "release");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "-p", "examples", "--example", example]);
+    cargo.args(features.iter().flat_map(|feature| ["--features", feature]));
+    let built = cargo.args(release.then_some("--release")).status().expect("cargo");
+    assert!(built.success(), "{example} is not built");
+    directory.join("examples").join(example)
+}
+
+/// An example that serves until the value is dropped.
+pub(crate) struct Server {
+    pub(crate) process: Child,
+    pub(crate) addr: String,
+    _output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Builds the example and starts it on a free port of loopback.
+    pub(crate) fn start(example: &str, more: &[&str]) -> Server {
+        Server::start_with(example, &[], more)
+    }
+
+    pub(crate) fn start_with(example: &str, features: &[&str], more: &[&str]) -> Server {
+        let program = build(example, features);
+        let mut process = Command::new(program)
+            .arg("127.0.0.1:0")
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{example}: {error}"));
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("the server's first line");
+        let addr = line.trim().strip_prefix("serving on ").expect("the server's address").to_string();
+        Server { process, addr, _output: output }
+    }
+
+    pub(crate) fn port(&self) -> &str {
+        self.addr.rsplit(':').next().expect("a port")
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A server that has ended by itself is a failure.
+        assert!(self.process.try_wait().expect("a child").is_none() || std::thread::panicking());
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs a client program with `input` on its stdin. The program must succeed within a minute.
+pub(crate) fn client(program: &str, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new("timeout")
+        .args(["60", program])
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("coreutils' timeout");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    let input = input.to_vec();
+    // The program may end before it has read all input.
+    let feeder = std::thread::spawn(move || drop(pipe.write_all(&input)));
+    let output = child.wait_with_output().expect("a child");
+    feeder.join().expect("the feeder does not panic");
+    assert!(output.status.success(), "{program} {args:?}: {}\n{}", output.status, text(&output));
+    output
+}
+
+pub(crate) fn curl(args: &[&str], input: &[u8]) -> String {
+    let output = client("curl", &[&["--silent", "--show-error", "--max-time", "30"], args].concat(), input);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs wrk, which requests `url` repeatedly over a few persistent connections.
+pub(crate) fn wrk(url: &str) {
+    let said = text(&client("wrk", &["-t", "2", "-c", "8", "-d", "2s", url], b""));
+    assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "{said}");
+    let requests = said.lines().find_map(|line| line.trim().split_once(" requests in "));
+    let requests: usize = requests.expect("a number of requests").0.parse().expect("a number");
+    assert!(requests > 8, "several requests for each connection: {said}");
+}
+
+pub(crate) fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+}
+
+/// Sends `bytes` and returns all that the server sends before it ends the connection.
+pub(crate) fn exchange(addr: &str, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // The server may end the connection before it has read all.
+    let _ = stream.write_all(bytes);
+    let mut reply = Vec::new();
+    let mut piece = [0; 1024];
+    while let Ok(n @ 1..) = stream.read(&mut piece) {
+        reply.extend_from_slice(&piece[..n]);
+    }
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// Returns how many bytes of memory the server's process uses.
+pub(crate) fn memory(server: &Server) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    // Elsewhere than on Linux nothing is measured.
+    line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024)
+}
+
+/// Returns how many descriptors the server's process has.
+pub(crate) fn descriptors(server: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/fd", server.process.id())).map_or(0, Iterator::count)
+}
+
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = std::time::Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(50), "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
