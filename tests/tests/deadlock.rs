@@ -80,6 +80,7 @@ fn waits_without_an_end() {
     is_reported("future", &["waits for a wake-up of its future"]);
     is_reported("sleep-for-ever", &["waits for the end of a sleep"]);
     is_reported("join", &["waits for an unpark", "waits for the end of a green thread"]);
+    is_reported("select", &["waits for a case of a select", "waits for an unpark"]);
 }
 
 #[test]
@@ -114,6 +115,7 @@ fn main_may_catch_panic_or_wait() {
 #[test]
 fn a_plain_thread_may_wake_a_waiter() {
     goes_on("plain-thread-sends");
+    goes_on("plain-thread-notifies-select");
     goes_on("plain-thread-waits-with-time-out");
     goes_on("std-channel");
 }

@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use runtime::channel::{self, bounded, unbounded};
 use runtime::context::Context as Ctx;
-use runtime::net::{TcpListener, TcpStream};
-use runtime::sync::{Barrier, Condvar, Mutex, Notify, OnceLock, RwLock, Semaphore, WaitGroup};
-use runtime::thread::{self, park, park_timeout, pin};
+use runtime::net::{TcpListener, TcpStream, UdpSocket};
+use runtime::sync::{
+    Barrier, Condvar, Mutex, Notify, OnceCell, OnceLock, RwLock, Semaphore, WaitGroup, broadcast, oneshot,
+    watch,
+};
+use runtime::thread::{self, JoinSet, park, park_timeout, pin};
 use runtime::time::{Ticker, Timer, after_func, sleep_async, timeout};
 use runtime::{JoinHandle, block_on, blocking, scope, select, sleep, spawn, yield_now};
 use tests::crowd::Spinners;
@@ -171,6 +174,108 @@ const STAY: &[(&str, Prepare)] = &[
             assert!(context.err().is_some());
         })
     }),
+    ("Context::with_cancel_cause, after_func, stop, cancel", || {
+        Box::new(|| {
+            let (context, cancel) = Ctx::background().with_cancel_cause();
+            assert!(context.after_func(|| ()).stop());
+            context.after_func(|| ());
+            cancel.cancel("a cause");
+            assert!(context.without_cancel().cause().is_none());
+        })
+    }),
+    ("Context::run of code that computes", || {
+        let (context, cancel) = Ctx::background().with_cancel();
+        Box::new(move || {
+            context.run(|| spin(MILLI)).unwrap();
+            drop(cancel);
+        })
+    }),
+    ("CancelHandle::cancel of a run that waits", || {
+        let (context, cancel) = Ctx::background().with_cancel();
+        drop(spawn(move || drop(context.run(park))));
+        yield_now();
+        Box::new(move || cancel.cancel())
+    }),
+    ("AbortHandle::cancel", || keeping(spawn(park), |parked| parked.abort_handle().cancel())),
+    ("JoinSet::spawn, try_join_next, cancel_all, detach_all", || {
+        keeping(Mutex::new(JoinSet::new()), |set| {
+            let mut set = set.try_lock().unwrap();
+            set.spawn(park);
+            assert!(set.try_join_next().is_none());
+            set.cancel_all();
+            set.detach_all();
+        })
+    }),
+    ("watch: send, send_modify, borrow, has_changed, subscribe", || {
+        let (sender, receiver) = watch::channel(0);
+        drop(spawn({
+            let mut receiver = receiver.clone();
+            move || receiver.changed()
+        }));
+        yield_now();
+        keeping((sender, receiver), |(sender, receiver)| {
+            sender.send(1).unwrap();
+            sender.send_modify(|value| *value += 1);
+            assert_eq!(*receiver.borrow(), 2);
+            assert!(receiver.has_changed().unwrap());
+            drop(sender.subscribe());
+        })
+    }),
+    ("broadcast: send, try_recv, subscribe", || {
+        let (sender, receiver) = broadcast::channel(4);
+        drop(spawn({
+            let mut receiver = sender.subscribe();
+            move || receiver.recv()
+        }));
+        yield_now();
+        keeping((sender, Mutex::new(receiver)), |(sender, receiver)| {
+            sender.send(1).unwrap();
+            assert_eq!(receiver.try_lock().unwrap().try_recv(), Ok(1));
+            drop(sender.subscribe());
+        })
+    }),
+    ("oneshot: send to a waiter, recv of a message", || {
+        let ((sender, receiver), (ready, message)) = (oneshot::channel(), oneshot::channel());
+        drop(spawn(move || receiver.recv()));
+        ready.send(2).unwrap();
+        yield_now();
+        Box::new(move || {
+            sender.send(1).unwrap();
+            assert_eq!(message.recv(), Ok(2));
+        })
+    }),
+    ("OnceCell::set, get, get_or_init", || {
+        keeping(OnceCell::new(), |cell| {
+            cell.set(1).unwrap();
+            (cell.get().copied(), *cell.get_or_init(|| 2))
+        })
+    }),
+    ("fs::write, read, metadata and remove_file", || {
+        Box::new(|| {
+            let path = std::env::temp_dir().join(format!("moves-{}", std::process::id()));
+            runtime::fs::write(&path, "text").unwrap();
+            assert_eq!(runtime::fs::read(&path).unwrap(), b"text");
+            assert_eq!(runtime::fs::metadata(&path).unwrap().len(), 4);
+            runtime::fs::remove_file(&path).unwrap();
+        })
+    }),
+    ("fs::File: create, write, read, drop", || {
+        Box::new(|| {
+            let path = std::env::temp_dir().join(format!("moves-file-{}", std::process::id()));
+            let mut file =
+                runtime::fs::File::options().read(true).write(true).create(true).open(&path).unwrap();
+            file.write_all(b"text").unwrap();
+            assert_eq!(file.read(&mut [0; 4]).unwrap(), 0);
+            drop(file);
+            runtime::fs::remove_file(&path).unwrap();
+        })
+    }),
+    ("UdpSocket::bind, send_to", || {
+        Box::new(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        })
+    }),
     ("metrics::snapshot", || Box::new(|| drop(runtime::metrics::snapshot()))),
     ("Handle::set_procs", || Box::new(|| runtime::Handle::current().set_procs(1).unwrap())),
     ("dump", || Box::new(|| runtime::dump(&mut std::io::sink()).unwrap())),
@@ -213,6 +318,25 @@ const PARK: &[(&str, fn())] = &[
     ("select!", || {
         let at = channel::after(MILLI / 10);
         select! { recv(at) -> _ => () }
+    }),
+    ("watch::Receiver::changed", || {
+        let (sender, mut receiver) = watch::channel(0);
+        drop(spawn(move || sender.send(1)));
+        receiver.changed().unwrap();
+    }),
+    ("oneshot::Receiver::recv", || {
+        let (sender, receiver) = oneshot::channel();
+        drop(spawn(move || sender.send(1)));
+        receiver.recv().unwrap();
+    }),
+    ("JoinSet::join_next", || {
+        let mut set = JoinSet::new();
+        set.spawn(|| sleep(MILLI / 10));
+        set.join_next().unwrap().unwrap();
+    }),
+    ("Context::run of code that waits", || {
+        let (context, _cancel) = Ctx::background().with_timeout(MILLI / 10);
+        context.run(park).unwrap_err();
     }),
     ("Barrier::wait", || {
         let barrier = Arc::new(Barrier::new(2));

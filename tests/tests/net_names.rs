@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-use runtime::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host};
+use runtime::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host, lookup_host_async};
 use tests::{everywhere, on};
 
 fn addrs(host: impl ToSocketAddrs) -> Vec<SocketAddr> {
@@ -149,6 +149,39 @@ mod silent {
             }
             query(server);
             assert_eq!(block_on(|| addrs("localhost:80"))[0].port(), 80);
+        });
+    }
+
+    #[test]
+    fn a_look_up_that_is_awaited_parks_no_other_branch_of_its_task() {
+        with_silent_resolver("a_look_up_that_is_awaited_parks_no_other_branch_of_its_task", |server| {
+            let start = Instant::now();
+            let runtime = runtime::Builder::new().procs(1).build().unwrap();
+            runtime.block_on(async {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                let mut look_ups = std::pin::pin!(async {
+                    futures::join!(
+                        TcpStream::connect_async("a.test:80"),
+                        TcpListener::bind_async("b.test:80"),
+                        UdpSocket::bind_async(("c.test", 80)),
+                        socket.send_to_async(b"x", "d.test:80"),
+                        socket.connect_async("e.test:80"),
+                        lookup_host_async(String::from("f.test:80")),
+                    )
+                });
+                // The sleeps are another branch of the task.
+                let sleeps = async {
+                    for _ in 0..100 {
+                        runtime::time::sleep_async(MILLI).await;
+                    }
+                };
+                use futures::future::{Either, select};
+                assert!(matches!(select(&mut look_ups, std::pin::pin!(sleeps)).await, Either::Right(_)));
+            });
+            query(server);
+            assert!(start.elapsed() < LONG, "the resolver was waited for");
+            // The drop would wait for the resolver.
+            runtime.shutdown_timeout(MILLI);
         });
     }
 

@@ -147,6 +147,56 @@ fn tokio_drives_a_stream_in_its_own_executor() {
     server.join().unwrap();
 }
 
+/// `AsyncBufRead`, by the buffered readers of both crates: also of a reference, while another branch writes.
+#[test]
+fn buffered_readers_read_lines() {
+    use futures::io::AsyncBufReadExt as _;
+    use futures::{StreamExt, TryStreamExt};
+    use tokio::io::AsyncBufReadExt as _;
+    on_each(|| {
+        let (mut client, server) = connected();
+        let lines: Vec<_> = (0..500).map(|i| format!("line {i} {}", "x".repeat(i))).collect();
+        let wanted = lines.clone();
+        let sender = spawn(async move {
+            let mut reader = tokio::io::BufReader::new(&mut client).lines();
+            let mut got = Vec::new();
+            while let Some(line) = reader.next_line().await.unwrap() {
+                got.push(line);
+            }
+            assert_eq!(got, wanted);
+        });
+        block_on(async {
+            use futures_lite::io::AsyncWriteExt;
+            for line in &lines {
+                (&server).write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            }
+            shut(&server);
+        });
+        sender.join().unwrap();
+
+        let (client, server) = connected();
+        let both = async {
+            use futures_lite::io::AsyncWriteExt;
+            let writes = async {
+                for line in &lines {
+                    (&server).write_all(format!("{line}\n").as_bytes()).await.unwrap();
+                }
+                shut(&server);
+            };
+            let reads = futures::io::BufReader::new(&client).lines().try_collect::<Vec<_>>();
+            let split = async {
+                let (reader, _writer) = futures::io::AsyncReadExt::split(&server);
+                futures::io::BufReader::new(reader).lines().next().await
+            };
+            shut(&client);
+            futures::join!(writes, reads, split)
+        };
+        let ((), got, none) = block_on(both);
+        assert_eq!(got.unwrap(), lines);
+        assert!(none.is_none());
+    });
+}
+
 #[cfg(unix)]
 #[test]
 fn unix_streams_carry_every_byte() {

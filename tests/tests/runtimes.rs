@@ -381,24 +381,6 @@ fn os_threads_have_ended_when_the_drop_returns() {
 }
 
 #[test]
-fn the_environment_sets_the_number_of_ps() {
-    const TEST: &str = "the_environment_sets_the_number_of_ps";
-    for (value, procs) in [("3", Some(3)), (" 5 ", Some(5)), ("0", None), ("many", None), ("-1", None)] {
-        let body = || {
-            match Builder::new().build() {
-                Ok(runtime) => assert_eq!(Some(runtime.handle().procs()), procs),
-                Err(error) => assert!(procs.is_none() && error.kind() == ErrorKind::InvalidInput, "{error}"),
-            }
-            // The builder's setting takes precedence.
-            assert_eq!(runtime(2).handle().procs(), 2);
-        };
-        child::run_with(TEST, value, &[("RUNTIME_PROCS", value)], body, |output| {
-            assert!(output.status.success(), "{value:?}: {}", child::text(output));
-        });
-    }
-}
-
-#[test]
 fn a_process_ends_with_a_busy_default_runtime() {
     child::passes("a_process_ends_with_a_busy_default_runtime", "", || {
         for i in 0..100 {

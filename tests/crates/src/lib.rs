@@ -1,10 +1,20 @@
 //! Test helpers: a watchdog, and servers from Debian packages. A server runs for one test.
 
-use std::fs;
+mod load;
+mod mariadb;
+mod postgres;
+mod redis;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+pub use load::{load_by_h2load, load_by_wrk};
+pub use mariadb::MariaDb;
+pub use postgres::Postgres;
+pub use redis::Redis;
 
 /// Ends the process if a test hangs.
 #[derive(Debug)]
@@ -25,13 +35,14 @@ impl Watchdog {
     #[must_use]
     pub fn within(time: Duration) -> Self {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        std::thread::spawn(move || {
+        let watch = move || {
             if receiver.recv_timeout(time) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("the test hangs");
                 let _ = runtime::dump(&mut std::io::stderr());
                 std::process::abort();
             }
-        });
+        };
+        std::thread::Builder::new().name("watchdog".into()).spawn(watch).expect("a watchdog");
         Watchdog { _ends: sender }
     }
 }
@@ -47,81 +58,6 @@ pub fn load_seconds() -> u64 {
     std::env::var("LOAD_SECONDS").map_or(1, |text| text.parse().expect("LOAD_SECONDS is a number"))
 }
 
-/// A PostgreSQL server on a free port of loopback, with its data in a temporary folder.
-#[derive(Debug)]
-pub struct Postgres {
-    server: Child,
-    folder: PathBuf,
-    /// The port on which the server listens.
-    pub port: u16,
-}
-
-impl Postgres {
-    /// Starts a server and waits until the server accepts connections. Returns `None` if PostgreSQL is not installed.
-    pub fn start() -> Option<Self> {
-        let programs = newest_programs()?;
-        let folder = std::env::temp_dir().join(format!("postgres-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a temporary folder");
-        // The server refuses to run as root.
-        let owned = Command::new("chown").arg("postgres").arg(&folder).status();
-        let as_root = owned.is_ok_and(|status| status.success());
-        let data = folder.join("data");
-        let mut initdb = run(&programs.join("initdb"), as_root);
-        initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "-D"]).arg(&data);
-        assert!(initdb.stdout(Stdio::null()).status().expect("initdb").success());
-        let port = free_port();
-        let mut server = run(&programs.join("postgres"), as_root);
-        server.arg("-D").arg(&data).arg("-k").arg(&folder).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-        server
-            .args(["-c", "max_connections=120", "-c", "fsync=off"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let server = Postgres { server: server.spawn().expect("postgres"), folder, port };
-        server.wait_until_ready(&programs);
-        Some(server)
-    }
-
-    fn wait_until_ready(&self, programs: &Path) {
-        let start = Instant::now();
-        let mut ready = Command::new(programs.join("pg_isready"));
-        ready.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
-        while !ready.status().expect("pg_isready").success() {
-            assert!(start.elapsed() < Duration::from_secs(30), "PostgreSQL does not start");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        // SIGINT requests a fast shutdown. The signal must go to the server itself, not to `runuser`, its parent.
-        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
-        if let Some(pid) = pid.lines().next() {
-            let _ = Command::new("kill").args(["-INT", pid]).status();
-        }
-        let _ = self.server.wait();
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn newest_programs() -> Option<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
-    let mut programs: Vec<_> = versions.flatten().map(|version| version.path().join("bin")).collect();
-    programs.retain(|programs| programs.join("postgres").exists());
-    programs.sort();
-    programs.pop()
-}
-
-fn run(program: &Path, as_root: bool) -> Command {
-    if !as_root {
-        return Command::new(program);
-    }
-    let mut command = Command::new("runuser");
-    command.args(["-u", "postgres", "--"]).arg(program).current_dir("/");
-    command
-}
-
 /// Returns a port of loopback that was free a moment ago.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
@@ -133,5 +69,38 @@ pub fn wait_for_port(port: u16) {
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(start.elapsed() < Duration::from_secs(30), "no server listens on port {port}");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns a new temporary folder for the data of the server `name`. Several tests of a process may run such a server.
+fn folder_for(name: &str) -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("{name}-{}-{number}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    folder
+}
+
+/// Makes a certificate for `localhost` that signs itself, in `folder`: `server.crt` and `server.key`. Returns `false` if openssl is
+/// not installed.
+pub fn make_certificate(folder: &Path) -> bool {
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    openssl.args([
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        "-days",
+        "2",
+    ]);
+    openssl.args(["-keyout", "server.key", "-out", "server.crt"]).current_dir(folder);
+    match openssl.output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            true
+        }
+        Err(_) => false,
     }
 }

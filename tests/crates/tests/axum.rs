@@ -11,7 +11,7 @@ use axum::extract::Path;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::sse::{Event, Sse};
 use axum::routing::get;
-use crates::{Watchdog, load_seconds, missing};
+use crates::{Watchdog, load_by_h2load, load_by_wrk, load_seconds};
 use futures::StreamExt;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -164,11 +164,7 @@ fn web_sockets_echo_messages() {
 /// wrk sends requests for `LOAD_SECONDS` to three handlers: the first parks, the second computes, the third answers at once.
 #[test]
 fn each_handler_serves_the_load_of_wrk_without_errors() {
-    if std::process::Command::new("wrk").arg("--version").output().is_err() {
-        return missing("wrk");
-    }
-    let seconds = load_seconds();
-    let _dog = Watchdog::within(Duration::from_secs(60 + 4 * seconds));
+    let _dog = Watchdog::within(Duration::from_secs(60 + 4 * load_seconds()));
     let sleeps = || async { runtime::spawn(|| runtime::sleep(MILLI)).await.unwrap() };
     let parks = || async { runtime::sleep(MILLI) };
     let requests = Arc::new(AtomicUsize::new(0));
@@ -191,39 +187,19 @@ fn each_handler_serves_the_load_of_wrk_without_errors() {
         .route("/computes", get(computes));
     let addr = serve(app);
     for path in ["", "sleeps", "parks", "computes"] {
-        let time = format!("-d{seconds}s");
-        let output = std::process::Command::new("wrk")
-            .args(["-t2", "-c64", &time, &format!("http://{addr}/{path}")])
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        println!("{path}:\n{text}");
-        assert!(output.status.success(), "{text}");
-        assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"), "{text}");
-        assert!(!text.contains(" 0 requests in"), "{text}");
+        load_by_wrk(&format!("http://{addr}/{path}"));
     }
 }
 
 /// h2load sends requests over HTTP/2, many at a time on each connection, to handlers that park.
 #[test]
 fn handlers_that_park_serve_the_load_of_h2load_without_errors() {
-    if std::process::Command::new("h2load").arg("--version").output().is_err() {
-        return missing("h2load");
-    }
-    let seconds = load_seconds();
-    let _dog = Watchdog::within(Duration::from_secs(60 + seconds));
+    let _dog = Watchdog::within(Duration::from_secs(60 + load_seconds()));
     let sleeps = || async {
         runtime::spawn(|| runtime::sleep(MILLI)).await.unwrap();
         tokio::time::sleep(MILLI).await;
         "slept"
     };
     let addr = serve(Router::new().route("/", get(sleeps)));
-    let output = std::process::Command::new("h2load")
-        .args(["-c8", "-m32", "-D", &seconds.to_string(), &format!("http://{addr}/")])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    println!("{text}");
-    let counts = text.lines().find(|line| line.starts_with("requests:")).expect("h2load's counts");
-    assert!(!counts.contains(" 0 done") && counts.contains(" 0 failed, 0 errored, 0 timeout"), "{text}");
+    load_by_h2load(&format!("http://{addr}/"));
 }

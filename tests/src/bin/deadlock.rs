@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, bounded, unbounded};
 use runtime::context::Context;
-use runtime::sync::{Condvar, Mutex, WaitGroup};
-use runtime::{Builder, Migration, block_on, spawn, thread};
+use runtime::sync::{Condvar, Mutex, Notify, Semaphore, WaitGroup};
+use runtime::{Builder, Migration, block_on, select, spawn, thread};
 use tests::Random;
 
 /// Longer than the detector takes to report a deadlock.
@@ -38,8 +38,10 @@ const CASES: &[(&str, fn())] = &[
     ("caught", caught),
     ("own-panic", own_panic),
     ("will-not-end", will_not_end),
+    ("select", select_without_end),
     // Not deadlocks.
     ("plain-thread-sends", plain_thread_sends),
+    ("plain-thread-notifies-select", plain_thread_notifies_a_select),
     ("plain-thread-waits-with-time-out", plain_thread_waits_with_time_out),
     ("std-channel", std_channel),
     ("sleeps", || block_on(|| runtime::sleep(LONG))),
@@ -183,6 +185,35 @@ fn will_not_end() {
     block_on(|| {
         let _forever = tests::OnDrop(thread::park);
         thread::park();
+    });
+}
+
+/// Waits for things that no thread will make happen.
+fn select_without_end() {
+    let (notify, semaphore) = (Notify::new(), Semaphore::new(0));
+    let (_s, r) = unbounded::<()>();
+    block_on(|| {
+        select! {
+            recv(r) -> _ => {}
+            notified(notify) -> () => {}
+            acquired(semaphore) -> _ => {}
+            join(spawn(thread::park)) -> _ => {}
+        }
+    });
+}
+
+fn plain_thread_notifies_a_select() {
+    let notify = Arc::new(Notify::new());
+    let notifies = notify.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(LONG);
+        notifies.notify_one();
+    });
+    block_on(|| {
+        select! {
+            notified(notify) -> () => {}
+            join(spawn(thread::park)) -> _ => {}
+        }
     });
 }
 

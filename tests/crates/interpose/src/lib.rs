@@ -1,9 +1,11 @@
-//! Test helpers: the C program, and counts of OS threads. The servers are those of `tests/crates`.
+//! Test helpers: the C program, and many clients at once. The servers are those of `tests/crates`.
 
 use std::ffi::c_int;
 
+pub mod crowd;
 #[path = "../../src/lib.rs"]
 pub mod servers;
+pub mod slow;
 
 unsafe extern "C" {
     safe fn check_calls() -> c_int;
@@ -24,43 +26,4 @@ pub fn errno_kept_across_timeout(fd: i32, ms: i32) -> i32 {
 /// Lets C receive from `fd`. Returns the number of bytes, or the negative `errno`.
 pub fn c_receive(fd: i32) -> i32 {
     receive(fd)
-}
-
-/// Returns the number of OS threads of this process.
-pub fn os_threads() -> usize {
-    std::fs::read_dir("/proc/self/task").expect("/proc").count()
-}
-
-/// The highest number of OS threads of this process, looked for every few milliseconds.
-#[derive(Debug)]
-pub struct Peak {
-    stop: std::sync::mpsc::Sender<()>,
-    looks: std::thread::JoinHandle<usize>,
-}
-
-impl Peak {
-    /// Starts to look. The OS thread that looks is not counted.
-    #[must_use]
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Self {
-        let (stop, stopped) = std::sync::mpsc::channel();
-        let looks = std::thread::spawn(move || {
-            let mut most = 0;
-            loop {
-                most = most.max(os_threads() - 1);
-                let wait = stopped.recv_timeout(std::time::Duration::from_millis(3));
-                if wait != Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                    return most;
-                }
-            }
-        });
-        Peak { stop, looks }
-    }
-
-    /// Returns the highest number since `new`.
-    #[must_use]
-    pub fn end(self) -> usize {
-        drop(self.stop);
-        self.looks.join().expect("the thread that looks")
-    }
 }

@@ -17,6 +17,7 @@ mod pinning;
 mod resizing;
 mod runtimes;
 mod scopes;
+mod selecting;
 mod sleeping;
 mod sockets;
 mod spawning;
@@ -144,6 +145,7 @@ pub(crate) static OPS: &[Op] = &[
     leaf("channel-futures", 10, channels::futures),
     leaf("select", 16, channels::several),
     leaf("select-trade", 10, channels::trade),
+    leaf("select-events", 10, selecting::events),
     leaf("channel-timed", 8, channels::timed),
     heavy("storm", 1, sockets::storm),
     leaf("read-timeouts", 4, sockets::timeouts),

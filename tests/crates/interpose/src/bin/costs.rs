@@ -1,0 +1,192 @@
+//! Prints what a caught call costs: each operation by libc's function, which is hooked, and by the system call, in the same process, on a
+//! green thread and on a plain OS thread; and a ping-pong over std's sockets beside one over the runtime's.
+//!
+//! ```sh
+//! cargo run --release -p interpose --bin costs
+//! ```
+
+use std::ffi::{c_int, c_long};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+/// The calls of one measurement, and how often the two sides take turns. The least time of each side counts.
+const CALLS: u32 = 20_000;
+const TURNS: u32 = 24;
+/// The bytes of one call.
+const LENGTH: usize = 8;
+
+/// Returns the least ns of one call of `call`.
+fn least(ns: &mut f64, call: &mut impl FnMut()) {
+    let start = Instant::now();
+    (0..CALLS).for_each(|_| call());
+    *ns = ns.min(start.elapsed().as_nanos() as f64 / f64::from(CALLS));
+}
+
+/// Returns the ns of the hooked call and of the system call.
+fn compare(mut hooked: impl FnMut(), mut raw: impl FnMut()) -> [f64; 2] {
+    let mut ns = [f64::INFINITY; 2];
+    for _ in 0..TURNS {
+        least(&mut ns[0], &mut hooked);
+        least(&mut ns[1], &mut raw);
+    }
+    ns
+}
+
+/// Makes a system call that reads or writes `bytes`. It is not libc's function of that name.
+fn system(number: c_long, fd: c_int, bytes: *mut u8) {
+    let nothing = std::ptr::null::<u8>();
+    // SAFETY: the call accesses the bytes alone; the arguments beyond the third are flags and addresses, which are none.
+    let done = unsafe { libc::syscall(number, fd, bytes, LENGTH, 0usize, nothing, 0usize) };
+    assert_eq!(done, LENGTH as c_long);
+}
+
+fn rows() -> Vec<(&'static str, [f64; 2])> {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (a, b) = (ours.as_raw_fd(), theirs.as_raw_fd());
+    let mut pipe = [0; 2];
+    // SAFETY: the call fills the array, and the descriptors are owned from here on.
+    let pipe: [OwnedFd; 2] = unsafe {
+        assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+        pipe.map(|fd| OwnedFd::from_raw_fd(fd))
+    };
+    let [from, to] = [pipe[0].as_raw_fd(), pipe[1].as_raw_fd()];
+    let zero = std::fs::File::open("/dev/zero").unwrap();
+    let zero = zero.as_raw_fd();
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    let file = file.as_raw_fd();
+    let (mut bytes, mut other) = ([1u8; LENGTH], [1u8; LENGTH]);
+    let length = LENGTH;
+    let rewind = || {
+        // SAFETY: the call takes numbers alone.
+        unsafe { libc::lseek(file, 0, libc::SEEK_SET) };
+    };
+    let (data, data2) = (bytes.as_mut_ptr().cast(), other.as_mut_ptr());
+    // SAFETY: each call accesses the eight bytes alone.
+    unsafe {
+        vec![
+            (
+                "send + recv, socket pair",
+                compare(
+                    || {
+                        assert_eq!(libc::send(a, data, length, 0), 8);
+                        assert_eq!(libc::recv(b, data, length, 0), 8);
+                    },
+                    || {
+                        system(libc::SYS_sendto, a, data2);
+                        system(libc::SYS_recvfrom, b, data2);
+                    },
+                ),
+            ),
+            (
+                "write + read, socket pair",
+                compare(
+                    || {
+                        assert_eq!(libc::write(a, data, length), 8);
+                        assert_eq!(libc::read(b, data, length), 8);
+                    },
+                    || {
+                        system(libc::SYS_write, a, data2);
+                        system(libc::SYS_read, b, data2);
+                    },
+                ),
+            ),
+            (
+                "write + read, pipe",
+                compare(
+                    || {
+                        assert_eq!(libc::write(to, data, length), 8);
+                        assert_eq!(libc::read(from, data, length), 8);
+                    },
+                    || {
+                        system(libc::SYS_write, to, data2);
+                        system(libc::SYS_read, from, data2);
+                    },
+                ),
+            ),
+            (
+                "lseek + read, file",
+                compare(
+                    || {
+                        rewind();
+                        assert_eq!(libc::read(file, data, length), 8);
+                    },
+                    || {
+                        rewind();
+                        system(libc::SYS_read, file, data2);
+                    },
+                ),
+            ),
+            (
+                "read, /dev/zero",
+                compare(
+                    || assert_eq!(libc::read(zero, data, length), 8),
+                    || system(libc::SYS_read, zero, data2),
+                ),
+            ),
+        ]
+    }
+}
+
+fn answer(mut stream: impl Read + Write) {
+    let mut byte = [0];
+    while stream.read_exact(&mut byte).is_ok() {
+        stream.write_all(&byte).unwrap();
+    }
+}
+
+/// Returns the least us of a round trip over TCP.
+fn ask(mut stream: impl Read + Write) -> f64 {
+    const ROUNDS: u32 = 2_000;
+    let mut least = f64::INFINITY;
+    for _ in 0..TURNS {
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            stream.write_all(&[1]).unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+        }
+        least = least.min(start.elapsed().as_micros() as f64 / f64::from(ROUNDS));
+    }
+    least
+}
+
+macro_rules! ping_pong {
+    ($net:path) => {{
+        use $net as net;
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = runtime::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            answer(stream);
+        });
+        let client = runtime::spawn(move || {
+            let stream = net::TcpStream::connect(address).unwrap();
+            stream.set_nodelay(true).unwrap();
+            ask(stream)
+        });
+        let time = client.join().unwrap();
+        server.join().unwrap();
+        time
+    }};
+}
+
+fn print(rows: &[(&str, [f64; 2])]) {
+    for (name, [hooked, raw]) in rows {
+        println!("{name:28} {hooked:7.0} {raw:7.0} {:+7.0}", hooked - raw);
+    }
+}
+
+fn main() {
+    println!("ns by                         libc's  system  more");
+    println!("-- on a plain OS thread");
+    print(&std::thread::spawn(rows).join().unwrap());
+    println!("-- on a green thread");
+    print(&runtime::spawn(rows).join().unwrap());
+    let (std, ours) = (ping_pong!(std::net), ping_pong!(runtime::net));
+    println!(
+        "-- us of a round trip over TCP: std's sockets {std:.1}, the runtime's {ours:.1}: {:.2}",
+        std / ours
+    );
+}

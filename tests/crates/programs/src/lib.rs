@@ -1,0 +1,1 @@
+//! This package has examples: `bank`, `crawler` and `service`.

@@ -1,0 +1,208 @@
+//! `#[runtime::main]` and `#[runtime::test]`.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use runtime::{Handle, Migration, spawn, thread};
+use tests::{Drops, Watchdog, child};
+
+/// Runs the function `name` of `tests/src/bin/attributes.rs`. Returns its exit code, and its stdout followed by its stderr.
+fn run(name: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_attributes"));
+    program.arg(name).env("RUST_BACKTRACE", "0").envs(variables.iter().copied()).stdin(Stdio::null());
+    let output = program.output().unwrap();
+    (output.status.code(), child::text(&output))
+}
+
+#[track_caller]
+fn ends(name: &str, variables: &[(&str, &str)], code: i32, text: &str) {
+    let _dog = Watchdog::new();
+    let (ended, said) = run(name, variables);
+    assert!(ended == Some(code) && said.contains(text), "{name} ended with {ended:?}: {said}");
+}
+
+#[test]
+fn the_values_of_main_are_those_of_std() {
+    ends("plain", &[], 0, "procs");
+    ends("code", &[], 3, "");
+    ends("error", &[], 1, "Error: ParseIntError");
+    ends("future_error", &[], 1, "Error: \"too bad\"");
+    ends("never", &[], 4, "");
+    ends("again", &[], 1, "Error: \"9 calls\"");
+    ends("panics", &[], 101, "on purpose");
+    ends("path", &[], 0, "renamed");
+}
+
+#[test]
+fn the_arguments_of_main_set_the_default_runtime_up() {
+    ends("set", &[], 0, "procs 3 3\nnamed-");
+    ends("set", &[("RUNTIME_PROCS", "5")], 0, "procs 3 3\n");
+    ends("plain", &[("RUNTIME_PROCS", "5")], 0, "procs 5 5\n");
+    let wrong = "Error: cannot start the default runtime: RUNTIME_PROCS is \"many\": a number";
+    ends("plain", &[("RUNTIME_PROCS", "many")], 1, wrong);
+    ends("late", &[], 1, "Error: the default runtime has been started before");
+}
+
+#[test]
+fn the_process_ends_with_main() {
+    ends("ends", &[], 0, "ends\n");
+}
+
+#[test]
+fn a_deadlock_of_main_is_reported() {
+    ends("waits", &[], 101, "deadlock");
+}
+
+#[runtime::test]
+fn a_plain_test_runs_on_a_green_thread() {
+    assert!(Handle::try_current().is_some());
+}
+
+#[runtime::test(procs = 3, timeout = Duration::from_secs(50))]
+async fn an_async_test_has_the_settings_of_its_attribute() -> Result<(), Box<dyn std::error::Error>> {
+    runtime::time::sleep_async(Duration::from_millis(1)).await;
+    assert_eq!(Handle::try_current().ok_or("no green thread")?.procs(), 3);
+    Ok(())
+}
+
+#[runtime::test(migration = Migration::BeforeStart, timeout = Duration::from_secs(50))]
+fn a_test_in_strict_mode() {
+    let before = std::thread::current().id();
+    runtime::sleep(Duration::from_millis(1));
+    assert_eq!(std::thread::current().id(), before);
+}
+
+#[runtime::test]
+#[should_panic(expected = "from a green thread")]
+fn the_panic_of_a_test_is_the_expected_one() {
+    spawn(|| panic!("from a green thread")).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+#[runtime::test(timeout = Duration::from_secs(50))]
+#[should_panic(expected = "in time")]
+fn a_panic_within_the_time_is_the_expected_one() {
+    panic!("in time");
+}
+
+#[runtime::test]
+#[ignore = "it would fail"]
+fn an_ignored_test_is_not_run() {
+    panic!("it is ignored");
+}
+
+/// `true` in a child process that runs the tests which fail on purpose. In another process they do nothing.
+fn on_purpose() -> bool {
+    std::env::var_os(ON_PURPOSE).is_some()
+}
+
+/// How long a test may take that fails on purpose, or passes.
+fn limit() -> Duration {
+    Duration::from_secs(if on_purpose() { 1 } else { 50 })
+}
+
+const ON_PURPOSE: &str = "TESTS_FAIL_ON_PURPOSE";
+
+#[runtime::test]
+async fn returns_an_error() -> Result<(), Box<dyn std::error::Error>> {
+    spawn(|| println!("printed by a green thread")).join().unwrap();
+    if on_purpose() { Err("an error on purpose".into()) } else { Ok(()) }
+}
+
+#[runtime::test(timeout = limit())]
+fn parks_for_ever() {
+    if on_purpose() {
+        spawn(thread::park);
+        let (_sender, receiver) = runtime::channel::bounded::<()>(0);
+        let _listens_for_ever = std::net::UdpSocket::bind("127.0.0.1:0").map(runtime::net::UdpSocket::from);
+        runtime::sleep(Duration::from_secs(3600));
+        let _ = receiver.recv();
+    }
+}
+
+#[runtime::test(procs = 1, timeout = limit())]
+#[should_panic]
+fn computes_for_ever() {
+    while on_purpose() {
+        std::hint::spin_loop();
+    }
+    panic!("as it should");
+}
+
+#[runtime::test(procs = 1, timeout = limit())]
+async fn leaves_a_thread_that_never_ends() -> Result<(), String> {
+    if on_purpose() {
+        let (begins, begun) = runtime::channel::bounded(1);
+        spawn(move || {
+            begins.send(()).unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+        // A green thread that has not begun would be cancelled.
+        begun.recv().unwrap();
+    }
+    Ok(())
+}
+
+/// Runs the test `name` in a child process, where it fails. Returns its output.
+fn failed(name: &str) -> String {
+    let _dog = Watchdog::new();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", name, "--test-threads=1"]).env(ON_PURPOSE, "1").env("RUST_BACKTRACE", "0");
+    let output = program.stdin(Stdio::null()).output().unwrap();
+    let text = child::text(&output);
+    assert!(!output.status.success() && text.contains("1 failed"), "{text}");
+    text
+}
+
+#[test]
+fn an_error_fails_a_test_and_shows_the_output_of_its_green_threads() {
+    let text = failed("returns_an_error");
+    let (head, shown) = text.split_once("---- returns_an_error stdout ----").expect("captured output");
+    assert!(!head.contains("printed"), "the output of a green thread was not captured: {text}");
+    assert!(shown.contains("printed by a green thread\nError: \"an error on purpose\"\n"), "{text}");
+}
+
+#[test]
+fn a_late_test_fails_and_dumps_its_green_threads() {
+    let text = failed("parks_for_ever");
+    assert!(text.contains("the test has not ended within 1s"), "{text}");
+    assert!(text.contains(": waits for the end of a sleep, for "), "{text}");
+    assert!(text.contains(": waits for an unpark, for "), "{text}");
+    assert!(text.contains("attributes.rs"), "the spawn places: {text}");
+}
+
+#[test]
+fn a_late_test_that_computes_fails_too_and_needs_no_panic() {
+    let text = failed("computes_for_ever");
+    assert!(text.contains("the test has not ended within 1s") && text.contains(": running, "), "{text}");
+    assert!(text.contains("did not panic as expected"), "{text}");
+}
+
+#[test]
+fn a_green_thread_that_never_ends_makes_its_test_late() {
+    let text = failed("leaves_a_thread_that_never_ends");
+    assert!(text.contains("the test has not ended within 1s"), "{text}");
+}
+
+static LEFT: std::sync::OnceLock<Drops> = std::sync::OnceLock::new();
+
+#[runtime::test]
+fn green_threads_are_left_behind() {
+    for _ in 0..100 {
+        let token = LEFT.get_or_init(Drops::default).token();
+        spawn(move || {
+            let _kept = token;
+            runtime::sleep(Duration::from_secs(3600));
+        });
+    }
+}
+
+#[test]
+fn green_threads_that_a_test_leaves_behind_are_cancelled() {
+    let start = Instant::now();
+    // Called as the test harness calls it.
+    green_threads_are_left_behind();
+    let left = LEFT.get().unwrap();
+    assert!(left.count() >= 100 && start.elapsed() < Duration::from_secs(50), "{}", left.count());
+}

@@ -1,0 +1,101 @@
+//! Dumps on a signal: they come while green threads keep every P, and hide no deadlock.
+
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use runtime::{Builder, thread};
+use tests::{Watchdog, child, wait_until};
+
+const CHILD: &str = "TESTS_DUMP_ON";
+
+/// Runs this test once more in a child, with `RUNTIME_DUMP=QUIT`. Returns the child, whose stderr is a pipe.
+fn child_of(test: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env(CHILD, "1").env("RUNTIME_DUMP", "QUIT").stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn send_quit(child: &Child) {
+    let kill = format!("kill -QUIT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+#[inline(never)]
+fn parks_for_ever() {
+    thread::park();
+}
+
+/// Parks a green thread, and lets others keep both Ps.
+fn hogs_all() {
+    let runtime = Builder::new().procs(2).build().unwrap();
+    let parked = runtime.spawn(parks_for_ever);
+    wait_until("the thread is parked", || {
+        let mut text = Vec::new();
+        runtime::dump(&mut text).unwrap();
+        String::from_utf8(text).unwrap().contains("waits for an unpark")
+    });
+    let started = std::sync::atomic::AtomicUsize::new(0);
+    let started: &'static _ = Box::leak(Box::new(started));
+    for _ in 0..2 {
+        runtime.spawn(|| {
+            started.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+    }
+    wait_until("both Ps are kept", || started.load(std::sync::atomic::Ordering::SeqCst) == 2);
+    eprintln!("all Ps are kept");
+    let _ = parked.join();
+}
+
+#[test]
+fn a_signal_writes_a_dump_while_all_ps_are_kept() {
+    const TEST: &str = "a_signal_writes_a_dump_while_all_ps_are_kept";
+    let _dog = Watchdog::new();
+    if std::env::var_os(CHILD).is_some() {
+        return hogs_all();
+    }
+    let mut child = child_of(TEST);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "all Ps are kept"));
+    // The process goes on: a second signal gives a second dump.
+    for _ in 0..2 {
+        send_quit(&child);
+        let dump: Vec<_> = lines.by_ref().take_while(|line| line != "3 green threads").collect();
+        assert_eq!(
+            dump.iter().filter(|line| line.contains(": running, spawned at ")).count(),
+            2,
+            "{dump:#?}"
+        );
+        assert_eq!(dump.iter().filter(|line| line.contains(": waits for an unpark")).count(), 1, "{dump:#?}");
+        let stacks = cfg!(all(feature = "dump-stacks", target_os = "linux", target_arch = "x86_64"));
+        assert_eq!(dump.iter().any(|line| line.ends_with("parks_for_ever")), stacks, "{dump:#?}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn waiting_for_the_signal_hides_no_deadlock() {
+    let _dog = Watchdog::new();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_deadlock"));
+    program.arg("own-mutex").env("RUNTIME_DUMP", "QUIT").env("RUST_BACKTRACE", "0");
+    let text = child::text(&program.output().unwrap());
+    assert!(
+        text.contains("all green threads are asleep - deadlock!") && text.contains("waits for a mutex"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_program_may_choose_the_signal() {
+    use runtime::signal::{SIGKILL, SIGUSR1};
+    let error = Builder::new().dump_on(SIGKILL).build().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    drop(Builder::new().dump_on(SIGUSR1).build().unwrap());
+}

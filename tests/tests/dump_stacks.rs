@@ -1,0 +1,196 @@
+//! The stacks in dumps: each parked closure shows the functions in which it is parked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use runtime::channel::{Receiver, bounded, unbounded};
+use runtime::sync::Mutex;
+use runtime::{Builder, JoinHandle, Migration, Runtime, spawn, thread};
+use tests::{Random, Watchdog, on, wait_until};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn dumped() -> String {
+    let mut text = Vec::new();
+    runtime::dump(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::Builder::new().name(name.into()).spawn(f).unwrap()
+}
+
+/// Returns the functions on the stack of the thread with this name, innermost first; none while it does not wait.
+fn stack(name: &str) -> Vec<String> {
+    let text = dumped();
+    let mut lines = text.lines().skip_while(|line| !line.contains(&format!("'{name}': waits for ")));
+    lines.next();
+    let frames = lines.take_while(|line| line.starts_with("    "));
+    frames.filter(|line| !line.trim_start().starts_with("at ")).map(|line| line.trim().to_owned()).collect()
+}
+
+fn wait_for_stack(name: &str) -> Vec<String> {
+    wait_until("the thread is parked", || !stack(name).is_empty());
+    stack(name)
+}
+
+const SLEEP_LINE: u32 = line!() + 4;
+
+#[inline(never)]
+fn parks_in_a_sleep() {
+    runtime::sleep(HOUR);
+}
+
+#[inline(never)]
+fn parks_in_a_mutex(mutex: &Mutex<u32>) -> u32 {
+    *mutex.lock()
+}
+
+#[inline(never)]
+fn parks_in_a_channel(channel: &Receiver<u32>) -> u32 {
+    inlined_receive(channel) + 1
+}
+
+#[inline(always)]
+fn inlined_receive(channel: &Receiver<u32>) -> u32 {
+    channel.recv().unwrap_or_default()
+}
+
+#[inline(never)]
+fn parks_in_a_join(thread: JoinHandle<()>) {
+    let _ = thread.join();
+}
+
+#[inline(never)]
+fn parks_deep(depth: u32) -> u32 {
+    if depth == 0 {
+        thread::park();
+        return 0;
+    }
+    parks_deep(depth - 1) + depth
+}
+
+fn each_shows_its_functions() {
+    let mutex = Arc::new(Mutex::new(1));
+    let held = mutex.lock();
+    let its_mutex = mutex.clone();
+    let (sender, receiver) = unbounded();
+    let sleeper = named("sleeps", parks_in_a_sleep);
+    let all = [
+        ("locks", named("locks", move || assert_eq!(parks_in_a_mutex(&its_mutex), 1)), "parks_in_a_mutex"),
+        ("receives", named("receives", move || _ = parks_in_a_channel(&receiver)), "parks_in_a_channel"),
+        ("joins", named("joins", move || parks_in_a_join(sleeper)), "parks_in_a_join"),
+        ("deep", named("deep", || assert_eq!(parks_deep(50), 1275)), "parks_deep"),
+    ];
+    assert!(wait_for_stack("sleeps")[0].ends_with("parks_in_a_sleep"), "{}", dumped());
+    for (name, _, function) in &all {
+        let stack = wait_for_stack(name);
+        // The user's call comes first, and the closure with which the thread began comes last.
+        assert!(stack.iter().any(|frame| frame.ends_with(function)), "{name}: {stack:#?}");
+        assert!(stack[0].ends_with(function) || stack[0].ends_with("inlined_receive"), "{name}: {stack:#?}");
+        assert!(stack.last().unwrap().contains("closure"), "{name}: {stack:#?}");
+    }
+    assert!(stack("receives")[0].ends_with("inlined_receive"), "inlined calls have frames");
+    assert_eq!(stack("deep").iter().filter(|frame| frame.ends_with("parks_deep")).count(), 51);
+    let place = format!("{}:{}", file!(), SLEEP_LINE);
+    assert!(
+        dumped().lines().any(|line| line.trim_start().starts_with("at ") && line.ends_with(&place)),
+        "{}",
+        dumped()
+    );
+    drop((held, sender));
+    let [locks, receives, joins, deep] = all.map(|(_, thread, _)| thread);
+    locks.join().unwrap();
+    receives.join().unwrap();
+    joins.cancel();
+    let _ = joins.join();
+    deep.thread().unpark();
+    deep.join().unwrap();
+}
+
+#[test]
+fn parked_closures_show_their_functions() {
+    on(2, each_shows_its_functions);
+}
+
+#[test]
+fn parked_closures_show_their_functions_in_strict_mode() {
+    let _dog = Watchdog::new();
+    let runtime = Builder::new().procs(2).migration(Migration::BeforeStart).build().unwrap();
+    runtime.block_on(each_shows_its_functions);
+}
+
+/// Green threads park and are woken, time out and are cancelled all the time, while a plain and a green thread take dumps. No
+/// wake-up gets lost, and none comes twice.
+fn dumps_and_wakes(runtime: &Runtime, rounds: u64) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|plain| {
+        let (over, handle) = (&over, runtime.handle());
+        plain.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                dumped();
+            }
+        });
+        runtime.block_on(|| {
+            thread::scope(|s| {
+                let dumper = s.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        dumped();
+                        runtime::yield_now();
+                    }
+                });
+                let sum = Arc::new(AtomicU64::new(0));
+                let pairs: Vec<_> = (0..8).map(|seed| pair(seed, rounds, sum.clone())).collect();
+                pairs.into_iter().flatten().for_each(|thread| thread.join().unwrap());
+                assert_eq!(sum.load(Ordering::Relaxed), 8 * rounds * (rounds - 1) / 2);
+                over.store(true, Ordering::Relaxed);
+                dumper.join().unwrap();
+            });
+        });
+        drop(handle);
+    });
+}
+
+/// Spawns two threads that pass each other messages, and a third whose waits time out or are cancelled.
+fn pair(seed: u64, rounds: u64, sum: Arc<AtomicU64>) -> [JoinHandle<()>; 3] {
+    let (ask, asked) = bounded(0);
+    let (answer, answered) = bounded(1);
+    let asks = spawn(move || {
+        for i in 0..rounds {
+            ask.send(i).unwrap();
+            assert_eq!(answered.recv(), Ok(i));
+        }
+    });
+    let answers = spawn(move || {
+        for i in asked {
+            sum.fetch_add(i, Ordering::Relaxed);
+            answer.send(i).unwrap();
+        }
+    });
+    let others = spawn(move || {
+        let mut random = Random::new(seed);
+        for _ in 0..rounds / 20 {
+            let parked = spawn(|| parks_deep(3));
+            runtime::sleep(Duration::from_micros(random.number() % 200));
+            if random.number().is_multiple_of(2) {
+                parked.thread().unpark();
+                assert_eq!(parked.join().unwrap(), 6);
+            } else {
+                parked.cancel();
+                assert!(parked.join().is_err());
+            }
+            let _ = runtime::time::timeout(Duration::from_micros(random.number() % 200), thread::park);
+        }
+    });
+    [asks, answers, others]
+}
+
+#[test]
+fn no_wake_up_is_lost_to_a_dump() {
+    for migration in [Migration::default(), Migration::BeforeStart] {
+        let _dog = Watchdog::new();
+        let runtime = Builder::new().procs(2).migration(migration).build().unwrap();
+        dumps_and_wakes(&runtime, 400);
+    }
+}

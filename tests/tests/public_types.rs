@@ -1,0 +1,284 @@
+//! Each public type of the runtime: whether it is `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`. A change of one of these would
+//! break programs.
+//!
+//! A type that replaces one of std, `parking_lot` or tokio has what the replaced type has, or more.
+
+use std::io::Cursor;
+use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+struct Has<T: ?Sized>(PhantomData<T>);
+
+/// The constants of the inherent implementations below take precedence over these.
+trait No {
+    const SEND: bool = false;
+    const SYNC: bool = false;
+    const UNWIND: bool = false;
+    const REF_UNWIND: bool = false;
+}
+
+impl<T: ?Sized> No for Has<T> {}
+
+impl<T: ?Sized + Send> Has<T> {
+    const SEND: bool = true;
+}
+
+impl<T: ?Sized + Sync> Has<T> {
+    const SYNC: bool = true;
+}
+
+impl<T: ?Sized + UnwindSafe> Has<T> {
+    const UNWIND: bool = true;
+}
+
+impl<T: ?Sized + RefUnwindSafe> Has<T> {
+    const REF_UNWIND: bool = true;
+}
+
+/// Returns the letters of the traits that a type has: Send, sYnc, Unwind safe, Ref unwind safe.
+macro_rules! letters {
+    ($type:ty) => {{
+        let all = [
+            (Has::<$type>::SEND, 'S'),
+            (Has::<$type>::SYNC, 'Y'),
+            (Has::<$type>::UNWIND, 'U'),
+            (Has::<$type>::REF_UNWIND, 'R'),
+        ];
+        all.into_iter().filter(|(has, _)| *has).map(|(_, letter)| letter).collect::<String>()
+    }};
+}
+
+macro_rules! table {
+    ($($type:ty: $letters:literal;)*) => {{
+        let wrong: Vec<_> = [$((stringify!($type), letters!($type), $letters)),*]
+            .into_iter()
+            .filter(|(_, has, expected)| has != expected)
+            .map(|(name, has, expected)| format!("{name} has {has}, and not {expected}"))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }};
+}
+
+macro_rules! as_much_as {
+    ($($ours:ty, $theirs:ty;)*) => { $({
+        let (ours, theirs) = (letters!($ours), letters!($theirs));
+        let all = theirs.chars().all(|letter| ours.contains(letter));
+        assert!(all, "{} has {ours}, {} has {theirs}", stringify!($ours), stringify!($theirs));
+    })* };
+}
+
+#[test]
+fn at_the_root_and_in_thread() {
+    use runtime::thread::{self, *};
+    table! {
+        runtime::Builder: "SYUR";
+        runtime::Runtime: "SYUR";
+        runtime::Handle: "SYUR";
+        runtime::Migration: "SYUR";
+        runtime::Closure: "SYUR";
+        runtime::Async: "SYUR";
+        JoinHandle<u8>: "SYUR";
+        AbortHandle: "SYUR";
+        JoinError: "SYUR";
+        JoinSet<u8>: "SYUR";
+        TrySpawnError<u8>: "SYUR";
+        Thread: "SYUR";
+        ThreadId: "SYUR";
+        thread::Builder: "SYUR";
+        PinGuard: "UR";
+        Cancelled: "SYUR";
+        LocalKey<u8>: "SYUR";
+        AccessError: "SYUR";
+        Scope<'static, 'static>: "SYR";
+        ScopedJoinHandle<'static, u8>: "SYUR";
+        runtime::thread::TryScope<'static, 'static, u8>: "SYR";
+        runtime::thread::TryJoinHandle<'static, u8>: "SYUR";
+    }
+    as_much_as! {
+        JoinHandle<u8>, std::thread::JoinHandle<u8>;
+        Thread, std::thread::Thread;
+        thread::Builder, std::thread::Builder;
+        ScopedJoinHandle<'static, u8>, std::thread::ScopedJoinHandle<'static, u8>;
+        Scope<'static, 'static>, std::thread::Scope<'static, 'static>;
+    }
+}
+
+#[test]
+fn in_channel_and_time() {
+    use runtime::channel::*;
+    use runtime::time::{Elapsed, MissedTickBehavior, Sleep, Ticker, Timer};
+    table! {
+        Sender<u8>: "SYUR";
+        Receiver<u8>: "SYUR";
+        Iter<'static, u8>: "SYUR";
+        TryIter<'static, u8>: "SYUR";
+        IntoIter<u8>: "SYUR";
+        Select<'static>: "SY";
+        SelectedOperation<'static>: "";
+        SendError<u8>: "SYUR";
+        TrySendError<u8>: "SYUR";
+        SendTimeoutError<u8>: "SYUR";
+        RecvError: "SYUR";
+        TryRecvError: "SYUR";
+        RecvTimeoutError: "SYUR";
+        TrySelectError: "SYUR";
+        SelectTimeoutError: "SYUR";
+        TryReadyError: "SYUR";
+        ReadyTimeoutError: "SYUR";
+        Elapsed: "SYUR";
+        MissedTickBehavior: "SYUR";
+        Sleep: "SYUR";
+        Ticker: "SYUR";
+        Timer: "SYUR";
+    }
+}
+
+#[test]
+fn in_context_and_metrics() {
+    use runtime::context::*;
+    table! {
+        Context: "SYUR";
+        ContextError: "SYUR";
+        CancelHandle: "SYUR";
+        CancelCauseHandle: "SYUR";
+        AfterFunc: "SYUR";
+        Ended: "SYUR";
+        runtime::metrics::Snapshot: "SYUR";
+        runtime::metrics::Rescue: "SYUR";
+    }
+}
+
+#[test]
+fn in_sync() {
+    use runtime::sync::*;
+    table! {
+        Mutex<u8>: "SYU";
+        MutexGuard<'static, u8>: "SY";
+        FairMutex<u8>: "SYU";
+        ReentrantMutex<u8>: "SYU";
+        RwLock<u8>: "SYU";
+        RwLockReadGuard<'static, u8>: "SY";
+        RwLockWriteGuard<'static, u8>: "SY";
+        RecursiveRwLock<u8>: "SYU";
+        Condvar: "SYUR";
+        Once: "SYUR";
+        OnceState: "SYUR";
+        Barrier: "SYUR";
+        BarrierWaitResult: "SYUR";
+        OnceLock<u8>: "SYUR";
+        LazyLock<u8>: "SYUR";
+        WaitGroup: "SYUR";
+        Semaphore: "SYUR";
+        SemaphorePermit<'static>: "SYUR";
+        OwnedSemaphorePermit: "SYUR";
+        AcquireError: "SYUR";
+        TryAcquireError: "SYUR";
+        Notify: "SYUR";
+        Notified<'static>: "SY";
+        OnceCell<u8>: "SYUR";
+        singleflight::Group<u8, u8>: "SYUR";
+        singleflight::Flight<u8>: "SYUR";
+        SetError<u8>: "SYUR";
+        oneshot::Sender<u8>: "SYUR";
+        oneshot::Receiver<u8>: "SYUR";
+        oneshot::error::RecvError: "SYUR";
+        oneshot::error::TryRecvError: "SYUR";
+        watch::Sender<u8>: "SYUR";
+        watch::Receiver<u8>: "SYUR";
+        watch::Ref<'static, u8>: "SY";
+        watch::error::SendError<u8>: "SYUR";
+        broadcast::Sender<u8>: "SYUR";
+        broadcast::Receiver<u8>: "SYUR";
+        broadcast::error::SendError<u8>: "SYUR";
+        broadcast::error::RecvError: "SYUR";
+        broadcast::error::TryRecvError: "SYUR";
+        broadcast::error::RecvTimeoutError: "SYUR";
+        mpsc::Sender<u8>: "SYUR";
+        mpsc::SyncSender<u8>: "SYUR";
+        mpsc::Receiver<u8>: "SUR";
+        mpsc::Iter<'static, u8>: "UR";
+        mpsc::TryIter<'static, u8>: "UR";
+        mpsc::IntoIter<u8>: "SUR";
+    }
+    as_much_as! {
+        Mutex<u8>, parking_lot::Mutex<u8>;
+        MutexGuard<'static, u8>, parking_lot::MutexGuard<'static, u8>;
+        RwLockReadGuard<'static, u8>, parking_lot::RwLockReadGuard<'static, u8>;
+        RwLockWriteGuard<'static, u8>, parking_lot::RwLockWriteGuard<'static, u8>;
+        Condvar, parking_lot::Condvar;
+        Once, parking_lot::Once;
+        Barrier, std::sync::Barrier;
+        OnceLock<u8>, std::sync::OnceLock<u8>;
+        LazyLock<u8>, std::sync::LazyLock<u8>;
+        WaitGroup, crossbeam_utils::sync::WaitGroup;
+        mpsc::Sender<u8>, std::sync::mpsc::Sender<u8>;
+        mpsc::Receiver<u8>, std::sync::mpsc::Receiver<u8>;
+        mpsc::Iter<'static, u8>, std::sync::mpsc::Iter<'static, u8>;
+        mpsc::IntoIter<u8>, std::sync::mpsc::IntoIter<u8>;
+    }
+}
+
+#[test]
+fn in_net_fs_and_slots() {
+    use runtime::net::*;
+    use runtime::{context_slot, fs};
+    table! {
+        TcpListener: "SYUR";
+        TcpStream: "SYUR";
+        UdpSocket: "SYUR";
+        Incoming<'static>: "SYUR";
+        Server: "SYUR";
+        ServerBuilder: "SY";
+        fs::File: "SYUR";
+        fs::OpenOptions: "SYUR";
+        fs::DirBuilder: "SYUR";
+        fs::ReadDir: "SYUR";
+        fs::DirEntry: "SYUR";
+        context_slot::Slot<Cursor<u8>>: "SYUR";
+    }
+    as_much_as! {
+        TcpListener, std::net::TcpListener;
+        TcpStream, std::net::TcpStream;
+        UdpSocket, std::net::UdpSocket;
+        fs::File, std::fs::File;
+        fs::OpenOptions, std::fs::OpenOptions;
+        fs::ReadDir, std::fs::ReadDir;
+        fs::DirEntry, std::fs::DirEntry;
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn on_unix() {
+    use runtime::net::{Async, Readiness, unix};
+    use runtime::{io, process, signal};
+    use std::os::fd::OwnedFd;
+    table! {
+        unix::UnixListener: "SYUR";
+        unix::UnixStream: "SYUR";
+        unix::UnixDatagram: "SYUR";
+        unix::Incoming<'static>: "SYUR";
+        Async<OwnedFd>: "SYUR";
+        Readiness<'static, OwnedFd>: "SY";
+        signal::Signals: "SYUR";
+        io::Stdin: "SYUR";
+        io::StdinLock<'static>: "SY";
+        io::Stdout: "SYUR";
+        io::StdoutLock<'static>: "";
+        io::Stderr: "SYUR";
+        io::StderrLock<'static>: "";
+        process::Command: "SY";
+        process::Child: "SYUR";
+        process::ChildStdin: "SYUR";
+        process::ChildStdout: "SYUR";
+        process::ChildStderr: "SYUR";
+    }
+    as_much_as! {
+        unix::UnixStream, std::os::unix::net::UnixStream;
+        io::Stdin, std::io::Stdin;
+        io::Stdout, std::io::Stdout;
+        process::Command, std::process::Command;
+        process::Child, std::process::Child;
+        process::ChildStdin, std::process::ChildStdin;
+    }
+}
