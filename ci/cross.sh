@@ -28,6 +28,10 @@ links_32_bits() {
 for target in x86_64-pc-windows-gnu x86_64-apple-darwin x86_64-unknown-freebsd aarch64-unknown-linux-gnu; do
     can_be_had "$target" rustup --quiet target add "$target" || continue
     cargo check --quiet -p gmp-runtime --target "$target"
+    # The hooks of libc have code for this processor.
+    if [ "$target" = aarch64-unknown-linux-gnu ]; then
+        cargo check --quiet -p gmp-runtime --features interpose --target "$target"
+    fi
     echo "$target: compiles"
 done
 

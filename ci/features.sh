@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, tracing. examples/tests/clients.rs tests
-# the example hyper with real clients.
+# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, stream, tracing, stacks in dumps; and
+# the runtime without the feature `macros`. examples/tests/clients.rs tests the example hyper with real clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings
 cargo clippy -p examples --features hyper --all-targets -- -D warnings
-for feature in futures-io tokio-io tokio hyper interpose tracing; do
+cargo check -p gmp-runtime --no-default-features
+for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks; do
     cargo check -p gmp-runtime --features "$feature"
 done
 cargo test -p gmp-runtime --features futures-io,tokio-io,hyper --doc hyper
@@ -15,8 +16,14 @@ cargo clippy -p gmp-runtime --features interpose --all-targets -- -D warnings
 cargo test -p gmp-runtime --features interpose --lib interpose
 cargo test -p gmp-runtime --features interpose --doc interpose
 cargo test -p tests --features async-io --test net_poll --test net_tcp --test net_async
+cargo clippy -p tests -p gmp-runtime --features tests/stream --all-targets -- -D warnings
+cargo test -p gmp-runtime --features stream --doc stream
+cargo test -p tests --features stream --test streams
 cargo clippy -p tests -p gmp-runtime --features tests/tracing --all-targets -- -D warnings
 cargo test -p gmp-runtime --features tracing --doc tracing
 cargo test -p tests --features tracing --test tracing --test tracing_global
+cargo clippy -p tests -p gmp-runtime --features tests/dump-stacks --all-targets -- -D warnings
+cargo test -p gmp-runtime --features dump-stacks --lib dump
+cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test deadlock
 cargo run --quiet --release -p examples --features hyper --example hyper
 cargo run --quiet --release -p examples --features tracing --example spans

@@ -6,4 +6,5 @@ cargo fmt --all --check
 for peer in tokio may; do
     cargo fmt --manifest-path "benches/peers/$peer/Cargo.toml" --check
 done
+cargo fmt --manifest-path examples/fuzz/Cargo.toml --check
 cargo clippy --workspace --all-targets -- -D warnings

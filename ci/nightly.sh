@@ -12,7 +12,8 @@ step() {
 step ci/miri.sh 32
 step ci/tsan.sh 300
 step ci/asan.sh
-# Longer loads than the one second each of .ci/run; the test's watchdog allows a minute for four of them.
+step ci/fuzz.sh 60
+# Longer loads than the one second each of .ci/run.
 LOAD_SECONDS=10 step ci/crates.sh
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'failed: %s\n' "${failed[@]}"

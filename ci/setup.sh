@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that tests and CI need beside Rust. Needs root. valgrind counts instructions. gcc-multilib links 32-bit
-# programs. postgresql, redis-server, libpq5, libcurl4 and
-# wrk serve tests/crates. The other packages are clients and servers for examples/tests/clients.rs.
+# programs. mariadb-server, postgresql and redis-server are servers for tests/crates, openssl makes their certificates, and wrk and
+# nghttp2-client send them requests. libcurl, libpq and libssl are linked there, with pkg-config. The other packages are clients and
+# servers for examples/tests/clients.rs.
 set -euo pipefail
-packages=(curl gcc-multilib netcat-openbsd nghttp2-client nghttp2-server openssl libcurl4 libpq5 postgresql python3 redis-server redis-tools valgrind wrk)
+packages=(curl gcc-multilib libcurl4-openssl-dev libpq-dev libssl-dev mariadb-server netcat-openbsd nghttp2-client nghttp2-server
+    openssl pkg-config postgresql python3 redis-server redis-tools valgrind wrk)
 missing=()
 for package in "${packages[@]}"; do
     dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")

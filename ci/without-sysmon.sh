@@ -9,9 +9,9 @@ left_out=(
     # These files test sysmon.
     hogs hogs_signal idle limits moves threads trim watchers
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
-    deadlock main_thread memory soak
+    attributes deadlock dump_on main_thread memory settings soak
     # These files need a feature; ci/features.sh runs them.
-    tracing tracing_global
+    dump_stacks streams tracing tracing_global
     # In this file a green thread never parks, so that the forked child has a busy parent.
     misuse_fork
 )
@@ -31,6 +31,7 @@ keep_their_p=(
     a_future_is_not_polled_unless_woken
     calls_use_no_more_os_threads_than_allowed
     calls_wait_in_line_for_an_os_thread
+    other_branches_go_on_while_a_call_blocks_or_parks_aside
     other_green_threads_run_while_a_call_blocks
     a_listener_converts_to_std_and_back
     a_oneshot_between_futures_green_and_plain_threads
