@@ -26,7 +26,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 26\r\n\
                        Connection: keep-alive\r\n\r\nhello from a green thread\n";
 /// The reply of hyper has the time of day in it, so only its length is compared.
-const HYPER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\ndate: Sun, 22 Nov 2026 20:55:04 GMT\r\n\r\nhello over HTTP/1.1\n";
+const HYPER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\ndate: ..., .. ... .... ..:..:.. ...\r\n\r\nhello over HTTP/1.1\n";
 const DIVIDE: &[u8] = b"GET /1/0 HTTP/1.1\r\nHost: x\r\n\r\n";
 const PANICKED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n\
                           Content-Length: 25\r\nConnection: keep-alive\r\n\r\nthe handler has panicked\n";
@@ -133,7 +133,8 @@ fn whole_replies(mut stream: impl Read + Write, request: &[u8], reply: &[u8]) ->
                 _ => panic!("{got} bytes of a reply"),
             }
         }
-        let same = bytes == reply || reply == HYPER && bytes.starts_with(&HYPER[..50]);
+        // A point in the expected reply stands for any byte.
+        let same = bytes.iter().zip(reply).all(|(got, expected)| got == expected || *expected == b'.');
         assert!(same, "{}", bytes.escape_ascii());
         replies += 1;
     }
