@@ -25,5 +25,7 @@ cargo test -p tests --features tracing --test tracing --test tracing_global
 cargo clippy -p tests -p gmp-runtime --features tests/dump-stacks --all-targets -- -D warnings
 cargo test -p gmp-runtime --features dump-stacks --lib dump
 cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test deadlock
+# gdb walks the stacks of an optimised program, too; ci/test.sh does that for a debug build.
+cargo test --release -p tests --test debuggers
 cargo run --quiet --release -p examples --features hyper --example hyper
 cargo run --quiet --release -p examples --features tracing --example spans

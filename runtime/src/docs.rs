@@ -8,6 +8,7 @@
 //! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
 //! | [`deadlock`] | When is it reported that all green threads wait for each other? |
 //! | [`dumps`] | What does a dump show of each green thread, and what does a stack need? |
+//! | [`debuggers`] | How are green threads seen in gdb and in `perf`? |
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
 //! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |
 //! | [`signals`] | What may a signal handler do? |
@@ -21,6 +22,7 @@ pub mod calling;
 pub mod cancellation;
 pub mod crates;
 pub mod deadlock;
+pub mod debuggers;
 pub mod dumps;
 pub mod fork;
 pub mod glossary;

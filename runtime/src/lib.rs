@@ -109,6 +109,7 @@
 //! | [cancellation](docs::cancellation) | Which calls unwind, and what that means for destructors and `panic = "abort"`. |
 //! | [deadlock](docs::deadlock) | Which deadlocks are reported, and which are not. |
 //! | [dumps](docs::dumps) | What a dump shows of each green thread, with its stack, and what that needs. |
+//! | [debuggers](docs::debuggers) | Green threads in gdb, in living processes and core files; profiles by `perf`. |
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
 //! | [where calls work](docs::calling) | Calls in wakers, destructors, thread-locals' destructors, and after the end of a runtime. |
 //! | [signals](docs::signals) | What signal handlers may do, and which faults the runtime handles itself. |

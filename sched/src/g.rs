@@ -14,6 +14,12 @@
 pub(crate) mod binding;
 pub(crate) mod contexts;
 pub(crate) mod ids;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
 pub(crate) mod locals;

@@ -1,5 +1,18 @@
 //! What looks at the scheduler from outside: sysmon, the metrics, the dump.
 
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+pub(crate) mod debugger;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+)))]
+#[path = "watch/no_debugger.rs"]
+pub(crate) mod debugger;
 pub(crate) mod dump;
 pub(crate) mod metrics;
 pub(crate) mod monitor;

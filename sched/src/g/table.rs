@@ -17,12 +17,13 @@ use crate::sys;
 use crate::sys::fork::is_forked;
 
 /// Chunk k holds `FIRST << k` Gs.
-const FIRST: u32 = 1024;
-const CHUNKS: usize = 22;
+pub(crate) const FIRST: u32 = 1024;
+pub(crate) const CHUNKS: usize = 22;
 
-static TABLE: [AtomicPtr<G>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
+/// Other files only take its address, for debuggers; so with `MADE`.
+pub(crate) static TABLE: [AtomicPtr<G>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
 /// The next index to give out. Index 0 names no G.
-static MADE: AtomicU32 = AtomicU32::new(1);
+pub(crate) static MADE: AtomicU32 = AtomicU32::new(1);
 static POOL: Mutex<Pool> = Mutex::new(Pool { green: GList::new(), proxies: GList::new() });
 
 /// Gs not in use; the G used last is taken first. A proxy G stays a proxy G: a late waker may still touch what its OS

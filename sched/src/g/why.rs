@@ -28,7 +28,7 @@ pub enum Why {
 }
 
 impl Why {
-    const ALL: [(Why, &'static str); 20] = [
+    pub(crate) const ALL: [(Why, &'static str); 20] = [
         (Why::Something, "something"),
         (Why::Future, "a wake-up of its future"),
         (Why::Sleep, "the end of a sleep"),

@@ -97,6 +97,7 @@ impl Sched {
     /// Fails with `InvalidInput` if a setting is not allowed; the text says what is. Fails with the system's error if there is no
     /// descriptor for the netpoller, or no memory for a stack.
     pub fn new(config: Config) -> io::Result<Arc<Sched>> {
+        crate::watch::debugger::note_clock();
         check(&config)?;
         fork::check()?;
         fork::watch(leave_in_child)?;

@@ -137,6 +137,13 @@ impl Coro {
         unsafe { (*g.coro()).class != 0 }
     }
 
+    /// Where a debugger finds corosensei's coroutine, and the lowest address of the stack above its guard.
+    #[allow(dead_code, reason = "only debugger.rs uses it, which is not built for every target")]
+    pub(crate) const PLACES: [(&std::ffi::CStr, usize); 2] = [
+        (c"coro.inner", std::mem::offset_of!(Coro, inner)),
+        (c"coro.lowest", std::mem::offset_of!(Coro, guard) + std::mem::offset_of!(Range<usize>, end)),
+    ];
+
     /// Returns the addresses of the stack below `top` at which frames may lie.
     #[allow(dead_code, reason = "only saved.rs calls it, which is not built for every target")]
     pub(super) fn frames_below(&self, top: usize) -> Range<usize> {

@@ -20,20 +20,20 @@ use super::coro::{Coro, Inner};
 
 const WORD: usize = size_of::<usize>();
 /// A coroutine has words alone: the ends of its stack, the saved and the first stack pointer, a function.
-const WORDS: usize = 5;
+pub(crate) const WORDS: usize = 5;
 const _: () = assert!(size_of::<Inner>() == WORDS * WORD, "this file knows another corosensei");
 
 /// Where the saved registers lie above the saved stack pointer, in words, and the size of all of them.
-struct Saved {
-    pc: usize,
-    fp: usize,
-    len: usize,
+pub(crate) struct Saved {
+    pub(crate) pc: usize,
+    pub(crate) fp: usize,
+    pub(crate) len: usize,
 }
 
 #[cfg(target_arch = "x86_64")]
-const SAVED: Saved = Saved { pc: 0, fp: 2, len: 3 };
+pub(crate) const SAVED: Saved = Saved { pc: 0, fp: 2, len: 3 };
 #[cfg(target_arch = "aarch64")]
-const SAVED: Saved = Saved { pc: 2, fp: 1, len: 4 };
+pub(crate) const SAVED: Saved = Saved { pc: 2, fp: 1, len: 4 };
 
 /// The most bytes of a stack that are copied. The wake-up of its green thread waits for the copy, which takes some
 /// microseconds.

@@ -84,13 +84,11 @@ fn pages_in_use() -> Option<[usize; 2]> {
     Some([fields.next()?.ok()?, fields.nth(4)?.ok()?])
 }
 
-/// Tells the kernel that a fresh mapping holds stacks: small pages only, and no part of them in a core dump.
+/// Tells the kernel that a fresh mapping holds stacks: small pages only. A core dump has the pages that were touched.
 pub(crate) fn advise_stacks(start: usize, bytes: usize) {
-    for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTDUMP] {
-        // A kernel built without huge pages refuses the first advice; nothing is lost then.
-        // SAFETY: neither advice changes the content of the memory or the access to it.
-        let _ = unsafe { advise(start, bytes, advice) };
-    }
+    // A kernel built without huge pages refuses the advice; nothing is lost then.
+    // SAFETY: the advice changes neither the content of the memory nor the access to it.
+    let _ = unsafe { advise(start, bytes, libc::MADV_NOHUGEPAGE) };
 }
 
 /// Makes pages fault by a mark in the page table. Fails with `EINVAL` if the kernel is too old or the memory is locked.

@@ -1,0 +1,80 @@
+//! Debuggers and `perf`: green threads in gdb, in living processes and in core files; profiles of a program with green threads.
+//!
+//! # gdb
+//!
+//! A plain gdb shows the OS threads, and on each at most one green thread. The script `runtime/debug/green_gdb.py` of this
+//! repository adds the others. It reads the memory of the process and writes nothing. So it works while the process hangs, and on a
+//! core file.
+//!
+//! ```text
+//! (gdb) source runtime/debug/green_gdb.py
+//! (gdb) info green
+//!      1: waiting for the end of a sleep, for 13 s, spawned at tests/tests/debuggers.rs:36
+//!      3 'receiver': waiting for a channel to receive, for 13 s, spawned at tests/tests/debuggers.rs:39
+//!      4 (future): waiting for a wake-up of its future, for 13 s, spawned at tests/tests/debuggers.rs:40
+//!      5 'hog': running on OS thread 6 (gdbtest-2), spawned at tests/tests/debuggers.rs:41
+//! 4 green threads
+//! (gdb) green 3 bt
+//!      3 'receiver': waiting for a channel to receive, for 14 s, spawned at tests/tests/debuggers.rs:39
+//! #1  0x000055c2976c6734 in corosensei::arch::x86_64::switch_yield () at ..
+//! ..
+//! #10 runtime::channel::receiver::Receiver::recv<u32> () at runtime/src/channel/receiver.rs:96
+//! #11 debuggers::waits_for_a_message () at tests/tests/debuggers.rs:19
+//! #12 0x000055c2976c64e6 in debuggers::waits_for_a_message () at tests/tests/debuggers.rs:21
+//! ..
+//! #15 0x000055c2976ce47b in debuggers::program::{closure#0}::{closure#0} () at tests/tests/debuggers.rs:39
+//! ..
+//! #23 sched::run::task::__rust_begin_short_backtrace_closure<..> () at sched/src/run/task.rs:76
+//! ```
+//!
+//! That is a release build with `debug = 1`.
+//!
+//! | command | what it does |
+//! | --- | --- |
+//! | `info green` | lists the green threads; `info green TEXT` lists those whose line contains the text |
+//! | `green 3 bt` | prints the stack of green thread 3; a name does in the place of the number, and `bt` takes gdb's options |
+//! | `green 3` | enters green thread 3: `bt`, `up`, `frame 11`, `info locals` work there, until `green off` or `continue` |
+//! | `green all bt` | prints all stacks, the most frequent first; equal stacks are printed once |
+//!
+//! - The script needs the symbol table, so the program must not be stripped. Files and lines come from debug information.
+//! - Frame 0 of an entered green thread is still that of the OS thread.
+//! - A future has no stack while it is not polled. A green thread that has not begun has none either.
+//! - Stacks are part of core files that the kernel writes: those of their pages that were touched. gdb's own `generate-core-file`
+//!   stops at the guard of the first stack on Linux from 6.13 on, so it leaves the stacks out.
+//! - The time of a wait in a core file is that until the file was written.
+//! - It works on Linux on x86-64 and 64-bit Arm. It was run on x86-64 only.
+//!
+//! # perf
+//!
+//! Stacks of green threads look like those of OS threads, so `perf` follows them to the OS thread that runs them. One of these works:
+//!
+//! ```sh
+//! perf record --call-graph dwarf -p PID -- sleep 5        # any build with debug information
+//! RUSTFLAGS="-C force-frame-pointers=yes" cargo build --release && perf record -g target/release/app
+//! ```
+//!
+//! Without frame pointers, `perf record -g` shows the innermost function, and misses callers. This is of the same program, by the
+//! first command:
+//!
+//! ```text
+//!     92.86%  gdbtest-2  debuggers-dc401ddc565c44ba  [.] debuggers::computes_for_ever
+//!             ---core::core_arch::x86::sse2::_mm_pause (inlined)
+//!                core::hint::spin_loop (inlined)
+//!                debuggers::computes_for_ever
+//!                ..
+//!                sched::run::task::__rust_begin_short_backtrace_closure
+//!                sched::stack::coro::root
+//!                ..
+//!                stack_init_trampoline
+//! ```
+//!
+//! The OS threads have names, which `perf report --sort comm`, `top -H` and `/proc/PID/task/*/comm` show. The prefix is that of
+//! [`Builder::thread_name`](crate::Builder::thread_name):
+//!
+//! | name | what the OS thread does |
+//! | --- | --- |
+//! | `NAME-0`, `NAME-1`, .. | runs green threads, or waits for work |
+//! | `NAME-sysmon` | watches the others |
+//! | `NAME-end` | ends a runtime that was dropped |
+//! | `NAME-trace` | prints `RUNTIME_SCHEDTRACE` |
+//! | `dumps` | waits for the signal of a [dump](crate::docs::dumps) |
