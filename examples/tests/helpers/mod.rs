@@ -75,6 +75,7 @@ impl Server {
     pub(crate) fn start_with(example: &str, features: &[&str], more: &[&str]) -> Server {
         let program = build(example, features);
         let mut process = Command::new(program)
+            .env("RUST_BACKTRACE", "0")
             .arg("127.0.0.1:0")
             .args(more)
             .stdout(Stdio::piped())

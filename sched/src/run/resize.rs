@@ -31,8 +31,11 @@ impl Sched {
     /// runtime.
     ///
     /// # Errors
-    /// Fails with `InvalidInput` if `n` is 0 or too large; the text says how many are allowed.
+    /// Fails with `InvalidInput` if `n` is 0 or too large; the text says how many are allowed. Fails with `Unsupported` in a
+    /// forked child.
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
+        // A forked child has no thread to wake: its copy of an M's lock may be held for ever.
+        crate::sys::fork::check()?;
         self.make_work(|| self.resize(n))?;
         self.serve_waiting(None);
         Ok(())
@@ -44,7 +47,6 @@ impl Sched {
             let text = format!("procs is {n}: from 1 to {MAX_PROCS} are allowed");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        crate::sys::fork::check()?;
         let mut retired = self.retired.lock();
         for p in self.make_ps(n) {
             retired.insert(p);
