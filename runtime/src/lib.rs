@@ -221,6 +221,31 @@ pub fn yield_now() {
     sched::park::yield_now();
 }
 
+/// Returns a future that lets other ready green threads run first: its first poll is pending, and wakes the task at once. Tokio's
+/// name for it is `yield_now`.
+///
+/// Other branches of the same task are polled, too. [`yield_now`] parks the whole task.
+///
+/// ```
+/// runtime::block_on(async {
+///     let other = runtime::spawn(async {});
+///     while !other.is_finished() {
+///         runtime::yield_now_async().await;
+///     }
+/// });
+/// ```
+pub async fn yield_now_async() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
 /// Runs `f`, which blocks its OS thread or computes for long, and lets other green threads run meanwhile. Returns the
 /// value of `f`.
 ///

@@ -7,6 +7,7 @@
 //! | [`watch::Receiver::into_stream`](crate::sync::watch::Receiver::into_stream) | the present value, then each new one | when all senders are gone |
 //! | [`broadcast::Receiver::into_stream`](crate::sync::broadcast::Receiver::into_stream) | values, or how many were missed | when all senders are gone |
 //! | `signal::Signals::into_stream` | signal numbers | when its runtime ends |
+//! | [`TcpListener::incoming`](crate::net::TcpListener::incoming), then `into_stream`; also of Unix sockets | connections, with its pauses after errors | never |
 //!
 //! A stream works in any executor, with any waker. It is `Unpin`. A drop loses no message of a channel that another
 //! receiver can still receive.
@@ -174,6 +175,50 @@ impl<T: Clone> broadcast::Receiver<T> {
                 item => Some((item, receiver)),
             }
         })
+    }
+}
+
+impl<'a> crate::net::Incoming<'a> {
+    /// Returns a stream of the connections, with the pauses of the iterator. It never ends. Dropping it loses no connection.
+    ///
+    /// ```
+    /// use runtime::net::{TcpListener, TcpStream};
+    /// use runtime::stream::Stream;
+    /// use std::{future::poll_fn, pin::Pin};
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let client = TcpStream::connect(listener.local_addr()?)?;
+    /// let mut incoming = listener.incoming().into_stream();
+    /// let accepted = runtime::block_on(poll_fn(|cx| Pin::new(&mut incoming).poll_next(cx))).unwrap()?;
+    /// assert_eq!(accepted.peer_addr()?, client.local_addr()?);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn into_stream(
+        self,
+    ) -> impl FusedStream<Item = std::io::Result<crate::net::TcpStream>> + Unpin + Send + 'a {
+        unfold(self, |mut incoming| async move { Some((incoming.next_async().await, incoming)) })
+    }
+}
+
+#[cfg(unix)]
+impl<'a> crate::net::unix::Incoming<'a> {
+    /// Returns a stream of the connections, with the pauses of the iterator. It never ends. Dropping it loses no connection.
+    ///
+    /// ```
+    /// use runtime::net::unix::{UnixListener, UnixStream};
+    /// use runtime::stream::Stream;
+    /// use std::{future::poll_fn, pin::Pin};
+    /// # let path = std::env::temp_dir().join(format!("incoming-{}", std::process::id()));
+    /// let listener = UnixListener::bind(&path)?;
+    /// let _client = UnixStream::connect(&path)?;
+    /// # std::fs::remove_file(&path)?;
+    /// let mut incoming = listener.incoming().into_stream();
+    /// assert!(runtime::block_on(poll_fn(|cx| Pin::new(&mut incoming).poll_next(cx))).unwrap().is_ok());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn into_stream(
+        self,
+    ) -> impl FusedStream<Item = std::io::Result<crate::net::unix::UnixStream>> + Unpin + Send + 'a {
+        unfold(self, |mut incoming| async move { Some((incoming.next_async().await, incoming)) })
     }
 }
 

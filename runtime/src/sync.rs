@@ -10,6 +10,7 @@
 //! | [`Barrier`], [`OnceLock`], [`LazyLock`], [`mpsc`] | `std::sync` |
 //! | [`Semaphore`], [`Notify`] | tokio: the method that parks has tokio's name, the method that is awaited ends in `_async` |
 //! | [`oneshot`], [`watch`], [`broadcast`], [`OnceCell`] | tokio, with the same suffix; [`oneshot::Receiver`] is a future |
+//! | [`LockAsync`], [`RwLockAsync`] | mutexes and reader-writer locks that are awaited: `lock_async`, `read_async`, `write_async` |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //! | [`singleflight`] | Go: one call for all threads that ask for the same thing at the same time |
 //!
@@ -24,6 +25,7 @@ pub mod broadcast;
 mod condvar;
 mod fair_mutex;
 mod lazy_lock;
+mod lock_async;
 pub mod mpsc;
 mod mutex;
 mod notify;
@@ -45,6 +47,9 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, RawCondvar, WaitTimeoutResult};
 pub use fair_mutex::{FairMutex, FairMutexGuard, MappedFairMutexGuard, RawFairMutex};
 pub use lazy_lock::LazyLock;
+pub use lock_async::{
+    LockAsync, LockFuture, RawLockAsync, ReadFuture, RwLockAsync, UpgradableReadFuture, WriteFuture,
+};
 pub use mutex::{ArcMutexGuard, MappedMutexGuard, Mutex, MutexGuard, RawMutex};
 pub use notify::{Notified, Notify};
 pub use once::{Once, OnceState};

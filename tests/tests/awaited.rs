@@ -248,3 +248,28 @@ fn a_child_is_awaited_beside_other_branches() {
         });
     });
 }
+
+/// The child fills one pipe while it writes to the other.
+#[cfg(unix)]
+#[test]
+fn the_output_of_a_child_is_awaited_beside_other_branches() {
+    use runtime::process::{Command, Stdio};
+    in_each(|| {
+        let script = "sleep 0.01; head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; exit 3";
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (count, output) = block_on_local(counting(child.wait_with_output_async()));
+        let output = output.unwrap();
+        assert_eq!((output.stdout.len(), output.stderr.len()), (300_000, 300_000));
+        assert_eq!(output.status.code(), Some(3));
+        assert!(count > 0, "the other branch went on");
+        let child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
+        let output = futures::executor::block_on(child.wait_with_output_async()).unwrap();
+        assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    });
+}

@@ -9,6 +9,7 @@ use std::time::Duration;
 use runtime::thread::{Cancelled, JoinSet, current, park};
 use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{channel, sleep, spawn, yield_now};
+use tests::crowd::with_each;
 use tests::{
     Drops, ON_PURPOSE, OnDrop, Random, everywhere, on, on_each, panics_with, quiet_panics_on_purpose,
     until_it_waits, wait_until, with,
@@ -429,5 +430,70 @@ fn a_spawn_that_panics_takes_no_slot() {
         assert!(set.is_empty());
         set.spawn(|| 8);
         assert_eq!(set.join_all(), [8]);
+    });
+}
+
+/// Polls of the set, waits of other kinds, and polls with other wakers take turns. No result is lost and none comes twice.
+#[test]
+fn polls_mix_with_other_waits() {
+    use std::future::poll_fn;
+    use std::task::{Context, Poll, Waker};
+    with_each(|runtime| {
+        runtime.block_on(async {
+            let mut set = JoinSet::new();
+            assert!(poll_fn(|cx| set.poll_join_next(cx)).await.is_none());
+            let all = 60_usize;
+            for i in 0..all {
+                set.spawn(move || {
+                    runtime::sleep(MILLI / 20 * (i % 7) as u32);
+                    i
+                });
+            }
+            let mut seen = vec![false; all];
+            let mut turn = 0;
+            while !set.is_empty() {
+                turn += 1;
+                // Leaves a wait behind, which the next call takes over.
+                let polled = set.poll_join_next(&mut Context::from_waker(Waker::noop()));
+                let next = match (polled, turn % 4) {
+                    (Poll::Ready(next), _) => next,
+                    (_, 0) => set.join_next(),
+                    (_, 1) => set.join_next_async().await,
+                    (_, 2) => poll_fn(|cx| set.poll_join_next(cx)).await,
+                    _ => match set.try_join_next() {
+                        None => continue,
+                        next => next,
+                    },
+                };
+                let i = next.expect("the set is not empty").unwrap();
+                assert!(!std::mem::replace(&mut seen[i], true), "{i} came twice");
+            }
+            assert!(seen.iter().all(|seen| *seen));
+        });
+    });
+}
+
+/// `try_join_next` finds a result that was given to a poll, and leaves the waker of that poll in place.
+#[test]
+fn a_look_keeps_the_waker_of_a_poll() {
+    use std::future::poll_fn;
+    use std::task::Poll;
+    with_each(|runtime| {
+        runtime.block_on(async {
+            let mut set = JoinSet::new();
+            let end = member_on_demand(&mut set, 1);
+            let mut looked = false;
+            let next = poll_fn(|cx| {
+                if !std::mem::replace(&mut looked, true) {
+                    assert!(set.poll_join_next(cx).is_pending());
+                    assert!(set.try_join_next().is_none());
+                    end.send(()).unwrap();
+                    return Poll::Pending;
+                }
+                Poll::Ready(set.try_join_next())
+            });
+            assert_eq!(next.await.expect("the waker was called at the end").unwrap(), 1);
+            assert!(set.is_empty());
+        });
     });
 }

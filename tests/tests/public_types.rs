@@ -160,6 +160,15 @@ fn in_sync() {
         RwLockReadGuard<'static, u8>: "SY";
         RwLockWriteGuard<'static, u8>: "SY";
         RecursiveRwLock<u8>: "SYU";
+        RawMutex: "SYUR";
+        RawFairMutex: "SYUR";
+        RawRwLock: "SYUR";
+        RawThreadId: "SYUR";
+        RawCondvar: "SYUR";
+        LockFuture<'static, RawMutex, u8>: "SY";
+        ReadFuture<'static, false, u8>: "SY";
+        WriteFuture<'static, false, u8>: "SY";
+        UpgradableReadFuture<'static, false, u8>: "SY";
         Condvar: "SYUR";
         Once: "SYUR";
         OnceState: "SYUR";
@@ -280,5 +289,25 @@ fn on_unix() {
         process::Command, std::process::Command;
         process::Child, std::process::Child;
         process::ChildStdin, std::process::ChildStdin;
+    }
+}
+
+#[cfg(feature = "tracing")]
+#[test]
+fn in_tracing() {
+    use runtime::tracing::{DefaultGuard, Following};
+    table! {
+        Following<u8>: "SYUR";
+        DefaultGuard: "UR";
+    }
+}
+
+#[cfg(feature = "async-io")]
+#[test]
+fn in_hyper() {
+    use runtime::hyper::{Executor, Timer};
+    table! {
+        Executor: "SYUR";
+        Timer: "SYUR";
     }
 }

@@ -126,3 +126,40 @@ fn signals_are_a_stream() {
     signal_hook::low_level::raise(SIGUSR1).unwrap();
     assert_eq!(drive_on_plain_thread(async move { stream.next().await }), Some(SIGUSR1));
 }
+
+#[test]
+fn connections_are_a_stream() {
+    use runtime::net::{TcpListener, TcpStream};
+    everywhere(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let clients = spawn(move || {
+            (0..5).map(|_| TcpStream::connect(addr).unwrap().local_addr().unwrap()).collect::<Vec<_>>()
+        });
+        let peers = runtime::block_on(async {
+            let mut incoming = listener.incoming().into_stream();
+            // A dropped wait loses no connection.
+            let first = usize::from(futures::poll!(incoming.next()).is_ready());
+            drop(incoming);
+            listener
+                .incoming()
+                .into_stream()
+                .take(5 - first)
+                .fold(first, async |count, accepted| accepted.map(|_| count + 1).unwrap())
+                .await
+        });
+        assert_eq!(peers, 5);
+        drop(clients.join().unwrap());
+        #[cfg(unix)]
+        {
+            use runtime::net::unix::{UnixListener, UnixStream};
+            let path =
+                std::env::temp_dir().join(format!("incoming-{}-{:?}", std::process::id(), addr.port()));
+            let listener = UnixListener::bind(&path).unwrap();
+            let _client = UnixStream::connect(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let accepted = runtime::block_on(async { listener.incoming().into_stream().next().await });
+            assert!(accepted.unwrap().is_ok());
+        }
+    });
+}

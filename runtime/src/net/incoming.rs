@@ -20,12 +20,31 @@ impl Pauses {
             crate::sleep(backoff.step());
         }
         let accepted = accept();
-        match &accepted {
+        self.note(&accepted);
+        accepted
+    }
+
+    /// Accepts as `accept` does, in a future.
+    #[cfg(feature = "stream")]
+    pub(crate) async fn accept_async<T>(
+        &mut self,
+        accept: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        if let Some(backoff) = &mut self.0 {
+            crate::time::sleep_async(backoff.step()).await;
+        }
+        let accepted = accept.await;
+        self.note(&accepted);
+        accepted
+    }
+
+    /// Decides whether the next call pauses.
+    fn note<T>(&mut self, accepted: &io::Result<T>) {
+        match accepted {
             // Most likely no descriptors or no memory. The connection still waits, so no event would come.
             Err(error) if may_repeat(error.kind()) => drop(self.0.get_or_insert(Backoff::new(FIRST, MOST))),
             _ => self.0 = None,
         }
-        accepted
     }
 }
 

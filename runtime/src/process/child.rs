@@ -1,7 +1,10 @@
 //! `Child`: a child process, waiting for it, and what happens to it when it is dropped.
 
+use std::future::poll_fn;
 use std::io::{self, Read};
+use std::pin::pin;
 use std::process::{ExitStatus, Output};
+use std::task::Poll;
 
 use super::exit;
 use super::{ChildStderr, ChildStdin, ChildStdout};
@@ -181,6 +184,76 @@ impl Child {
         }?;
         Ok(Output { status: self.wait()?, stdout, stderr })
     }
+
+    /// Waits as [`wait_with_output`](Child::wait_with_output) does, in a future, with any executor.
+    ///
+    /// Dropping the future drops the child: the process goes on, unless
+    /// [`kill_on_drop`](super::Command::kill_on_drop) is set.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error.
+    ///
+    /// ```
+    /// use runtime::process::{Command, Stdio};
+    /// let child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
+    /// let output = runtime::block_on(child.wait_with_output_async())?;
+    /// assert_eq!(output.stdout, b"hello\n");
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn wait_with_output_async(mut self) -> io::Result<Output> {
+        drop(self.stdin.take());
+        let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
+        let (stdout, stderr) = both(
+            async {
+                let Some(pipe) = &stdout else { return Ok(Vec::new()) };
+                all_async(async |buf| pipe.read_async(buf).await).await
+            },
+            async {
+                let Some(pipe) = &stderr else { return Ok(Vec::new()) };
+                all_async(async |buf| pipe.read_async(buf).await).await
+            },
+        )
+        .await;
+        Ok(Output { stdout: stdout?, stderr: stderr?, status: self.wait_async().await? })
+    }
+}
+
+/// Reads to the end of a pipe.
+async fn all_async(mut read: impl AsyncFnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut buf) = (Vec::new(), vec![0; 8192]);
+    loop {
+        match read(&mut buf).await? {
+            0 => return Ok(bytes),
+            n => bytes.extend_from_slice(&buf[..n]),
+        }
+    }
+}
+
+/// Polls both futures until both are ready.
+async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|cx| {
+        if first.is_none()
+            && let Poll::Ready(value) = a.as_mut().poll(cx)
+        {
+            first = Some(value);
+        }
+        if second.is_none()
+            && let Poll::Ready(value) = b.as_mut().poll(cx)
+        {
+            second = Some(value);
+        }
+        match (first.take(), second.take()) {
+            (Some(a), Some(b)) => Poll::Ready((a, b)),
+            ended => {
+                (first, second) = ended;
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// Reads to the end of a pipe, if there is one.

@@ -1,10 +1,13 @@
 //! `Barrier`: threads wait until a number of them have come. The API is that of std.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 
 use sched::Cancel;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::queue::{Lock, Queue, Wakes, wait};
+use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
 /// A meeting point: threads wait until a number of them have come, and then all go on.
 ///
@@ -13,7 +16,7 @@ use sched::queue::{Lock, Queue, Wakes, wait};
 /// # Cancellation
 ///
 /// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds and
-/// is not counted. The others wait for one more thread.
+/// is not counted. The others wait for one more thread. The same holds for a future that is dropped.
 ///
 /// ```
 /// use runtime::sync::Barrier;
@@ -66,19 +69,7 @@ impl Barrier {
     /// ```
     pub fn wait(&self) -> BarrierWaitResult {
         loop {
-            let mut arrived = self.state.lock();
-            if arrived.count + 1 >= self.n {
-                // A waiter that was cancelled and left the queue by now had come before all were there.
-                arrived.count = 0;
-                let mut wakes = Wakes::new();
-                while let Some(wake) = arrived.queue.wake_first(|()| ()) {
-                    wakes.add(wake);
-                }
-                drop(arrived);
-                drop(wakes);
-                return BarrierWaitResult(true);
-            }
-            arrived.count += 1;
+            let Some(arrived) = self.arrive() else { return BarrierWaitResult(true) };
             match wait(
                 arrived,
                 |arrived| &mut arrived.queue,
@@ -97,6 +88,60 @@ impl Barrier {
                 }
             }
         }
+    }
+
+    /// Waits as [`wait`](Barrier::wait) does, in a future, with any executor. The future counts as come from its first poll
+    /// on.
+    ///
+    /// ```
+    /// let barrier = runtime::sync::Barrier::new(2);
+    /// let (a, b) = runtime::block_on(async { futures::join!(barrier.wait_async(), barrier.wait_async()) });
+    /// assert_ne!(a.is_leader(), b.is_leader());
+    /// ```
+    pub async fn wait_async(&self) -> BarrierWaitResult {
+        let mut waits = pin!(WaitFuture::new(&self.state, |arrived| &mut arrived.queue, NotCome));
+        poll_fn(|cx| {
+            if waits.is_waiting() {
+                return waits.as_mut().poll_granted(cx).map(|()| BarrierWaitResult(false));
+            }
+            // Cloning a waker is user code, so not under the lock.
+            let waker = cx.waker().clone();
+            let Some(arrived) = self.arrive() else { return Poll::Ready(BarrierWaitResult(true)) };
+            waits.as_mut().enter(arrived, waker, ());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Counts the caller. Wakes all and returns `None` if the caller is the last; else returns the guard, with which the caller
+    /// enters the queue.
+    fn arrive(&self) -> Option<Guard<'_, Arrived>> {
+        let mut arrived = self.state.lock();
+        if arrived.count + 1 < self.n {
+            arrived.count += 1;
+            return Some(arrived);
+        }
+        // A waiter that was cancelled and left the queue by now had come before all were there.
+        arrived.count = 0;
+        let mut wakes = Wakes::new();
+        while let Some(wake) = arrived.queue.wake_first(|()| ()) {
+            wakes.add(wake);
+        }
+        drop(arrived);
+        drop(wakes);
+        None
+    }
+}
+
+/// A future that waits and is dropped has not come.
+struct NotCome;
+
+impl PassOn<Arrived, ()> for NotCome {
+    /// All have met: there is nothing to pass on.
+    fn pass_on(&mut self, _arrived: Guard<'_, Arrived>, (): ()) {}
+
+    fn left(&mut self, mut arrived: Guard<'_, Arrived>, (): ()) {
+        arrived.count -= 1;
     }
 }
 

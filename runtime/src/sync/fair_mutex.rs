@@ -59,6 +59,13 @@ pub type MappedFairMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawFairMut
 #[derive(Debug, Default)]
 pub struct RawFairMutex(RawMutex);
 
+impl RawFairMutex {
+    /// Returns the mutex that this one unlocks fairly, for futures.
+    pub(super) fn inner(&self) -> &RawMutex {
+        &self.0
+    }
+}
+
 // SAFETY: a `RawMutex` excludes, and this one differs only in unlocking it fairly.
 unsafe impl lock_api::RawMutex for RawFairMutex {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]

@@ -101,7 +101,7 @@ pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawMutex, T>;
 pub struct RawMutex(locks::Mutex);
 
 impl RawMutex {
-    /// Returns the lock of `sched`, for a condition variable.
+    /// Returns the lock of `sched`, for condition variables and futures.
     pub(super) fn sched_lock(&self) -> &locks::Mutex {
         &self.0
     }

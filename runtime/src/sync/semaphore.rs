@@ -110,6 +110,11 @@ impl PassOn<State, Request> for PassToOthers {
         }
         serve(state);
     }
+
+    /// Waiters behind the future may want fewer permits.
+    fn left(&mut self, state: Guard<'_, State>, _request: Request) {
+        serve(state);
+    }
 }
 
 impl Semaphore {
@@ -394,8 +399,6 @@ impl Semaphore {
     /// ```
     pub async fn acquire_many_async(&self, n: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
         let wants = n as usize;
-        // Dropped after the wait: waiters behind this one may want fewer permits.
-        let _serves = ServeOnDrop(self);
         let mut waits = pin!(WaitFuture::new(&self.state, queue, PassToOthers));
         let given = poll_fn(|cx| {
             if waits.is_waiting() {
@@ -474,15 +477,6 @@ impl Semaphore {
     /// ```
     pub fn is_closed(&self) -> bool {
         self.state.lock().closed
-    }
-}
-
-/// Gives free permits to the waiters when a future has left the queue.
-struct ServeOnDrop<'s>(&'s Semaphore);
-
-impl Drop for ServeOnDrop<'_> {
-    fn drop(&mut self) {
-        serve(self.0.state.lock());
     }
 }
 

@@ -13,14 +13,16 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe, resume_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use sched::spawn::{Spec, Where};
 use sched::{After, Join};
 use slab::Slab;
 
 use super::{AbortHandle, Builder, JoinError, Thread};
-use crate::channel::{Receiver, Sender, unbounded};
+use crate::channel::{Receiver, RecvError, Sender, unbounded};
 use crate::runtime::{self, Handle};
 use crate::spawn::{Entry, start};
 use crate::sync::Semaphore;
@@ -66,7 +68,11 @@ pub struct JoinSet<T> {
     /// The keys of the members that have ended, and whose results were not taken.
     ended: Receiver<usize>,
     limit: Option<usize>,
+    /// The receive of `poll_join_next`, and the waker of its last poll. While it waits, no other receive may take a key.
+    polled: Option<(NextKey, Waker)>,
 }
+
+type NextKey = Pin<Box<dyn Future<Output = Result<usize, RecvError>> + Send + Sync>>;
 
 /// What the members share.
 struct Group {
@@ -165,7 +171,7 @@ impl<T> JoinSet<T> {
 
     fn with(limit: Option<usize>) -> Self {
         let (group, ended) = Group::new(limit);
-        JoinSet { members: Slab::new(), group, ended, limit }
+        JoinSet { members: Slab::new(), group, ended, limit, polled: None }
     }
 
     /// Returns the number of members whose results were not taken, ended or not.
@@ -216,6 +222,7 @@ impl<T> JoinSet<T> {
         if self.is_empty() {
             return None;
         }
+        self.polled = None;
         let key = self.ended.recv().expect("the set has a sender itself");
         Some(self.take(key))
     }
@@ -245,8 +252,54 @@ impl<T> JoinSet<T> {
         if self.is_empty() {
             return None;
         }
+        self.polled = None;
         let key = self.ended.recv_async().await.expect("the set has a sender itself");
         Some(self.take(key))
+    }
+
+    /// Polls for the result that [`join_next`](JoinSet::join_next) returns, for futures that are written by hand. If it is
+    /// pending, the waker of `cx` is woken when a member has ended.
+    ///
+    /// Only the waker of the last call is woken. A later call of `join_next` or `join_next_async` takes the wait over, and that
+    /// waker is then not woken.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the member has panicked or was cancelled.
+    ///
+    /// ```
+    /// use runtime::thread::JoinSet;
+    /// use std::future::poll_fn;
+    /// let mut set = JoinSet::new();
+    /// set.spawn(|| 7);
+    /// let first = runtime::block_on(poll_fn(|cx| set.poll_join_next(cx)));
+    /// assert_eq!(first.unwrap().unwrap(), 7);
+    /// ```
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        if self.is_empty() {
+            return Poll::Ready(None);
+        }
+        let waker = cx.waker().clone();
+        let key = match &mut self.polled {
+            Some((next, last)) => {
+                *last = waker;
+                next.as_mut().poll(cx)
+            }
+            None => match self.ended.try_recv() {
+                Ok(key) => Poll::Ready(Ok(key)),
+                Err(_) => {
+                    let ended = self.ended.clone();
+                    let mut next: NextKey = Box::pin(async move { ended.recv_async().await });
+                    let key = next.as_mut().poll(cx);
+                    self.polled = Some((next, waker));
+                    key
+                }
+            },
+        };
+        key.map(|key| {
+            self.polled = None;
+            Some(self.take(key.expect("the set has a sender itself")))
+        })
     }
 
     /// Returns the result of a member that has ended, or `None` if no member has. It never waits.
@@ -261,6 +314,14 @@ impl<T> JoinSet<T> {
     /// assert!(set.try_join_next().is_none());
     /// ```
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        if let Some((_, waker)) = &self.polled {
+            // The key may have been given to that wait.
+            let waker = waker.clone();
+            return match self.poll_join_next(&mut Context::from_waker(&waker)) {
+                Poll::Ready(next) => next,
+                Poll::Pending => None,
+            };
+        }
         let key = self.ended.try_recv().ok()?;
         Some(self.take(key))
     }
@@ -354,6 +415,7 @@ impl<T> JoinSet<T> {
     /// ```
     pub fn detach_all(&mut self) {
         // The detached members keep the old group. The keys that they send there are not mistaken for those of later members.
+        self.polled = None;
         (self.group, self.ended) = Group::new(self.limit);
         self.members = Slab::new();
     }

@@ -61,6 +61,9 @@ fn run<F: Future>(future: F, between: Between) -> F::Output {
                 let waiting = Waiting::begin_for(Why::Future, Cancel::Ends);
                 if g.wakes.park(waiting.ticket().number) {
                     waiting.park();
+                } else {
+                    // A future that wakes itself lets other green threads run.
+                    park::yield_now();
                 }
                 g.wakes.clear();
                 park::unwind_if_cancelled();

@@ -24,6 +24,7 @@
 //!   same.)
 //! - *Leaving.* A waiter that timed out or was cancelled leaves the queue under the queue's lock. A lock that
 //!   is handed over to such a waiter goes to the next waiter. Without a next waiter the lock becomes free.
+//! - *Futures* queue up beside threads and are served in the same order (`locks/futures.rs`).
 //!
 //! The other bits of a word name the holders; each lock's file defines them. Two rules hold for every word. `WAITING`
 //! tells whether the queue is empty, and changes under the queue's lock only. `STARVING` is set only while the lock
@@ -37,6 +38,7 @@
 #![cfg_attr(not(loom), allow(unsafe_code))]
 
 mod condvar;
+mod futures;
 mod mutex;
 mod once;
 mod rwlock;
@@ -48,6 +50,7 @@ use crate::g::why::Why;
 use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 
 pub use condvar::{Condvar, OtherMutex};
+pub use futures::{MutexFuture, RwLockFuture};
 pub use mutex::Mutex;
 pub use once::{Once, Stage};
 pub use rwlock::{RwLock, Wants};

@@ -36,7 +36,6 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(not(loom))]
 mod future;
 mod lock;
 mod wait;
@@ -51,7 +50,6 @@ use std::task::Waker;
 use crate::g::wait::Decision;
 use crate::sync::{broken, cell::UnsafeCell};
 
-#[cfg(not(loom))]
 pub use future::{PassOn, WaitFuture};
 pub use lock::{Guard, Lock};
 #[cfg(loom)]
@@ -137,7 +135,6 @@ impl<T> Node<T> {
     }
 
     /// Replaces the waker of a future that goes on waiting. Returns the old waker. *Runs on: the holder of the lock.*
-    #[cfg(not(loom))]
     fn set_waker(&self, new: Waker) -> Option<Waker> {
         match &self.who {
             Who::Future { waker, .. } => waker.replace(Some(new)),
@@ -145,9 +142,16 @@ impl<T> Node<T> {
         }
     }
 
+    /// Takes the waker of a future that waits no more. *Runs on: the holder of the lock.*
+    fn take_waker(&self) -> Option<Waker> {
+        match &self.who {
+            Who::Future { waker, .. } => waker.take(),
+            Who::Thread { .. } => None,
+        }
+    }
+
     /// Returns `true` if the node is a future's and the future was granted what it waits for. *Runs on: the holder of
     /// the lock.*
-    #[cfg(not(loom))]
     fn is_granted(&self) -> bool {
         matches!(&self.who, Who::Future { granted, .. } if granted.get())
     }

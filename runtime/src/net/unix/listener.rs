@@ -201,3 +201,11 @@ impl Iterator for Incoming<'_> {
 }
 
 impl std::iter::FusedIterator for Incoming<'_> {}
+
+#[cfg(feature = "stream")]
+impl Incoming<'_> {
+    /// Accepts as `next` does, in a future.
+    pub(crate) async fn next_async(&mut self) -> io::Result<UnixStream> {
+        self.pauses.accept_async(self.listener.accept_async()).await.map(|(stream, _peer)| stream)
+    }
+}

@@ -36,6 +36,11 @@ pub struct RawRwLock<const RECURSIVE: bool = false>(locks::RwLock<RECURSIVE>);
 pub type RawRwLockRecursive = RawRwLock<true>;
 
 impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
+    /// Returns the lock of `sched`, for futures.
+    pub(in crate::sync) fn sched_lock(&self) -> &locks::RwLock<RECURSIVE> {
+        &self.0
+    }
+
     /// Waits for the lock, which was not free when `caller` asked for it.
     #[cold]
     fn lock_slow(&self, wants: Wants, caller: &'static Location<'static>) {

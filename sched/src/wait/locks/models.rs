@@ -1,6 +1,7 @@
 //! What the loom models of the locks share: threads that may park, and their ends.
 
 mod condvar;
+mod futures;
 mod mutex;
 mod once;
 mod rwlock;

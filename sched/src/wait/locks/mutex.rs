@@ -24,7 +24,7 @@ const TAKEN: u32 = LOCKED | STARVING;
 /// A mutex without contents: its word, and the queue of its waiters.
 pub struct Mutex {
     word: AtomicU32,
-    queue: Lock<Queue<Waiter>>,
+    pub(super) queue: Lock<Queue<Waiter>>,
 }
 
 /// The payload of a waiter in the queue.
@@ -153,7 +153,7 @@ impl Mutex {
 
     /// Locks the mutex and returns `None`; or sets `WAITING` and returns the queue's guard, for the caller to queue
     /// up.
-    fn take_or_enter(&self, line: Line) -> Option<Guard<'_, Queue<Waiter>>> {
+    pub(super) fn take_or_enter(&self, line: Line) -> Option<Guard<'_, Queue<Waiter>>> {
         // A woken waiter clears `WOKEN` with this retry.
         let clearing = if line.woken && !broken!("mutex_woken_stays") { WOKEN } else { 0 };
         loop {
@@ -182,6 +182,16 @@ impl Mutex {
             }
         }
         false
+    }
+
+    /// Wakes the next waiter in the place of a woken waiter that will not retry.
+    pub(super) fn woken_left(&self, mut queue: Guard<'_, Queue<Waiter>>) {
+        // Relaxed: an unlocker that saw `WOKEN` left the queue to the woken waiter. Its unlock comes before this
+        // read-modify-write in the order of the word, so `wake_or_hand_over` sees the free mutex.
+        self.word.fetch_and(!WOKEN, Ordering::Relaxed);
+        let wake = self.wake_or_hand_over(&mut queue);
+        drop(queue);
+        drop(wake);
     }
 
     /// Takes the queue's lock.

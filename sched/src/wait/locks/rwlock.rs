@@ -56,12 +56,12 @@ const IN_TURN_ONLY: usize = STARVING | WRITER_WAITS;
 /// A reader-writer lock without contents; the file's head tells its protocol.
 pub struct RwLock<const RECURSIVE: bool> {
     word: AtomicUsize,
-    queues: Lock<Queues>,
+    pub(super) queues: Lock<Queues>,
 }
 
 #[derive(Default)]
-struct Queues {
-    line: Queue<Waiter>,
+pub(super) struct Queues {
+    pub(super) line: Queue<Waiter>,
     /// The number of writers in the line.
     writers: usize,
     /// The upgradable reader that waits for the other readers to leave.
@@ -100,11 +100,11 @@ impl Wants {
 }
 
 /// The payload of a waiter in a queue.
-struct Waiter {
-    wants: Wants,
-    since: u64,
+pub(super) struct Waiter {
+    pub(super) wants: Wants,
+    pub(super) since: u64,
     /// The waiter was given what it wants.
-    has: bool,
+    pub(super) has: bool,
 }
 
 const fn is_had(word: usize) -> bool {
@@ -239,7 +239,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
 
     /// Takes the lock and returns `None`; or sets `WAITING` and returns the queues' guard, for the caller to queue
     /// up.
-    fn take_or_enter(&self, wants: Wants, line: Line) -> Option<Guard<'_, Queues>> {
+    pub(super) fn take_or_enter(&self, wants: Wants, line: Line) -> Option<Guard<'_, Queues>> {
         // A woken writer clears `WOKEN` with this retry.
         let clearing = if line.woken { WOKEN } else { 0 };
         loop {
@@ -279,7 +279,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     }
 
     /// Serves the queue after a waiter left it without being woken: waiters behind it may be able to share the lock.
-    fn left(&self, mut queues: Guard<'_, Queues>, writer: bool) {
+    pub(super) fn left(&self, mut queues: Guard<'_, Queues>, writer: bool) {
         queues.writers -= usize::from(writer);
         let mut wakes = Wakes::default();
         if !broken!("rwlock_leaves_without_serving") {
@@ -287,6 +287,15 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         }
         drop(queues);
         drop(wakes);
+    }
+
+    /// Serves the queue in the place of a woken writer that will not retry.
+    pub(super) fn woken_left(&self, queues: Guard<'_, Queues>) {
+        // Relaxed: an unlocker that saw `WOKEN` left the queue to the woken writer. Its unlock comes before this
+        // read-modify-write in the order of the word, so `serve` sees the free lock.
+        self.word.fetch_and(!WOKEN, Ordering::Relaxed);
+        // `serve_line` has taken the writer out of the count.
+        self.left(queues, false);
     }
 
     /// Gives back a share.

@@ -106,31 +106,63 @@ impl Ticket {
     }
 }
 
-/// A decided wait of a sleeper that is still to be woken. Dropping this wakes the sleeper.
+/// A decided wait that is still to be woken. Dropping this wakes the sleeper, or calls the waker.
 #[derive(Debug)]
 #[must_use]
-pub struct Wake(Option<Ticket>);
+pub struct Wake(Recipient);
+
+#[derive(Debug)]
+enum Recipient {
+    NoWaiter,
+    Parked(Ticket),
+    Future(Waker),
+}
 
 impl Wake {
     pub(super) fn none() -> Self {
-        Wake(None)
+        Wake(Recipient::NoWaiter)
     }
 
     pub(super) fn parked(ticket: Ticket) -> Self {
-        Wake(Some(ticket))
+        Wake(Recipient::Parked(ticket))
     }
 
-    pub(super) fn future(_waker: Waker) -> Self {
-        unreachable!("the models have no futures")
+    pub(super) fn future(waker: Waker) -> Self {
+        Wake(Recipient::Future(waker))
     }
 }
 
 impl Drop for Wake {
     fn drop(&mut self) {
-        if let Some(ticket) = self.0 {
+        match std::mem::replace(&mut self.0, Recipient::NoWaiter) {
+            Recipient::NoWaiter => {}
             // SAFETY: the model keeps the sleeper until all threads have ended.
-            unsafe { &*ticket.sleeper }.bed.notify();
+            Recipient::Parked(ticket) => unsafe { &*ticket.sleeper }.bed.notify(),
+            Recipient::Future(waker) => waker.wake(),
         }
+    }
+}
+
+/// Polls a future on the calling loom thread until it is ready. The thread sleeps between polls.
+pub fn drive<F: Future>(mut future: std::pin::Pin<&mut F>) -> F::Output {
+    let bell = std::sync::Arc::new(Bell(Notify::new()));
+    let waker = Waker::from(bell.clone());
+    let mut cx = std::task::Context::from_waker(&waker);
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return output;
+        }
+        // loom's `Notify` may return without a notification; the future is then polled in vain.
+        bell.0.wait();
+    }
+}
+
+/// The waker of `drive`.
+struct Bell(Notify);
+
+impl std::task::Wake for Bell {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.notify();
     }
 }
 
