@@ -1,6 +1,14 @@
-//! Dumps: what each green thread does, and the stacks of those that are parked.
+//! Dumps: what each green thread does, what it waits for, and the stacks of those that are parked.
+//!
+//! [`dump()`](crate::dump()) writes the text. A [`Snapshot`] has the same as values, and other forms of it. The page about
+//! [dumps](crate::docs::dumps) shows examples.
 
+mod deadlock;
 mod frame;
+mod groups;
+#[cfg(feature = "dump-json")]
+mod json;
+mod snapshot;
 #[cfg(all(
     feature = "dump-stacks",
     target_os = "linux",
@@ -15,16 +23,17 @@ mod stacks;
 #[path = "dump/no_stacks.rs"]
 mod stacks;
 mod text;
+mod tree;
 #[cfg(unix)]
 pub(crate) mod trigger;
+pub(crate) mod watch;
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use frame::Frame;
-use parking_lot::Mutex;
-use sched::{SeenThread, StackCopy};
-use stacks::Stacks;
+pub use deadlock::{Deadlock, DeadlockKind, DeadlockMember};
+pub use frame::Frame;
+pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
+pub use watch::on_deadlock;
 
 /// Writes one line to `w` for each green thread of the process, and a last line with their number.
 ///
@@ -66,54 +75,10 @@ use stacks::Stacks;
 /// });
 /// ```
 pub fn dump(w: &mut impl Write) -> io::Result<()> {
-    let dump = crate::blocking(Dump::take)?;
-    w.write_all(text::of(&dump).as_bytes())
+    Snapshot::take_with_deadlocks()?.write(w)
 }
 
-/// Returns the dump for the report of a deadlock; empty in a forked child.
+/// Returns the dump for the report of a deadlock of all; empty in a forked child. No green thread runs meanwhile.
 pub(crate) fn report() -> String {
-    Dump::take().map(|dump| text::of(&dump)).unwrap_or_default()
-}
-
-/// What one dump has found.
-struct Dump {
-    /// In the order of their ids.
-    threads: Vec<Thread>,
-    /// The stacks that differ.
-    stacks: Vec<Vec<Frame>>,
-}
-
-/// One green thread.
-struct Thread {
-    seen: SeenThread,
-    /// Its stack, an index into `Dump::stacks`.
-    stack: Option<usize>,
-}
-
-impl Dump {
-    fn take() -> io::Result<Dump> {
-        // Locked during a dump: a second dump would miss the stacks that the first one copies at that moment.
-        static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
-        sched::fork::check()?;
-        let mut kept = KEPT.lock();
-        let mut unwinder = Stacks::of_now(&mut kept);
-        let mut copy = unwinder.as_ref().map(|_| StackCopy::default());
-        let (mut threads, mut known, mut stacks) = (Vec::new(), HashMap::new(), Vec::new());
-        sched::look_at_all(copy.as_mut(), |seen, copy| {
-            let addresses = unwinder.as_mut().zip(copy).map(|(unwinder, copy)| unwinder.addresses(copy));
-            let stack = addresses.filter(|addresses| !addresses.is_empty()).map(|addresses| {
-                *known.entry(addresses).or_insert_with_key(|addresses| {
-                    stacks.push(addresses.clone());
-                    stacks.len() - 1
-                })
-            });
-            threads.push(Thread { seen, stack });
-        })?;
-        threads.sort_unstable_by_key(|thread| thread.seen.id);
-        let frames = |addresses: Box<[usize]>| {
-            let frames = unwinder.as_mut().map(|unwinder| unwinder.frames(&addresses));
-            frame::without_ours(frames.unwrap_or_default())
-        };
-        Ok(Dump { threads, stacks: stacks.into_iter().map(frames).collect() })
-    }
+    Snapshot::take_with_deadlocks_here().map(|snapshot| snapshot.to_string()).unwrap_or_default()
 }

@@ -153,7 +153,7 @@ pub mod channel;
 pub mod context;
 pub mod context_slot;
 pub mod docs;
-mod dump;
+pub mod dump;
 pub mod fs;
 #[cfg(feature = "hyper")]
 pub mod hyper;

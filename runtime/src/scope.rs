@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 use sched::park::{Waiting, is_interrupted, unwind_if_cancelled};
 use sched::spawn::{Spec, Where};
-use sched::{After, Cancel, GHandle, Join, Outcome, Ticket};
+use sched::{After, Awaited, Cancel, GHandle, Join, On, Outcome, Ticket};
 
 use crate::runtime;
 use crate::spawn::Entry;
@@ -65,9 +65,10 @@ impl Family {
         if is_interrupted() {
             self.cancel();
         }
-        let mut cancel = Cancel::Ends;
+        let (on, mut cancel) = (On::new(self, Family::look), Cancel::Ends);
         loop {
-            let waiting = Waiting::begin_for(sched::Why::Scope, cancel);
+            // SAFETY: `on` and the family last until this function returns, after the wait.
+            let waiting = unsafe { Waiting::begin_on(sched::Why::Scope, &on, cancel) };
             {
                 let mut state = self.state.lock();
                 if state.running == 0 {
@@ -80,6 +81,14 @@ impl Family {
                 cancel = Cancel::Waits;
             }
         }
+    }
+
+    /// Tells a dump which members may still run. *Runs on: any thread.*
+    fn look(&self) -> Option<Awaited> {
+        let state = self.state.try_lock()?;
+        // A cancelled family has no list any more.
+        let threads = state.members.iter().filter(|member| !member.is_done()).map(GHandle::id).collect();
+        Some(Awaited::Scope { threads })
     }
 
     fn cancel(&self) {

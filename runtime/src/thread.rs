@@ -387,6 +387,19 @@ impl fmt::Display for Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadId(NonZeroU64);
 
+impl ThreadId {
+    /// Returns the id as a number, as [dumps](crate::dump) show it.
+    ///
+    /// ```
+    /// let one = runtime::thread::current().id();
+    /// let other = runtime::block_on(|| runtime::thread::current().id());
+    /// assert_ne!(one.as_u64(), other.as_u64());
+    /// ```
+    pub fn as_u64(self) -> NonZeroU64 {
+        self.0
+    }
+}
+
 /// Returns the calling thread: the green thread, or the OS thread if the caller is not a green thread.
 ///
 /// ```

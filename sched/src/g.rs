@@ -23,6 +23,7 @@ pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
 pub(crate) mod locals;
+pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
 pub(crate) mod revocable;
@@ -43,11 +44,12 @@ use binding::BindingWord;
 use contexts::Contexts;
 use life::Life;
 use locals::Locals;
+use origin::Origin;
 use payload::Task;
 use revocable::Revocables;
 use token::Token;
 use wait::Wait;
-use why::Why;
+use why::{On, Why};
 
 /// What a G is doing, for dumps and metrics. No decision depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,12 +102,16 @@ impl Ticket {
 pub(crate) struct Runtime(());
 
 /// The waiter for a G's end.
-#[derive(Default)]
 pub(crate) enum Joiner {
-    #[default]
-    Absent,
-    Parked(Ticket),
+    /// The word of a ticket, or 0: there is no waiter. (A word, because a G has no room for a whole ticket.)
+    Parked(u64),
     Polls(Waker),
+}
+
+impl Default for Joiner {
+    fn default() -> Self {
+        Joiner::Parked(0)
+    }
 }
 
 /// The inline room for a closure, a future or a result. A larger value is boxed.
@@ -134,10 +140,11 @@ pub(crate) struct G {
     joiner: UnsafeCell<Joiner>,
     /// The timer of the G's own sleeps and time-outs.
     pub(crate) timer: Timer,
+    /// The object of the current wait, or null. It lies in the waiter's frame while the G waits. For dumps.
+    waits_on: AtomicPtr<On>,
     // Fields that name the G.
     id: AtomicU64,
-    place: Cell<Option<&'static Location<'static>>>,
-    name: UnsafeCell<Option<Box<Name>>>,
+    pub(crate) origin: Origin,
     /// Fields that few Gs need. Only the thread itself uses them.
     rare: UnsafeCell<Option<Box<Rare>>>,
     index: u32,
@@ -148,7 +155,7 @@ pub(crate) struct G {
     pub(crate) binding: BindingWord,
     /// About when the G last parked, in ms. For dumps.
     waits_since: AtomicU32,
-    /// What its last wait was for. For dumps.
+    /// What its last wait was for: a `Why`, and `TIMED`. For dumps.
     waits_for: AtomicU8,
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
@@ -165,8 +172,8 @@ const PINNED: u8 = 2;
 /// In `G::keeps`: contexts follow the G.
 const CONTEXTS: u8 = 4;
 
-/// A name, behind a second pointer: most Gs have none.
-type Name = Box<str>;
+/// In `G::waits_for`: the wait has a deadline.
+const TIMED: u8 = 0x80;
 
 /// Fields that only some Gs have. Only the thread itself uses them.
 pub(crate) struct Rare {
@@ -183,7 +190,7 @@ pub(crate) struct Rare {
 // SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
 // `over`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
 // until `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found a
-// waiter, to the G. `place` and `name` change only while the G has no reference (`begin`, `forget`).
+// waiter, to the G. `origin` changes only while the G has no reference (`begin`, `forget`).
 unsafe impl Sync for G {}
 
 impl G {
@@ -198,11 +205,11 @@ impl G {
             coro_ptr: Cell::new(std::ptr::null_mut()),
             task: Cell::new(None),
             payload: UnsafeCell::new([MaybeUninit::uninit(); PAYLOAD_WORDS]),
-            joiner: UnsafeCell::new(Joiner::Absent),
+            joiner: UnsafeCell::new(Joiner::default()),
             timer: Timer::new(),
+            waits_on: AtomicPtr::new(std::ptr::null_mut()),
             id: AtomicU64::new(0),
-            place: Cell::new(None),
-            name: UnsafeCell::new(None),
+            origin: Origin::new(),
             rare: UnsafeCell::new(None),
             index,
             status: AtomicU8::new(Status::Idle as u8),
@@ -226,6 +233,7 @@ impl G {
         id: u64,
         place: &'static Location<'static>,
         name: Option<Box<str>>,
+        parent: u64,
     ) {
         self.wait.reset();
         self.token.reset();
@@ -233,24 +241,16 @@ impl G {
         // Relaxed: `Life::begin` publishes it.
         self.runtime.store(runtime.cast_mut(), Ordering::Relaxed);
         self.id.store(id, Ordering::Relaxed);
-        self.place.set(Some(place));
+        self.origin.begin(place, name, parent);
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.over.set(false);
         self.keeps.set(contexts::keeps_of_new());
-        if name.is_some() {
-            // SAFETY: no other thread has a reference, by this function's contract.
-            unsafe { *self.name.get() = name.map(Box::new) };
-        }
     }
 
     /// Drops what the finished task left in the G. *Runs on: the thread that gave the last reference up.*
     pub(crate) fn forget(&self) {
-        // SAFETY: the last reference is gone, so no other thread uses the name.
-        let name = unsafe { &mut *self.name.get() };
-        if name.is_some() {
-            *name = None;
-        }
+        self.origin.forget();
         self.set_status(Status::Idle);
     }
 
@@ -261,13 +261,12 @@ impl G {
 
     /// Returns where the G was spawned.
     pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
-        self.place.get()
+        self.origin.place()
     }
 
     /// Returns the name, if the G has one. *Runs on: a holder of a reference.*
     pub(crate) fn name(&self) -> Option<&str> {
-        // SAFETY: `name` changes only while the G has no reference, and the caller holds one.
-        unsafe { (*self.name.get()).as_deref().map(|name| &**name) }
+        self.origin.name()
     }
 
     /// Returns the rare fields if they exist. *Runs on: the thread itself.*
@@ -381,11 +380,30 @@ impl G {
         self.status.store(status as u8, Ordering::Relaxed);
     }
 
-    /// Records what the next wait is for. *Runs on: the thread itself.*
+    /// Records what the next wait is for. `on` is its object or null. *Runs on: the thread itself.*
     #[inline]
-    pub(crate) fn set_waits_for(&self, why: Why) {
-        // Relaxed: for dumps only.
+    pub(crate) fn set_waits_for(&self, why: Why, on: *const On) {
+        // Relaxed: for dumps only. A dumper that reads `on` holds the parked G, which has published both by its commit.
         self.waits_for.store(why as u8, Ordering::Relaxed);
+        self.waits_on.store(on.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Records that the wait that has begun ends by a deadline. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn set_wait_is_timed(&self) {
+        let why = self.waits_for.load(Ordering::Relaxed);
+        self.waits_for.store(why | TIMED, Ordering::Relaxed);
+    }
+
+    /// Returns what the last wait was for, and whether it has a deadline.
+    pub(crate) fn waits_for(&self) -> (Why, bool) {
+        let word = self.waits_for.load(Ordering::Relaxed);
+        (Why::of_number(word & !TIMED), word & TIMED != 0)
+    }
+
+    /// Returns the object of the current wait; null if it has none. Only the holder of the parked G may follow the pointer.
+    pub(crate) fn waits_on(&self) -> *const On {
+        self.waits_on.load(Ordering::Relaxed)
     }
 
     /// Records the time at which the G parked. *Runs on: its M.*
@@ -394,12 +412,13 @@ impl G {
         self.waits_since.store((now_ns / NS_PER_MS) as u32, Ordering::Relaxed);
     }
 
-    /// Returns what the last wait was for, in words, and about how many ms it has lasted if it still lasts.
-    pub(crate) fn wait_in_words(&self) -> (&'static str, u32) {
+    /// Returns about how many ms the last wait has lasted, if it still lasts.
+    pub(crate) fn waits_for_ms(&self) -> u32 {
         let now = (clock::now() / NS_PER_MS) as u32;
         // The count wraps around after seven weeks.
         let ms = now.wrapping_sub(self.waits_since.load(Ordering::Relaxed));
-        (Why::words(self.waits_for.load(Ordering::Relaxed)), ms)
+        // The clock of the start may be a little ahead.
+        if ms > u32::MAX / 2 { 0 } else { ms }
     }
 
     /// Returns what the G was doing a moment ago.

@@ -209,7 +209,7 @@ pub use {
     end::deadlock::TEXT as DEADLOCK,
     end::mains::InBlockOn,
     g::wait::{Cancel, Outcome},
-    g::why::Why,
+    g::why::{Awaited, On, Why},
     g::{Status, Ticket},
     m::os_thread::{Around, set_around_park},
     p::lease::{Seen, State},
@@ -223,7 +223,7 @@ pub use {
     stack::saved::StackCopy,
     sys::{Doing, fork},
     timer::after_func::AfterFunc,
-    watch::dump::{Does, Seen as SeenThread, at_rest, look_at_all, set_report},
+    watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report},
     watch::metrics::{Proc, Snapshot},
     watch::monitor::{Look, Monitor},
     watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
@@ -293,7 +293,7 @@ mod watch {
 #[cfg(loom)]
 pub use {
     g::wait::{Cancel, Outcome},
-    g::why::Why,
+    g::why::{Awaited, On, Why},
     wait::queue::modelled::Ticket,
 };
 /// Items of `park` for the models of other crates.

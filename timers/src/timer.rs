@@ -72,6 +72,15 @@ impl Timer {
         self.status.get()
     }
 
+    /// Returns when the timer is about to fire; `None` if it is not pending, or another thread changes it at this moment.
+    pub fn due(&self) -> Option<u64> {
+        match self.state() {
+            State::Waiting => Some(self.when()),
+            State::ModifiedEarlier | State::ModifiedLater => Some(self.nextwhen.load(Ordering::Relaxed)),
+            _ => None,
+        }
+    }
+
     /// True if the state is Waiting.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {

@@ -50,12 +50,13 @@ use sched::{Cancel, Outcome};
 use super::buffer::Buffer;
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::{AtomicUsize, Ordering, broken};
-use super::shared::Disconnect;
+use super::shared::{Disconnect, Ends};
 use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
 
 /// A channel with room; the protocol is in the head of this file.
 pub(super) struct Buffered<T, B: Buffer<T>> {
     buffer: B,
+    ends: Ends,
     tail: CachePadded<End<Tail<T, B>>>,
     head: CachePadded<End<Head<T, B>>>,
 }
@@ -137,6 +138,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         };
         Buffered {
             buffer,
+            ends: Ends::new(),
             tail: CachePadded::new(End { lock: Lock::new(tail), count: AtomicUsize::new(0) }),
             head: CachePadded::new(End { lock: Lock::new(head), count: AtomicUsize::new(0) }),
         }
@@ -300,7 +302,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             match queue::wait(
                 head,
                 senders,
-                Waiting::begin_for(sched::Why::Send, Cancel::Ends),
+                // SAFETY: the channel lasts until this function returns, after the wait.
+                unsafe { Waiting::begin_on(sched::Why::Send, self.ends.on(), Cancel::Ends) },
                 how,
                 WaiterKind::default(),
             ) {
@@ -353,7 +356,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             match queue::wait(
                 tail,
                 receivers,
-                Waiting::begin_for(sched::Why::Receive, Cancel::Ends),
+                // SAFETY: the channel lasts until this function returns, after the wait.
+                unsafe { Waiting::begin_on(sched::Why::Receive, self.ends.on(), Cancel::Ends) },
                 deadline,
                 Wanted::message(),
             ) {
@@ -447,6 +451,23 @@ impl<T, B: Buffer<T>> Head<T, B> {
 }
 
 impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
+    fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    fn ends_mut(&mut self) -> &mut Ends {
+        &mut self.ends
+    }
+
+    fn fill(&self) -> (usize, Option<usize>) {
+        // Relaxed: the answer may be out of date on return. The ends are read at two moments, the head first, so the difference is
+        // not negative, but it may be too large.
+        let head = self.head.count.load(Ordering::Relaxed);
+        let messages = self.tail.count.load(Ordering::Relaxed).wrapping_sub(head);
+        let limit = self.capacity();
+        (messages.min(limit), (limit != usize::MAX).then_some(limit))
+    }
+
     fn senders_gone(&self) {
         self.close();
     }

@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use sched::Awaited;
 use sched::queue::Node;
 
 use super::buffered;
@@ -11,6 +12,7 @@ use super::error::{RecvError, SendError};
 use super::receiver::{Flavor as Receives, Receiver};
 use super::rendezvous::{self, Offer, Rendezvous};
 use super::sender::{Flavor as Sends, Sender};
+use super::shared::look;
 use super::slot::{Begun, Seat};
 use super::waiters::{Entrant, Given, WaiterKind, Wanted};
 
@@ -48,6 +50,11 @@ pub trait SelectHandle {
 
     /// Returns the moment at which the operation becomes ready by itself, or `None`.
     fn due(&self) -> Option<Instant>;
+
+    /// Tells a dump what the case waits for; `None` if that is not known. *Runs on: any thread, while the select is parked.*
+    fn awaited(&self) -> Option<Awaited> {
+        None
+    }
 
     /// Enters the queue of its channel with a node in `seat`. Returns `false` if the case is ready; the seat is then
     /// empty.
@@ -106,6 +113,15 @@ impl<T> Receiver<T> {
 }
 
 impl<T> SelectHandle for Receiver<T> {
+    fn awaited(&self) -> Option<Awaited> {
+        match &self.0 {
+            Receives::Bounded(channel) => look(&**channel),
+            Receives::Unbounded(channel) => look(&**channel),
+            Receives::Rendezvous(channel) => look(&**channel),
+            Receives::Timed(..) | Receives::Never => None,
+        }
+    }
+
     fn try_begin(&self, begun: &mut Begun) -> bool {
         // SAFETY: the slot is empty, and `&mut` makes this call its only user.
         self.begin().map(|received| unsafe { begun.put(received) }).is_some()
@@ -224,6 +240,14 @@ impl<T> Sender<T> {
 }
 
 impl<T> SelectHandle for Sender<T> {
+    fn awaited(&self) -> Option<Awaited> {
+        match &self.0 {
+            Sends::Bounded(channel) => look(&**channel),
+            Sends::Unbounded(channel) => look(&**channel),
+            Sends::Rendezvous(channel) => look(&**channel),
+        }
+    }
+
     fn try_begin(&self, begun: &mut Begun) -> bool {
         // SAFETY: the slot is empty, and `&mut` makes this call its only user.
         self.begin().map(|begun_send| unsafe { begun.put(begun_send) }).is_some()

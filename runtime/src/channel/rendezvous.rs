@@ -28,11 +28,11 @@ use sched::{Cancel, Outcome};
 use super::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 use super::model::broken;
 use super::promise::Promise;
-use super::shared::Disconnect;
+use super::shared::{Disconnect, Ends};
 use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
 
 /// A channel without a buffer; the protocol is in the head of this file.
-pub(super) struct Rendezvous<T>(Lock<State<T>>);
+pub(super) struct Rendezvous<T>(Lock<State<T>>, Ends);
 
 pub(super) struct State<T> {
     senders: Queue<Offer<T>>,
@@ -178,6 +178,7 @@ enum Start<R> {
 #[inline(never)]
 unsafe fn send_or_enqueue<'c, T>(
     spot: &mut Spot<'c, State<T>, Offer<T>, impl Fn(&mut State<T>) -> &mut Queue<Offer<T>>>,
+    ends: &'c Ends,
     message: &mut Option<T>,
     deadline: Option<Instant>,
 ) -> Start<Result<(), SendTimeoutError<T>>> {
@@ -195,7 +196,8 @@ unsafe fn send_or_enqueue<'c, T>(
     let watchers = if state.receivers.is_empty() { None } else { state.watching_receivers() };
     debug_assert!(!state.has_receiver(WaiterKind::default()), "a sender and a receiver wait that could meet");
     let how = WaitOptions { wakes: watchers, ..WaitOptions::from(deadline) };
-    let waiting = Waiting::begin_for(sched::Why::Send, Cancel::Ends);
+    // SAFETY: `ends` lies in the channel of the spot, which the caller borrows until it has left the spot.
+    let waiting = unsafe { Waiting::begin_on(sched::Why::Send, ends.on(), Cancel::Ends) };
     // SAFETY: the caller keeps the contract of `Spot::enter`.
     unsafe { spot.enter(state, &waiting, how, Offer::Message(message)) };
     Start::Waits(waiting)
@@ -234,6 +236,7 @@ unsafe fn finish_send<T>(
 #[inline(never)]
 unsafe fn receive_or_enqueue<'c, T>(
     spot: &mut Spot<'c, State<T>, Wanted<T>, impl Fn(&mut State<T>) -> &mut Queue<Wanted<T>>>,
+    ends: &'c Ends,
     deadline: Option<Instant>,
 ) -> Start<Result<T, RecvTimeoutError>> {
     loop {
@@ -265,7 +268,8 @@ unsafe fn receive_or_enqueue<'c, T>(
             "a receiver and a sender wait that could meet"
         );
         let how = WaitOptions { wakes: watchers, ..WaitOptions::from(deadline) };
-        let waiting = Waiting::begin_for(sched::Why::Receive, Cancel::Ends);
+        // SAFETY: `ends` lies in the channel of the spot, which the caller borrows until it has left the spot.
+        let waiting = unsafe { Waiting::begin_on(sched::Why::Receive, ends.on(), Cancel::Ends) };
         // SAFETY: the caller keeps the contract of `Spot::enter`.
         unsafe { spot.enter(state, &waiting, how, Wanted::message()) };
         return Start::Waits(waiting);
@@ -322,12 +326,13 @@ fn offer<T>(lock: &Lock<State<T>>, message: T) -> Result<(), (StateGuard<'_, T>,
 
 impl<T> Rendezvous<T> {
     pub(super) fn new() -> Self {
-        Rendezvous(Lock::new(State {
+        let state = State {
             senders: Queue::new(),
             receivers: Queue::new(),
             closed: false,
             returned: VecDeque::new(),
-        }))
+        };
+        Rendezvous(Lock::new(state), Ends::new())
     }
 
     pub(super) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
@@ -346,7 +351,7 @@ impl<T> Rendezvous<T> {
         loop {
             // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does not
             // unwind.
-            let waiting = match unsafe { send_or_enqueue(&mut spot, &mut message, deadline) } {
+            let waiting = match unsafe { send_or_enqueue(&mut spot, &self.1, &mut message, deadline) } {
                 Start::Waits(waiting) => waiting,
                 Start::Done(result) => return result,
             };
@@ -379,7 +384,7 @@ impl<T> Rendezvous<T> {
         loop {
             // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does not
             // unwind.
-            let waiting = match unsafe { receive_or_enqueue(&mut spot, deadline) } {
+            let waiting = match unsafe { receive_or_enqueue(&mut spot, &self.1, deadline) } {
                 Start::Waits(waiting) => waiting,
                 Start::Done(result) => return result,
             };
@@ -427,6 +432,18 @@ impl<T> Rendezvous<T> {
 }
 
 impl<T> Disconnect for Rendezvous<T> {
+    fn ends(&self) -> &Ends {
+        &self.1
+    }
+
+    fn ends_mut(&mut self) -> &mut Ends {
+        &mut self.1
+    }
+
+    fn fill(&self) -> (usize, Option<usize>) {
+        (0, Some(0))
+    }
+
     fn senders_gone(&self) {
         self.close();
     }

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use sched::due::earlier;
 use sched::park::{self, Waiting};
-use sched::{Cancel, Outcome};
+use sched::{Awaited, Cancel, On, Outcome};
 
 use super::case::{Case, SelectHandle};
 use super::error::{
@@ -155,7 +155,9 @@ fn wait(cases: &[Case<'_>], limit: WaitLimit, watches: bool, begun: &mut Begun) 
     };
     // A select that does not park is not cancelled.
     let over = limit.is_over();
-    let waiting = Waiting::begin_for(sched::Why::Select, if over { Cancel::Waits } else { Cancel::Ends });
+    let (on, cancel) = (On::new(&cases, look), if over { Cancel::Waits } else { Cancel::Ends });
+    // SAFETY: `on` and the cases last until this function returns, after the wait.
+    let waiting = unsafe { Waiting::begin_on(sched::Why::Select, &on, cancel) };
     let ticket = waiting.ticket();
     let kind = WaiterKind { select: waiting.word(), watches };
     let mut entries = Entries { cases, seats, entered: 0 };
@@ -192,6 +194,11 @@ fn wait(cases: &[Case<'_>], limit: WaitLimit, watches: bool, begun: &mut Begun) 
             Ended::Due
         }
     }
+}
+
+/// Tells a dump about the cases. *Runs on: any thread, while the select is parked.*
+fn look(cases: &&[Case<'_>]) -> Option<Awaited> {
+    Some(Awaited::Select { cases: cases.iter().map(|case| case.handle.awaited()).collect() })
 }
 
 /// With at most this many cases, a select allocates nothing.

@@ -8,17 +8,55 @@ use std::process::abort;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What a channel does when all handles of one side are gone.
-pub(super) trait Disconnect {
+use sched::{Awaited, On};
+
+/// What a channel does when all handles of one side are gone, and what dumps see of it.
+pub(super) trait Disconnect: Sized {
+    /// Returns the counts of the handles.
+    fn ends(&self) -> &Ends;
+    fn ends_mut(&mut self) -> &mut Ends;
+    /// Returns how many messages lie in the channel, and for how many it has room. Takes no lock, so the first number may be out of
+    /// date.
+    fn fill(&self) -> (usize, Option<usize>);
     /// Called when the last sender is gone. Receivers get the messages that are left, and then an error.
     fn senders_gone(&self);
     /// Called when the last receiver is gone. Senders get an error, and the messages are dropped.
     fn receivers_gone(&self);
 }
 
-pub(super) struct Counted<C> {
+/// How many handles a channel has, and how a dump looks at the channel.
+pub(super) struct Ends {
     senders: AtomicUsize,
     receivers: AtomicUsize,
+    /// Set before another thread knows the channel.
+    on: Option<On>,
+}
+
+impl Ends {
+    pub(super) fn new() -> Ends {
+        Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1), on: None }
+    }
+
+    /// Returns what a waiter names as the object of its wait. It lies in the channel, and so lasts as long as the channel.
+    pub(super) fn on(&self) -> &On {
+        self.on.as_ref().expect("`new` has set it")
+    }
+}
+
+/// Tells a dump about a channel. *Runs on: any thread.*
+pub(super) fn look<C: Disconnect>(channel: &C) -> Option<Awaited> {
+    let (ends, (messages, capacity)) = (channel.ends(), channel.fill());
+    Some(Awaited::Channel {
+        address: std::ptr::from_ref(channel).addr(),
+        // Relaxed: the answer may be out of date on return.
+        senders: ends.senders.load(Ordering::Relaxed),
+        receivers: ends.receivers.load(Ordering::Relaxed),
+        messages,
+        capacity,
+    })
+}
+
+pub(super) struct Counted<C> {
     /// One side is gone and uses the channel no more. The other side frees it.
     half_gone: AtomicBool,
     channel: C,
@@ -26,7 +64,7 @@ pub(super) struct Counted<C> {
 
 /// The side of a handle: the type decides which count is used.
 pub(super) trait Side {
-    fn count<C>(counted: &Counted<C>) -> &AtomicUsize;
+    fn count(ends: &Ends) -> &AtomicUsize;
     fn gone(channel: &impl Disconnect);
 }
 
@@ -36,8 +74,8 @@ pub(super) struct Sending;
 pub(super) struct Receiving;
 
 impl Side for Sending {
-    fn count<C>(counted: &Counted<C>) -> &AtomicUsize {
-        &counted.senders
+    fn count(ends: &Ends) -> &AtomicUsize {
+        &ends.senders
     }
 
     fn gone(channel: &impl Disconnect) {
@@ -46,8 +84,8 @@ impl Side for Sending {
 }
 
 impl Side for Receiving {
-    fn count<C>(counted: &Counted<C>) -> &AtomicUsize {
-        &counted.receivers
+    fn count(ends: &Ends) -> &AtomicUsize {
+        &ends.receivers
     }
 
     fn gone(channel: &impl Disconnect) {
@@ -69,13 +107,12 @@ unsafe impl<C: Disconnect + Send + Sync, S: Side> Sync for Handle<C, S> {}
 
 /// Returns the first handle of each side.
 pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, Receiving>) {
-    let counted = Box::new(Counted {
-        senders: AtomicUsize::new(1),
-        receivers: AtomicUsize::new(1),
-        half_gone: AtomicBool::new(false),
-        channel,
-    });
-    let counted = NonNull::from(Box::leak(counted));
+    let counted = Box::new(Counted { half_gone: AtomicBool::new(false), channel });
+    let mut counted = NonNull::from(Box::leak(counted));
+    // SAFETY: the box was just made, and no handle of it exists yet.
+    let on = On::new(unsafe { &counted.as_ref().channel }, look::<C>);
+    // SAFETY: as above; the reference of the line before is gone, and `on` keeps an address alone.
+    unsafe { counted.as_mut() }.channel.ends_mut().on = Some(on);
     (Handle { counted, _side: PhantomData }, Handle { counted, _side: PhantomData })
 }
 
@@ -103,7 +140,7 @@ impl<C: Disconnect, S: Side> Deref for Handle<C, S> {
 impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
     fn clone(&self) -> Self {
         // Relaxed: the caller has a handle, so the channel cannot end meanwhile.
-        let count = S::count(self.counted()).fetch_add(1, Ordering::Relaxed);
+        let count = S::count(self.ends()).fetch_add(1, Ordering::Relaxed);
         if count > isize::MAX as usize {
             // Billions of handles were forgotten. A count that overflowed would free a channel that is in use.
             abort();
@@ -117,7 +154,7 @@ impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
         let counted = self.counted();
         // Release: what was done through this handle happens before the end of its side. Acquire: the last handle of
         // the side sees what was done through the others. Partner: this operation of the other handles.
-        if S::count(counted).fetch_sub(1, Ordering::AcqRel) != 1 {
+        if S::count(counted.channel.ends()).fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         S::gone(&counted.channel);

@@ -1,12 +1,16 @@
 //! A frame of a stack, and which frames a dump leaves out.
 
 /// One call on a stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Frame {
     /// The name of the function, or its address if it has no name.
-    pub(super) function: String,
-    /// The file and the line of the call, if they are known.
-    pub(super) place: Option<(String, u32)>,
+    pub function: String,
+    /// The file of the call, if it is known.
+    pub file: Option<String>,
+    /// The line of the call, if it is known.
+    pub line: Option<u32>,
 }
 
 /// The crates of the runtime, and those that it uses between a user's call and the switch.
@@ -43,8 +47,8 @@ pub(super) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
 
 /// Returns the outermost frame that is a function of this crate: what a user has spawned without code of its own.
 fn spawned(mut frames: Vec<Frame>) -> Vec<Frame> {
-    let is_spawned = |frame: &Frame| match &frame.place {
-        Some((file, _)) => {
+    let is_spawned = |frame: &Frame| match &frame.file {
+        Some(file) => {
             let path =
                 file.strip_prefix(env!("CARGO_MANIFEST_DIR")).and_then(|rest| rest.strip_prefix("/src/"));
             path.is_some_and(|path| !path.starts_with("spawn"))
@@ -65,13 +69,13 @@ enum Owner {
 impl Owner {
     /// Tells by the file of the frame; a function's name may lack its path. Without a file, tells by the name.
     fn of(frame: &Frame) -> Owner {
-        let Frame { function, place } = frame;
+        let Frame { function, file, .. } = frame;
         // A frame without a name may be anything. The root of each stack has none if the program was stripped.
-        if GLUE.contains(&function.as_str()) || (function.starts_with("0x") && place.is_none()) {
+        if GLUE.contains(&function.as_str()) || (function.starts_with("0x") && file.is_none()) {
             return Owner::Std;
         }
-        match place {
-            Some((file, _)) => Owner::of_file(file),
+        match file {
+            Some(file) => Owner::of_file(file),
             None => match crate_of(function) {
                 named if OURS.contains(&named) => Owner::Ours,
                 named if STD.contains(&named) => Owner::Std,
@@ -137,7 +141,10 @@ mod tests {
     }
 
     fn frames(functions: &[&str]) -> Vec<Frame> {
-        functions.iter().map(|&function| Frame { function: function.into(), place: None }).collect()
+        functions
+            .iter()
+            .map(|&function| Frame { function: function.into(), file: None, line: None })
+            .collect()
     }
 
     #[test]
@@ -176,7 +183,7 @@ mod tests {
             ("/root/.cargo/registry/src/index/corosensei-0.3.4/src/arch/x86_64.rs", Owner::Ours),
             ("/rustc/0123abcd/library/core/src/ops/function.rs", Owner::Std),
         ] {
-            let frame = Frame { function: "run".into(), place: Some((file.into(), 1)) };
+            let frame = Frame { function: "run".into(), file: Some(file.into()), line: Some(1) };
             assert!(Owner::of(&frame) == owner, "{file}");
         }
     }

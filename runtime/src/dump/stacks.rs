@@ -146,14 +146,15 @@ fn look_up(address: usize) -> Vec<Frame> {
     // `resolve` looks one byte before the address, so at the call.
     backtrace::resolve(address as *mut c_void, |symbol| {
         let function = symbol.name().map(|name| format!("{name:#}"));
-        let place = symbol.filename().zip(symbol.lineno());
+        let (file, line) = symbol.filename().zip(symbol.lineno()).unzip();
         frames.push(Frame {
             function: function.unwrap_or_else(|| format!("{address:#x}")),
-            place: place.map(|(file, line)| (file.display().to_string(), line)),
+            file: file.map(|file| file.display().to_string()),
+            line,
         });
     });
     if frames.is_empty() {
-        frames.push(Frame { function: format!("{address:#x}"), place: None });
+        frames.push(Frame { function: format!("{address:#x}"), file: None, line: None });
     }
     frames
 }

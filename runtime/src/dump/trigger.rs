@@ -33,6 +33,8 @@ pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
     sched::fork::check()?;
+    // The dump is to say which green thread has a lock.
+    sched::locks::track();
     let mut signals = SIGNALS.lock();
     if !signals.contains(&signal) {
         let (wakes, wake) = UnixStream::pair()?;

@@ -11,14 +11,13 @@ use std::os::fd::AsFd;
 use std::task::{Context, Poll, ready};
 
 use netpoll::Direction;
-use netpoll::source::Source;
 #[cfg(unix)]
 use netpoll::source::is_ready;
 
 use super::registration::{Pending, Registration};
 use super::socket::{Socket, call, copy_error};
 
-impl<S: Source> Socket<S> {
+impl<S: crate::net::socket::Numbered> Socket<S> {
     /// Runs `op` until it would no longer block, as `run` does, in a future. The modes of blocking calls, which are the
     /// time-outs and the non-blocking mode, do not hold for it.
     pub(crate) async fn run_async<T>(
@@ -37,7 +36,7 @@ impl<S: Source> Socket<S> {
 }
 
 #[cfg(unix)]
-impl<S: Source + AsFd> Socket<S> {
+impl<S: crate::net::socket::Numbered + AsFd> Socket<S> {
     /// Waits in a future until an attempt in that direction would not block.
     pub(crate) async fn ready_async(&self, direction: Direction) -> io::Result<()> {
         self.run_async(direction, |source| match is_ready(source.as_fd(), direction)? {

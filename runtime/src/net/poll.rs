@@ -18,7 +18,7 @@ use super::socket::{Socket, copy_error};
 #[cfg(unix)]
 use super::unix::UnixStream;
 
-impl<S: Source> Socket<S> {
+impl<S: crate::net::socket::Numbered> Socket<S> {
     /// Runs `op` until it would no longer block, as `run` does, in a future. The task is woken to try again. In one
     /// direction of one clone, the task that was polled last is woken.
     fn poll<T>(

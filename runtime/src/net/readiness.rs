@@ -119,7 +119,7 @@ impl<T: AsFd> Async<T> {
             if is_ready(self.descriptor(), direction)? {
                 return Ok(());
             }
-            self.registration.wait(direction, attempt, None)?;
+            self.registration.wait(self.registered.into(), direction, attempt, None)?;
         }
     }
 

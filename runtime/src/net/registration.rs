@@ -1,5 +1,7 @@
 //! `Registration`: a descriptor in the netpoller of a runtime, and waiting there for its readiness.
 
+#![allow(unsafe_code)]
+
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -9,7 +11,7 @@ use netpoll::source::Source;
 use netpoll::{Attempt, Direction, PollDesc, Wait, Waiter};
 use sched::net_wakers;
 use sched::park::{Waiting, unwind_if_cancelled};
-use sched::{Cancel, Outcome, Sched, fork};
+use sched::{Awaited, Cancel, On, Outcome, Sched, fork};
 
 use crate::runtime;
 
@@ -61,16 +63,19 @@ impl Registration {
     }
 
     /// Waits until an event in that direction has come since the attempt, or until `until`. Unwinds a cancelled
-    /// caller.
+    /// caller. Dumps show the descriptor `fd`, or nothing if that is negative.
     pub(crate) fn wait(
         &self,
+        fd: i64,
         direction: Direction,
         attempt: Attempt,
         until: Option<Instant>,
     ) -> io::Result<WaitEnd> {
         unwind_if_cancelled();
         fork::check()?;
-        let waiting = Waiting::begin_for(sched::Why::Socket, Cancel::Ends);
+        let on = On::new(&fd, |&fd| describe(fd));
+        // SAFETY: `on` and `fd` last until this function returns, after the wait.
+        let waiting = unsafe { Waiting::begin_on(sched::Why::Socket, &on, Cancel::Ends) };
         let waiter = Waiter::new(waiting.word());
         match self.desc().wait(attempt, waiter) {
             Ok(Wait::Ready) => Ok(WaitEnd::Again),
@@ -143,6 +148,25 @@ impl Registration {
             let _ = self.desc().deregister(source);
         }
     }
+}
+
+/// Tells a dump about a descriptor, which its waiter keeps open meanwhile. *Runs on: any thread.*
+fn describe(fd: i64) -> Option<Awaited> {
+    #[cfg(unix)]
+    let (local, peer) = {
+        // SAFETY: the waiter that names this descriptor borrows its socket, and is parked while this runs.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(i32::try_from(fd).ok()?) };
+        let socket = socket2::SockRef::from(&fd);
+        (socket.local_addr().ok(), socket.peer_addr().ok())
+    };
+    #[cfg(not(unix))]
+    let (local, peer): (Option<socket2::SockAddr>, _) = (None, None);
+    let in_words = |address: Option<socket2::SockAddr>| {
+        let address = address?;
+        let path = || address.as_pathname().map(|path| path.display().to_string());
+        address.as_socket().map(|address| address.to_string()).or_else(path)
+    };
+    (fd >= 0).then(|| Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer) })
 }
 
 /// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll in

@@ -90,7 +90,26 @@ pub(crate) fn no_time() -> io::Error {
     )
 }
 
-impl<S: Source> Socket<S> {
+/// A source with the number of its descriptor, which dumps look up; -1 where there is none.
+pub(crate) trait Numbered: Source {
+    fn number(&self) -> i64;
+}
+
+#[cfg(unix)]
+impl<S: Source + std::os::fd::AsRawFd> Numbered for S {
+    fn number(&self) -> i64 {
+        self.as_raw_fd().into()
+    }
+}
+
+#[cfg(not(unix))]
+impl<S: Source> Numbered for S {
+    fn number(&self) -> i64 {
+        -1
+    }
+}
+
+impl<S: Numbered> Socket<S> {
     /// Returns a socket for a non-blocking source that was made here.
     ///
     /// # Errors
@@ -215,7 +234,12 @@ impl<S: Source> Socket<S> {
                 && registration.is_drained(attempt)
                 && !self.nonblocking()
             {
-                match registration.wait(direction, attempt, *until.get_or_insert_with(&limit))? {
+                match registration.wait(
+                    self.source().number(),
+                    direction,
+                    attempt,
+                    *until.get_or_insert_with(&limit),
+                )? {
                     WaitEnd::Again => continue,
                     // One more attempt, for the system's own error.
                     WaitEnd::TimedOut => return call(|| op(self.source())).map_err(timeout_error),
@@ -252,7 +276,7 @@ impl<S: Source> Socket<S> {
             return Err(would_block);
         }
         let registration = self.shared.registration.as_ref().map_err(copy_error)?;
-        match registration.wait(direction, attempt.map_err(copy_error)?, until)? {
+        match registration.wait(self.source().number(), direction, attempt.map_err(copy_error)?, until)? {
             WaitEnd::Again => Ok(()),
             WaitEnd::TimedOut => Err(timeout_error(would_block)),
         }

@@ -6,6 +6,7 @@
 use std::env::{self, VarError};
 use std::io;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use super::Migration;
 
@@ -34,6 +35,12 @@ pub(super) fn number(name: &str, range: RangeInclusive<usize>) -> io::Result<Opt
         most => format!("a number from {} to {most}", range.start()),
     };
     read(name, &expected, |value| value.parse().ok().filter(|n| range.contains(n)))
+}
+
+/// Reads a time in ms, from 1.
+pub(super) fn ms(name: &str) -> io::Result<Option<Duration>> {
+    let ms = number(name, 1..=usize::MAX)?;
+    Ok(ms.map(|ms| Duration::from_millis(ms as u64)))
 }
 
 /// Reads a number of bytes in `range`: a number, or a number with the unit `KiB`, `MiB` or `GiB`.

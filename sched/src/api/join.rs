@@ -11,7 +11,7 @@ use std::thread;
 use crate::api::park::{self, Waiting};
 use crate::g::payload;
 use crate::g::wait::{Cancel, Decision, Outcome};
-use crate::g::why::Why;
+use crate::g::why::{Awaited, On, Why};
 use crate::g::{GRef, Joiner};
 use crate::m::current::current_g;
 use crate::m::release::release;
@@ -170,9 +170,11 @@ impl<T> Join<T> {
         // SAFETY: `unwait` returned `true`, so the G does not use the joiner. (Drop the old waker before this wait
         // begins: its destructor is user code and may itself wait.)
         drop(unsafe { self.g.0.take_joiner() });
-        let waiting = Waiting::begin_for(Why::End, cancel);
+        let on = On::new(&self.g, |g| Some(Awaited::Thread { id: g.id() }));
+        // SAFETY: `on` and the handle stay in place until this function returns, after the wait.
+        let waiting = unsafe { Waiting::begin_on(Why::End, &on, cancel) };
         // SAFETY: the caller is the join handle, and `unwait` returned `true`.
-        let _nobody = unsafe { self.g.0.replace_joiner(Joiner::Parked(waiting.ticket())) };
+        let _nobody = unsafe { self.g.0.replace_joiner(Joiner::Parked(waiting.word())) };
         if life.wait() && waiting.park() == Outcome::Cancelled && life.unwait() {
             // SAFETY: the caller is the join handle, and `unwait` returned `true`.
             drop(unsafe { self.g.0.take_joiner() });

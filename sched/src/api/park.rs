@@ -3,13 +3,16 @@
 //! A caller begins a wait ([`Waiting::begin`]), gives the wait's ticket to its wakers, and parks. This file also has what ends
 //! a wait early (cancellation, [`timeout`]), and the calls that give way: `yield_now`, `blocking`, `pin`.
 
+#![allow(unsafe_code)]
+
+use std::ptr;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use timers::clock;
 
 use crate::g::wait::{Cancel, Outcome};
-use crate::g::why::Why;
+use crate::g::why::{On, Why};
 use crate::g::{GRef, Ticket};
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
@@ -55,8 +58,22 @@ impl Waiting {
     /// As `begin`; dumps show `why`.
     #[inline]
     pub fn begin_for(why: Why, cancel: Cancel) -> Waiting {
+        Waiting::begin_as(why, ptr::null(), cancel)
+    }
+
+    /// As `begin`; dumps show `why` and what `on` finds.
+    ///
+    /// # Safety
+    /// `on` stays in place, and its object stays valid, until the wait has ended.
+    #[inline]
+    pub unsafe fn begin_on(why: Why, on: &On, cancel: Cancel) -> Waiting {
+        Waiting::begin_as(why, on, cancel)
+    }
+
+    #[inline]
+    fn begin_as(why: Why, on: *const On, cancel: Cancel) -> Waiting {
         let g = me();
-        g.set_waits_for(why);
+        g.set_waits_for(why, on);
         // While the caller unwinds, a second unwind would end the process, so neither cancellation nor time-out ends the wait.
         let ends = cancel == Cancel::Ends && !std::thread::panicking();
         let limit = if ends { g.deadline() } else { clock::NEVER };
@@ -103,6 +120,9 @@ impl Waiting {
     pub(crate) fn park_until_ns(self, when: u64) -> Outcome {
         let Ticket { g, number } = self.ticket;
         let first = when.min(self.limit);
+        if first != clock::NEVER {
+            g.set_wait_is_timed();
+        }
         if g.is_green() {
             park_green_until(g, number, first);
         } else {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use crate::api::join::Join;
 use crate::g::ids;
 use crate::g::payload::put;
-use crate::g::{GRef, Status, table};
+use crate::g::{G, GRef, Status, table};
+use crate::m::current::current_g;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::contexts;
@@ -158,7 +159,8 @@ fn spawn_heir(
 fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
     let g = m.take_g()?;
-    if let Err(error) = begin(sched, g, m.next_id(), spec, keeps_stack, || entered.held()) {
+    let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, G::id) };
+    if let Err(error) = begin(sched, g, ids, spec, keeps_stack, || entered.held()) {
         m.give_g(g);
         // The user's value in `init` is dropped after `entered`: its destructor is user code and must run outside the
         // runtime.
@@ -186,7 +188,8 @@ fn spawn_from_outside(
         return Err(io::Error::other("its runtime has been shut down"));
     };
     let g = table::take(0, |_| ())?;
-    if let Err(error) = begin(sched, g, ids::single(), spec, keeps_stack, || None) {
+    let ids = Ids { own: ids::single(), parent: current_g().map_or(0, G::id) };
+    if let Err(error) = begin(sched, g, ids, spec, keeps_stack, || None) {
         table::give([g]);
         return Err(error);
     }
@@ -199,13 +202,19 @@ fn spawn_from_outside(
     Ok(g)
 }
 
+/// The ids of a new green thread and of the green thread that spawns it; 0 if none does.
+struct Ids {
+    own: u64,
+    parent: u64,
+}
+
 /// Makes `g` a green thread of `sched`. `held` returns the P of this thread, if it has one. *Runs on: the thread that
 /// took `g` from the pool.*
 #[inline]
 fn begin<'p>(
     sched: &Sched,
     g: GRef,
-    id: u64,
+    ids: Ids,
     spec: Spec,
     keeps_stack: bool,
     held: impl FnOnce() -> Option<Held<'p>>,
@@ -218,7 +227,7 @@ fn begin<'p>(
         g.set_coro(sched.stack_at_spawn(held())?.unwrap_or(ptr::null_mut()));
     }
     // SAFETY: the G comes from the pool, so no other thread has a reference.
-    unsafe { g.begin(sched.as_runtime(), id, spec.place, spec.name) };
+    unsafe { g.begin(sched.as_runtime(), ids.own, spec.place, spec.name, ids.parent) };
     g.life.begin();
     g.set_status(Status::Runnable);
     if sched.is_closing() {

@@ -26,6 +26,8 @@ pub(crate) struct Task {
     /// # Safety
     /// The caller is on the G's stack, and the payload holds what this task left there.
     pub(crate) run: unsafe fn(GRef) -> Stop,
+    /// Returns the name of the future's type; `None` for a closure.
+    pub(crate) future: fn() -> Option<&'static str>,
 }
 
 const fn fits<T>() -> bool {

@@ -114,6 +114,11 @@ mod list {
             stretch.state.close(wait, || self.0.borrow().iter().any(|outer| outer.state.is_revoked()));
         }
 
+        /// Returns `true` if the thread is in a stretch. *Runs on: the thread itself, or the holder of its parked wait.*
+        pub(crate) fn is_any(&self) -> bool {
+            !self.0.borrow().is_empty()
+        }
+
         /// Returns the outermost stretch that was revoked: its end ends all of those inside of it.
         pub(crate) fn outermost_revoked(&self) -> Option<Arc<Stretch>> {
             self.0.borrow().iter().find(|stretch| stretch.state.is_revoked()).cloned()

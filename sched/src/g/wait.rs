@@ -210,6 +210,13 @@ impl Wait {
         (word >> NUMBER) as u32 == number && matches!(word & PHASE, ARMED | PARKED)
     }
 
+    /// Returns the number of the last wait. *Runs on: any thread; the holder of the waiter gets that of the present wait.*
+    #[cfg(not(loom))]
+    pub(crate) fn number(&self) -> u32 {
+        // Relaxed: a holder has acquired the word by its `hold`.
+        (self.word.load(Ordering::Relaxed) >> NUMBER) as u32
+    }
+
     /// Returns how the last wait ended. *Runs on: the waiter, after the wait.*
     #[inline]
     pub(crate) fn outcome(&self) -> Outcome {

@@ -391,9 +391,12 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     pass_p_on(m);
     // SAFETY: `g` runs here, on `m`.
     unsafe { g.set_in_place(Some(m)) };
+    g.set_status(Status::Waiting);
+    g.set_waits_since(m.sched().sysmon.about_now());
     if g.wait.commit() {
         sleep_in_place(m, g, limit);
     }
+    g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
     // SAFETY: `g` runs here, on `m`. A waker that decided the wait has called `wake_in_place`, its last use of the coroutine.
     unsafe { g.set_in_place(None) };

@@ -152,7 +152,7 @@ impl Sched {
             self.give_coro(m, g);
         }
         let number = g.wait.arm(Cancel::Ends);
-        g.set_waits_for(Why::Future);
+        g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
             self.yielded(m, g);
         }

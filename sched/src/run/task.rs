@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use crate::g::payload::{Stop, Task, free, place, put, take};
-use crate::g::{GRef, Joiner};
+use crate::g::{GRef, Joiner, Ticket};
 use crate::run::{contexts, wake};
 use crate::sys::catch_panic::{call_waker, contain};
 
@@ -57,11 +57,15 @@ pub(crate) struct Closure<F, T, A>(std::marker::PhantomData<fn(F, A) -> T>);
 pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
 
 impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
-    pub(crate) const TASK: Task = Task { run: __rust_begin_short_backtrace_closure::<T, F, A> };
+    pub(crate) const TASK: Task =
+        Task { run: __rust_begin_short_backtrace_closure::<T, F, A>, future: || None };
 }
 
 impl<F: Future, A: After> Polled<F, A> {
-    pub(crate) const TASK: Task = Task { run: __rust_begin_short_backtrace_future::<F, A> };
+    pub(crate) const TASK: Task = Task {
+        run: __rust_begin_short_backtrace_future::<F, A>,
+        future: || Some(std::any::type_name::<F>()),
+    };
 }
 
 /// # Safety
@@ -149,7 +153,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
 pub(crate) struct CallsWaker;
 
 impl CallsWaker {
-    const TASK: Task = Task { run: Self::run };
+    const TASK: Task = Task { run: Self::run, future: || None };
 
     /// Makes this the task of `g`, with `waker` as its payload.
     ///
@@ -195,8 +199,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     if ending.waiter {
         // SAFETY: `complete` found a waiter, so the join handle does not use it any more.
         match unsafe { g.take_joiner() } {
-            Joiner::Absent => {}
-            Joiner::Parked(ticket) => parked = Some(ticket),
+            Joiner::Parked(ticket) => parked = Ticket::from_word(ticket),
             Joiner::Polls(waker) => call_waker(waker),
         }
     }

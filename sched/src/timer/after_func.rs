@@ -136,7 +136,7 @@ impl Sched {
             return None;
         };
         // SAFETY: the G comes from the pool, so no other thread has a reference.
-        unsafe { g.begin(self.as_runtime(), id, user.place(), None) };
+        unsafe { g.begin(self.as_runtime(), id, user.place(), None, 0) };
         g.life.begin_unjoined();
         g.set_status(Status::Runnable);
         set_task(g, move || user.call());

@@ -36,7 +36,7 @@ impl Sched {
             return None;
         };
         // SAFETY: the G comes from the pool, so no other thread has a reference.
-        unsafe { g.begin(self.as_runtime(), ids::single(), Location::caller(), None) };
+        unsafe { g.begin(self.as_runtime(), ids::single(), Location::caller(), None, 0) };
         g.life.begin_unjoined();
         g.set_status(Status::Runnable);
         // SAFETY: the payload of a fresh G is empty and belongs to the thread that took it from the pool.

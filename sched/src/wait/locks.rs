@@ -35,10 +35,12 @@
 //!
 //! Rejected: keeping the word under the queue's lock. That costs two more writes for each use of a free lock.
 
-#![cfg_attr(not(loom), allow(unsafe_code))]
+#![allow(unsafe_code)]
 
 mod condvar;
 mod futures;
+#[cfg_attr(loom, path = "locks/no_holder.rs")]
+mod holder;
 mod mutex;
 mod once;
 mod rwlock;
@@ -46,11 +48,13 @@ mod rwlock;
 use std::time::Instant;
 
 use crate::g::wait::Cancel;
-use crate::g::why::Why;
+use crate::g::why::{Awaited, On, Why};
 use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 
 pub use condvar::{Condvar, OtherMutex};
 pub use futures::{MutexFuture, RwLockFuture};
+#[cfg(not(loom))]
+pub use holder::{guards_travel, track};
 pub use mutex::Mutex;
 pub use once::{Once, Stage};
 pub use rwlock::{RwLock, Wants};
@@ -157,12 +161,14 @@ fn spin(_free: impl FnMut() -> Option<bool>) -> bool {
 
 /// Pushes a waiter into the queue, releases the guard and parks. Returns the payload, with the grant in it.
 ///
-/// A locker that was woken before goes to the front of the queue.
+/// A locker that was woken before goes to the front of the queue. Dumps show what `look` finds at `object`, which the caller
+/// borrows until this returns.
 ///
 /// # Errors
 /// Returns `Ended` if the wait timed out or was cancelled.
-fn stay<'l, S, T>(
+fn stay<'l, S, T, O>(
     why: Why,
+    (object, look): (&O, fn(&O) -> Option<Awaited>),
     guard: Guard<'l, S>,
     queue: impl Fn(&mut S) -> &mut Queue<T>,
     line: Line,
@@ -171,7 +177,10 @@ fn stay<'l, S, T>(
 ) -> Result<T, Ended<'l, S, T>> {
     check_fork(patience);
     let how = WaitOptions { first: line.woken, deadline: patience.deadline, ..WaitOptions::default() };
-    wait(guard, queue, Waiting::begin_for(why, patience.cancel), how, payload)
+    let on = On::new(object, look);
+    // SAFETY: `on` and the borrow of `object` last until this function returns, after the wait.
+    let waiting = unsafe { Waiting::begin_on(why, &on, patience.cancel) };
+    wait(guard, queue, waiting, how, payload)
 }
 
 /// Refuses an endless wait in a child of `fork`, where the holder of the lock may not exist. Panics if the wait is

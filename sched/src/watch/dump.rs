@@ -2,11 +2,14 @@
 
 #![allow(unsafe_code)]
 
-use std::fmt;
 use std::panic::Location;
 use std::sync::OnceLock;
+use std::time::Duration;
+
+use timers::clock;
 
 use crate::g::binding::Binding;
+use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
 use crate::m::release::release;
@@ -25,6 +28,10 @@ pub struct Seen {
     pub does: Does,
     /// Where it was spawned.
     pub place: Option<&'static Location<'static>>,
+    /// The id of the green thread that spawned it; `None` if it was spawned from outside the runtime.
+    pub parent: Option<u64>,
+    /// More about its wait, if it was found parked.
+    pub parked: Option<Parked>,
 }
 
 /// What a green thread does.
@@ -36,28 +43,47 @@ pub enum Does {
     Runs,
     /// It waits.
     Waits {
-        /// What the wait is for, in words.
-        why: &'static str,
+        /// What the wait is for.
+        why: Why,
         /// About how long the wait has lasted, in ms.
         ms: u32,
     },
 }
 
+/// More about the wait of a parked green thread.
+#[derive(Debug)]
+pub struct Parked {
+    /// The number of the wait. If a later look finds the same number, the green thread has not run in between.
+    pub number: u32,
+    /// The object of the wait, if it is known.
+    pub on: Option<Awaited>,
+    /// The time until the timer of the wait is due, if there is one.
+    pub due_in: Option<Duration>,
+    /// True if time alone may end the wait: it has a deadline, or lies in a stretch of code that ends with a context.
+    pub may_end: bool,
+    /// The type of the future that the green thread runs; `None` for a closure.
+    pub future: Option<&'static str>,
+}
+
 /// Looks at each green thread of the process, and calls `tell` with what it found. If there is a `copy`, it has the stack of a
 /// parked closure during that call; the other calls get `None`. The green threads run on meanwhile: a parked green thread is held
-/// while its stack is copied, no longer.
+/// while its stack is copied, no longer. Calls `plain` with the id of each plain OS thread that has used the runtime.
 ///
 /// # Errors
 /// Fails in a forked child, which has none of its parent's green threads.
 pub fn look_at_all(
     mut copy: Option<&mut StackCopy>,
     mut tell: impl FnMut(Seen, Option<&StackCopy>),
+    mut plain: impl FnMut(u64),
 ) -> std::io::Result<()> {
     fork::check()?;
     for g in table::all() {
         // A reference first: while it is held, the place in the table stays with this G.
         if g.life.try_retain() {
             let seen = look(g, copy.as_deref_mut());
+            if !g.is_green() {
+                plain(g.id());
+            }
             release(g);
             if let Some((seen, copied)) = seen {
                 tell(seen, copy.as_deref().filter(|_| copied));
@@ -72,15 +98,15 @@ fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)> {
     if !g.is_green() {
         return None;
     }
-    let (does, copied) = match copy {
-        Some(copy) if g.wait.hold() => {
-            let _held = Held(g);
-            (does(g), copy_stack(g, copy))
-        }
-        _ => (does(g), false),
+    let (does, parked, copied) = if g.wait.hold() {
+        let held = Held(g);
+        (Some(waits(g)), Some(held.look()), copy.is_some_and(|copy| copy_stack(g, copy)))
+    } else {
+        (does(g), None, false)
     };
     let name = g.name().map(Box::from);
-    Some((Seen { id: g.id(), name, does: does?, place: g.place() }, copied))
+    let seen = Seen { id: g.id(), name, does: does?, place: g.place(), parent: g.origin.parent(), parked };
+    Some((seen, copied))
 }
 
 /// Copies the stack of `g` if it has one. *Runs on: the thread that holds `g`.*
@@ -98,6 +124,26 @@ fn copy_stack(g: &G, copy: &mut StackCopy) -> bool {
 /// Holds a parked G; the drop lets it go.
 struct Held(GRef);
 
+impl Held {
+    fn look(&self) -> Parked {
+        let g = self.0;
+        let (_, timed) = g.waits_for();
+        let due = if timed { g.timer.due() } else { None };
+        // The G cannot run while it is held, so its own fields are the holder's: its commit has published them (`Wait::hold`).
+        let in_stretch = g.rare().is_some_and(|rare| rare.revocables.is_any());
+        // SAFETY: a waiter keeps the `On` in its frame until its wait has ended, and what the `On` refers to (`begin_on`). The
+        // waiter is parked in that wait and held.
+        let on = unsafe { g.waits_on().as_ref().and_then(|on| on.look()) };
+        Parked {
+            number: g.wait.number(),
+            on,
+            due_in: due.map(|due| Duration::from_nanos(due.saturating_sub(clock::now()))),
+            may_end: timed || in_stretch,
+            future: (g.task().future)(),
+        }
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         if !self.0.wait.commit() {
@@ -111,36 +157,12 @@ fn does(g: &G) -> Option<Does> {
         Status::Idle | Status::Dead => None,
         Status::Runnable => Some(Does::Ready),
         Status::Running => Some(Does::Runs),
-        Status::Waiting => {
-            let (why, ms) = g.wait_in_words();
-            Some(Does::Waits { why, ms })
-        }
+        Status::Waiting => Some(waits(g)),
     }
 }
 
-impl fmt::Display for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "green thread {}", self.id)?;
-        if let Some(name) = &self.name {
-            write!(f, " '{name}'")?;
-        }
-        write!(f, ": {}", self.does)?;
-        match self.place {
-            Some(place) => write!(f, ", spawned at {place}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Does {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Does::Ready => f.write_str("ready to run"),
-            Does::Runs => f.write_str("running"),
-            Does::Waits { why, ms: ms @ 0..1000 } => write!(f, "waits for {why}, for {ms} ms"),
-            Does::Waits { why, ms } => write!(f, "waits for {why}, for {} s", ms / 1000),
-        }
-    }
+fn waits(g: &G) -> Does {
+    Does::Waits { why: g.waits_for().0, ms: g.waits_for_ms() }
 }
 
 /// Runs `wait` for a plain OS thread that waits for a request of a dump. Until `wait` returns, the thread hides no deadlock.

@@ -81,6 +81,7 @@ impl Future for MutexFuture<'_> {
         let waker = cx.waker().clone();
         if waits.is_waiting() {
             if ready!(waits.as_mut().poll_granted(cx)).owns {
+                this.mutex.holder.took();
                 return Poll::Ready(());
             }
             this.line.woken = true;
@@ -153,6 +154,9 @@ impl<const RECURSIVE: bool> Future for RwLockFuture<'_, RECURSIVE> {
         let waker = cx.waker().clone();
         if waits.is_waiting() {
             if ready!(waits.as_mut().poll_granted(cx)).has {
+                if this.wants == Wants::Alone {
+                    this.lock.holder.took();
+                }
                 return Poll::Ready(());
             }
             this.line.woken = true;

@@ -1,9 +1,10 @@
 //! The mutex: one word and a queue of waiters. Locks, unlocks, and hands over to a starving waiter. The head of
 //! `wait/locks.rs` tells the protocol.
 
+use super::holder::Holder;
 use super::{Line, Patience, is_long_ago, spin, stay};
 use crate::g::wait::Outcome;
-use crate::g::why::Why;
+use crate::g::why::{Awaited, Why};
 use crate::sync::{
     atomic::{AtomicU32, Ordering},
     broken,
@@ -25,6 +26,7 @@ const TAKEN: u32 = LOCKED | STARVING;
 pub struct Mutex {
     word: AtomicU32,
     pub(super) queue: Lock<Queue<Waiter>>,
+    pub(super) holder: Holder,
 }
 
 /// The payload of a waiter in the queue.
@@ -49,20 +51,24 @@ impl Mutex {
     /// Makes a free mutex.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Mutex { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) }
+        Mutex { word: AtomicU32::new(0), queue: Lock::new(Queue::new()), holder: Holder::new() }
     }
 
     /// Makes a free mutex.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Mutex { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) }
+        Mutex { word: AtomicU32::new(0), queue: Lock::new(Queue::new()), holder: Holder::new() }
     }
 
     /// Locks the mutex if it is free and no waiter is queued. Returns whether it did. *Runs on: any thread.*
     #[inline]
     pub fn try_lock_fast(&self) -> bool {
         // Acquire: sees what the last holder did. Pairs with the Release of `unlock`.
-        self.word.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let took = self.word.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if took {
+            self.holder.took();
+        }
+        took
     }
 
     /// Locks the mutex if it is free, even past queued waiters. Returns whether it did. *Runs on: any thread.*
@@ -125,8 +131,19 @@ impl Mutex {
     pub(super) fn lock_in_line(&self, mut line: Line, patience: Patience) -> Result<(), Outcome> {
         while let Some(queue) = self.take_or_enter(line) {
             let waiter = Waiter::new(line.since());
-            match stay(Why::Mutex, queue, |queue| queue, line, patience, waiter) {
-                Ok(Waiter { owns: true, .. }) => return Ok(()),
+            match stay(
+                Why::Mutex,
+                (self, Mutex::look_from_afar),
+                queue,
+                |queue| queue,
+                line,
+                patience,
+                waiter,
+            ) {
+                Ok(Waiter { owns: true, .. }) => {
+                    self.holder.took();
+                    return Ok(());
+                }
                 Ok(_) => line.woken = true,
                 Err(ended) => {
                     self.left(ended.guard);
@@ -144,11 +161,20 @@ impl Mutex {
             let taken = (word | LOCKED) & !clearing;
             // Acquire: sees what the last holder did. Pairs with the Release of `unlock`.
             match self.word.compare_exchange_weak(word, taken, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    self.holder.took();
+                    return true;
+                }
                 Err(now) => word = now,
             }
         }
         false
+    }
+
+    /// Tells a dump about the mutex. *Runs on: any thread.*
+    fn look_from_afar(&self) -> Option<Awaited> {
+        let address = std::ptr::from_ref(self).addr();
+        Some(Awaited::Mutex { address, locked: self.is_locked(), holder: self.holder.id() })
     }
 
     /// Locks the mutex and returns `None`; or sets `WAITING` and returns the queue's guard, for the caller to queue
@@ -231,6 +257,7 @@ impl Mutex {
     /// The caller holds the mutex.
     #[inline]
     pub unsafe fn unlock(&self) {
+        self.holder.unlocks();
         let order = if broken!("mutex_unlocked_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: publishes what the holder did. Pairs with the Acquire in `try_lock_fast`, `take_if_free` and
         // `wake_or_hand_over`.
@@ -311,6 +338,7 @@ impl Mutex {
     /// The caller holds the mutex.
     #[inline]
     pub unsafe fn unlock_fair(&self) {
+        self.holder.unlocks();
         // Release: publishes what the holder did. Pairs with the Acquire of the next locker's compare-and-swap.
         if self.word.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.unlock_fair_slow();

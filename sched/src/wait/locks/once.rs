@@ -68,7 +68,7 @@ impl Once {
             let queue = self.queue.lock();
             let stage = self.stage();
             if stage == Stage::Running && !broken!("once_begins_twice") {
-                stay(Why::Once, queue, |queue| queue, Line::default(), patience, ())
+                stay(Why::Once, (self, |_| None), queue, |queue| queue, Line::default(), patience, ())
                     .map_err(|ended| ended.outcome)?;
                 continue;
             }
@@ -91,7 +91,7 @@ impl Once {
             if stage == Stage::Done || stage == Stage::Failed && or_failed {
                 return Ok(stage);
             }
-            stay(Why::Once, queue, |queue| queue, Line::default(), patience, ())
+            stay(Why::Once, (self, |_| None), queue, |queue| queue, Line::default(), patience, ())
                 .map_err(|ended| ended.outcome)?;
         }
     }

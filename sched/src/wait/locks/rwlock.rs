@@ -23,9 +23,10 @@
 //! - *`RECURSIVE` locks* let a reader in while another reader is in, even past queued writers. So a thread that has a
 //!   share always gets a second share.
 
+use super::holder::Holder;
 use super::{Line, Patience, Wakes, is_long_ago, spin, stay};
 use crate::g::wait::Outcome;
-use crate::g::why::Why;
+use crate::g::why::{Awaited, Why};
 use crate::sync::{
     atomic::{AtomicUsize, Ordering},
     broken,
@@ -57,6 +58,8 @@ const IN_TURN_ONLY: usize = STARVING | WRITER_WAITS;
 pub struct RwLock<const RECURSIVE: bool> {
     word: AtomicUsize,
     pub(super) queues: Lock<Queues>,
+    /// The writer.
+    pub(super) holder: Holder,
 }
 
 #[derive(Default)]
@@ -116,13 +119,13 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         let queues = Queues { line: Queue::new(), writers: 0, upgrader: Queue::new() };
-        RwLock { word: AtomicUsize::new(0), queues: Lock::new(queues) }
+        RwLock { word: AtomicUsize::new(0), queues: Lock::new(queues), holder: Holder::new() }
     }
 
     /// Makes a free lock.
     #[cfg(loom)]
     pub fn new() -> Self {
-        RwLock { word: AtomicUsize::new(0), queues: Lock::new(Queues::default()) }
+        RwLock { word: AtomicUsize::new(0), queues: Lock::new(Queues::default()), holder: Holder::new() }
     }
 
     /// Takes a share if the lock is free for a new reader. Returns whether it did. *Runs on: any thread.*
@@ -188,11 +191,37 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    if wants == Wants::Alone {
+                        self.holder.took();
+                    }
+                    return true;
+                }
                 Err(now) => word = now,
             }
         }
         false
+    }
+
+    /// Tells a dump about the lock for a waiter that wants to read. *Runs on: any thread.*
+    fn look_as_reader(&self) -> Option<Awaited> {
+        self.look_from_afar(false)
+    }
+
+    /// Tells a dump about the lock for a waiter that wants to write. *Runs on: any thread.*
+    fn look_as_writer(&self) -> Option<Awaited> {
+        self.look_from_afar(true)
+    }
+
+    fn look_from_afar(&self, to_write: bool) -> Option<Awaited> {
+        let word = self.word.load(Ordering::Relaxed);
+        Some(Awaited::RwLock {
+            address: std::ptr::from_ref(self).addr(),
+            readers: (word & READERS) / READER,
+            writer: word & WRITER != 0,
+            holder: self.holder.id(),
+            to_write,
+        })
     }
 
     /// Takes the lock in this mode, waiting as `patience` allows. Call it after the `try_` form has failed. Does not
@@ -218,8 +247,14 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         let mut line = Line::default();
         while let Some(queues) = self.take_or_enter(wants, line) {
             let waiter = Waiter { wants, since: line.since(), has: false };
-            match stay(Why::RwLock, queues, |queues| &mut queues.line, line, patience, waiter) {
-                Ok(Waiter { has: true, .. }) => return Ok(()),
+            let look = if wants == Wants::Alone { Self::look_as_writer } else { Self::look_as_reader };
+            match stay(Why::RwLock, (self, look), queues, |queues| &mut queues.line, line, patience, waiter) {
+                Ok(Waiter { has: true, .. }) => {
+                    if wants == Wants::Alone {
+                        self.holder.took();
+                    }
+                    return Ok(());
+                }
                 Ok(_) => line.woken = true,
                 Err(ended) => {
                     self.left(ended.guard, ended.was_queued && wants == Wants::Alone);
@@ -340,6 +375,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller is the writer.
     #[inline]
     pub unsafe fn unlock_alone(&self) {
+        self.holder.unlocks();
         let order = if broken!("rwlock_given_back_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: publishes what the writer did. Pairs with the Acquire of `take` and `serve_line`.
         let word = self.word.fetch_sub(WRITER, order);
@@ -355,6 +391,9 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller has what `has` says.
     #[inline]
     pub unsafe fn unlock_fair(&self, has: Wants) {
+        if has == Wants::Alone {
+            self.holder.unlocks();
+        }
         // SAFETY: the caller has what `has` says, and each arm gives back just that.
         unsafe {
             match has {
@@ -494,7 +533,10 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             let alone = word - (READER | UPGRADABLE) + WRITER;
             // Acquire: the other readers have finished. Pairs with the Release of `unlock_shared`.
             match self.word.compare_exchange_weak(word, alone, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    self.holder.took();
+                    return true;
+                }
                 Err(now) => word = now,
             }
         }
@@ -516,8 +558,18 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             return Ok(());
         }
         let waiter = Waiter { wants: Wants::Alone, since: 0, has: false };
-        match stay(Why::RwLock, queues, |queues| &mut queues.upgrader, Line::default(), patience, waiter) {
+        let look = (self, Self::look_as_writer as fn(&Self) -> Option<Awaited>);
+        match stay(
+            Why::RwLock,
+            look,
+            queues,
+            |queues| &mut queues.upgrader,
+            Line::default(),
+            patience,
+            waiter,
+        ) {
             Ok(waiter) => {
+                self.holder.took();
                 debug_assert!(waiter.has);
                 Ok(())
             }
@@ -560,6 +612,9 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller has what `from` says, and `to` is a smaller mode.
     #[inline]
     pub unsafe fn downgrade(&self, from: Wants, to: Wants) {
+        if from == Wants::Alone {
+            self.holder.unlocks();
+        }
         // Release: publishes what the writer did to the readers that are let in. Pairs with the Acquire of `take` and
         // `serve_line`.
         let word = self.word.fetch_add(to.share().wrapping_sub(from.share()), Ordering::Release);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use loom::sync::{Arc, Notify};
 
 use crate::g::wait::{Cancel, Decision, Outcome, Wait};
-use crate::g::why::Why;
+use crate::g::why::{On, Why};
 
 /// What a G is in the runtime: the word of a wait, and a condition on which a loom thread sleeps. A model keeps it to
 /// its end, as Gs are kept.
@@ -202,6 +202,14 @@ impl Waiting {
 
     /// Begins a wait of the calling thread's sleeper. The reason is for dumps alone, which a model has not.
     pub fn begin_for(_why: Why, cancel: Cancel) -> Self {
+        Waiting::begin(cancel)
+    }
+
+    /// Begins a wait of the calling thread's sleeper, like `begin_for`.
+    ///
+    /// # Safety
+    /// Any caller may call this. The function of this name that ships asks for more.
+    pub unsafe fn begin_on(_why: Why, _on: &On, cancel: Cancel) -> Self {
         Waiting::begin(cancel)
     }
 

@@ -1,0 +1,281 @@
+//! Deadlocks of some: circles of green threads of which each waits for the next.
+//!
+//! A snapshot gives a graph. An arrow from one green thread to another says: the first goes on only after the second has done
+//! something. A thread that waits for a lock has an arrow to the thread that took it, a joiner to the thread whose end it waits for,
+//! and the owner of a scope to each thread in it. In a circle of such arrows no thread ever goes on.
+//!
+//! A snapshot is not of one moment. So a circle counts only if two snapshots show it, and each of its threads in the same wait, by
+//! the wait's number. None of these threads ran in between, and the arrows did not change. What a thread recorded of its locks
+//! before it parked is seen by the look that held the thread, so the second snapshot shows no lock that was unlocked before.
+//!
+//! A wait that time alone may end gives no arrow. A channel gives none either: nothing tells which thread has its other end.
+//!
+//! One thing is not certain: a guard may have been sent to another thread, and the lock still names the thread that took it. After
+//! the first guard of the process that was seen to be dropped by another thread, circles with a lock are told as suspected.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
+
+use super::text::{Described, Indented, Named, count};
+use super::{Frame, GreenThread, Object, Snapshot};
+
+/// Green threads that wait for what will not happen.
+///
+/// Its [`Display`] has a line for each of them, with its stack where it is known.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Deadlock {
+    /// True if none of them ever goes on, unless it is cancelled. False if that is only suspected.
+    pub certain: bool,
+    /// What is wrong.
+    pub kind: DeadlockKind,
+    /// The green threads. In a circle each waits for the next, and the last for the first.
+    pub members: Vec<DeadlockMember>,
+    /// How many further green threads wait for one of them, directly or not.
+    pub behind: usize,
+}
+
+/// The kind of a [`Deadlock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum DeadlockKind {
+    /// They wait for each other in a circle. A circle of one is a green thread that waits for itself.
+    Circle,
+    /// They wait for a lock that was taken by a thread which has ended.
+    Leak,
+}
+
+/// A green thread in a [`Deadlock`].
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct DeadlockMember {
+    /// Its id.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it waits for, in words.
+    pub waits_for: String,
+    /// The number of its wait.
+    pub number: u32,
+    /// Its stack, the innermost frame first; empty if it is not known.
+    pub stack: Vec<Frame>,
+}
+
+/// Returns the deadlocks that both snapshots show.
+pub(super) fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
+    let stuck: Vec<&GreenThread> =
+        later.green_threads.iter().filter(|thread| is_stuck(earlier.get(thread.id), thread)).collect();
+    let index: HashMap<u64, usize> = stuck.iter().enumerate().map(|(at, thread)| (thread.id, at)).collect();
+    let arrows: Vec<Vec<usize>> = stuck
+        .iter()
+        .map(|thread| needs(thread).iter().filter_map(|id| index.get(id).copied()).collect())
+        .collect();
+    let mut found = Vec::new();
+    for circle in circles(&arrows) {
+        let members: Vec<_> = circle.iter().map(|&at| stuck[at]).collect();
+        let certain = !sched::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
+        let behind = behind(&arrows, &circle);
+        found.push(Deadlock::of(later, certain, DeadlockKind::Circle, &members, behind));
+    }
+    let mut leaked: Vec<(u64, Vec<&GreenThread>)> = Vec::new();
+    for thread in &stuck {
+        if let Some(lock) = leaked_lock(later, thread) {
+            match leaked.iter_mut().find(|(address, _)| *address == lock) {
+                Some((_, members)) => members.push(thread),
+                None => leaked.push((lock, vec![thread])),
+            }
+        }
+    }
+    let leaks =
+        leaked.into_iter().map(|(_, members)| Deadlock::of(later, false, DeadlockKind::Leak, &members, 0));
+    found.extend(leaks);
+    found
+}
+
+/// Returns `true` if `later` is in the same wait as `earlier`, on the same object, and time alone does not end that wait.
+fn is_stuck(earlier: Option<&GreenThread>, later: &GreenThread) -> bool {
+    let (Some(was), Some(is)) = (earlier.and_then(|thread| thread.wait.as_ref()), later.wait.as_ref()) else {
+        return false;
+    };
+    is.number.is_some()
+        && was.number == is.number
+        && !is.may_end
+        && !was.may_end
+        && earlier.map(needs) == Some(needs(later))
+}
+
+/// Returns the ids of the threads that must each do something before `thread` goes on.
+fn needs(thread: &GreenThread) -> Vec<u64> {
+    match thread.object() {
+        Some(Object::Mutex { locked: true, holder, .. } | Object::RwLock { writer: true, holder, .. }) => {
+            holder.iter().copied().collect()
+        }
+        Some(Object::GreenThread { id }) => vec![*id],
+        Some(Object::Scope { green_threads }) => green_threads.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn waits_for_lock(thread: &GreenThread) -> bool {
+    matches!(thread.object(), Some(Object::Mutex { .. } | Object::RwLock { .. }))
+}
+
+/// Returns the address of the lock for which `thread` waits, if the thread that took it has ended.
+fn leaked_lock(snapshot: &Snapshot, thread: &GreenThread) -> Option<u64> {
+    let (Object::Mutex { address, .. } | Object::RwLock { address, .. }) = thread.object()? else {
+        return None;
+    };
+    let holder = *needs(thread).first()?;
+    let lives = snapshot.get(holder).is_some() || snapshot.plain_threads.contains(&holder);
+    (!lives).then_some(*address as u64)
+}
+
+/// Returns one circle for each set of threads that all reach each other by arrows.
+fn circles(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    // Threads without an arrow to go on along are in no circle, and neither are those that only lead to such threads. What is left
+    // after they are taken away has a circle behind each thread.
+    let mut into: Vec<Vec<usize>> = vec![Vec::new(); arrows.len()];
+    let mut left: Vec<usize> = arrows.iter().map(Vec::len).collect();
+    for (from, to) in arrows.iter().enumerate() {
+        to.iter().for_each(|&to| into[to].push(from));
+    }
+    let mut done: Vec<usize> = (0..arrows.len()).filter(|&at| left[at] == 0).collect();
+    while let Some(at) = done.pop() {
+        for &from in &into[at] {
+            left[from] -= 1;
+            if left[from] == 0 {
+                done.push(from);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    // In which walk a thread was first met; 0 for none.
+    let mut walk_of = vec![0; arrows.len()];
+    for start in 0..arrows.len() {
+        if left[start] == 0 || walk_of[start] != 0 {
+            continue;
+        }
+        let (mut path, mut at) = (Vec::new(), start);
+        while walk_of[at] == 0 {
+            walk_of[at] = start + 1;
+            path.push(at);
+            at = *arrows[at].iter().find(|&&to| left[to] != 0).expect("an arrow leads on to a circle");
+        }
+        if walk_of[at] == start + 1 {
+            // The walk has come back to a thread of its own: from there on it is a circle.
+            let begin = path.iter().position(|&met| met == at).expect("the walk has met it");
+            found.push(path.split_off(begin));
+        }
+    }
+    found
+}
+
+/// Returns how many threads beside those of the circle have a way by arrows into it.
+fn behind(arrows: &[Vec<usize>], circle: &[usize]) -> usize {
+    let mut into: Vec<Vec<usize>> = vec![Vec::new(); arrows.len()];
+    for (from, to) in arrows.iter().enumerate() {
+        to.iter().for_each(|&to| into[to].push(from));
+    }
+    let mut seen = vec![false; arrows.len()];
+    circle.iter().for_each(|&at| seen[at] = true);
+    let (mut left, mut count) = (circle.to_vec(), 0);
+    while let Some(at) = left.pop() {
+        for &from in &into[at] {
+            if !std::mem::replace(&mut seen[from], true) {
+                count += 1;
+                left.push(from);
+            }
+        }
+    }
+    count
+}
+
+impl Deadlock {
+    fn of(
+        snapshot: &Snapshot,
+        certain: bool,
+        kind: DeadlockKind,
+        members: &[&GreenThread],
+        behind: usize,
+    ) -> Deadlock {
+        let member = |thread: &&GreenThread| {
+            let wait = thread.wait.as_ref();
+            let (reason, object) = (wait.map(|wait| wait.reason.to_string()), thread.object());
+            let object = object.map(|object| format!(" ({})", Described { snapshot, object }));
+            DeadlockMember {
+                id: thread.id,
+                name: thread.name.clone(),
+                waits_for: reason.unwrap_or_default() + &object.unwrap_or_default(),
+                number: wait.and_then(|wait| wait.number).unwrap_or_default(),
+                stack: snapshot.stack(thread).to_vec(),
+            }
+        };
+        Deadlock { certain, kind, members: members.iter().map(member).collect(), behind }
+    }
+
+    /// Returns `true` if both name the same waits of the same green threads.
+    pub(super) fn same(&self, other: &Deadlock) -> bool {
+        let key = |deadlock: &Deadlock| {
+            let mut key: Vec<_> = deadlock.members.iter().map(|member| (member.id, member.number)).collect();
+            key.sort_unstable();
+            key
+        };
+        self.kind == other.kind && key(self) == key(other)
+    }
+}
+
+impl Display for Deadlock {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.certain { "deadlock: " } else { "suspected deadlock: " })?;
+        match (self.kind, self.members.len()) {
+            (DeadlockKind::Circle, 1) => f.write_str("a green thread waits for itself")?,
+            (DeadlockKind::Circle, n) => write!(f, "{} wait for each other", count(n))?,
+            (DeadlockKind::Leak, n) => {
+                write!(
+                    f,
+                    "{} for a lock of a thread that has ended",
+                    if n == 1 { "a green thread waits".into() } else { count(n) + " wait" }
+                )?;
+            }
+        }
+        if self.behind > 0 {
+            write!(f, ", and {} more for these", self.behind)?;
+        }
+        for member in &self.members {
+            write!(
+                f,
+                "\n  {} waits for {}",
+                Named { id: member.id, name: member.name.as_deref() },
+                member.waits_for
+            )?;
+            member.stack.iter().try_for_each(|frame| write!(f, "\n{}", Indented(frame)))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_are_found_and_nothing_else() {
+        let of = |arrows: &[&[usize]]| circles(&arrows.iter().map(|to| to.to_vec()).collect::<Vec<_>>());
+        assert!(of(&[]).is_empty());
+        assert!(of(&[&[1], &[2], &[]]).is_empty());
+        assert_eq!(of(&[&[0]]), [[0]]);
+        assert_eq!(of(&[&[1], &[2], &[1]]), [[1, 2]]);
+        // The second of two arrows leads to the circle; two circles beside each other; one with an arrow into it.
+        assert_eq!(of(&[&[1, 2], &[], &[0]]), [[0, 2]]);
+        assert_eq!(of(&[&[1], &[0], &[3], &[2], &[2]]), [[0, 1], [2, 3]]);
+    }
+
+    #[test]
+    fn those_behind_a_circle_are_counted() {
+        let arrows = [vec![1], vec![0], vec![0], vec![2], vec![]];
+        assert_eq!(behind(&arrows, &[0, 1]), 2);
+    }
+}

@@ -1,0 +1,485 @@
+//! The snapshot: the public types, and how they are made of what the scheduler has seen.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io::{self, Write};
+use std::panic::Location;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sched::{Awaited, Does, SeenThread, StackCopy, Why};
+
+use super::stacks::Stacks;
+use super::{Deadlock, Frame};
+use super::{deadlock, frame, groups, text, tree};
+
+/// What each green thread of the process did at the moment of a look.
+///
+/// [`Snapshot::take`] makes it. [`Display`](fmt::Display) writes it as [`dump()`](crate::dump()) does. The other forms are
+/// [`grouped`](Snapshot::grouped) and [`tree`](Snapshot::tree), and with the features `dump-json` and `dump-pprof` `to_json` and
+/// `to_pprof`.
+///
+/// ```
+/// use runtime::dump::{Snapshot, State};
+///
+/// runtime::block_on(|| {
+///     let snapshot = Snapshot::take()?;
+///     let me = snapshot.get(runtime::thread::current().id().as_u64().get()).unwrap();
+///     assert_eq!(me.state, State::Running);
+///     assert!(snapshot.to_string().ends_with("1 green thread\n"));
+///     std::io::Result::Ok(())
+/// })?;
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The green threads of all runtimes, in the order of their ids.
+    pub green_threads: Vec<GreenThread>,
+    /// The stacks that differ. Each is a list of frames, the innermost first. Empty without the feature `dump-stacks`.
+    pub stacks: Vec<Vec<Frame>>,
+    /// Green threads that wait for each other. [`Snapshot::take`] leaves it empty;
+    /// [`Snapshot::take_with_deadlocks`] fills it.
+    pub deadlocks: Vec<Deadlock>,
+    /// The ids of the plain OS threads that have used the runtime and live.
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    pub(super) plain_threads: Vec<u64>,
+}
+
+/// One green thread in a [`Snapshot`].
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct GreenThread {
+    /// Its id, which no other thread of the process ever has.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it did.
+    pub state: State,
+    /// What it waited for, if it waited.
+    pub wait: Option<Wait>,
+    /// Where it was spawned.
+    pub spawned_at: Option<Place>,
+    /// The id of the green thread that spawned it. `None` if a plain OS thread or a timer did.
+    pub parent: Option<u64>,
+    /// The id of the green thread that waits for the end of this one in a [`scope`](crate::scope), if one waits.
+    pub scope: Option<u64>,
+    /// The name of the future's type, if the green thread runs a future and was found parked.
+    pub future: Option<String>,
+    /// Its stack: an index into [`Snapshot::stacks`]. `None` if it has none, or none is known.
+    pub stack: Option<usize>,
+}
+
+/// What a [`GreenThread`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum State {
+    /// It was in a run queue.
+    Ready,
+    /// It ran.
+    Running,
+    /// It waited.
+    Waiting,
+}
+
+/// The wait of a [`GreenThread`].
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Wait {
+    /// What kind of wait it is.
+    pub reason: Reason,
+    /// How long it had lasted, to within some milliseconds. In JSON it is `waited_ms`.
+    #[cfg_attr(feature = "dump-json", serde(rename = "waited_ms", serialize_with = "super::json::ms"))]
+    pub waited: Duration,
+    /// When its timer is due, from the moment of the look on. In JSON it is `due_in_ms`.
+    #[cfg_attr(
+        feature = "dump-json",
+        serde(rename = "due_in_ms", serialize_with = "super::json::ms_if_any")
+    )]
+    pub due_in: Option<Duration>,
+    /// True if time alone may end the wait: it has a deadline, or lies in [`Context::run`](crate::context::Context::run).
+    pub may_end: bool,
+    /// The number of the wait. Two snapshots with the same number show the same wait of the green thread. `None` if the green
+    /// thread was about to wait or to go on.
+    pub number: Option<u32>,
+    /// What it waited for, as far as it is known.
+    pub object: Option<Object>,
+}
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// The kind of a [`Wait`]. Its [`Display`](fmt::Display) is in words, as in "waits for a mutex".
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+        #[non_exhaustive]
+        pub enum Reason {
+            $($(#[doc = $doc])* $name,)*
+        }
+
+        impl Reason {
+            fn of(why: Why) -> Reason {
+                match why {
+                    $(Why::$name => Reason::$name,)*
+                }
+            }
+
+            fn why(self) -> Why {
+                match self {
+                    $(Reason::$name => Why::$name,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Something without a name.
+    Something,
+    /// A wake-up of the future that it runs.
+    Future,
+    /// The end of a sleep.
+    Sleep,
+    /// An unpark.
+    Unpark,
+    /// The end of a green thread.
+    End,
+    /// The end of a scope.
+    Scope,
+    /// A mutex.
+    Mutex,
+    /// A reader-writer lock.
+    RwLock,
+    /// A condition variable.
+    Condvar,
+    /// Something that is made once.
+    Once,
+    /// A semaphore.
+    Semaphore,
+    /// A notification.
+    Notification,
+    /// A barrier.
+    Barrier,
+    /// A wait group.
+    WaitGroup,
+    /// A channel, to send.
+    Send,
+    /// A channel, to receive.
+    Receive,
+    /// A case of a select.
+    Select,
+    /// A channel of time.
+    Time,
+    /// A socket.
+    Socket,
+    /// A lock or a condition of std (feature `interpose`).
+    StdLock,
+}
+
+/// The object of a [`Wait`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize), serde(tag = "kind", rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Object {
+    /// A [`Mutex`](crate::sync::Mutex).
+    #[non_exhaustive]
+    Mutex {
+        /// The address of its raw mutex.
+        address: usize,
+        /// True if a thread had it.
+        locked: bool,
+        /// The id of the thread that took it, if that was recorded: see
+        /// [`Builder::track_locks`](crate::Builder::track_locks).
+        holder: Option<u64>,
+    },
+    /// An [`RwLock`](crate::sync::RwLock).
+    #[non_exhaustive]
+    RwLock {
+        /// The address of its raw lock.
+        address: usize,
+        /// How many readers had it.
+        readers: usize,
+        /// True if a writer had it.
+        writer: bool,
+        /// The id of the writer, if that was recorded.
+        holder: Option<u64>,
+        /// True if the green thread waited to write.
+        to_write: bool,
+    },
+    /// A green thread, whose end it waited for.
+    #[non_exhaustive]
+    GreenThread {
+        /// Its id.
+        id: u64,
+    },
+    /// A scope.
+    #[non_exhaustive]
+    Scope {
+        /// The ids of its green threads that had not ended.
+        green_threads: Vec<u64>,
+    },
+    /// A channel.
+    #[non_exhaustive]
+    Channel {
+        /// Its address.
+        address: usize,
+        /// How many senders it had.
+        senders: usize,
+        /// How many receivers it had.
+        receivers: usize,
+        /// How many messages lay in it, about.
+        messages: usize,
+        /// How many messages it has room for; `None` if there is no limit.
+        capacity: Option<usize>,
+    },
+    /// The cases of a select. A case about which nothing is known is `None`.
+    #[non_exhaustive]
+    Select {
+        /// The cases, in any order.
+        cases: Vec<Option<Object>>,
+    },
+    /// A descriptor of the system.
+    #[non_exhaustive]
+    Descriptor {
+        /// Its number.
+        fd: i64,
+        /// The address of the socket on this side.
+        local: Option<String>,
+        /// The address with which it was connected.
+        peer: Option<String>,
+    },
+}
+
+/// A place in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "dump-json", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Place {
+    /// The file, as the compiler was told.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+/// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on by then, so fewer
+/// suspicions are left for the second look; what that look tells is right in any case.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+impl Snapshot {
+    /// Looks at each green thread of the process. The green threads run on meanwhile, so the looks show slightly different
+    /// moments.
+    ///
+    /// It may be called on any thread. It does not park its caller. [`dump()`](crate::dump()) says what the looks cost.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of kind `Unsupported` in a [forked child](crate::docs::fork).
+    pub fn take() -> io::Result<Snapshot> {
+        crate::blocking(Snapshot::take_here)
+    }
+
+    /// As `take`, on the calling OS thread.
+    pub(crate) fn take_here() -> io::Result<Snapshot> {
+        Snapshot::look(true)
+    }
+
+    /// As `take_here`, without stacks.
+    pub(super) fn take_without_stacks() -> io::Result<Snapshot> {
+        Snapshot::look(false)
+    }
+
+    fn look(with_stacks: bool) -> io::Result<Snapshot> {
+        // Locked during a look: a second look would miss what the first one holds at that moment.
+        static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
+        sched::fork::check()?;
+        let mut kept = KEPT.lock();
+        let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
+        let mut copy = unwinder.as_ref().map(|_| StackCopy::default());
+        let (mut threads, mut known, mut stacks) = (Vec::new(), HashMap::new(), Vec::new());
+        let tell = |seen: SeenThread, copy: Option<&StackCopy>| {
+            let addresses = unwinder.as_mut().zip(copy).map(|(unwinder, copy)| unwinder.addresses(copy));
+            let stack = addresses.filter(|addresses| !addresses.is_empty()).map(|addresses| {
+                *known.entry(addresses).or_insert_with_key(|addresses: &Box<[usize]>| {
+                    stacks.push(addresses.clone());
+                    stacks.len() - 1
+                })
+            });
+            threads.push(GreenThread::of(seen, stack));
+        };
+        let mut plain_threads = Vec::new();
+        sched::look_at_all(copy.as_mut(), tell, |id| plain_threads.push(id))?;
+        threads.sort_unstable_by_key(|thread| thread.id);
+        let frames = |addresses: Box<[usize]>| {
+            let frames = unwinder.as_mut().map(|unwinder| unwinder.frames(&addresses));
+            frame::without_ours(frames.unwrap_or_default())
+        };
+        let stacks = stacks.into_iter().map(frames).collect();
+        let mut snapshot = Snapshot { green_threads: threads, stacks, plain_threads, ..Snapshot::default() };
+        snapshot.set_scopes();
+        Ok(snapshot)
+    }
+
+    /// Returns the frames of the stack of `thread`, the innermost first; none if no stack is known.
+    pub fn stack(&self, thread: &GreenThread) -> &[Frame] {
+        thread.stack.and_then(|stack| self.stacks.get(stack)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the green thread with this id.
+    pub fn get(&self, id: u64) -> Option<&GreenThread> {
+        let found = self.green_threads.binary_search_by_key(&id, |thread| thread.id);
+        found.ok().map(|index| &self.green_threads[index])
+    }
+
+    /// Returns the text in which green threads that do the same stand together: equal states, places of spawn and stacks. The
+    /// largest group comes first.
+    pub fn grouped(&self) -> String {
+        groups::of(self)
+    }
+
+    /// Returns the text in which each green thread stands below the one that spawned it.
+    pub fn tree(&self) -> String {
+        tree::of(self)
+    }
+
+    /// Writes the text of the snapshot, as [`dump()`](crate::dump()) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of `w`.
+    pub fn write(&self, w: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        w.write_all(self.to_string().as_bytes())
+    }
+
+    /// Sets which green threads belong to a scope that is waited for.
+    fn set_scopes(&mut self) {
+        let mut scopes = HashMap::new();
+        for thread in &self.green_threads {
+            if let Some(Object::Scope { green_threads }) = thread.object() {
+                scopes.extend(green_threads.iter().map(|&member| (member, thread.id)));
+            }
+        }
+        if !scopes.is_empty() {
+            self.green_threads.iter_mut().for_each(|thread| thread.scope = scopes.get(&thread.id).copied());
+        }
+    }
+
+    /// Takes a snapshot as [`take`](Snapshot::take) does, and looks for green threads that wait for each other. If one may have
+    /// waited for the others before, it looks a second time after some milliseconds, so that what it tells did not change between.
+    ///
+    /// It blocks its OS thread for these milliseconds, as in [`blocking`](crate::blocking()), and does not park its caller.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`take`](Snapshot::take).
+    pub fn take_with_deadlocks() -> io::Result<Snapshot> {
+        crate::blocking(Snapshot::take_with_deadlocks_here)
+    }
+
+    /// As `take_with_deadlocks`, on the calling OS thread.
+    pub(crate) fn take_with_deadlocks_here() -> io::Result<Snapshot> {
+        let first = Snapshot::take_here()?;
+        if first.deadlocks_since(&first).is_empty() {
+            return Ok(first);
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+        let mut second = Snapshot::take_here()?;
+        second.deadlocks = second.deadlocks_since(&first);
+        Ok(second)
+    }
+
+    /// Returns the deadlocks that this snapshot and an `earlier` one both show.
+    pub(super) fn deadlocks_since(&self, earlier: &Snapshot) -> Vec<Deadlock> {
+        deadlock::of_both(earlier, self)
+    }
+
+    /// Returns the ids of the green threads in the snapshot.
+    pub(super) fn ids(&self) -> HashSet<u64> {
+        self.green_threads.iter().map(|thread| thread.id).collect()
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text::write(self, f)
+    }
+}
+
+impl GreenThread {
+    fn of(seen: SeenThread, stack: Option<usize>) -> GreenThread {
+        let (number, due_in, may_end, on, future) = match seen.parked {
+            Some(parked) => (Some(parked.number), parked.due_in, parked.may_end, parked.on, parked.future),
+            None => (None, None, false, None, None),
+        };
+        let (state, wait) = match seen.does {
+            Does::Ready => (State::Ready, None),
+            Does::Runs => (State::Running, None),
+            Does::Waits { why, ms } => {
+                let waited = Duration::from_millis(ms.into());
+                let object = on.map(Object::of);
+                (
+                    State::Waiting,
+                    Some(Wait { reason: Reason::of(why), waited, due_in, may_end, number, object }),
+                )
+            }
+        };
+        GreenThread {
+            id: seen.id,
+            name: seen.name.map(String::from),
+            state,
+            wait,
+            spawned_at: seen.place.map(Place::of),
+            parent: seen.parent,
+            scope: None,
+            future: future.map(str::to_owned),
+            stack,
+        }
+    }
+
+    /// Returns what it waited for, if that is known.
+    pub(super) fn object(&self) -> Option<&Object> {
+        self.wait.as_ref()?.object.as_ref()
+    }
+}
+
+impl Object {
+    fn of(awaited: Awaited) -> Object {
+        match awaited {
+            Awaited::Mutex { address, locked, holder } => Object::Mutex { address, locked, holder },
+            Awaited::RwLock { address, readers, writer, holder, to_write } => {
+                Object::RwLock { address, readers, writer, holder, to_write }
+            }
+            Awaited::Thread { id } => Object::GreenThread { id },
+            Awaited::Scope { threads } => Object::Scope { green_threads: threads },
+            Awaited::Channel { address, senders, receivers, messages, capacity } => {
+                Object::Channel { address, senders, receivers, messages, capacity }
+            }
+            Awaited::Select { cases } => {
+                Object::Select { cases: cases.into_iter().map(|case| case.map(Object::of)).collect() }
+            }
+            Awaited::Descriptor { fd, local, peer } => Object::Descriptor { fd, local, peer },
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why().words())
+    }
+}
+
+impl Place {
+    fn of(location: &'static Location<'static>) -> Place {
+        Place { file: location.file(), line: location.line(), column: location.column() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}

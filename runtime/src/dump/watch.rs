@@ -1,0 +1,83 @@
+//! The search for deadlocks on a timer: a plain OS thread looks, so it finds them even while green threads keep every P.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{Deadlock, Snapshot};
+
+/// What is called for each deadlock.
+type Hook = Arc<dyn Fn(&Deadlock) + Send + Sync>;
+
+static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
+
+/// Calls `hook` for each [`Deadlock`] that the search finds, instead of writing it to stderr. A second call replaces the hook.
+///
+/// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS thread, once for
+/// each deadlock. It may block, and the search waits for it. If it panics, the panic is reported as usual and the search goes on.
+///
+/// ```
+/// runtime::dump::on_deadlock(|deadlock| {
+///     for member in &deadlock.members {
+///         eprintln!("green thread {} waits for {}", member.id, member.waits_for);
+///     }
+/// });
+/// ```
+pub fn on_deadlock(hook: impl Fn(&Deadlock) + Send + Sync + 'static) {
+    *HOOK.write() = Some(Arc::new(hook));
+}
+
+/// The interval of the search; it has begun if there is one.
+static INTERVAL: OnceLock<Mutex<Duration>> = OnceLock::new();
+
+/// Begins the search, or changes its interval to the shorter of both.
+pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
+    sched::fork::check()?;
+    sched::locks::track();
+    let mut began = false;
+    let shared = INTERVAL.get_or_init(|| {
+        began = true;
+        Mutex::new(interval)
+    });
+    if began {
+        thread::Builder::new().name("deadlocks".into()).spawn(search)?;
+    } else {
+        let mut now = shared.lock();
+        *now = interval.min(*now);
+    }
+    Ok(())
+}
+
+fn search() {
+    let interval = || INTERVAL.get().map_or(Duration::MAX, |interval| *interval.lock());
+    let (mut earlier, mut told) = (Snapshot::default(), Vec::new());
+    loop {
+        // The thread wakes no other, so it hides no deadlock of all green threads.
+        sched::at_rest(|| thread::sleep(interval()));
+        let Ok(now) = Snapshot::take_without_stacks() else { return };
+        // A new one is looked at once more, with the stacks.
+        let found = now.deadlocks_since(&earlier);
+        told.retain(|old: &Deadlock| found.iter().any(|new| new.same(old)));
+        if found.iter().any(|new| !told.iter().any(|old| old.same(new))) {
+            let Ok(stacks) = Snapshot::take_here() else { return };
+            for deadlock in stacks.deadlocks_since(&earlier) {
+                if !told.iter().any(|old| old.same(&deadlock)) {
+                    tell(&deadlock);
+                    told.push(deadlock);
+                }
+            }
+        }
+        earlier = now;
+    }
+}
+
+fn tell(deadlock: &Deadlock) {
+    let hook = HOOK.read().clone();
+    match hook {
+        Some(hook) => _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(deadlock))),
+        None => eprintln!("runtime: {deadlock}"),
+    }
+}
