@@ -9,7 +9,7 @@ left_out=(
     # These files test sysmon.
     hogs hogs_signal idle limits moves threads trim watchers
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
-    attributes deadlock debuggers dump_on main_thread memory settings soak
+    attributes deadlock deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak
     # These files need a feature; ci/features.sh runs them.
     dump_stacks streams tracing tracing_global
     # In this file a green thread never parks, so that the forked child has a busy parent.

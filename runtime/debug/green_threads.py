@@ -129,10 +129,14 @@ class Reader:
             ms = begun - struct.unpack_from("<I", g, self["g.waits_since"])[0] & 0xFFFFFFFF
             # The last one may have parked a moment after the clock was read.
             ms = 0 if ms >> 31 else ms
-        why, coro, name = g[self["g.waits_for"]], word("g.coro"), word("g.name")
+        why, coro, place, name = g[self["g.waits_for"]] & ~self["g.waits_for.timed"], word("g.coro"), word("g.origin"), ""
+        # The lowest bit says that the word leads to a name too.
+        if place & 1:
+            named = place & ~1
+            place, name = self.word(named + self["origin.place"]), self.text(named + self["origin.name"])
         stack = self.stack(coro) if coro else None
         return Green(
-            id=word("g.id"), status=status, name=self.text(name) if name else "", place=self.place(word("g.place")), waits_ms=ms,
+            id=word("g.id"), status=status, name=name, place=self.place(place), waits_ms=ms,
             waits_for=self.whys[why] if why < len(self.whys) else f"reason {why}", is_future=bool(g[self["g.drives"]]),
             stack=stack, registers=self.registers(coro, stack) if coro else None)
 

@@ -8,6 +8,8 @@ mod frame;
 mod groups;
 #[cfg(feature = "dump-json")]
 mod json;
+#[cfg(feature = "dump-pprof")]
+mod pprof;
 mod snapshot;
 #[cfg(all(
     feature = "dump-stacks",
@@ -37,8 +39,11 @@ pub use watch::on_deadlock;
 
 /// Writes one line to `w` for each green thread of the process, and a last line with their number.
 ///
-/// A line has the green thread's id, its name if it has one, and where it was spawned. It says whether the green
-/// thread runs or is ready to run, or what it waits for and for how long, to within some milliseconds.
+/// A line has the green thread's id, its name if it has one, where it was spawned, and the id of its parent. It says whether the
+/// green thread runs or is ready to run, or what it waits for and for how long, to within some milliseconds. What is known of the
+/// object of the wait follows: the holder of a lock, the ends of a channel, the addresses of a socket. Green threads that wait
+/// [for each other](crate::docs::deadlock#of-some) are told at the end; if there may be some, the dump takes some milliseconds more.
+/// A [`dump::Snapshot`](crate::dump::Snapshot) has the same as values and in other forms.
 ///
 /// With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, the stack of each parked closure follows its line. A frame
 /// has two lines: the function, and the place in the source. The innermost frame comes first, and inlined functions have frames

@@ -388,7 +388,7 @@ impl fmt::Display for Thread {
 pub struct ThreadId(NonZeroU64);
 
 impl ThreadId {
-    /// Returns the id as a number, as [dumps](crate::dump) show it.
+    /// Returns the id as a number, as [dumps](mod@crate::dump) show it.
     ///
     /// ```
     /// let one = runtime::thread::current().id();

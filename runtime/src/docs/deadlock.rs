@@ -25,8 +25,37 @@
 //!   of a library hides a deadlock;
 //! - a green thread that keeps its OS thread while it waits, because it is [pinned](crate::thread::pin) or unwinds.
 //!
-//! A deadlock of *some* green threads, for example two that each wait for the other's lock, is not found. Use
-//! [`dump()`](crate::dump()) to see what each green thread waits for; the page about [dumps](crate::docs::dumps) shows one.
+//! # Of some
+//!
+//! Two green threads that each wait for the other's lock stop, and the rest of the program goes on. Such circles are found, too, also
+//! in a program with sockets, tickers and further OS threads:
+//!
+//! - by [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) or `RUNTIME_DEADLOCK=1000`, which looks every second and writes
+//!   what it finds to stderr, or calls [`dump::on_deadlock`](crate::dump::on_deadlock);
+//! - by each [dump](crate::docs::dumps), if locks were [tracked](crate::Builder::track_locks).
+//!
+//! ```text
+//! runtime: deadlock: 2 green threads wait for each other
+//!   green thread 3 waits for a mutex (0x7f3b180012d0, held by green thread 4)
+//!     app::transfer
+//!         at /home/me/app/src/main.rs:11
+//!   green thread 4 waits for a mutex (0x7f3b18001290, held by green thread 3)
+//!     app::transfer
+//!         at /home/me/app/src/main.rs:11
+//! ```
+//!
+//! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an [`RwLock`](crate::sync::RwLock) that a writer has, for
+//! the end of a green thread, for the end of a scope. It is told if two looks have found each of its green threads in the same wait,
+//! so a wait that goes on is never told. These are not found:
+//!
+//! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
+//! - A circle over readers of an `RwLock`: a reader leaves no record.
+//! - A circle over channels: nothing says which green thread has the other end.
+//! - A circle with a plain OS thread, or with a future that waits in `await`.
+//!
+//! **Suspected.** A lock records the thread that took it. If its guard is sent to another thread, that record is wrong. When the
+//! process has once dropped a guard on another thread than the one that locked, circles with a lock are "suspected" from then on. A
+//! lock whose thread has ended without unlocking it is a suspicion, too: the guard was forgotten, or lives elsewhere.
 //!
 //! # Deadlocks of this crate's own kind
 //!

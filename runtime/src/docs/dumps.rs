@@ -34,18 +34,46 @@
 //!
 //! ```text
 //! green thread 1: running, spawned at src/main.rs:16:5
-//! green thread 3: waits for a mutex, for 41 ms, spawned at src/main.rs:19:21
+//! green thread 3: waits for a mutex, for 41 ms (0x7f3b180012d0, held by green thread 4), spawned at src/main.rs:19:21 by 1
 //!     app::transfer
 //!         at /home/me/app/src/main.rs:11
 //!     app::main::{{closure}}::{{closure}}
 //!         at /home/me/app/src/main.rs:19
-//! green thread 4: waits for a mutex, for 42 ms, spawned at src/main.rs:20:20
+//! green thread 4: waits for a mutex, for 42 ms (0x7f3b18001290, held by green thread 3), spawned at src/main.rs:20:20 by 1
 //!     app::transfer
 //!         at /home/me/app/src/main.rs:11
 //!     app::main::{{closure}}::{{closure}}
 //!         at /home/me/app/src/main.rs:20
+//! deadlock: 2 green threads wait for each other
+//!   green thread 3 waits for a mutex (0x7f3b180012d0, held by green thread 4)
+//!     app::transfer
+//!         at /home/me/app/src/main.rs:11
+//!     ..
 //! 3 green threads
 //! ```
+//!
+//! That each lock names its holder, and that the circle is found, needs [`Builder::track_locks`](crate::Builder::track_locks) or one
+//! of the settings that switch it on. See [deadlocks of some](crate::docs::deadlock#of-some).
+//!
+//! # What each wait is for
+//!
+//! | a green thread waits for | the dump says |
+//! | --- | --- |
+//! | a mutex, a read-write lock | its address, the thread that took it, the number of readers |
+//! | a channel, a case of a select | its address, its senders and receivers, its messages and its room |
+//! | a join, a scope | the green thread; how many green threads of the scope are left |
+//! | a socket | its descriptor and its addresses on both sides |
+//! | a sleep, a time-out | when its timer is due |
+//!
+//! # Other forms
+//!
+//! A [`Snapshot`](crate::dump::Snapshot) has all that as values, and these forms:
+//!
+//! - [`grouped`](crate::dump::Snapshot::grouped): equal green threads stand together, with their number, as in Go. This is the form
+//!   for many green threads.
+//! - [`tree`](crate::dump::Snapshot::tree): each green thread stands below the one that spawned it.
+//! - `to_json`, with the feature `dump-json`.
+//! - `to_pprof`, with the feature `dump-pprof`: a profile for `go tool pprof`, grouped by stack.
 //!
 //! # When the program hangs
 //!

@@ -52,3 +52,43 @@ pub(super) fn ms<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok,
 pub(super) fn ms_if_any<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_have_their_names() {
+        let runtime = crate::Builder::new().procs(2).track_locks(true).build().unwrap();
+        let (json, holder) = runtime.block_on(|| {
+            static MUTEX: crate::sync::Mutex<()> = crate::sync::Mutex::new(());
+            let guard = MUTEX.lock();
+            let named = crate::thread::Builder::new().name("waits in JSON".into());
+            let waits = named.spawn(|| drop(MUTEX.lock())).unwrap();
+            let find = || {
+                let json: serde_json::Value =
+                    serde_json::from_str(&Snapshot::take().unwrap().to_json()).unwrap();
+                let all = json["green_threads"].as_array().unwrap();
+                let found = all.iter().find(|thread| thread["name"] == "waits in JSON").cloned();
+                (json["version"] == 1 && json["deadlocks"] == serde_json::json!([])).then_some(found?)
+            };
+            let found = loop {
+                match find() {
+                    Some(found) if found["wait"]["object"]["kind"] == "mutex" => break found,
+                    _ => crate::sleep(Duration::from_millis(1)),
+                }
+            };
+            drop(guard);
+            waits.join().unwrap();
+            (found, crate::thread::current().id().as_u64().get())
+        });
+        assert_eq!(json["state"], "waiting");
+        assert_eq!(json["wait"]["reason"], "mutex");
+        assert_eq!(json["wait"]["object"]["holder"], holder);
+        assert!(json["wait"]["waited_ms"].is_u64() && json["wait"]["due_in_ms"].is_null(), "{json}");
+        assert_eq!((&json["wait"]["may_end"], &json["parent"]), (&false.into(), &holder.into()));
+        assert_eq!(json["spawned_at"]["file"], file!());
+        let stacks = cfg!(all(feature = "dump-stacks", target_os = "linux", target_arch = "x86_64"));
+        assert_eq!(json["stack"].is_u64(), stacks, "{json}");
+    }
+}

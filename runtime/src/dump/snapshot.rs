@@ -300,11 +300,12 @@ impl Snapshot {
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
         let mut copy = unwinder.as_ref().map(|_| StackCopy::default());
-        let (mut threads, mut known, mut stacks) = (Vec::new(), HashMap::new(), Vec::new());
+        let (mut threads, mut known, mut stacks) =
+            (Vec::new(), HashMap::<Box<[usize]>, usize>::new(), Vec::new());
         let tell = |seen: SeenThread, copy: Option<&StackCopy>| {
             let addresses = unwinder.as_mut().zip(copy).map(|(unwinder, copy)| unwinder.addresses(copy));
             let stack = addresses.filter(|addresses| !addresses.is_empty()).map(|addresses| {
-                *known.entry(addresses).or_insert_with_key(|addresses: &Box<[usize]>| {
+                *known.entry(addresses).or_insert_with_key(|addresses| {
                     stacks.push(addresses.clone());
                     stacks.len() - 1
                 })

@@ -263,7 +263,7 @@ impl Builder {
     }
 
     /// Lets each [`Mutex`](crate::sync::Mutex) and each writer of an [`RwLock`](crate::sync::RwLock) record the thread that locks
-    /// it. A [dump](crate::dump) then names the holder of each lock that is waited for, and finds green threads that wait for each
+    /// it. A [dump](mod@crate::dump) then names the holder of each lock that is waited for, and finds green threads that wait for each
     /// other's locks. The default is `false`; [`dump_on`](Builder::dump_on) and [`find_deadlocks`](Builder::find_deadlocks) switch
     /// it on too.
     ///

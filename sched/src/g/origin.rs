@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::mem::offset_of;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +23,18 @@ pub(crate) struct Origin {
     parent: AtomicU64,
 }
 
+#[repr(C)]
 struct Named {
     place: &'static Location<'static>,
     name: Box<str>,
 }
 
 impl Origin {
+    /// Where the word lies in an `Origin`, and what it leads to in a `Named`, for debuggers.
+    pub(crate) const WORD: usize = offset_of!(Origin, word);
+    pub(crate) const PLACE: usize = offset_of!(Named, place);
+    pub(crate) const NAME: usize = offset_of!(Named, name);
+
     pub(crate) const fn new() -> Origin {
         Origin { word: Cell::new(ptr::null()), parent: AtomicU64::new(0) }
     }
