@@ -161,7 +161,7 @@ pub(crate) struct G {
     pub(crate) drives: Cell<bool>,
     /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
     pub(crate) over: Cell<bool>,
-    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`] and [`CONTEXTS`].
+    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`] and [`CLAIMS`].
     keeps: Cell<u8>,
 }
 
@@ -171,6 +171,8 @@ const POLLS: u8 = 1;
 const PINNED: u8 = 2;
 /// In `G::keeps`: contexts follow the G.
 const CONTEXTS: u8 = 4;
+/// In `G::keeps`: the G claims its M (`run/reserved.rs`).
+const CLAIMS: u8 = 8;
 
 /// In `G::waits_for`: the wait has a deadline.
 const TIMED: u8 = 0x80;
@@ -305,15 +307,27 @@ impl G {
     }
 
     /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind there: it polls no future, is
-    /// not pinned, and has no contexts. *Runs on: the thread itself.*
+    /// not pinned, claims no M, and has no contexts. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn is_unkept(&self) -> bool {
         self.keeps.get() == 0
     }
 
-    /// Returns `true` if the G polls a future or is pinned. *Runs on: the thread itself.*
+    /// Returns `true` if the G polls a future, is pinned, or claims its M. *Runs on: the thread itself.*
     pub(crate) fn must_stay_on_thread(&self) -> bool {
-        self.keeps.get() & (POLLS | PINNED) != 0
+        self.keeps.get() & (POLLS | PINNED | CLAIMS) != 0
+    }
+
+    /// Returns `true` if the G claims its M. *Runs on: the M that runs the G.*
+    pub(crate) fn claims(&self) -> bool {
+        self.keeps.get() & CLAIMS != 0
+    }
+
+    /// Sets whether the G claims its M. Returns the value before. *Runs on: the M that runs the G.*
+    pub(crate) fn set_claims(&self, claims: bool) -> bool {
+        let before = self.keeps.get();
+        self.keeps.set(if claims { before | CLAIMS } else { before & !CLAIMS });
+        before & CLAIMS != 0
     }
 
     /// Returns `true` if contexts follow the G. *Runs on: the thread itself.*

@@ -252,6 +252,9 @@ mod m {
     pub(crate) mod pause;
     pub(crate) mod refusal;
     pub(crate) mod rest;
+    pub(crate) mod std_parker {
+        pub(crate) mod word;
+    }
     pub(crate) mod thread_parker;
 }
 #[cfg(loom)]

@@ -18,7 +18,7 @@ pub(crate) mod refusal;
 pub(crate) mod release;
 pub(crate) mod rest;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
-mod std_parker;
+pub(crate) mod std_parker;
 mod thread_parker;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -103,6 +103,8 @@ pub(crate) struct M {
     /// The pinned G that is parked here at home and has parked last: the M runs no Gs but those that are bound to it
     /// (`run/reserved.rs`).
     pub(crate) reserved_by: Cell<Option<GRef>>,
+    /// How many Gs claim this M: it runs no Gs but those that are bound to it (`run/reserved.rs`).
+    pub(crate) claims: Cell<usize>,
     pub(crate) spinning: Cell<bool>,
     /// True if the M was started as a spare and has not parked yet (`Sched::spares_coming`).
     pub(crate) is_coming_spare: Cell<bool>,
@@ -143,6 +145,7 @@ impl M {
             p: Cell::new(ptr::null()),
             loan: Cell::new(Loan::InRuntime),
             reserved_by: Cell::new(None),
+            claims: Cell::new(0),
             spinning: Cell::new(false),
             is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),

@@ -75,17 +75,28 @@
 //! - **No cancellation or [`timeout`](crate::time::timeout) ends such a wait**: std would wait again at once. The next parking call
 //!   of this crate unwinds. The locks of [`sync`](crate::sync) have no such limit. [`dump`](crate::dump()) shows such a wait as
 //!   "a lock or condition of std", and the search for deadlocks counts it as a parked green thread.
-//! - **`std::thread::park`** parks the OS thread, because its token belongs to the OS thread. A green thread that waits so takes an
-//!   OS thread. If other green threads must return to that OS thread, the waiter looks for its token now and then instead, and may
-//!   be some milliseconds late.
-//! - **`std::sync::mpsc` and `crossbeam-channel` between green threads can hang.** They are built on `std::thread::park`, and a sender
-//!   passes over a receiver that waits on the sender's own OS thread. Green threads share OS threads, so such a receiver may not be
-//!   woken. Use [`channel`](crate::channel) or [`sync::mpsc`](crate::sync::mpsc). A channel of theirs between a green thread and a
-//!   plain OS thread has no such gap.
+//! - **`std::thread::park`, `std::sync::mpsc`, `crossbeam-channel`**: see [below](#channels-of-std).
 //! - **Locks that know their OS thread**: `ReentrantLock`, and so `StdoutLock` and `StderrLock`. Two green threads on one OS
 //!   thread are the same owner to them. Do not hold one across a call that parks. A `MutexGuard` of std's must not be held across a
 //!   call that [moves](super::moving) its green thread; a caught call does not move it.
 //! - `parking_lot`'s own locks, and those of pthread, block the OS thread. Do not hold such a lock across a caught call.
+//!
+//! # Channels of std
+//!
+//! `std::thread::park` gives its token to an OS thread. `std::sync::mpsc` and `crossbeam-channel` wait by it, and know a waiter by its
+//! OS thread: a sender passes over a receiver that has the sender's own thread id. So a green thread that waits in
+//! `std::thread::park`, or in something built on it, *claims* its OS thread until it ends: no other green thread comes to that OS thread.
+//!
+//! - **Each such green thread has an OS thread.** A thousand that wait in std's `recv` are a thousand OS threads. There is no other
+//!   bound than [`max_threads`](crate::Builder::max_threads). A wake-up costs what it costs between OS threads. [`channel`](crate::channel)
+//!   and [`sync::mpsc`](crate::sync::mpsc) have neither price.
+//! - **Green threads that were bound to that OS thread before return to it**: those that wait in a caught call there, or for a
+//!   lock of std's, and in strict mode those that have begun there. A message that such a green thread sends passes over the claimer, as
+//!   if the claimer sent to itself, and the claimer **may wait for ever**. So do not let a green thread whose first wait is for a channel of
+//!   std's depend on one that has made caught calls only. Use a channel of this crate there.
+//! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another OS thread.
+//! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there; `park` may always return
+//!   without a cause. A token that one of them takes from another costs 50 ms at most.
 //!
 //! # What is not caught
 //!
@@ -93,7 +104,7 @@
 //!
 //! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
-//! - Locks of pthread and `parking_lot`, `std::thread::park`, joins of OS threads, `flock`; `waitpid`; opening a FIFO; regular files.
+//! - Locks of pthread and `parking_lot`, joins of OS threads, `flock`; `waitpid`; opening a FIFO; regular files.
 //! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`.
 //! - `epoll_wait`: reactors such as tokio's have an OS thread of their own.
 //!

@@ -127,7 +127,6 @@ unsafe extern "C" fn futex(
                 WordWait::TimedOut => error(libc::ETIMEDOUT),
                 WordWait::Changed => error(libc::EAGAIN),
                 WordWait::System => system(value),
-                WordWait::Blocks => sched::park::blocking(|| system(value)),
             }
         }
         // Green threads wait with all bits. What is no number of waiters, the kernel judges.

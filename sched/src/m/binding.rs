@@ -38,7 +38,22 @@ impl G {
         unsafe { self.bind(Binding::Home, Some(m)) };
     }
 
-    /// Ends what `settle` began: any M may run this G again. Has no effect on a G that is not bound. *Runs on: the M that runs this
+    /// Binds this G to `m` until it ends, and lets no G run on `m` any more but those that are bound to `m` (`run/reserved.rs`).
+    ///
+    /// # Safety
+    /// The G runs on this thread, which is `m`.
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) unsafe fn claim(&self, m: &M) {
+        if !self.binding.is_home() {
+            // SAFETY: the G runs here, on `m`, and so has its coroutine.
+            unsafe { self.settle(m) };
+        }
+        if !self.set_claims(true) {
+            m.claims.set(m.claims.get() + 1);
+        }
+    }
+
+    /// Ends what `settle` and `claim` began: any M may run this G again. Has no effect on a G that is not bound. *Runs on: the M that runs this
     /// G.*
     #[inline]
     pub(crate) fn unsettle(&self) {
@@ -53,6 +68,9 @@ impl G {
         // bound does not end.
         let m = unsafe { &*(*self.coro()).bound_to.get().cast::<M>() };
         m.homes.remove();
+        if self.set_claims(false) {
+            m.claims.set(m.claims.get() - 1);
+        }
         self.binding.set(Binding::Free);
     }
 

@@ -1,38 +1,108 @@
-//! The word on which std's `thread::park` sleeps on the thread of an M. std does not tell its address, but the hook of `futex` sees it:
+//! The word on which std's `thread::park` waits on the thread of an M. std does not tell its address, but the hook of `futex` sees it:
 //! the M parks for no time at its start. (Feature `interpose`; `api/foreign/word.rs` says what the address is for.)
+//!
+//! The word has room for one sleeper: std spins if a second one parks. And std's code changes it without a call that can be hooked. But
+//! several Gs may be parked on it: a G claims its M when it parks so, and others may be bound to that M already. So the word
+//! belongs to the G that runs on the thread, and is PARKED only while none does:
+//!
+//! ```text
+//!   the M and its Gs                                 `unpark` of its thread, on any thread
+//!   a G parks: std makes the word PARKED             make the word NOTIFIED
+//!   no G runs, but some are parked                   it was PARKED? wake
+//!   a G is about to run: PARKED becomes EMPTY          all Gs that are parked on the word
+//!     it was parked here: make the word NOTIFIED,
+//!     which std takes as the token that it waited for
+//!   it stops: make the word PARKED again;            meanwhile it finds EMPTY, and wakes no G
+//!     it was NOTIFIED? wake all
+//! ```
+//!
+//! - *While no G runs on the thread, an `unpark` is seen.* The word is PARKED then.
+//! - *All wake*, because `unpark` names the OS thread. `park` may return without a cause.
+//! - *One token may go to another G.* A G that runs there and parks takes a token that is meant for a parked one, and no call tells. So
+//!   a wait beside others ends without a cause after [`LIMIT`]. A G that has its M alone needs no limit.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod word;
 
 use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// The address while the M learns it: no word has this address.
-const LEARNS: usize = 1;
+use crate::wait::futex::TABLE;
 
-/// The address of the word; 0 if it is not known. *Runs on: the M, all methods.*
+/// How long a wait beside others lasts at most.
+pub(crate) const LIMIT: Duration = Duration::from_millis(50);
+
+/// See the file's head. *Runs on: the M, all methods.*
 #[derive(Debug, Default)]
-pub(crate) struct StdParker(Cell<usize>);
+pub(crate) struct StdParker {
+    /// The address of the word; 0 if it is not known.
+    address: Cell<usize>,
+    /// True while the M learns the address.
+    learns: Cell<bool>,
+    /// How many Gs are parked on the word.
+    parked: Cell<usize>,
+}
 
 impl StdParker {
     /// Learns the address, if libc's `syscall` is hooked. The thread is new.
     pub(crate) fn learn(&self) {
-        self.0.set(LEARNS);
+        self.learns.set(true);
         for _ in 0..3 {
             // A token that is there already ends the first one without a system call.
             std::thread::park_timeout(Duration::ZERO);
         }
-        if self.0.get() == LEARNS {
-            self.0.set(0);
+        self.learns.set(false);
+    }
+
+    /// Takes `word`, for which the thread is about to wait, for its own if `learn` runs.
+    pub(crate) fn sees(&self, word: &AtomicU32) {
+        if self.learns.get() {
+            self.address.set(ptr::from_ref(word).expose_provenance());
         }
     }
 
-    /// Takes `address`, for which the thread is about to wait, for that of the word if `learn` runs.
-    pub(crate) fn sees(&self, address: usize) {
-        if self.0.get() == LEARNS {
-            self.0.set(address);
+    /// Returns `true` if `word` is known to be that of this thread.
+    pub(crate) fn is(&self, word: &AtomicU32) -> bool {
+        self.address.get() == ptr::from_ref(word).addr()
+    }
+
+    fn word(&self) -> Option<&AtomicU32> {
+        // SAFETY: `sees` exposed the address of a word in the handle of this thread, which std keeps until the thread ends.
+        unsafe { ptr::with_exposed_provenance::<AtomicU32>(self.address.get()).as_ref() }
+    }
+
+    /// A G begins to wait for the word of this thread.
+    pub(crate) fn begins(&self) {
+        self.parked.set(self.parked.get() + 1);
+    }
+
+    /// The wait of a G has ended, and its `park` returns. `timed_out` says that its own time is up: std then needs no token.
+    pub(crate) fn ends(&self, word: &AtomicU32, timed_out: bool) {
+        self.parked.set(self.parked.get() - 1);
+        if !timed_out {
+            word::go_on(word);
         }
     }
 
-    /// Returns `true` if the word is known to be at `address`.
-    pub(crate) fn is(&self, address: usize) -> bool {
-        self.0.get() == address
+    /// The code of a G on this thread is about to go on.
+    pub(crate) fn is_entered(&self) {
+        if self.parked.get() > 0
+            && let Some(word) = self.word()
+        {
+            word::enter(word);
+        }
+    }
+
+    /// The code of a G on this thread has stopped.
+    pub(crate) fn is_left(&self) {
+        if self.parked.get() > 0
+            && let Some(word) = self.word()
+            && word::leave(word)
+        {
+            TABLE.wake(self.address.get(), 1, |_| 0);
+        }
     }
 }

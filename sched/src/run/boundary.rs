@@ -259,6 +259,8 @@ enum Keeps {
     AtHome,
     /// The M meanwhile runs only Gs that are bound to it (`run/reserved.rs`).
     Reserved,
+    /// As `Reserved`: the G claims the M, before and after this wait as well.
+    Claimed,
     /// The M sleeps until this G resumes.
     InPlace,
 }
@@ -266,12 +268,21 @@ enum Keeps {
 impl Keeps {
     /// Chooses how `g` waits on `m`.
     ///
+    /// - A G that claims `m` passes its P on, because an M without a P looks whether it is claimed. If it is pinned too, and pinned Gs
+    ///   reserve `m`, it is one of these.
     /// - A G in a poll, and every G of strict mode, waits at home.
     /// - A pinned G waits in place, so that no other G runs on its OS thread. If Gs are bound to `m`, it reserves `m` instead: it
     ///   may wait for one of them, or for ever.
     /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at home, because its
     ///   destructor may wait for one of them.
     fn of(g: GRef, m: &M) -> Self {
+        if g.claims() {
+            return if g.is_pinned() && m.reserved_by.get().is_some() {
+                Keeps::Reserved
+            } else {
+                Keeps::Claimed
+            };
+        }
         if g.binding.is_home() {
             return Keeps::AtHome;
         }
@@ -307,6 +318,10 @@ fn stop_kept(g: GRef, mut entered: Entered, stop: Stop, keeps: Keeps) {
     match keeps {
         Keeps::AtHome => stop_at_home(g, entered, stop),
         Keeps::Reserved => stop_reserved(g, entered, stop),
+        Keeps::Claimed => {
+            pass_p_on(entered.m());
+            stop_at_home(g, entered, stop);
+        }
         Keeps::Nothing | Keeps::InPlace => entered.suspend(stop),
     }
     if g.has_contexts() {

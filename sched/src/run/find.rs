@@ -41,7 +41,7 @@ impl Sched {
                 return None;
             }
             let Some(held) = m.held() else {
-                if m.reserved_by.get().is_some() {
+                if m.is_reserved() {
                     self.run_bound_gs(m);
                     continue;
                 }

@@ -1,6 +1,9 @@
-//! A reserved M: a pinned G is parked on it, and it runs no Gs meanwhile but those that are bound to it.
+//! A reserved M runs no Gs but those that are bound to it: a pinned G is parked on it, or a G claims it.
 //!
-//! Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is bound to it, for instance a G that
+//! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends (`api/foreign/word.rs`): it is bound to
+//! the M, and no free G runs there any more. Gs that were bound to the M before still return to it.
+//!
+//! *A pinned G.* Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is bound to it, for instance a G that
 //! parked inside a poll: the pinned G may wait for that G, or may never end. So the pinned G is bound to the M too, and the M
 //! runs only the Gs of its home queue.
 //!
@@ -29,7 +32,12 @@ impl M {
     /// Returns `true` if the M may run `g`, which is bound to it, while it is reserved. Of the pinned Gs, only the one that
     /// reserved it last may run. *Runs on: this M.*
     fn may_run(&self, g: GRef) -> bool {
-        !g.is_pinned() || self.reserved_by.get().is_some_and(|by| ptr::eq(by, g))
+        !g.is_pinned() || self.reserved_by.get().is_none_or(|by| ptr::eq(by, g))
+    }
+
+    /// Returns `true` if the M may run no Gs but those that are bound to it. *Runs on: this M.*
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.reserved_by.get().is_some() || self.claims.get() > 0
     }
 
     /// Returns `true` if `take_bound_g` finds a G. *Runs on: this M, reserved.*
@@ -44,24 +52,28 @@ impl M {
 }
 
 impl Sched {
-    /// Runs the Gs that are bound to `m`, each with a P of its own turn, until no pinned G reserves `m` any more. `m` may
+    /// Runs the Gs that are bound to `m`, each with a P of its own turn, until `m` is no longer reserved. `m` may
     /// hold a P afterwards. *Runs on: `m`, reserved and without a P, on its own stack.*
     #[cold]
     pub(crate) fn run_bound_gs(&self, m: &M) {
-        while m.reserved_by.get().is_some() {
+        while m.is_reserved() {
             debug_assert!(!m.spinning.get(), "an M that spins runs no user code");
             pass_p_on(m);
+            #[cfg(all(feature = "interpose", target_os = "linux"))]
+            m.std_parker.is_left();
             self.sleep_until_bound_g(m);
             while m.held().is_none() {
                 self.get_in_line(m);
             }
             let g = m.take_bound_g().expect("only this M takes Gs out of its home queue");
+            #[cfg(all(feature = "interpose", target_os = "linux"))]
+            m.std_parker.is_entered();
             self.run(m, g);
         }
     }
 
     fn sleep_until_bound_g(&self, m: &M) {
-        // The runtime does not end meanwhile: the pinned G lives.
+        // The runtime does not end meanwhile: the G that reserves the M lives.
         while !m.has_bound_g() {
             self.fire_due_timers(m);
             let until = self.heaps.time_sleep_until().max(clock::now() + DUE_ELSEWHERE_NS);

@@ -15,6 +15,7 @@
 //!
 //! - *No wake-up is lost.* The waiter compares the word under the bucket's lock. If the waker had the lock before, the waiter sees
 //!   the changed word. If the waker has it afterwards, the waker finds the node.
+//! - *A word of `std::thread::park`* may have many waiters, and a wake for one of them wakes all (`m/std_parker.rs`).
 //! - *The counts add up.* A waiter counts as woken only if the waker has decided its wait. A waiter that timed out is left out.
 //! - *Neither kind of waiter starves the other.* If a bucket has served its own waiters first, the kernel's come first at the next
 //!   wake, as far as both kinds wait.
@@ -57,10 +58,25 @@ pub(crate) struct Table {
 struct Bucket(Lock<Waiters>);
 
 struct Waiters {
-    /// The payload is the address of the word.
-    queue: Queue<usize>,
+    queue: Queue<Awaited>,
     /// True if the kernel's waiters come first at the next wake.
     system_first: bool,
+}
+
+/// The payload of a waiter: the address of its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Awaited {
+    address: usize,
+    company: Company,
+}
+
+/// Which other waiters are woken with a waiter, even if the waker asks for fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// No other.
+    Alone,
+    /// All waiters for the same word.
+    All,
 }
 
 /// The word did not have the expected value.
@@ -90,6 +106,7 @@ impl Table {
         &self,
         word: &AtomicU32,
         expected: u32,
+        company: Company,
         begin: impl FnOnce() -> Waiting,
         park: impl FnOnce(Waiting) -> Outcome,
     ) -> Result<Outcome, Changed> {
@@ -108,23 +125,24 @@ impl Table {
         // SAFETY: the spot stays in this frame, the line after `enter` leaves it with the outcome of this wait, and nothing in
         // between unwinds: `park` does not.
         unsafe {
-            spot.enter(guard, &waiting, WaitOptions::default(), address(word));
+            spot.enter(guard, &waiting, WaitOptions::default(), Awaited { address: address(word), company });
             Ok(spot.leave(park(waiting)).map_or_else(|ended| ended.outcome, |_| Outcome::Woken))
         }
     }
 
     /// Wakes up to `most` waiters for the word at `address`: those of this table, and by `system` those of the kernel, which returns
-    /// how many it has woken, or an error below zero. Returns the number of all, or the error if there is no number.
+    /// how many it has woken, or an error below zero. Returns the number of all, but not more than `most`; or the error if there is no
+    /// number.
     pub(crate) fn wake(&self, address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
         let bucket = self.bucket(address);
         match bucket.wake(address, most, true) {
-            Ok(woken) if woken == most => woken as isize,
+            Ok(woken) if woken >= most => most as isize,
             Ok(0) => system(most),
             Ok(woken) => woken as isize + system(most - woken).max(0),
             Err(SystemFirst) => {
                 let woken = system(most).max(0);
                 let rest = most - woken as usize;
-                woken + bucket.wake(address, rest, false).unwrap_or(0) as isize
+                woken + bucket.wake(address, rest, false).unwrap_or(0).min(rest) as isize
             }
         }
     }
@@ -141,22 +159,25 @@ impl Table {
 struct SystemFirst;
 
 impl Bucket {
-    /// Wakes up to `most` waiters for `address`. Returns their number.
+    /// Wakes up to `most` waiters for `address`; all if one of them has `Company::All`. Returns their number.
     ///
     /// # Errors
     /// Returns `SystemFirst` if there are such waiters, the kernel's come first at this wake, and `gives_way` is true.
     #[inline]
-    fn wake(&self, address: usize, most: usize, gives_way: bool) -> Result<usize, SystemFirst> {
+    fn wake(&self, address: usize, mut most: usize, gives_way: bool) -> Result<usize, SystemFirst> {
         let mut wakes = Wakes::new();
         let mut woken = 0;
         let mut waiters = self.0.lock();
         let system_first = waiters.system_first;
         while woken < most
-            && let Some(waiter) = waiters.queue.find(|&at| at == address)
+            && let Some(mut waiter) = waiters.queue.find(|at| at.address == address)
         {
             if gives_way && woken == 0 && system_first {
                 waiters.system_first = false;
                 return Err(SystemFirst);
+            }
+            if waiter.payload().company == Company::All && !broken!("futex_wakes_one_of_all") {
+                most = usize::MAX;
             }
             match waiter.wake() {
                 Ok(wake) => wakes.add(wake),
@@ -190,19 +211,20 @@ mod models {
         table: Table,
         word: AtomicU32,
         turns: Turns,
+        company: Company,
     }
 
     impl World {
-        fn new() -> Arc<World> {
+        fn new(company: Company) -> Arc<World> {
             let table = Table { buckets: [Bucket::new()] };
-            Arc::new(World { table, word: AtomicU32::new(0), turns: Turns::default() })
+            Arc::new(World { table, word: AtomicU32::new(0), turns: Turns::default(), company })
         }
 
         /// Waits while the word is 0.
         fn wait(&self, sleeper: &Arc<Sleeper>) -> Result<Outcome, Changed> {
             Sleeper::is_me(sleeper);
             self.turns.take();
-            self.table.wait(&self.word, 0, || Waiting::begin(Cancel::Waits), Waiting::park)
+            self.table.wait(&self.word, 0, self.company, || Waiting::begin(Cancel::Waits), Waiting::park)
         }
 
         /// Wakes `most` waiters. The kernel has none.
@@ -216,7 +238,7 @@ mod models {
         static WOKEN: Reached = Reached::new();
         static CHANGED: Reached = Reached::new();
         explore(3, || {
-            let world = World::new();
+            let world = World::new(Company::Alone);
             let waker = world.clone();
             let waker = thread::spawn(move || {
                 waker.turns.take();
@@ -240,7 +262,7 @@ mod models {
         static LOST: Reached = Reached::new();
         static BOTH: Reached = Reached::new();
         explore(2, || {
-            let world = World::new();
+            let world = World::new(Company::Alone);
             let sleepers = [(); 2].map(|()| Sleeper::new());
             let waiters = [0, 1].map(|at| {
                 let (world, sleeper) = (world.clone(), sleepers[at].clone());
@@ -258,6 +280,27 @@ mod models {
             BOTH.note(woken == 2);
         });
         LOST.assert();
+        BOTH.assert();
+    }
+
+    /// Two waiters for a word of `thread::park`, and a wake for one: none waits for ever.
+    #[test]
+    fn a_wake_for_one_wakes_all_that_are_parked() {
+        static BOTH: Reached = Reached::new();
+        explore(2, || {
+            let world = World::new(Company::All);
+            let waiters = [(); 2].map(|()| {
+                let world = world.clone();
+                thread::spawn(move || world.wait(&Sleeper::new()))
+            });
+            world.turns.take();
+            world.word.store(1, Ordering::Relaxed);
+            let woken = world.wake(1);
+            let ended = waiters.map(|waiter| waiter.join().unwrap());
+            let both = ended.iter().all(|&end| end == Ok(Outcome::Woken));
+            assert!(woken <= 1, "the count is not more than what was asked for");
+            BOTH.note(both);
+        });
         BOTH.assert();
     }
 }

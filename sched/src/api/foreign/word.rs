@@ -6,38 +6,33 @@
 //! | --- | --- |
 //! | a green thread for a lock of std's | parked |
 //! | the runtime: an M that sleeps, a G whose own wait is armed | left to the kernel |
-//! | `std::thread::park`, also inside of std's `mpsc` | that of the OS thread, as below |
+//! | `std::thread::park`, also inside of std's `mpsc` | parked, and its M is claimed |
 //!
-//! **`std::thread::park` on a green thread.** Its word belongs to the OS thread, and has room for one sleeper: a second one there would
-//! spin for ever. So the green thread blocks its OS thread, as in `blocking`. That would hold up the Gs that are bound to this M, and
-//! one of them may be the waker. If there are such Gs, the green thread makes the word free and naps, until the word has the token of
-//! an `unpark`. Another G may have taken that token meanwhile. So the naps end after some time with a token that was not given.
-//! (`park` may return without a cause.) The M's own sleep is on another word: see `m/note/futex.rs`.
+//! **`std::thread::park` on a green thread.** Its token belongs to the OS thread. So do the names by which channels know their waiters:
+//! a sender of std's `mpsc` passes over a receiver with the sender's own thread id. So a G that parks so *claims* its M until it
+//! ends (`run/reserved.rs`): no other G comes to that OS thread. `m/std_parker.rs` has the word, and says what happens beside the Gs
+//! that were bound to the M before.
+//!
+//! Rejected:
+//!
+//! - *A claim for the time of the wait.* The next wait could begin where Gs are bound, and they would have the waiter's thread id.
+//! - *Other Gs are moved off a claimed M.* A caught call promises its caller the same OS thread.
 
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicU32;
 
 use timers::clock;
 
-use super::{park_here, sleep_until};
+use super::park_here;
 use crate::api::park::Waiting;
 use crate::g::GRef;
 use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::Why;
+use crate::m::M;
 use crate::m::current::{current_g, on_m};
+use crate::m::std_parker::{LIMIT, word::PARKED};
 use crate::sys::fork;
-use crate::wait::futex::{Changed, TABLE};
-
-/// The values of the word of `std::thread::park`.
-const EMPTY: u32 = 0;
-const PARKED: u32 = u32::MAX;
-const NOTIFIED: u32 = 1;
-
-/// The first nap of a green thread in `std::thread::park`; each nap is twice as long as the last.
-const FIRST_NAP: Duration = Duration::from_micros(200);
-/// After so many naps, 25 ms in all, the wait ends without a cause.
-const NAPS: u32 = 7;
+use crate::wait::futex::{Changed, Company, TABLE};
 
 /// How a wait for a word ended, or who waits instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +45,13 @@ pub enum WordWait {
     Changed,
     /// The caller asks the kernel.
     System,
-    /// The caller asks the kernel, in `blocking`.
-    Blocks,
 }
 
 /// Parks until a waker of `word` comes, or until `until` on the runtime's clock, if the word is `expected`. Neither cancellation nor
 /// a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
 pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    let address = ptr::from_ref(word).addr();
     if !super::is_user_code() {
-        on_m(|m| m.std_parker.sees(address));
+        on_m(|m| m.std_parker.sees(word));
         return WordWait::System;
     }
     let Some(g) = current_g() else { return WordWait::System };
@@ -67,11 +59,15 @@ pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
         // The runtime is about to park this G, and waits for a lock of its own first.
         return WordWait::System;
     }
-    if on_m(|m| m.std_parker.is(address)) == Some(true) {
-        return park_as_std(g, word, until);
+    if on_m(|m| m.std_parker.is(word)) == Some(true) {
+        return park_as_std(g, word, expected, until);
     }
+    wait_in_table(word, expected, Company::Alone, until)
+}
+
+fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64) -> WordWait {
     let begin = || Waiting::begin_for(Why::StdLock, Cancel::Waits);
-    match TABLE.wait(word, expected, begin, |waiting| park_here(waiting, until)) {
+    match TABLE.wait(word, expected, company, begin, |waiting| park_here(waiting, until)) {
         Ok(Outcome::TimedOut) => WordWait::TimedOut,
         Ok(Outcome::Woken | Outcome::Cancelled) => WordWait::Woken,
         Err(Changed) => WordWait::Changed,
@@ -87,24 +83,20 @@ pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) ->
 
 /// Waits as `std::thread::park` does; the file's head tells how.
 #[cold]
-fn park_as_std(g: GRef, word: &AtomicU32, until: u64) -> WordWait {
-    let others = on_m(|m| m.homes.count()).unwrap_or(0) > usize::from(g.binding.is_home());
-    if !others {
-        return WordWait::Blocks;
+fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
+    // SAFETY: the M of this OS thread exists while a G runs on it, and this G returns to it after its wait: it claims the M, or is
+    // pinned.
+    let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
+    if !g.is_pinned() || g.binding.is_home() {
+        // SAFETY: `g` runs here, on `m`.
+        unsafe { g.claim(m) };
     }
-    // Acquire, here and below: sees what the caller of `unpark` did, as std's own exchange does.
-    if word.compare_exchange(PARKED, EMPTY, Ordering::Acquire, Ordering::Acquire).is_err() {
-        return WordWait::Woken;
-    }
-    for nap in 0..NAPS {
-        if until <= clock::now() {
-            return WordWait::TimedOut;
-        }
-        sleep_until(clock::after(FIRST_NAP * (1 << nap)).min(until));
-        if word.load(Ordering::Acquire) == NOTIFIED {
-            return WordWait::Woken;
-        }
-    }
-    word.store(NOTIFIED, Ordering::Relaxed);
-    WordWait::Woken
+    let alone = m.homes.count() == usize::from(g.binding.is_home());
+    let limit = if alone { clock::NEVER } else { clock::after(LIMIT) };
+    debug_assert_eq!(expected, PARKED, "std's `thread::park` waits for another value");
+    m.std_parker.begins();
+    let waited = wait_in_table(word, PARKED, Company::All, until.min(limit));
+    let timed_out = waited == WordWait::TimedOut && until <= limit;
+    m.std_parker.ends(word, timed_out);
+    if timed_out { WordWait::TimedOut } else { WordWait::Woken }
 }
