@@ -162,6 +162,7 @@ fn ten_thousand_descriptors_are_waited_for_at_once() {
 fn a_time_limit_that_changes_holds_from_the_next_call() {
     let _turn = turn();
     let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
     let reader = runtime::spawn(move || {
         for ms in [1, 20, 5] {
             let (start, limit) = (Instant::now(), Duration::from_millis(ms));
@@ -170,9 +171,10 @@ fn a_time_limit_that_changes_holds_from_the_next_call() {
             assert!(start.elapsed() >= limit);
         }
         ours.set_read_timeout(None).unwrap();
+        tell.send(()).unwrap();
         c_receive(ours.as_raw_fd())
     });
-    std::thread::sleep(Duration::from_millis(60));
+    told.recv().unwrap();
     await_parked(1);
     std::thread::sleep(Duration::from_millis(20));
     assert!(!reader.is_finished());
