@@ -3,6 +3,8 @@
 //! The bound is for calls that this crate makes itself: `fs`, look-ups of names, starting processes. `blocking` runs code of the
 //! user. That code may wait for other code in `blocking`, so a bound there could make both wait for ever.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use sched::Sched;
 
 use crate::sync::Semaphore;
@@ -10,20 +12,54 @@ use crate::sync::Semaphore;
 /// The default of `Builder::blocking_threads`.
 pub(crate) const DEFAULT: usize = 512;
 
-/// Returns the places for the blocking calls of a runtime, which its scheduler keeps.
+/// The places for the blocking calls of a runtime, which its scheduler keeps.
+pub(crate) struct Places {
+    pub(crate) free: Semaphore,
+    waiting: AtomicUsize,
+}
+
+/// Returns the places of a new runtime.
 pub(crate) fn places(n: usize) -> sched::Attached {
-    std::sync::Arc::new(Semaphore::new(n.min(Semaphore::MAX_PERMITS)))
+    let free = Semaphore::new(n.min(Semaphore::MAX_PERMITS));
+    std::sync::Arc::new(Places { free, waiting: AtomicUsize::new(0) })
 }
 
 /// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the runtime's places are
 /// taken. A plain OS thread only calls `f`.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
     let Some(sched) = Sched::current() else { return f() };
-    let _place = places_of(&sched).acquire().expect("the places are never closed");
+    let places = places_of(&sched);
+    let _place = match places.free.try_acquire() {
+        Ok(place) => place,
+        Err(_) => {
+            let _waits = places.count_waiting();
+            places.free.acquire().expect("the places are never closed")
+        }
+    };
     crate::blocking(f)
 }
 
 /// Returns the places for the blocking calls of `sched`.
-pub(crate) fn places_of(sched: &Sched) -> &Semaphore {
+pub(crate) fn places_of(sched: &Sched) -> &Places {
     sched.config().attached.downcast_ref().expect("`places` made this value")
+}
+
+impl Places {
+    /// Counts the caller as waiting until the result is dropped.
+    pub(crate) fn count_waiting(&self) -> impl Drop + '_ {
+        struct Waits<'a>(&'a AtomicUsize);
+        impl Drop for Waits<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        // Relaxed: a count for the metrics.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waits(&self.waiting)
+    }
+
+    /// Returns how many callers wait for a place.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
 }

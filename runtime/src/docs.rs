@@ -27,6 +27,7 @@ pub mod dumps;
 pub mod fork;
 pub mod glossary;
 pub mod interpose;
+pub mod metrics;
 pub mod moving;
 pub mod settings;
 pub mod signals;

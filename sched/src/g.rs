@@ -256,6 +256,11 @@ impl G {
         self.set_status(Status::Idle);
     }
 
+    /// Returns the index in the table, which a later G has too.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Returns the id. No other green or OS thread ever has the same id.
     pub(crate) fn id(&self) -> u64 {
         self.id.load(Ordering::Relaxed)

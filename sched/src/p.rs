@@ -6,11 +6,15 @@
 
 #![allow(unsafe_code)]
 
+mod busy;
 pub(crate) mod counters;
 pub(crate) mod gate;
+pub(crate) mod histogram;
 pub(crate) mod lease;
 pub(crate) mod locked_queue;
+pub(crate) mod measured;
 pub(crate) mod run_queue;
+pub(crate) mod sampler;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -18,10 +22,13 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 use crate::stack::pool::CoroList;
+use busy::Busy;
 use counters::Counters;
 use gate::Gate;
 use lease::Lease;
+use measured::Measured;
 use run_queue::RunQueue;
+use sampler::Sampler;
 
 /// One P: the part that any thread may touch. The rest is behind [`Held`].
 pub(crate) struct P {
@@ -31,10 +38,13 @@ pub(crate) struct P {
     holder: AtomicPtr<Holder>,
     pub(crate) queue: RunQueue,
     pub(crate) counters: Counters,
+    pub(crate) measured: Measured,
     /// Counts the rounds of the holder, for everything that happens every so many rounds. The holder writes, sysmon reads.
     rounds: AtomicU32,
     /// For how long the G had kept the lent P when sysmon asked for the P, in ns.
     away_ns: AtomicU64,
+    /// How long the P was in use, as far as sysmon saw.
+    pub(crate) busy: Busy,
     own: Own,
 }
 
@@ -44,6 +54,8 @@ pub(crate) struct Own {
     pub(crate) slice: Cell<u32>,
     coros: CoroList,
     pub(crate) gate: Gate,
+    /// Chooses the wake-ups that are measured.
+    pub(crate) sampler: Sampler,
     /// True after a timer was added or an M left the netpoller: then perhaps no M blocks in the netpoller. See `poll::ensure_watcher`.
     pub(crate) uncovered: Cell<bool>,
     random: Cell<u32>,
@@ -57,19 +69,23 @@ unsafe impl Sync for P {}
 unsafe impl Send for P {}
 
 impl P {
-    pub(crate) fn new(index: usize, light: bool) -> Self {
+    /// `light` is for the lease. With `measure_all` each wake-up is measured.
+    pub(crate) fn new(index: usize, light: bool, measure_all: bool) -> Self {
         P {
             index,
             lease: CachePadded::new(Lease::new(index, light)),
             holder: AtomicPtr::new(std::ptr::null_mut()),
             queue: RunQueue::new(),
             counters: Counters::default(),
+            measured: Measured::default(),
             rounds: AtomicU32::new(0),
             away_ns: AtomicU64::new(0),
+            busy: Busy::default(),
             own: Own {
                 slice: Cell::new(0),
                 coros: CoroList::new(),
                 gate: Gate::new(),
+                sampler: Sampler::new(measure_all),
                 uncovered: Cell::new(false),
                 random: Cell::new(0x9E37_79B9 ^ (index as u32 + 1)),
             },

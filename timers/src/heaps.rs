@@ -102,7 +102,7 @@ impl<H: Handle> Heaps<H> {
         Some(Modified::inserted(when))
     }
 
-    /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and `now`, without
+    /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and the time at which it was due, without
     /// a lock. If no timer is due, returns at once and takes no lock. `own` is true if the caller has this P: the call then
     /// also removes deleted timers if they are more than a quarter of the heap. A call removes a bounded portion of the
     /// deleted timers, due or not; [`Checked::more`] asks for another call.

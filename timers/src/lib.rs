@@ -17,8 +17,8 @@
 //! assert_eq!(heaps.earliest(0), 500);
 //!
 //! let mut fired = Vec::new();
-//! let checked = heaps.check(0, 600, true, &mut |_, seq, now| fired.push((seq, now)));
-//! assert_eq!(fired, [(8, 600)]);
+//! let checked = heaps.check(0, 600, true, &mut |_, seq, when| fired.push((seq, when)));
+//! assert_eq!(fired, [(8, 500)]);
 //! assert_eq!(checked.next, clock::NEVER);
 //! ```
 //!

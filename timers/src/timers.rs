@@ -103,7 +103,7 @@ impl<H: Handle> Timers<H> {
             removed += due.removed;
             adjusted += due.adjusted;
             ran |= due.taken > 0;
-            due.fire(now, fire);
+            due.fire(fire);
         }
     }
 

@@ -50,8 +50,9 @@ struct World {
 impl World {
     fn check(&self, p: usize, own: bool) {
         let now = self.clock.load(Relaxed);
-        self.heaps.check(p, now, own, &mut |alarm: Alarm, when, now| {
+        self.heaps.check(p, now, own, &mut |alarm: Alarm, seq, when| {
             // The seq is the time for which the timer was armed.
+            assert_eq!(seq, when);
             assert!(when <= now, "fired {} early", when - now);
             alarm.0.1.fetch_add(1, Relaxed);
             self.sums.fired.fetch_add(1, Relaxed);

@@ -18,6 +18,7 @@
 //! | `RUNTIME_MAX_THREADS` | a number from 1 | 10000 | [`max_threads`](crate::Builder::max_threads) |
 //! | `RUNTIME_BLOCKING_THREADS` | a number from 1 | 512 | [`blocking_threads`](crate::Builder::blocking_threads) |
 //! | `RUNTIME_SYSMON` | `on`, `off` | `on` | [`sysmon`](crate::Builder::sysmon) |
+//! | `RUNTIME_MEASURE_ALL` | `on`, `off` | `off` | [`measure_all`](crate::Builder::measure_all) |
 //! | `RUNTIME_THREAD_NAME` | a name | `green` | [`thread_name`](crate::Builder::thread_name) |
 //! | `RUNTIME_DUMP` | `QUIT`, `HUP`, `USR1`, `USR2` | no dump | [`dump_on`](crate::Builder::dump_on) |
 //! | `RUNTIME_DEADLOCK` | a number of milliseconds from 1 | no search | [`find_deadlocks`](crate::Builder::find_deadlocks) |

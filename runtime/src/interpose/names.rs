@@ -37,7 +37,11 @@ pub(super) unsafe extern "C" fn getaddrinfo(
         return ask();
     }
     let Some(sched) = Sched::current() else { return ask() };
-    match keep_thread(|| places_of(&sched).acquire_unless_interrupted()) {
+    match keep_thread(|| {
+        let places = places_of(&sched);
+        let _waits = places.count_waiting();
+        places.free.acquire_unless_interrupted()
+    }) {
         Some(place) => {
             let place = place.expect("the places are never closed");
             // The way back into the runtime may write `errno`.

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Proc, Snapshot};
+use super::{Histogram, Proc, Snapshot};
 
 /// Returns `snapshot` in the text format of Prometheus, version 0.0.4 (`text/plain; version=0.0.4`), for the answer to a
 /// scrape.
@@ -21,6 +21,7 @@ pub fn prometheus(snapshot: &Snapshot) -> String {
     page.gauges(snapshot);
     page.counters(snapshot);
     page.procs(&snapshot.by_proc);
+    page.histograms(snapshot);
     page.0
 }
 
@@ -47,6 +48,17 @@ impl Page {
             now.stackless,
         );
         self.gauge("global_queue_length", "Length of the global run queue", now.global_queue);
+        self.gauge(
+            "blocking_threads",
+            "OS threads whose green thread is in `blocking`",
+            now.blocking_threads,
+        );
+        self.gauge(
+            "blocking_queue_length",
+            "Calls of the runtime that wait for an OS thread",
+            now.blocking_queue,
+        );
+        self.gauge("descriptors", "Descriptors that are registered with the netpoller", now.descriptors);
         self.gauge("timers_pending", "Timers that are pending", now.timers_pending);
         self.gauge("stack_address_space_bytes", "Address space taken for stacks", now.stack_bytes);
     }
@@ -57,11 +69,20 @@ impl Page {
         self.counter("parks", "Times that a green thread parked", now.parks);
         self.counter("yields", "Times that a green thread yielded", now.yields);
         self.counter("steals", "Times that a P stole green threads", now.steals);
+        self.counter("stolen", "Green threads that were stolen", now.stolen);
+        self.counter("polls", "Polls of futures that are green threads", now.polls);
         self.counter("timers_fired", "Timers that have fired", now.timers_fired);
         self.counter("timers_stolen", "Timers that another P than their own fired", now.timers_stolen);
         self.counter("net_wakeups", "Green threads that the network woke", now.net_wakeups);
         self.counter("net_polls", "Polls of the network", now.net_polls);
         self.counter("net_breaks", "Times that a blocking poll was interrupted", now.net_breaks);
+        self.counter("net_ready", "Waits for the network that a ready descriptor has ended", now.net_ready);
+        self.counter("preemptions", "Ps taken from green threads", now.preemptions);
+        self.counter(
+            "preemptions_asked",
+            "Ps that green threads gave up because they were asked to",
+            now.preemptions_asked,
+        );
         self.counter("hand_offs", "Ps taken from green threads in `blocking`", now.hand_offs);
         self.head(
             "rescues_total",
@@ -79,6 +100,39 @@ impl Page {
         self.by_proc(procs, "proc_parks_total", "Parks on a P", "counter", |p| p.parks);
         self.by_proc(procs, "proc_yields_total", "Yields on a P", "counter", |p| p.yields);
         self.by_proc(procs, "proc_steals_total", "Steals by a P", "counter", |p| p.steals);
+        self.by_proc(procs, "proc_polls_total", "Polls on a P", "counter", |p| p.polls);
+        let name = "proc_busy_seconds_total";
+        self.head(name, "Time for which a P was in use", "counter");
+        for (index, proc) in procs.iter().enumerate() {
+            self.line(name, &format!("{{proc=\"{index}\"}}"), proc.busy.as_secs_f64());
+        }
+    }
+
+    fn histograms(&mut self, now: &Snapshot) {
+        self.histogram("sched_latency_seconds", "Time from ready to running, by samples", &now.latency);
+        self.histogram(
+            "slice_seconds",
+            "Time from a resume of a closure to its next stop, by samples",
+            &now.slices,
+        );
+        self.histogram("poll_seconds", "Time of a poll of a future, by samples", &now.poll_times);
+        self.histogram("timer_lateness_seconds", "Time by which timers fired late", &now.timer_lateness);
+    }
+
+    /// Writes one bucket for each power of two.
+    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        self.head(name, help, "histogram");
+        let (mut below, buckets) = (0, histogram.buckets().collect::<Vec<_>>());
+        for four in buckets.chunks(4) {
+            below += four.iter().map(|(_, count)| count).sum::<u64>();
+            // The last bucket has all longer times.
+            let is_last = four.last().map(|(bound, _)| bound) == buckets.last().map(|(bound, _)| bound);
+            let bound = four.last().filter(|_| !is_last).map(|(bound, _)| bound.as_secs_f64().to_string());
+            let bound = bound.unwrap_or_else(|| "+Inf".into());
+            self.line(&format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), below);
+        }
+        self.line(&format!("{name}_sum"), "", histogram.sum().as_secs_f64());
+        self.line(&format!("{name}_count"), "", below);
     }
 
     fn by_proc(&mut self, procs: &[Proc], name: &str, help: &str, kind: &str, value: fn(&Proc) -> u64) {

@@ -8,7 +8,7 @@ use sched::Sched;
 use sched::spawn::{Spec, Where};
 
 use super::current_sched;
-use crate::metrics::Snapshot;
+use crate::metrics::{AtPlace, Snapshot};
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
 
@@ -188,7 +188,24 @@ impl Handle {
     /// assert!(handle.metrics().spawned >= 1);
     /// ```
     pub fn metrics(&self) -> Snapshot {
-        self.sched.metrics()
+        crate::metrics::of(&self.sched)
+    }
+
+    /// Returns what the green threads of this runtime do, by the place at which they were spawned: see
+    /// [`metrics::by_place`](crate::metrics::by_place).
+    ///
+    /// # Panics
+    ///
+    /// Panics in a [forked child](crate::docs::fork).
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// runtime.spawn(runtime::thread::park);
+    /// assert_eq!(runtime.handle().by_place()[0].alive, 1);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn by_place(&self) -> Vec<AtPlace> {
+        self.sched.by_place()
     }
 }
 

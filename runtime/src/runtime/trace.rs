@@ -61,7 +61,7 @@ fn print_until(ended: &mpsc::Receiver<()>, sched: &Weak<Sched>, wanted: Wanted) 
     let start = Instant::now();
     while ended.recv_timeout(wanted.interval) == Err(RecvTimeoutError::Timeout) {
         let Some(sched) = sched.upgrade() else { return };
-        let now = sched.metrics();
+        let now = crate::metrics::of(&sched);
         let mut text = summary(&sched.config().thread_name, start.elapsed(), &now);
         if wanted.detail {
             detail(&mut text, &now);

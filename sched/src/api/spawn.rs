@@ -169,7 +169,12 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
     }
     init(g);
     sched.make_work(|| match entered.held() {
-        Some(held) => held.counters.spawn(|| held.queue.put_fresh(g)),
+        Some(held) => held.counters.spawn(|| {
+            if held.own().sampler.is_due() {
+                sched.stamp_new(held, g);
+            }
+            held.queue.put_fresh(g);
+        }),
         None => sched.closing.spawn_without_p(|| sched.global.push(g)),
     });
     Ok(g)

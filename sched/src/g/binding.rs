@@ -19,6 +19,9 @@ pub(crate) enum Binding {
 const BINDING: u8 = 0b11;
 /// A bit beside the binding: the code of the G is in `blocking`.
 const BLOCKING: u8 = 0b100;
+/// A bit beside the binding: the G is runnable, and its wake-up is a sample. The weight of the sample stands above (`run/latency.rs`).
+const SAMPLE: u8 = 0b1000;
+const WEIGHT: u32 = 4;
 
 /// The binding of one G and its `blocking` bit, in one word.
 #[derive(Debug)]
@@ -47,7 +50,29 @@ impl BindingWord {
         self.0.store(binding as u8 | blocking, Ordering::Release);
     }
 
-    /// Returns `true` if the G has a home, waits in place, or is in `blocking`: its M then does more than resume the G.
+    /// Marks the wake-up of the G as a sample with this weight, which is below 16. *Runs on: the thread that makes the G runnable,
+    /// before it publishes the G.*
+    pub(crate) fn set_sample(&self, weight: u8) {
+        debug_assert!(weight < 16);
+        let word = self.0.load(Ordering::Relaxed) & (BINDING | BLOCKING);
+        // Relaxed: the queue into which the G is put orders this before `take_sample`.
+        self.0.store(word | SAMPLE | weight << WEIGHT, Ordering::Relaxed);
+    }
+
+    /// Returns the weight of the sample that the wake-up of the G is; `None` if it is none. *Runs on: as `set_sample`.*
+    pub(crate) fn sample(&self) -> Option<u8> {
+        let word = self.0.load(Ordering::Relaxed);
+        (word & SAMPLE != 0).then_some(word >> WEIGHT)
+    }
+
+    /// As `sample`, and takes the mark away. *Runs on: the M that has taken the G from a queue.*
+    pub(crate) fn take_sample(&self) -> Option<u8> {
+        let sample = self.sample()?;
+        self.0.store(self.0.load(Ordering::Relaxed) & (BINDING | BLOCKING), Ordering::Relaxed);
+        Some(sample)
+    }
+
+    /// Returns `true` if the G has a home, waits in place, is in `blocking`, or is sampled: its M then does more than resume the G.
     /// *Runs on: the M that has taken the G from a queue.*
     #[inline]
     pub(crate) fn is_special(&self) -> bool {

@@ -60,7 +60,8 @@ pub(crate) struct Counters {
     pub(crate) yields: Count,
     pub(crate) steals: Count,
     pub(crate) timers_stolen: Count,
-    pub(crate) timers_fired: Count,
+    pub(crate) polls: Count,
+    pub(crate) stolen: Count,
     pub(crate) net_wakes: Count,
 }
 

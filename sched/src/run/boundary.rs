@@ -179,6 +179,7 @@ fn regain_p(m: &M) {
 fn give_up(m: &M, held: Held<'_>) {
     let (g, sched, p) =
         (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
+    sched.rescues.note_asked();
     if g.binding.is_blocking() {
         sched.rescues.note_declared();
         m.let_go();

@@ -151,8 +151,11 @@ impl Sched {
         let first = held.own().random_below(ps);
         for victim in (0..ps).map(|i| (first + i) % ps).filter(|&i| i != held.index) {
             let victim = self.p(victim);
+            let before = held.queue.len();
             if let Some(g) = victim.queue.steal(&held.queue, last_at.is_some()) {
                 held.counters.steals.one();
+                // Thieves may have taken some of these again.
+                held.counters.stolen.add(1 + held.queue.len().saturating_sub(before) as u64);
                 return Some(g);
             }
             if let Some(now) = last_at

@@ -37,6 +37,8 @@ pub(crate) struct Rescues {
     blocked: AtomicU64,
     /// Ps taken from Gs in `blocking`.
     declared: AtomicU64,
+    /// Ps given up because sysmon had asked for them.
+    asked: AtomicU64,
 }
 
 impl Rescues {
@@ -68,6 +70,16 @@ impl Rescues {
     /// Counts a P taken from a green thread in `blocking`. *Runs on: sysmon, or the M that gives the P up.*
     pub(crate) fn note_declared(&self) {
         self.declared.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a P that its M gives up because sysmon has asked for it. *Runs on: that M.*
+    pub(crate) fn note_asked(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many Ps were given up because sysmon had asked for them.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Returns how many Ps were taken from green threads in `blocking`.

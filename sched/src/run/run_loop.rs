@@ -60,41 +60,67 @@ impl Sched {
             if held.own().uncovered.get() {
                 self.ensure_watcher(held);
             }
-            if g.binding.is_special() && self.passed_on(m, held, g) {
+            if g.binding.is_special() && self.is_done_with(m, held, g) {
                 return;
             }
-            if g.coro().is_null() {
-                match self.coros.take(held.coros()) {
-                    Ok(coro) => g.set_coro(coro),
-                    Err(error) => return self.wait_for_a_stack(held, g, &error),
-                }
-            }
-            g.set_status(Status::Running);
-            m.set_running(Some(g));
-            if self.config.strict && !g.binding.is_home() {
-                // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-                unsafe { g.settle(m) };
-            }
-            boundary::lend(m, held);
-            // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-            let stop = unsafe { Coro::resume(g) };
-            m.set_running(None);
-            match stop {
-                Stop::Park => {
-                    if self.commit(m, g) {
-                        return;
-                    }
-                }
-                Stop::Yield => return self.yielded(m, g),
-                Stop::Pending => return self.pending(m, g),
-                Stop::Done => return self.ended(m, g),
+            let Some(stop) = self.resume(m, held, g) else { return };
+            if !self.stopped(m, g, stop) {
+                return;
             }
         }
     }
 
+    /// Resumes `g`, and returns why it stopped; `None` if `g` waits for a stack instead. *Runs on: `m`, with the P `held`.*
+    #[inline(always)]
+    pub(crate) fn resume(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
+        if g.coro().is_null() {
+            match self.coros.take(held.coros()) {
+                Ok(coro) => g.set_coro(coro),
+                Err(error) => {
+                    self.wait_for_a_stack(held, g, &error);
+                    return None;
+                }
+            }
+        }
+        g.set_status(Status::Running);
+        m.set_running(Some(g));
+        if self.config.strict && !g.binding.is_home() {
+            // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+            unsafe { g.settle(m) };
+        }
+        boundary::lend(m, held);
+        // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+        let stop = unsafe { Coro::resume(g) };
+        m.set_running(None);
+        Some(stop)
+    }
+
+    /// Acts on the stop of `g`. Returns `true` if `m` must run `g` on. *Runs on: `m`, which has resumed `g`.*
+    #[inline(always)]
+    pub(crate) fn stopped(&self, m: &M, g: GRef, stop: Stop) -> bool {
+        match stop {
+            Stop::Park => return !self.commit(m, g),
+            Stop::Yield => self.yielded(m, g),
+            Stop::Pending => self.pending(m, g),
+            Stop::Done => self.ended(m, g),
+        }
+        false
+    }
+
+    /// Runs `g` and returns `true` if its wake-up is a sample, and passes the P on and returns `true` if `g` waits in place on
+    /// another M. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
+    #[cold]
+    fn is_done_with(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+        let sample = g.binding.take_sample();
+        if self.passed_on(m, held, g) {
+            debug_assert!(sample.is_none(), "a G that waits in place was not woken");
+            return true;
+        }
+        sample.inspect(|&weight| self.run_sampled(m, held, g, weight)).is_some()
+    }
+
     /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then has no P. Returns
     /// `false` if `m` is to run `g`. *Runs on: `m`.*
-    #[cold]
     fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
         let Some(waiting) = g.waits_in_place(m) else {
             if g.binding.is_blocking() {
@@ -135,6 +161,9 @@ impl Sched {
         match m.held() {
             Some(held) => {
                 held.counters.yields.one();
+                if held.own().sampler.is_due() {
+                    self.stamp(held, g);
+                }
                 if g.binding.is_home() {
                     m.home.push(g);
                 } else {
@@ -147,6 +176,7 @@ impl Sched {
 
     /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
     fn pending(&self, m: &M, g: GRef) {
+        self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too small.
         if !Coro::is_odd(g) {
             self.give_coro(m, g);
@@ -155,6 +185,13 @@ impl Sched {
         g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
             self.yielded(m, g);
+        }
+    }
+
+    /// Counts a poll. It is not counted if sysmon has taken the P. *Runs on: `m`, in the runtime.*
+    pub(crate) fn polled(&self, m: &M) {
+        if let Some(held) = m.held() {
+            held.counters.polls.one();
         }
     }
 

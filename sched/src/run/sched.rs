@@ -27,6 +27,7 @@ use crate::p::{Held, P};
 use crate::run::boundary::enter;
 use crate::run::crowd::Crowd;
 use crate::run::idle::Idle;
+use crate::run::latency::Latency;
 use crate::run::rescue::Rescues;
 use crate::run::wake_latency::Lead;
 use crate::stack::pool::Coros;
@@ -50,6 +51,8 @@ pub struct Config {
     pub max_threads: usize,
     /// The name of the runtime's OS threads.
     pub thread_name: String,
+    /// Measures all wake-ups, not only samples.
+    pub measure_all: bool,
     /// Strict mode: binds each green thread to the M on which it starts.
     pub strict: bool,
     /// Surrounds all that an M does, from the start of its OS thread to the end.
@@ -74,6 +77,7 @@ pub struct Sched {
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
     pub(crate) lead: Lead,
+    pub(crate) latency: Latency,
     pub(crate) coros: Coros,
     pub(crate) sysmon: Sysmon,
     pub(crate) rescues: Rescues,
@@ -112,6 +116,7 @@ impl Sched {
             heaps: Heaps::new(MAX_PROCS),
             netpoll,
             lead: Lead::new(),
+            latency: Latency::new(config.measure_all),
             coros,
             sysmon: Sysmon::new(),
             rescues: Rescues::default(),
@@ -156,7 +161,8 @@ impl Sched {
         let new = self.made()..upto.max(self.made());
         for index in new.clone() {
             self.heaps.open(index);
-            self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there())));
+            self.ps[index]
+                .get_or_init(|| Box::new(P::new(index, sys::barrier::is_there(), self.config.measure_all)));
         }
         // Release: pairs with the Acquire in `made`.
         self.made.store(new.end, Ordering::Release);

@@ -19,6 +19,7 @@ use std::thread;
 
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::g::{GRef, Joiner, Ticket};
+use crate::m::current::on_m;
 use crate::run::{contexts, wake};
 use crate::sys::catch_panic::{call_waker, contain};
 
@@ -146,7 +147,10 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
             Err(first)
         }
     };
-    end(g, result, after)
+    let stop = end(g, result, after);
+    // `end` has entered the runtime.
+    on_m(|m| m.sched().polled(m));
+    stop
 }
 
 /// The task that calls a waker, even if cancelled.

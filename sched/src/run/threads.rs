@@ -272,6 +272,7 @@ pub(crate) mod tests {
             stack_bytes: 64 << 10,
             max_threads: 1000,
             thread_name: "thread".to_string(),
+            measure_all: false,
             strict: false,
             around_thread: None,
             attached: Arc::new(()),

@@ -52,8 +52,12 @@ pub(crate) fn ready(g: GRef) {
     let entered = enter();
     match entered.as_ref().and_then(|e| local_p(e, g)) {
         Some(held) => {
+            let sched = entered.as_ref().expect("a P is held").m().sched();
+            if held.own().sampler.is_due() {
+                sched.stamp(held, g);
+            }
             held.queue.put_next(g);
-            entered.as_ref().expect("a P is held").m().sched().wake_idle_p();
+            sched.wake_idle_p();
         }
         None => ready_globally(g),
     }
@@ -93,7 +97,10 @@ fn ready_at_home(m: &M, g: GRef) {
     // SAFETY: `current` names the M of this OS thread, which outlives that thread.
     match unsafe { current().as_ref() } {
         // The M looks at its queue when the code that it runs now stops.
-        Some(here) if ptr::eq(here, m) => m.home.push(g),
+        Some(here) if ptr::eq(here, m) => {
+            here.sched().latency.stamp_outside(g);
+            m.home.push(g);
+        }
         // This M keeps its runtime alive.
         Some(here) if ptr::eq(here.runtime, g.runtime()) => here.sched().put_home(m, g),
         // In a forked child no M exists that would run the G.
@@ -122,6 +129,7 @@ pub(crate) fn ready_globally(g: GRef) {
     g.set_status(Status::Runnable);
     // SAFETY: `g` is parked until it is in the queue.
     let sched = unsafe { Sched::of_parked(g) };
+    sched.latency.stamp_outside(g);
     sched.make_work(|| sched.global.push(g));
 }
 
@@ -151,6 +159,7 @@ pub(crate) fn ready_many(mut gs: GList) {
 impl Sched {
     /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any thread.*
     fn put_home(&self, m: &M, g: GRef) {
+        self.latency.stamp_outside(g);
         m.home.push(g);
         match m.rest.look() {
             None => {}
@@ -168,6 +177,9 @@ impl Sched {
         self.make_work(|| {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
+                if held.own().sampler.is_due() {
+                    self.stamp(held, g);
+                }
                 held.queue.put_woken(g);
             }
         });

@@ -37,8 +37,11 @@ impl Sched {
     /// Fires the due timers in the heap of P `of`, and collects the Gs to run in `woken`.
     pub(crate) fn fire_timers(&self, held: Held<'_>, of: usize, now: u64, woken: &mut GList) -> Checked {
         let mut fired = 0;
-        let checked = self.heaps.check(of, now, of == held.index, &mut |timer, seq, _now| {
+        let lateness = &held.measured.lateness;
+        let checked = self.heaps.check(of, now, of == held.index, &mut |timer, seq, when| {
             fired += 1;
+            // A timer never fires early.
+            lateness.add(now.wrapping_sub(when), 1);
             match timer.fire(seq) {
                 Fired::Nothing => {}
                 Fired::G(g) => {
@@ -59,11 +62,8 @@ impl Sched {
                 }
             }
         });
-        if fired > 0 {
-            held.counters.timers_fired.add(fired);
-            if of != held.index {
-                held.counters.timers_stolen.add(fired);
-            }
+        if of != held.index {
+            held.counters.timers_stolen.add(fired);
         }
         checked
     }

@@ -1,10 +1,12 @@
 //! The metrics of a runtime: adds up the counters of all Ps, and reads the gauges of the moment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::g::Status;
 use crate::m::M;
 use crate::p::P;
+use crate::p::histogram::Histogram;
 use crate::run::rescue::Rescue;
 use crate::run::sched::Sched;
 
@@ -47,6 +49,19 @@ pub struct Snapshot {
     pub yields: u64,
     /// Times that a P stole green threads from another.
     pub steals: u64,
+    /// Green threads that were stolen.
+    pub stolen: u64,
+    /// Polls of futures that are green threads. A poll is not counted if sysmon had taken its P.
+    pub polls: u64,
+    /// How long green threads waited for a P while they could run: from their wake-up or spawn to their resume. Samples, as all
+    /// histograms but `timer_lateness` are. A green thread that waits for the P which sysmon has taken from it is not in it.
+    pub latency: Histogram,
+    /// How long closures ran, from a resume to the next park, yield or end, by the clock.
+    pub slices: Histogram,
+    /// How long polls of futures took that are green threads.
+    pub poll_times: Histogram,
+    /// How late timers fired. Their number is that of `timers_fired`.
+    pub timer_lateness: Histogram,
     /// Timers that are pending.
     pub timers_pending: usize,
     /// Timers that have fired.
@@ -59,6 +74,20 @@ pub struct Snapshot {
     pub net_polls: u64,
     /// Times that a thread blocked in the netpoller was interrupted.
     pub net_breaks: u64,
+    /// Waits for the network that have ended because a descriptor was ready, of green threads and of others.
+    pub net_ready: u64,
+    /// Descriptors that are registered with the netpoller.
+    pub descriptors: usize,
+    /// OS threads whose green thread is in `blocking`.
+    pub blocking_threads: usize,
+    /// Calls of this crate that wait because as many OS threads as are allowed run such calls: see
+    /// `Builder::blocking_threads`.
+    pub blocking_queue: usize,
+    /// Ps taken from green threads, for whatever reason: `hand_offs`, `rescues_computing` and `rescues_blocked`.
+    pub preemptions: u64,
+    /// Ps that a green thread has given up because sysmon had asked for them: the green thread called the runtime too often for a
+    /// retake.
+    pub preemptions_asked: u64,
     /// Ps taken from green threads in `blocking`.
     pub hand_offs: u64,
     /// Ps taken from green threads that computed for long.
@@ -99,6 +128,12 @@ pub struct Proc {
     pub timers_stolen: u64,
     /// Green threads that the network woke here.
     pub net_wakeups: u64,
+    /// Green threads that the P stole.
+    pub stolen: u64,
+    /// Polls of futures that are green threads. A poll is not counted if sysmon had taken the P.
+    pub polls: u64,
+    /// How long a green thread or the scheduler used the P, as far as sysmon saw. Sysmon looks every 20 us to 10 ms.
+    pub busy: Duration,
 }
 
 impl Sched {
@@ -118,6 +153,9 @@ impl Sched {
             global_queue: self.global.len(),
             net_polls: self.netpoll.counters().polls,
             net_breaks: self.netpoll.counters().breaks_written,
+            net_ready: self.netpoll.counters().delivered,
+            descriptors: self.netpoll.sources(),
+            preemptions_asked: self.rescues.asked(),
             hand_offs: self.rescues.declared(),
             rescues_computing: self.rescues.computing(),
             rescues_blocked: self.rescues.blocked(),
@@ -138,8 +176,12 @@ impl Sched {
             all.timers_fired += p.timers_fired;
             all.timers_stolen += p.timers_stolen;
             all.net_wakeups += p.net_wakeups;
+            all.stolen += p.stolen;
+            all.polls += p.polls;
         }
-        let (running, home) = self.count_at_ms();
+        all.preemptions = all.hand_offs + all.rescues_computing + all.rescues_blocked;
+        self.add_measured(&mut all);
+        let (running, home) = self.count_at_ms(&mut all.blocking_threads);
         let queued = all.local_queues.iter().sum::<usize>() + all.global_queue + home + all.stackless;
         (all.running, all.runnable) = (running, queued as u64);
         // A G that lives, and neither runs nor is ready to run.
@@ -147,8 +189,19 @@ impl Sched {
         all
     }
 
+    fn add_measured(&self, all: &mut Snapshot) {
+        for measured in self.ps().map(|p| &p.measured).chain([&self.latency.without_p]) {
+            measured.latency.add_to(&mut all.latency);
+            measured.slice.add_to(&mut all.slices);
+            measured.poll.add_to(&mut all.poll_times);
+            measured.lateness.add_to(&mut all.timer_lateness);
+        }
+    }
+
     fn proc(&self, p: &P) -> Proc {
         let counters = &p.counters;
+        let mut lateness = Histogram::default();
+        p.measured.lateness.add_to(&mut lateness);
         Proc {
             queue: p.queue.len(),
             timers_pending: self.heaps.len(p.index),
@@ -157,7 +210,10 @@ impl Sched {
             parks: counters.parks.get(),
             yields: counters.yields.get(),
             steals: counters.steals.get(),
-            timers_fired: counters.timers_fired.get(),
+            timers_fired: lateness.count(),
+            polls: counters.polls.get(),
+            stolen: counters.stolen.get(),
+            busy: Duration::from_nanos(p.busy.ns()),
             timers_stolen: counters.timers_stolen.get(),
             net_wakeups: counters.net_wakes.get(),
         }
@@ -168,11 +224,14 @@ impl Sched {
         self.closing.live(|| self.counters()) as usize
     }
 
-    /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound.
-    fn count_at_ms(&self) -> (u64, usize) {
+    /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound. Adds the number of Ms whose G
+    /// is in `blocking` to `blocking`.
+    fn count_at_ms(&self, blocking: &mut usize) -> (u64, usize) {
         let ms = self.crew.lock();
         let runs = |m: &M| m.running().is_some_and(|g| g.status() == Status::Running);
         let running = ms.all().iter().filter(|m| runs(m)).count();
+        let blocks = |m: &M| m.running_or_hooked().is_some_and(|g| g.binding.is_blocking());
+        *blocking += ms.all().iter().filter(|m| blocks(m)).count();
         (running as u64, ms.all().iter().map(|m| m.home.len()).sum())
     }
 }

@@ -86,6 +86,7 @@ impl Monitor {
     pub fn look(&self, p: usize, now: u64) -> Look {
         let p_ref = self.sched.p(p);
         let seen = p_ref.look();
+        p_ref.busy.look(seen.state() != State::Idle, now);
         let blocking = seen.state() != State::Idle && self.runs_blocking(p);
         let work_waits = || self.work_waits(p);
         // Published before the look: otherwise work made between the two would not make its maker ask for a look.

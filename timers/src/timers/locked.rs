@@ -149,8 +149,8 @@ impl<'a, H: Handle> Locked<'a, H> {
     }
 
     /// Takes the head, which is in Running. A one-shot leaves the heap; a ticker stays for its next tick. Returns the handle
-    /// and the `seq` to fire. Go: `runOneTimer`, the part under the lock.
-    fn take_head(&mut self, claim: Claim, when: u64, now: u64) -> (H, u64) {
+    /// the `seq` to fire, and the time at which the timer was due. Go: `runOneTimer`, the part under the lock.
+    fn take_head(&mut self, claim: Claim, when: u64, now: u64) -> (H, u64, u64) {
         let heap = &mut self.sorted.heap;
         let (_, h) = heap.get(0);
         let (period, seq) = (h.timer().period(), h.timer().seq());
@@ -158,14 +158,14 @@ impl<'a, H: Handle> Locked<'a, H> {
             let (_, h) = heap.remove(0);
             h.taken();
             h.timer().settle(claim, NoStatus);
-            (h, seq)
+            (h, seq, when)
         } else {
             let next = next_tick(when, period, now);
             h.timer().set_when(&claim, next);
             let at = heap.reschedule(0, next);
             let (_, h) = heap.get(at);
             h.timer().settle(claim, Waiting);
-            (h.clone(), seq)
+            (h.clone(), seq, when)
         }
     }
 

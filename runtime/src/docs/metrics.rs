@@ -1,0 +1,59 @@
+//! Which figures there are, and what Go and tokio call them.
+//!
+//! [`metrics::snapshot`](crate::metrics::snapshot) reads all figures of a runtime at once, in some microseconds, and visits no green
+//! thread. [`metrics::prometheus()`](crate::metrics::prometheus()) writes them as text, and
+//! [`metrics::by_place`](crate::metrics::by_place) tells them apart by spawn place.
+//!
+//! # Go's `runtime/metrics`
+//!
+//! | Go | here, in [`Snapshot`](crate::metrics::Snapshot) |
+//! | --- | --- |
+//! | `/sched/gomaxprocs:threads` | `procs` |
+//! | `/sched/goroutines:goroutines` | `running + runnable + waiting`, or [`num_green_threads`](crate::num_green_threads) |
+//! | `/sched/goroutines/running`, `runnable`, `waiting` | `running`, `runnable`, `waiting` |
+//! | `/sched/goroutines/not-in-go` | `blocking_threads` |
+//! | `/sched/goroutines-created` | `spawned` |
+//! | `/sched/latencies:seconds` | `latency` |
+//! | `/sched/threads/total:threads` | `threads` |
+//! | `/sched/pauses/..` | none: nothing stops the world |
+//! | `schedtrace`: `idleprocs`, `spinningthreads`, `idlethreads`, `runqueue` | `idle_procs`, `spinning_threads`, `idle_threads`, `global_queue` and `local_queues` |
+//! | `/cgo/go-to-c-calls:calls` | none: a call of C is like any other call |
+//!
+//! # tokio's `RuntimeMetrics`
+//!
+//! "Of a worker" is in `by_proc`, a [`Proc`](crate::metrics::Proc) for each P.
+//!
+//! | tokio | here, in [`Snapshot`](crate::metrics::Snapshot) |
+//! | --- | --- |
+//! | `num_workers` | `procs` |
+//! | `num_alive_tasks`, `spawned_tasks_count` | `spawned - ended`, `spawned` |
+//! | `global_queue_depth`, `injection_queue_depth` | `global_queue` |
+//! | `worker_local_queue_depth` | `queue`, `local_queues` |
+//! | `worker_park_count`, `worker_noop_count`, `worker_thread_id` | none: an OS thread is not tied to a P. See `idle_threads`, `net_polls` and `parks`, which counts those of green threads |
+//! | `worker_steal_count`, `worker_steal_operations` | `stolen`, `steals` |
+//! | `worker_poll_count` | `polls` for futures; `slices` for closures |
+//! | `worker_mean_poll_time` | `poll_times.mean()` |
+//! | `poll_time_histogram_*` | `poll_times`; `slices` for closures |
+//! | `worker_total_busy_duration` | `busy` |
+//! | `worker_local_schedule_count`, `remote_schedule_count` | `latency.count()` estimates all wake-ups and spawns |
+//! | `worker_overflow_count` | none: the queue of a P has no bound and does not overflow |
+//! | `budget_forced_yield_count` | `preemptions`, `preemptions_asked` |
+//! | `num_blocking_threads`, `num_idle_blocking_threads` | `blocking_threads`; `idle_threads`, which serve both purposes |
+//! | `blocking_queue_depth` | `blocking_queue` |
+//! | `io_driver_ready_count` | `net_ready` |
+//! | `io_driver_fd_registered_count`, `.._deregistered_count` | `descriptors`, which is their difference |
+//!
+//! Neither has these: `rescues_computing`, `rescues_blocked` and `rescues`, which name green threads that kept a P; `hand_offs`;
+//! `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups` and `net_breaks`; `stackless` and `stack_bytes`;
+//! `sysmon_wakeups`.
+//!
+//! # What is measured, and what is sampled
+//!
+//! Counters are exact, but for what their documentation says. `timer_lateness` has every timer.
+//!
+//! `latency`, `slices` and `poll_times` come from samples of wake-ups, spawns and yields: a few hundred a second for each P, and all of
+//! them while they are rare. Each sample counts as often as the wake-ups that it stands for, up to 1024. So the counts estimate those of
+//! all wake-ups, and quantiles are those of all wake-ups. A sample costs about 0.2 us; counting a wake-up costs two instructions.
+//! [`Builder::measure_all`](crate::Builder::measure_all) measures every wake-up.
+//!
+//! A bucket of a [`Histogram`](crate::metrics::Histogram) is at most a quarter wider than the times that it begins with.

@@ -1,0 +1,121 @@
+//! What the Gs of each spawn place have done, from the samples of `run/latency.rs`.
+
+use std::collections::HashMap;
+use std::panic::Location;
+use std::ptr;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::g::{G, Status, table};
+use crate::m::release::release;
+use crate::run::sched::Sched;
+use crate::sys::fork;
+
+/// Where Gs are spawned.
+type Place = Option<&'static Location<'static>>;
+
+/// Sums over the samples of one place, each counted with its weight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    spawned: u64,
+    runs: u64,
+    ran_ns: u64,
+    delayed_ns: u64,
+}
+
+/// The sums of each place, by the address of its `Location`. One place in the source may have several addresses.
+#[derive(Default)]
+pub(crate) struct Places(Mutex<HashMap<usize, (Place, Sums)>>);
+
+impl Places {
+    fn add(&self, place: Place, add: impl FnOnce(&mut Sums)) {
+        let key = place.map_or(0, |place| ptr::from_ref(place).addr());
+        add(&mut self.0.lock().entry(key).or_insert((place, Sums::default())).1);
+    }
+
+    /// Adds new Gs.
+    pub(crate) fn spawned(&self, place: Place, weight: u64) {
+        self.add(place, |sums| sums.spawned += weight);
+    }
+
+    /// Adds runs of Gs, each of which had waited for a P for `delayed` ns and ran for `ran` ns.
+    pub(crate) fn ran(&self, place: Place, delayed: u64, ran: u64, weight: u64) {
+        self.add(place, |sums| {
+            sums.runs += weight;
+            sums.ran_ns += ran * weight;
+            sums.delayed_ns += delayed * weight;
+        });
+    }
+
+    fn all(&self) -> Vec<(Place, Sums)> {
+        self.0.lock().values().copied().collect()
+    }
+}
+
+/// The green threads of one spawn place.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct AtPlace {
+    /// The place of the spawn in the source; `None` for green threads that the runtime started for itself.
+    pub place: Option<&'static Location<'static>>,
+    /// Green threads that live: an exact number.
+    pub alive: u64,
+    /// Green threads of these that run or are ready to run.
+    pub active: u64,
+    /// How long the green threads that wait have waited, in all.
+    pub waiting: Duration,
+    /// Green threads that were spawned, as far as the samples tell.
+    pub spawned: u64,
+    /// How often they ran: from a resume to the next stop.
+    pub runs: u64,
+    /// How long they ran in all, by the clock.
+    pub ran: Duration,
+    /// How long they waited for a P in all while they could run.
+    pub delayed: Duration,
+}
+
+impl AtPlace {
+    fn add_sums(&mut self, sums: Sums) {
+        self.spawned += sums.spawned;
+        self.runs += sums.runs;
+        self.ran += Duration::from_nanos(sums.ran_ns);
+        self.delayed += Duration::from_nanos(sums.delayed_ns);
+    }
+
+    /// Adds a living G. *Runs on: a holder of a reference to it.*
+    fn add_living(&mut self, g: &G) {
+        let status = g.status();
+        self.alive += u64::from(!matches!(status, Status::Idle | Status::Dead));
+        self.active += u64::from(matches!(status, Status::Runnable | Status::Running));
+        if status == Status::Waiting {
+            self.waiting += Duration::from_millis(g.wait_in_words().1.into());
+        }
+    }
+}
+
+impl Sched {
+    /// Returns what the Gs of each spawn place do and have done, those that ran longest first. *Runs on: any thread.*
+    pub fn by_place(&self) -> Vec<AtPlace> {
+        fork::check_or_panic();
+        let mut places: HashMap<Place, AtPlace> = HashMap::new();
+        let mut at = |place: Place, add: &dyn Fn(&mut AtPlace)| {
+            add(places.entry(place).or_insert_with(|| AtPlace { place, ..AtPlace::default() }));
+        };
+        for (place, sums) in self.latency.places.all() {
+            at(place, &|at| at.add_sums(sums));
+        }
+        for g in table::all() {
+            if ptr::eq(g.runtime(), self.as_runtime()) && g.life.try_retain() {
+                // Another G may have taken the place in the table meanwhile.
+                if ptr::eq(g.runtime(), self.as_runtime()) {
+                    at(g.place(), &|at| at.add_living(g));
+                }
+                release(g);
+            }
+        }
+        let mut places: Vec<_> = places.into_values().collect();
+        places.sort_by_key(|at| std::cmp::Reverse((at.ran, at.alive)));
+        places
+    }
+}
