@@ -89,7 +89,7 @@ impl AtPlace {
         self.alive += u64::from(!matches!(status, Status::Idle | Status::Dead));
         self.active += u64::from(matches!(status, Status::Runnable | Status::Running));
         if status == Status::Waiting {
-            self.waiting += Duration::from_millis(g.waits_for().1.into());
+            self.waiting += Duration::from_millis(g.waits_for_ms().into());
         }
     }
 }
