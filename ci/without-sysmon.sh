@@ -20,6 +20,7 @@ left_out=(
 keep_their_p=(
     # A green thread computes until another green thread has run.
     a_greedy_locker_starves_no_waiter
+    a_loop_over_ready_cases_is_preempted
     a_hog_delays_only_polls_parked_on_its_os_thread
     a_hog_on_a_retired_p_runs_on
     a_pinned_green_thread_that_computes_lets_others_run

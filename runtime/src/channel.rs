@@ -74,7 +74,7 @@ pub use sender::Sender;
 pub mod internal {
     pub use super::case::{Case, SelectHandle};
     #[cfg(not(loom))]
-    pub use super::select::event::{Event, Moments, join};
+    pub use super::select::event::{Event, Moments, accept, join};
     pub use super::select::{select, select_timeout, try_select};
 }
 

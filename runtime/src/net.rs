@@ -64,7 +64,7 @@ mod addrs;
 mod awaited;
 mod backoff;
 mod convert;
-mod incoming;
+pub(crate) mod incoming;
 mod look_up;
 mod macros;
 #[cfg(feature = "poll-io")]

@@ -187,6 +187,8 @@ pub(crate) struct Rare {
     pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
+    /// The thread has unwound because it was cancelled. If it unwinds so again, or returns, user code has caught that.
+    pub(crate) unwound: Cell<bool>,
 }
 
 // SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
@@ -300,6 +302,7 @@ impl G {
             locals,
             contexts,
             pins: Cell::new(0),
+            unwound: Cell::new(false),
         };
         // SAFETY: there is no box yet, so there is no reference into it.
         unsafe { *self.rare.get() = Some(Box::new(rare)) };

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use runtime::net::{TcpListener, TcpStream};
-use runtime::thread::{Cancelled, cancelled, park, park_timeout};
-use runtime::time::sleep_async;
+use runtime::thread::{Cancelled, JoinSet, cancelled, park, park_timeout};
+use runtime::time::{sleep_async, timeout};
 use runtime::{JoinHandle, spawn};
 use tests::futures::{both, drive_on_plain_thread};
-use tests::{Drops, OnDrop, Random, child, on, on_each, wait_until, with};
+use tests::{Drops, OnDrop, Random, child, on, on_each, until_it_waits, wait_until, with};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -404,5 +404,65 @@ fn a_cancellation_prints_nothing() {
     child::run("a_cancellation_prints_nothing", "", body, |output| {
         assert!(output.status.success(), "{}", child::text(output));
         assert_eq!(child::stderr(output), "");
+    });
+}
+
+/// Code that passes a cancellation on is not counted: destructors, scopes, time-outs, contexts, sets, futures.
+#[test]
+fn swallowed_cancellations_are_counted() {
+    with(2, |runtime| {
+        let swallowed = || runtime.handle().metrics().swallowed_cancellations;
+        let cancelled = |thread: JoinHandle<()>| {
+            until_it_waits(&thread);
+            thread.cancel();
+            thread.join()
+        };
+        runtime.block_on(|| {
+            let passes = || {
+                let _waits = OnDrop(|| runtime::sleep(Duration::from_micros(50)));
+                runtime::scope(|s| {
+                    s.spawn(|| runtime::sleep(HOUR));
+                    let _ = runtime::try_scope(|s| {
+                        s.spawn(|| -> Result<(), ()> {
+                            let context = runtime::context::Context::background();
+                            let _ = context.run(|| timeout(HOUR, || runtime::block_on(sleep_async(HOUR))));
+                            Ok(())
+                        });
+                        let mut set = JoinSet::new();
+                        set.spawn(park);
+                        set.join_next();
+                        Ok(())
+                    });
+                });
+            };
+            assert!(cancelled(spawn(passes)).is_err());
+            assert!(cancelled(spawn(async { sleep_async(HOUR).await })).is_err());
+            assert!(cancelled(spawn(async { runtime::sleep(HOUR) })).is_err());
+            let never_began = spawn(park);
+            never_began.cancel();
+            assert!(never_began.join().is_err());
+            assert_eq!(swallowed(), 0);
+
+            let asks_again = cancelled(spawn(|| {
+                assert!(catch_unwind(park).is_err());
+                park();
+            }));
+            assert!(asks_again.is_err());
+            assert_eq!(swallowed(), 1);
+            let returns = cancelled(spawn(|| drop(catch_unwind(park).unwrap_err())));
+            assert!(returns.is_ok());
+            assert_eq!(swallowed(), 2);
+            let both = cancelled(spawn(|| {
+                assert!(catch_unwind(park).is_err());
+                assert!(catch_unwind(park).is_err());
+            }));
+            assert!(both.is_ok());
+            assert_eq!(swallowed(), 4);
+            let page = runtime::metrics::prometheus(&runtime.handle().metrics());
+            assert!(page.contains("\nruntime_cancellations_swallowed_total 4\n"), "{page}");
+            // The green thread's slot is used again.
+            (0..100).for_each(|_| spawn(|| ()).join().unwrap());
+            assert_eq!(swallowed(), 4);
+        });
     });
 }

@@ -198,3 +198,22 @@ fn trade(a: &Ends, b: &Ends) -> [usize; 4] {
     }
     done
 }
+
+/// A loop over cases that are always ready never parks. It is preempted, so the others run on its only P.
+#[test]
+fn a_loop_over_ready_cases_is_preempted() {
+    tests::on(1, || {
+        let (s, r) = runtime::channel::bounded(1);
+        let events = runtime::sync::Semaphore::new(1);
+        let other = runtime::spawn(|| runtime::sleep(std::time::Duration::from_millis(1)));
+        let mut hits = [0_usize; 3];
+        while !other.is_finished() {
+            runtime::select! {
+                send(s, ()) -> sent => { sent.unwrap(); hits[0] += 1; }
+                recv(r) -> _ => hits[1] += 1,
+                acquired(events) -> permit => { drop(permit.unwrap()); hits[2] += 1; }
+            }
+        }
+        assert!(hits.iter().all(|hits| *hits > 0), "{hits:?}");
+    });
+}

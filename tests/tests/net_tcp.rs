@@ -653,6 +653,53 @@ mod linux {
         });
     }
 
+    /// A loop over `select!` does the same, and its other cases are chosen meanwhile.
+    #[test]
+    fn a_select_loop_without_descriptors_pauses_and_recovers() {
+        child::passes("linux::a_select_loop_without_descriptors_pauses_and_recovers", "", || {
+            on(2, || {
+                let (listener, addr) = listener();
+                let (errors, ticks) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+                let (counted, ticked) = (errors.clone(), ticks.clone());
+                let (end, ends) = runtime::channel::bounded::<()>(0);
+                let server = spawn(move || {
+                    let (mut streams, ticker) = (Vec::new(), runtime::time::Ticker::new(20 * MILLI));
+                    loop {
+                        runtime::select! {
+                            accept(listener) -> accepted => match accepted {
+                                Ok((mut stream, _peer)) => {
+                                    stream.write_all(b"x").unwrap();
+                                    streams.push(stream);
+                                }
+                                Err(error) => {
+                                    assert_eq!(error.raw_os_error(), Some(libc::EMFILE), "{error}");
+                                    counted.fetch_add(1, SeqCst);
+                                }
+                            },
+                            timer(ticker) -> _ => { ticked.fetch_add(1, SeqCst); }
+                            recv(ends) -> _ => break,
+                        }
+                    }
+                });
+                let mut client = TcpStream::connect(addr).unwrap();
+                client.read_exact(&mut [0]).unwrap();
+                let more = OwnedFd::from(File::open("/dev/null").unwrap());
+                let limit = Limit::new(libc::RLIMIT_NOFILE, more.as_raw_fd() as u64 + 1);
+                drop(more);
+                let (mut client, before) = (TcpStream::connect(addr).unwrap(), ticks.load(SeqCst));
+                sleep(300 * MILLI);
+                // Each error comes after a pause of 5 ms.
+                let count = errors.load(SeqCst);
+                assert!((1..=60).contains(&count), "{count} errors");
+                assert!(ticks.load(SeqCst) > before, "the other cases are chosen meanwhile");
+                drop(limit);
+                client.read_exact(&mut [0]).unwrap();
+                drop(end);
+                server.join().unwrap();
+            });
+        });
+    }
+
     const CLIENT: &str = "TESTS_IDLE_CLIENT";
     const MANY: usize = 10_000;
 

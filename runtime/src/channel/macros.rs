@@ -57,7 +57,7 @@
 /// | --- | --- |
 /// | `recv`, `send`, `done`, `timer`, `signal` | the message stays in the channel, or goes to another receiver; nothing is sent |
 /// | `join(handle)` | the handle is dropped, so the green thread is detached. `join(&mut handle)` keeps the handle |
-/// | `accept` | the connection stays with the listener, for the next accept |
+/// | `accept` | the connection stays with the listener, for the next accept. An error that would repeat at once is returned after 5 ms |
 /// | `readable`, `writable` | nothing is read or written |
 /// | `notified` | a notification by `notify_one` goes to the next waiter, or is kept |
 /// | `acquired` | the permit goes to the next waiter, or back |
@@ -178,11 +178,8 @@
 ///     select! {
 ///         accept(listener) -> connection => match connection {
 ///             Ok((mut stream, _peer)) => drop(runtime::spawn(move || stream.write_all(b"hello"))),
-///             Err(error) => {
-///                 // Most likely there is no free descriptor: a call at once would fail again.
-///                 eprintln!("cannot accept: {error}");
-///                 runtime::sleep(std::time::Duration::from_millis(100));
-///             }
+///             // Most likely there is no free descriptor. `accept` has paused, so that the loop does not spin.
+///             Err(error) => eprintln!("cannot accept: {error}"),
 ///         },
 ///         recv(stopped) -> _ => break,
 ///     }
@@ -539,7 +536,7 @@ macro_rules! __select {
     // The future of a case.
     (@future future $f:expr) => { $f };
     (@future join $handle:expr) => { $crate::channel::internal::join($handle) };
-    (@future accept $listener:expr) => { $listener.accept_async() };
+    (@future accept $listener:expr) => { $crate::channel::internal::accept($listener.accept_async()) };
     (@future readable $socket:expr) => { $socket.readable_async() };
     (@future writable $socket:expr) => { $socket.writable_async() };
     (@future notified $notify:expr) => { $notify.notified_async() };

@@ -80,6 +80,9 @@
 //!   payload, and so does every later one. So a loop that swallows payloads and waits again does not end by cancellation; let it
 //!   ask [`thread::cancelled`](crate::thread::cancelled).
 //! - A green thread that swallows its cancellation and returns a value has that value as its result, although it was cancelled.
+//! - [`Snapshot::swallowed_cancellations`](crate::metrics::Snapshot::swallowed_cancellations) counts the cancellations that were
+//!   swallowed: a cancelled green thread that has unwound unwinds again, or returns a value. A figure that grows shows that code
+//!   in between, often a crate's, has to pass payloads on.
 //! - [`timeout`](crate::time::timeout) returns the value of a closure that swallows `Elapsed` and then returns, however late. So does
 //!   [`Context::run`](crate::context::Context::run) with `Ended`.
 //!

@@ -91,6 +91,11 @@ impl Page {
         );
         self.line("rescues_total", "{of=\"computing\"}", now.rescues_computing);
         self.line("rescues_total", "{of=\"blocked\"}", now.rescues_blocked);
+        self.counter(
+            "cancellations_swallowed",
+            "Times that code caught a cancellation and went on",
+            now.swallowed_cancellations,
+        );
         self.counter("sysmon_wakeups", "Times that sysmon woke", now.sysmon_wakeups);
     }
 

@@ -38,6 +38,19 @@ impl Pauses {
         accepted
     }
 
+    /// Accepts, and pauses after an error that would repeat at once, for a caller that keeps no `Pauses`.
+    pub(crate) async fn accept_late<T>(
+        mut self,
+        accept: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        let accepted = accept.await;
+        self.note(&accepted);
+        if let Some(mut backoff) = self.0 {
+            crate::time::sleep_async(backoff.step()).await;
+        }
+        accepted
+    }
+
     /// Decides whether the next call pauses.
     fn note<T>(&mut self, accepted: &io::Result<T>) {
         match accepted {

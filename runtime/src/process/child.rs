@@ -206,27 +206,20 @@ impl Child {
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
         let (stdout, stderr) = both(
             async {
-                let Some(pipe) = &stdout else { return Ok(Vec::new()) };
-                all_async(async |buf| pipe.read_async(buf).await).await
+                match &stdout {
+                    Some(pipe) => pipe.read_all_async().await,
+                    None => Ok(Vec::new()),
+                }
             },
             async {
-                let Some(pipe) = &stderr else { return Ok(Vec::new()) };
-                all_async(async |buf| pipe.read_async(buf).await).await
+                match &stderr {
+                    Some(pipe) => pipe.read_all_async().await,
+                    None => Ok(Vec::new()),
+                }
             },
         )
         .await;
         Ok(Output { stdout: stdout?, stderr: stderr?, status: self.wait_async().await? })
-    }
-}
-
-/// Reads to the end of a pipe.
-async fn all_async(mut read: impl AsyncFnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<Vec<u8>> {
-    let (mut bytes, mut buf) = (Vec::new(), vec![0; 8192]);
-    loop {
-        match read(&mut buf).await? {
-            0 => return Ok(bytes),
-            n => bytes.extend_from_slice(&buf[..n]),
-        }
     }
 }
 

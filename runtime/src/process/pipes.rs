@@ -94,6 +94,17 @@ macro_rules! readable {
             pub async fn read_async(&self, buf: &mut [u8]) -> io::Result<usize> {
                 self.0.run_async(Direction::Read, |mut pipe| pipe.read(buf)).await
             }
+
+            /// Reads to the end, in a future.
+            pub(super) async fn read_all_async(&self) -> io::Result<Vec<u8>> {
+                let (mut bytes, mut buf) = (Vec::new(), vec![0; 8192]);
+                loop {
+                    match self.read_async(&mut buf).await? {
+                        0 => return Ok(bytes),
+                        n => bytes.extend_from_slice(&buf[..n]),
+                    }
+                }
+            }
         }
 
         impl Read for &$name {

@@ -34,7 +34,8 @@ pub trait RawLockAsync: lock_api::RawMutex<Guard = GuardSend> + Sealed {
 /// The future works in any executor. It waits in the same queue as the threads that call `lock`. Dropping it ends the wait; a
 /// lock that was on its way to it goes to the next waiter.
 ///
-/// The guard is that of `lock`, and may be kept across awaits. While a green thread holds it, others park or await.
+/// The guard is that of `lock`, and may be kept across awaits: the waiters park or await, and block no OS thread of the runtime.
+/// Clippy's lint `await_holding_lock` does not know that, and has to be allowed there.
 ///
 /// # Deadlock
 ///

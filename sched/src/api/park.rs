@@ -222,6 +222,9 @@ pub fn is_interrupted() -> bool {
 #[cold]
 fn unwind_for(g: GRef) {
     if g.wait.is_cancelled() && !g.over.get() {
+        if g.rare_or_new().unwound.replace(true) {
+            on_m(|m| m.sched().count_swallowed());
+        }
         unwind("it was cancelled", Box::new(Cancelled));
     }
     if g.wait.is_revoked()

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use netpoll::Netpoll;
@@ -88,6 +88,8 @@ pub struct Sched {
     pub(crate) retired: Mutex<HashSet<usize>>,
     pub(crate) crew: Crew,
     pub(crate) closing: Closing,
+    /// Times that user code caught the unwinding of a cancelled G and went on.
+    swallowed: AtomicU64,
     /// True once a report went to stderr; there is only one.
     reported: AtomicBool,
     /// A reference to this value, for `arc`.
@@ -126,6 +128,7 @@ impl Sched {
             retired: Mutex::new(HashSet::new()),
             crew: Crew::new(max_threads),
             closing: Closing::default(),
+            swallowed: AtomicU64::new(0),
             reported: AtomicBool::new(false),
             me: me.clone(),
             config,
@@ -201,6 +204,18 @@ impl Sched {
         }
         m.since.set(0);
         self.sysmon.wake_if_asleep();
+    }
+
+    /// Counts a cancellation that user code has caught.
+    #[cold]
+    pub(crate) fn count_swallowed(&self) {
+        // Relaxed: a counter for metrics only.
+        self.swallowed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns how many cancellations user code has caught.
+    pub(crate) fn swallowed(&self) -> u64 {
+        self.swallowed.load(Ordering::Relaxed)
     }
 
     /// Writes a message to stderr, once per runtime.

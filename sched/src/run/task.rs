@@ -190,7 +190,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
     // From here on run destructors and wakers, which a cancellation does not end.
     g.over.set(true);
-    end_rare(g);
+    end_rare(g, result.is_ok());
     // SAFETY: the task is over, so the payload is empty, and it belongs to the G until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();
@@ -208,7 +208,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
         }
     }
     // The result's destructor and the wakers may have made new thread-local values.
-    end_rare(g);
+    end_rare(g, false);
     crate::run::boundary::enter_for_good();
     if let Some(ticket) = parked {
         wake::wake(ticket);
@@ -216,18 +216,22 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     Stop::Done
 }
 
-/// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread.
+/// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread. `returned`: the
+/// task has not unwound.
 #[inline(always)]
-fn end_rare(g: GRef) {
+fn end_rare(g: GRef, returned: bool) {
     if g.rare().is_some() {
-        end_values_and_contexts(g);
+        end_values_and_contexts(g, returned);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn end_values_and_contexts(g: GRef) {
+fn end_values_and_contexts(g: GRef, returned: bool) {
     let Some(rare) = g.rare() else { return };
+    if returned && rare.unwound.get() {
+        on_m(|m| m.sched().count_swallowed());
+    }
     rare.locals.destroy();
     // The destructors of contexts may make new values and attach contexts again.
     while g.has_contexts() {

@@ -96,6 +96,8 @@ pub struct Snapshot {
     pub rescues_blocked: u64,
     /// The last rescues.
     pub rescues: Vec<Rescue>,
+    /// Times that a cancelled green thread caught the unwinding of its cancellation and went on: it waited again, or returned a value.
+    pub swallowed_cancellations: u64,
     /// Times that sysmon woke.
     pub sysmon_wakeups: u64,
     /// Address space taken for stacks, in bytes.
@@ -160,6 +162,7 @@ impl Sched {
             rescues_computing: self.rescues.computing(),
             rescues_blocked: self.rescues.blocked(),
             rescues: self.rescues.last(),
+            swallowed_cancellations: self.swallowed(),
             sysmon_wakeups: self.sysmon.wakes(),
             stack_bytes: self.coros.mapped_bytes(),
             ..Snapshot::default()

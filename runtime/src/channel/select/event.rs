@@ -21,6 +21,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::io;
 use std::marker::PhantomPinned;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -37,6 +38,7 @@ use super::super::sender::Sender;
 use super::super::slot::{Begun, Seat};
 use super::super::waiters::Entrant;
 use super::SelectedOperation;
+use crate::net::incoming::Pauses;
 use crate::time::{Ticker, Timer};
 
 /// For [`select!`](crate::select) only: a case with a future.
@@ -217,6 +219,12 @@ impl<M: Moments + ?Sized> Moments for &M {
     fn moments(&self) -> Receiver<Instant> {
         (**self).moments()
     }
+}
+
+/// For [`select!`](crate::select) only: `accept(..)` pauses before it returns an error that would repeat at once, so that a loop
+/// does not spin. Other cases may be chosen during the pause; the error is then forgotten, because it would come again.
+pub async fn accept<T>(accept: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    Pauses::default().accept_late(accept).await
 }
 
 /// For [`select!`](crate::select) only: `join(..)` takes a handle whose future has the result of a thread.
