@@ -19,6 +19,7 @@ pub(crate) mod ids;
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(feature = "sanitizer")
 ))]
+pub(crate) mod joiner;
 pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
@@ -36,12 +37,12 @@ use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::task::Waker;
 
 use timers::{Timer, clock};
 
 use binding::BindingWord;
 use contexts::Contexts;
+use joiner::{Joiner, JoinerWords};
 use life::Life;
 use locals::Locals;
 use origin::Origin;
@@ -101,19 +102,6 @@ impl Ticket {
 /// reverse); other code compares such pointers.
 pub(crate) struct Runtime(());
 
-/// The waiter for a G's end.
-pub(crate) enum Joiner {
-    /// The word of a ticket, or 0: there is no waiter. (A word, because a G has no room for a whole ticket.)
-    Parked(u64),
-    Polls(Waker),
-}
-
-impl Default for Joiner {
-    fn default() -> Self {
-        Joiner::Parked(0)
-    }
-}
-
 /// The inline room for a closure, a future or a result. A larger value is boxed.
 const PAYLOAD_WORDS: usize = 9;
 pub(crate) type Payload = [MaybeUninit<u64>; PAYLOAD_WORDS];
@@ -137,7 +125,7 @@ pub(crate) struct G {
     // Fields of the task.
     task: Cell<Option<&'static Task>>,
     payload: UnsafeCell<Payload>,
-    joiner: UnsafeCell<Joiner>,
+    joiner: UnsafeCell<JoinerWords>,
     /// The timer of the G's own sleeps and time-outs.
     pub(crate) timer: Timer,
     /// The object of the current wait, or null. It lies in the waiter's frame while the G waits. For dumps.
@@ -209,7 +197,7 @@ impl G {
             coro_ptr: Cell::new(std::ptr::null_mut()),
             task: Cell::new(None),
             payload: UnsafeCell::new([MaybeUninit::uninit(); PAYLOAD_WORDS]),
-            joiner: UnsafeCell::new(Joiner::default()),
+            joiner: UnsafeCell::new(JoinerWords::ABSENT),
             timer: Timer::new(),
             waits_on: AtomicPtr::new(std::ptr::null_mut()),
             id: AtomicU64::new(0),
@@ -487,9 +475,10 @@ impl G {
     ///
     /// # Safety
     /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has returned `true` since.
+    #[inline(always)]
     pub(crate) unsafe fn replace_joiner(&self, joiner: Joiner) -> Joiner {
         // SAFETY: `WAITER` is not set in `Life`, by this contract, so the G does not use the field.
-        unsafe { std::mem::replace(&mut *self.joiner.get(), joiner) }
+        unsafe { (*self.joiner.get()).replace(joiner) }
     }
 
     /// Takes the waiter for the end.
@@ -497,9 +486,10 @@ impl G {
     /// # Safety
     /// The caller is the G, and `Life::complete` has found a waiter. Or the caller is the join handle, and
     /// `Life::wait` has not been called, or `unwait` has returned `true` since.
+    #[inline(always)]
     pub(crate) unsafe fn take_joiner(&self) -> Joiner {
         // SAFETY: if `complete` found a waiter, the join handle does not use the field any more. Else `WAITER` is not
         // set, so the G does not use the field.
-        unsafe { std::mem::take(&mut *self.joiner.get()) }
+        unsafe { (*self.joiner.get()).replace(Joiner::Absent) }
     }
 }

@@ -9,10 +9,11 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use crate::api::park::{self, Waiting};
+use crate::g::GRef;
+use crate::g::joiner::Joiner;
 use crate::g::payload;
 use crate::g::wait::{Cancel, Decision, Outcome};
 use crate::g::why::{Awaited, On, Why};
-use crate::g::{GRef, Joiner};
 use crate::m::current::current_g;
 use crate::m::release::release;
 use crate::run::wake;
@@ -174,7 +175,7 @@ impl<T> Join<T> {
         // SAFETY: `on` and the handle stay in place until this function returns, after the wait.
         let waiting = unsafe { Waiting::begin_on(Why::End, &on, cancel) };
         // SAFETY: the caller is the join handle, and `unwait` returned `true`.
-        let _nobody = unsafe { self.g.0.replace_joiner(Joiner::Parked(waiting.word())) };
+        let _absent = unsafe { self.g.0.replace_joiner(Joiner::Parked(waiting.ticket())) };
         if life.wait() && waiting.park() == Outcome::Cancelled && life.unwait() {
             // SAFETY: the caller is the join handle, and `unwait` returned `true`.
             drop(unsafe { self.g.0.take_joiner() });

@@ -17,8 +17,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use crate::g::GRef;
+use crate::g::joiner::Joiner;
 use crate::g::payload::{Stop, Task, free, place, put, take};
-use crate::g::{GRef, Joiner, Ticket};
 use crate::m::current::on_m;
 use crate::run::{contexts, wake};
 use crate::sys::catch_panic::{call_waker, contain};
@@ -203,7 +204,8 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     if ending.waiter {
         // SAFETY: `complete` found a waiter, so the join handle does not use it any more.
         match unsafe { g.take_joiner() } {
-            Joiner::Parked(ticket) => parked = Ticket::from_word(ticket),
+            Joiner::Absent => {}
+            Joiner::Parked(ticket) => parked = Some(ticket),
             Joiner::Polls(waker) => call_waker(waker),
         }
     }
