@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings
 cargo clippy -p examples --features hyper --all-targets -- -D warnings
 cargo check -p gmp-runtime --no-default-features
-for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks dump-json dump-pprof; do
+for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks dump-json dump-pprof perfetto; do
     cargo check -p gmp-runtime --features "$feature"
 done
 cargo test -p gmp-runtime --features futures-io,tokio-io,hyper --doc hyper
@@ -29,5 +29,8 @@ cargo test -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --doc dump
 cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test dump_snapshot --test deadlock --test deadlock_of_some
 # gdb walks the stacks of an optimised program, too; ci/test.sh does that for a debug build.
 cargo test --release -p tests --test debuggers
+cargo clippy -p tests -p gmp-runtime --features tests/perfetto --all-targets -- -D warnings
+cargo test -p gmp-runtime --features perfetto --doc trace
+cargo test -p tests --features perfetto --test trace_perfetto
 cargo run --quiet --release -p examples --features hyper --example hyper
 cargo run --quiet --release -p examples --features tracing --example spans

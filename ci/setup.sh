@@ -2,17 +2,23 @@
 # Installs the Debian packages that tests and CI need beside Rust. Needs root. valgrind counts instructions. gdb runs the scripts of runtime/debug. gcc-multilib links 32-bit
 # programs. mariadb-server, postgresql and redis-server are servers for tests/crates, openssl makes their certificates, and wrk and
 # nghttp2-client send them requests. libcurl, libpq and libssl are linked there, with pkg-config. The other packages are clients and
-# servers for examples/tests/clients.rs.
+# servers for examples/tests/clients.rs. The Python package `perfetto`, Perfetto's schema for tests/tests/trace_perfetto.rs, goes into a
+# virtual environment in target/perfetto.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 packages=(curl gcc-multilib gdb libcurl4-openssl-dev libpq-dev libssl-dev mariadb-server netcat-openbsd nghttp2-client nghttp2-server
-    openssl pkg-config postgresql python3 redis-server redis-tools valgrind wrk)
+    openssl pkg-config postgresql python3 python3-venv redis-server redis-tools valgrind wrk)
 missing=()
 for package in "${packages[@]}"; do
     dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
 done
 if [ ${#missing[@]} -eq 0 ]; then
     echo "ci/setup.sh: all installed: ${packages[*]}"
-    exit 0
+else
+    apt-get update
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 fi
-apt-get update
-DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+if ! target/perfetto/bin/python -c 'import perfetto.protos' 2>/dev/null; then
+    python3 -m venv target/perfetto
+    target/perfetto/bin/pip install --quiet perfetto protobuf
+fi

@@ -9,9 +9,9 @@ left_out=(
     # These files test sysmon.
     hogs hogs_signal idle limits moves threads trim watchers
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
-    attributes deadlock deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak
+    attributes deadlock deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak trace_files
     # These files need a feature; ci/features.sh runs them.
-    dump_stacks streams tracing tracing_global
+    dump_stacks streams trace_perfetto tracing tracing_global
     # In this file a green thread never parks, so that the forked child has a busy parent.
     misuse_fork
 )
@@ -40,6 +40,7 @@ keep_their_p=(
     a_stream_converts_to_std_and_back
     each_asynchronous_call_in_each_executor
     hooks_may_call_any_function
+    hand_offs_and_preemptions_are_recorded
     fewer_ps_while_no_further_os_thread_is_allowed
     a_thread_that_joins_itself
     a_waker_may_block_on_a_lock_of_a_parked_thread

@@ -9,6 +9,7 @@
 //! | [`deadlock`] | When is it reported that all green threads wait for each other? |
 //! | [`dumps`] | What does a dump show of each green thread, and what does a stack need? |
 //! | [`debuggers`] | How are green threads seen in gdb and in `perf`? |
+//! | [`trace`] | What does the flight recorder record? How is a trace read, and what does it cost? |
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
 //! | [`calling`] | Do calls work in wakers, in destructors, after the end of a runtime? |
 //! | [`signals`] | What may a signal handler do? |
@@ -32,3 +33,4 @@ pub mod moving;
 pub mod settings;
 pub mod signals;
 pub mod stacks;
+pub mod trace;

@@ -97,6 +97,8 @@
 //! });
 //! ```
 //!
+//! [`trace`](mod@trace) is a flight recorder: what the scheduler did in the last moments, as a page or for Perfetto.
+//!
 //! # Hazards
 //!
 //! Read the first page before you write closures that use thread-locals or locks of std.
@@ -110,6 +112,7 @@
 //! | [deadlock](docs::deadlock) | Which deadlocks are reported, and which are not. |
 //! | [dumps](docs::dumps) | What a dump shows of each green thread, with its stack, and what that needs. |
 //! | [debuggers](docs::debuggers) | Green threads in gdb, in living processes and core files; profiles by `perf`. |
+//! | [trace](docs::trace) | What the flight recorder records, what it costs, and how to read it. |
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
 //! | [where calls work](docs::calling) | Calls in wakers, destructors, thread-locals' destructors, and after the end of a runtime. |
 //! | [signals](docs::signals) | What signal handlers may do, and which faults the runtime handles itself. |
@@ -130,6 +133,7 @@
 //! | `tokio` | tokio's crates run unchanged: a reactor of tokio's own, and its context on the runtime's OS threads |
 //! | `interpose` | on Linux with glibc, libc's blocking calls park green threads, in unmodified crates and C libraries: see [interpose](docs::interpose) |
 //! | `stream` | receivers, tickers and signals as a `Stream` of the crate `futures-core` |
+//! | `perfetto` | traces are also written as Perfetto reads them: see [traces](docs::trace) |
 //! | `dump-stacks` | dumps show the stack of each parked closure, on Linux on x86-64 and 64-bit Arm; see [dumps](docs::dumps) |
 //! | `dump-json`, `dump-pprof` | a [`Snapshot`](dump::Snapshot) as JSON, and as a profile for pprof |
 //! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
@@ -184,6 +188,7 @@ mod thread_local;
 pub mod time;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+pub mod trace;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 

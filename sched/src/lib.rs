@@ -212,6 +212,7 @@ pub use {
     g::why::{Awaited, On, Why},
     g::{Status, Ticket},
     m::os_thread::{Around, set_around_park},
+    p::event::{Kind, POLLS, Stopped},
     p::histogram::Histogram,
     p::lease::{Seen, State},
     run::case_waker::CaseWaker,
@@ -228,6 +229,7 @@ pub use {
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report},
     watch::metrics::{Proc, Snapshot},
     watch::monitor::{Look, Monitor},
+    watch::recorder,
     watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
 
@@ -264,6 +266,7 @@ mod m {
 mod p {
     pub(crate) mod counters;
     pub(crate) mod lease;
+    pub(crate) mod ring;
 }
 #[cfg(loom)]
 #[allow(dead_code)]

@@ -110,6 +110,8 @@ pub(crate) struct M {
     pub(crate) is_coming_spare: Cell<bool>,
     /// True if the last wait for the network was so short that spinning would have been better.
     pub(crate) network_is_quick: Cell<bool>,
+    /// True if the flight recorder was on when the M last began to run a G, as far as its P had noticed.
+    pub(crate) records: Cell<bool>,
     /// Since when the M has had its P while other Ms waited for one; 0 if the M has not looked.
     pub(crate) since: Cell<u64>,
     /// The buffer that every poll of the network reuses.
@@ -149,6 +151,7 @@ impl M {
             spinning: Cell::new(false),
             is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),
+            records: Cell::new(false),
             since: Cell::new(0),
             ready: RefCell::new(Vec::new()),
             // Full capacity at once, so that the end of a G allocates nothing.
@@ -299,6 +302,12 @@ impl M {
         if dead.len() > KEPT_GS {
             table::give(dead.drain(..KEPT_GS / 2));
         }
+    }
+
+    /// Records that `g` begins to run, and notes whether its next stop is to be recorded. *Runs on: this M.*
+    pub(crate) fn record_run(&self, held: Held<'_>, g: &G) {
+        held.runs(g);
+        self.records.set(held.own().records());
     }
 
     /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its runtime exits.*

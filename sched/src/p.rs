@@ -8,11 +8,14 @@
 
 mod busy;
 pub(crate) mod counters;
+pub(crate) mod event;
 pub(crate) mod gate;
 pub(crate) mod histogram;
 pub(crate) mod lease;
 pub(crate) mod locked_queue;
 pub(crate) mod measured;
+pub(crate) mod recorder;
+pub(crate) mod ring;
 pub(crate) mod run_queue;
 pub(crate) mod sampler;
 
@@ -27,6 +30,7 @@ use counters::Counters;
 use gate::Gate;
 use lease::Lease;
 use measured::Measured;
+use recorder::Recorder;
 use run_queue::RunQueue;
 use sampler::Sampler;
 
@@ -39,6 +43,8 @@ pub(crate) struct P {
     pub(crate) queue: RunQueue,
     pub(crate) counters: Counters,
     pub(crate) measured: Measured,
+    /// The flight recorder. Only the holder records.
+    pub(crate) recorder: Recorder,
     /// Counts the rounds of the holder, for everything that happens every so many rounds. The holder writes, sysmon reads.
     rounds: AtomicU32,
     /// For how long the G had kept the lent P when sysmon asked for the P, in ns.
@@ -48,6 +54,12 @@ pub(crate) struct P {
     own: Own,
 }
 
+/// In `Own::alerts`: a timer was added or an M left the netpoller, so perhaps no M blocks in the netpoller. See
+/// `poll::ensure_watcher`.
+const UNCOVERED: u8 = 1;
+/// In `Own::alerts`: the flight recorder is on, as far as this P has noticed.
+const RECORDS: u8 = 2;
+
 /// The part of a P that only its holder touches.
 pub(crate) struct Own {
     /// Picks from the run-next slot since a queue last had its turn.
@@ -56,8 +68,8 @@ pub(crate) struct Own {
     pub(crate) gate: Gate,
     /// Chooses the wake-ups that are measured.
     pub(crate) sampler: Sampler,
-    /// True after a timer was added or an M left the netpoller: then perhaps no M blocks in the netpoller. See `poll::ensure_watcher`.
-    pub(crate) uncovered: Cell<bool>,
+    /// What the M must do before it runs a G: a set of [`UNCOVERED`] and [`RECORDS`]. One look serves both.
+    alerts: Cell<u8>,
     random: Cell<u32>,
 }
 
@@ -78,6 +90,7 @@ impl P {
             queue: RunQueue::new(),
             counters: Counters::default(),
             measured: Measured::default(),
+            recorder: Recorder::new(),
             rounds: AtomicU32::new(0),
             away_ns: AtomicU64::new(0),
             busy: Busy::default(),
@@ -86,7 +99,7 @@ impl P {
                 coros: CoroList::new(),
                 gate: Gate::new(),
                 sampler: Sampler::new(measure_all),
-                uncovered: Cell::new(false),
+                alerts: Cell::new(0),
                 random: Cell::new(0x9E37_79B9 ^ (index as u32 + 1)),
             },
         }
@@ -183,6 +196,35 @@ impl std::ops::Deref for Held<'_> {
 }
 
 impl Own {
+    /// Returns `true` if `is_uncovered` or `records` does.
+    #[inline]
+    pub(crate) fn is_alert(&self) -> bool {
+        self.alerts.get() != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_uncovered(&self) -> bool {
+        self.alerts.get() & UNCOVERED != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_uncovered(&self, uncovered: bool) {
+        let others = self.alerts.get() & !UNCOVERED;
+        self.alerts.set(if uncovered { others | UNCOVERED } else { others });
+    }
+
+    /// Returns `true` if the flight recorder is on, as far as this P has noticed.
+    #[inline(always)]
+    pub(crate) fn records(&self) -> bool {
+        self.alerts.get() & RECORDS != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_records(&self, records: bool) {
+        let others = self.alerts.get() & !RECORDS;
+        self.alerts.set(if records { others | RECORDS } else { others });
+    }
+
     /// Returns a pseudo-random number below `n` (xorshift32), to spread thieves over their victims.
     pub(crate) fn random_below(&self, n: usize) -> usize {
         let mut x = self.random.get();

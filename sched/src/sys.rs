@@ -50,4 +50,4 @@ pub(crate) use threads::{
 };
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use ticks::SKEW;
-pub(crate) use ticks::{steady_ticks, ticks};
+pub(crate) use ticks::{stamp, steady_ticks, ticks};

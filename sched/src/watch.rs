@@ -17,4 +17,5 @@ pub(crate) mod dump;
 pub(crate) mod metrics;
 pub(crate) mod monitor;
 mod plan;
+pub mod recorder;
 pub(crate) mod sysmon;

@@ -22,6 +22,8 @@
 //! | `RUNTIME_THREAD_NAME` | a name | `green` | [`thread_name`](crate::Builder::thread_name) |
 //! | `RUNTIME_DUMP` | `QUIT`, `HUP`, `USR1`, `USR2` | no dump | [`dump_on`](crate::Builder::dump_on) |
 //! | `RUNTIME_DEADLOCK` | a number of milliseconds from 1 | no search | [`find_deadlocks`](crate::Builder::find_deadlocks) |
+//! | `RUNTIME_TRACE` | the name of a file | no trace | [`trace_to`](crate::Builder::trace_to) |
+//! | `RUNTIME_TRACE_ON` | a list of `panic`, `hog`, `late=10ms` | `panic,hog,late=100ms` | |
 //!
 //! A variable that is missing or blank is not a setting. Blanks around a value do not count. A value that is not allowed is an
 //! error of [`Builder::build`](crate::Builder::build). On the default runtime it is a panic of the first use, and the end of a

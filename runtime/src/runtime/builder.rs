@@ -1,6 +1,7 @@
 //! `Builder`: the settings of a runtime, and starting it.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread as os;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::bounded;
 #[cfg(unix)]
 use crate::dump::trigger;
 use crate::dump::watch;
+use crate::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 const STACK_BYTES: usize = 256 * 1024;
@@ -43,6 +45,7 @@ pub struct Builder {
     dump_on: Option<i32>,
     track_locks: bool,
     find_deadlocks: Option<Duration>,
+    trace_to: Option<PathBuf>,
     thread_name: Option<String>,
     migration: Option<Migration>,
 }
@@ -318,6 +321,26 @@ impl Builder {
         self
     }
 
+    /// Starts the [flight recorder](crate::trace) with this runtime, and writes a trace to `path` when a green thread panics, when
+    /// one keeps its P, and when a timer fires late. The default is not to, or the environment variable `RUNTIME_TRACE`.
+    ///
+    /// The environment variable `RUNTIME_TRACE_ON` says what writes a trace: a list of `panic`, `hog` and `late=10ms`. Without it
+    /// all three do, with `late=100ms`. A second file gets a number: `trace-2.html`. There are at most ten, and at most one in a
+    /// second. A name that ends with `.html` gives a page, any other name a file for Perfetto (feature `perfetto`).
+    ///
+    /// This holds for the process, and the first runtime that asks for it decides.
+    ///
+    /// ```
+    /// let path = std::env::temp_dir().join("trace.html");
+    /// let runtime = runtime::Builder::new().trace_to(path).build()?;
+    /// assert!(runtime::trace::is_on());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn trace_to(mut self, path: impl Into<PathBuf>) -> Self {
+        self.trace_to = Some(path.into());
+        self
+    }
+
     /// Starts the runtime with these settings.
     ///
     /// # Errors
@@ -349,6 +372,9 @@ impl Builder {
             None => environment::read("RUNTIME_DUMP", trigger::EXPECTED, trigger::signal_of)?,
             chosen => chosen,
         };
+        let path = || environment::read("RUNTIME_TRACE", "the name of a file", |path| Some(path.into()));
+        let trace_to = self.trace_to.clone().map_or_else(path, |path| Ok(Some(path)))?;
+        let trace_on = environment::read("RUNTIME_TRACE_ON", traces::EXPECTED, Triggers::parse)?;
         let find_deadlocks = match self.find_deadlocks {
             None => environment::ms("RUNTIME_DEADLOCK")?,
             chosen => chosen.map(|interval| interval.max(Duration::from_millis(1))),
@@ -361,6 +387,9 @@ impl Builder {
             sched::locks::track();
         }
         find_deadlocks.map_or(Ok(()), watch::find_deadlocks)?;
+        if let Some(path) = trace_to {
+            traces::write_to(&path, trace_on.unwrap_or_default())?;
+        }
         let thread_name = config.thread_name.clone();
         sched::set_report(crate::dump::report);
         // From here on, an error drops `runtime`, which ends what was started.

@@ -17,6 +17,7 @@ use crate::g::{GRef, Ticket};
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
 use crate::p::Held;
+use crate::p::event::Kind;
 use crate::run::boundary::{self, enter};
 use crate::run::sched::Sched;
 use crate::run::task::Cancelled;
@@ -159,11 +160,14 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
     let held = entered.held();
     // Without a P, any heap will do.
     let heap = held.map_or(0, |h| h.index);
+    if let Some(held) = held {
+        held.notes(Kind::TimerArmed, g.id(), 0);
+    }
     let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
             // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to run.
-            Some(held) => held.own().uncovered.set(true),
+            Some(held) => held.own().set_uncovered(true),
             None => sched.timer_was_added(when),
         }
     }
@@ -354,6 +358,7 @@ impl Blocking {
         let g = entered.m().running().expect("user code on an M belongs to a G");
         let nested = g.binding.set_blocking(true);
         if let Some(held) = entered.held() {
+            held.notes(Kind::Blocking, g.id(), 0);
             entered.m().sched().blocking_begins(held);
         }
         entered.leave_to_block();

@@ -173,9 +173,13 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
             if held.own().sampler.is_due() {
                 sched.stamp_new(held, g);
             }
+            held.spawns(g);
             held.queue.put_fresh(g);
         }),
-        None => sched.closing.spawn_without_p(|| sched.global.push(g)),
+        None => sched.closing.spawn_without_p(|| {
+            sched.outside.spawns(g);
+            sched.global.push(g);
+        }),
     });
     Ok(g)
 }
@@ -203,6 +207,7 @@ fn spawn_from_outside(
     }
     init(g);
     admitted.commit();
+    sched.outside.spawns(g);
     sched.make_work(|| sched.global.push(g));
     Ok(g)
 }

@@ -37,6 +37,7 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
 use crate::m::{Loan, M, current::current, in_place::Slept};
 use crate::p::Held;
+use crate::p::event::{Kind, Stopped};
 use crate::run::contexts;
 use crate::stack::coro::Coro;
 use crate::sys::Doing;
@@ -170,6 +171,7 @@ fn regain_p(m: &M) {
     }
     let queue_up = |g| sched.make_work(|| sched.global.push(g));
     let held = sched.take_idle_p(m).unwrap_or_else(|| wait_in_place(m, g, queue_up));
+    m.record_run(held, g);
     lend(m, held);
 }
 
@@ -180,6 +182,7 @@ fn give_up(m: &M, held: Held<'_>) {
     let (g, sched, p) =
         (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched(), held.p());
     sched.rescues.note_asked();
+    p.recorder.notes(Kind::Asked, g.id(), 0);
     if g.binding.is_blocking() {
         sched.rescues.note_declared();
         m.let_go();
@@ -193,6 +196,7 @@ fn give_up(m: &M, held: Held<'_>) {
         sched.hand_off(p);
     };
     let held = wait_in_place(m, g, queue_up);
+    m.record_run(held, g);
     lend(m, held);
 }
 
@@ -207,6 +211,7 @@ fn wait_in_place(m: &M, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> {
         unsafe { g.set_in_place(Some(m)) };
     }
     g.set_status(Status::Runnable);
+    sched.outside.stops(g, Stopped::ForP);
     queue_up(g);
     debug_assert!(m.lent_p().is_none(), "the M still has a P that it passed on");
     sched.sleep_for_a_p(m);
@@ -404,6 +409,10 @@ struct Limit {
 #[cold]
 fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     let m = entered.m();
+    match m.held() {
+        Some(held) => held.parks(g),
+        None => m.sched().outside.parks(g),
+    }
     pass_p_on(m);
     // SAFETY: `g` runs here, on `m`.
     unsafe { g.set_in_place(Some(m)) };
@@ -411,6 +420,8 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     g.set_waits_since(m.sched().sysmon.about_now());
     if g.wait.commit() {
         sleep_in_place(m, g, limit);
+    } else {
+        m.sched().outside.readies(g);
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
@@ -436,7 +447,13 @@ fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
         m.note.sleep_for(Duration::from_nanos(left));
         Slept::Woken
     };
-    let times_out =
-        || limit.is_some_and(|limit| g.wait.decide(limit.number, Outcome::TimedOut) == Decision::Parked);
+    let times_out = || {
+        let times_out =
+            limit.is_some_and(|limit| g.wait.decide(limit.number, Outcome::TimedOut) == Decision::Parked);
+        if times_out {
+            m.sched().outside.readies(g);
+        }
+        times_out
+    };
     m.in_place.wait(sleep, times_out);
 }

@@ -11,6 +11,7 @@ use crate::g::list::GList;
 use crate::m::rest::SleepKind;
 use crate::m::{M, MRef, Wish};
 use crate::p::Held;
+use crate::p::event::Kind;
 use crate::run::sched::Sched;
 
 /// What an M does after its sleep.
@@ -58,8 +59,10 @@ impl Sched {
             if self.idle.any_wanting() && self.pass_on(m, held) {
                 continue;
             }
-            let found =
-                self.next_g(m, held).or_else(|| self.polled_g(m, held)).or_else(|| self.stolen_g(m, held));
+            let found = self.next_g(m, held).or_else(|| {
+                held.searches();
+                self.polled_g(m, held).or_else(|| self.stolen_g(m, held))
+            });
             if let Some(g) = found {
                 self.found(m, held);
                 return Some(g);
@@ -101,6 +104,7 @@ impl Sched {
         }
         let Some(next) = self.idle.take_wanting() else { return false };
         let p = held.index;
+        held.notes(Kind::HandOff, 0, 0);
         m.let_go();
         if m.spinning.replace(false) {
             self.idle.stop_spinning();
@@ -156,6 +160,7 @@ impl Sched {
                 held.counters.steals.one();
                 // Thieves may have taken some of these again.
                 held.counters.stolen.add(1 + held.queue.len().saturating_sub(before) as u64);
+                held.notes(Kind::Steal, g.id(), victim.index);
                 return Some(g);
             }
             if let Some(now) = last_at
@@ -180,7 +185,7 @@ impl Sched {
                 self.wake_idle_p();
             }
             // A thread that added a timer meanwhile woke no M, because this M had promised to look.
-            held.own().uncovered.set(true);
+            held.own().set_uncovered(true);
         }
     }
 
@@ -193,6 +198,7 @@ impl Sched {
     /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers, or parks.
     fn rest(&self, m: &M, held: Held<'_>) -> Then {
         let p = held.p();
+        held.notes(Kind::Idle, 0, 0);
         m.let_go();
         self.put_idle(p.index);
         self.rest_without_p(m)
@@ -268,7 +274,9 @@ impl Sched {
         if !m.rest.begin(SleepKind::Polls, || !m.home.is_empty()) {
             return None;
         }
+        self.outside.notes(Kind::NetBlock, 0, 0);
         let woken = self.wait_for_events(m, turn, until);
+        self.outside.notes(Kind::NetReturn, 0, 0);
         m.rest.over();
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             self.look_for_deadlock();
@@ -279,6 +287,7 @@ impl Sched {
     fn return_from_netpoll(&self, m: &M, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
             // All Ps are busy; sysmon must make one of them look at this work.
+            self.outside.readies_all(&woken);
             self.make_work(|| self.global.append(woken));
             return self.sysmon.wake();
         };
@@ -286,6 +295,7 @@ impl Sched {
         self.idle.count_spinning();
         m.spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
+        held.notes(Kind::NetPoll, 0, woken.len());
         self.ready_all(held, woken);
         self.steal_due_timers(held);
     }
@@ -359,6 +369,7 @@ impl Sched {
     /// where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: &M) -> Then {
         debug_assert!(!m.spinning.get());
+        self.outside.notes(Kind::MPark, 0, 0);
         let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {
@@ -373,6 +384,7 @@ impl Sched {
             }
         };
         m.rest.over();
+        self.outside.notes(Kind::MWake, 0, 0);
         then
     }
 

@@ -14,6 +14,7 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::M;
 use crate::p::Held;
+use crate::p::event::Kind;
 use crate::run::net_wakers::{self, is_future};
 use crate::run::sched::Sched;
 use crate::run::wake;
@@ -35,6 +36,9 @@ impl Sched {
         let woken = self.woken_gs(&mut ready);
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
+        if any {
+            held.notes(Kind::NetPoll, 0, woken.len());
+        }
         self.ready_all(held, woken);
         any
     }
@@ -74,6 +78,7 @@ impl Sched {
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
+            self.outside.readies_all(&woken);
             self.make_work(|| self.global.append(woken));
         }
     }
@@ -94,7 +99,7 @@ impl Sched {
     /// no second M.
     #[cold]
     pub(crate) fn ensure_watcher(&self, held: Held<'_>) {
-        held.own().uncovered.set(false);
+        held.own().set_uncovered(false);
         let next = self.heaps.time_sleep_until();
         if next == clock::NEVER && !self.netpoll.has_sources() {
             return;

@@ -23,6 +23,7 @@ use timers::clock::NEVER;
 use crate::g::list::GList;
 use crate::m::M;
 use crate::p::Held;
+use crate::p::event::Kind;
 use crate::run::idle::Given;
 use crate::run::sched::{MAX_PROCS, Sched};
 
@@ -144,9 +145,10 @@ impl Sched {
     fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
         // SAFETY: the caller holds `p`, and gives it up by this call.
         let held = unsafe { Held::new(self.p(p)) };
+        held.notes(Kind::Retire, 0, 0);
         self.move_queue(p);
         self.coros.take_all(held.coros());
-        held.own().uncovered.set(false);
+        held.own().set_uncovered(false);
         let next = self.heaps.move_all(p, 0);
         held.lease.set_idle();
         retired.insert(p);

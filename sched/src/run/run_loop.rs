@@ -9,6 +9,7 @@ use crate::g::{GRef, Status};
 use crate::m::M;
 use crate::m::release::release;
 use crate::p::Held;
+use crate::p::event::{Kind, Stopped};
 use crate::run::boundary;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
@@ -30,6 +31,7 @@ impl Sched {
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
+            held.look_for_recorder();
             self.poll_now(m, held);
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
@@ -46,7 +48,10 @@ impl Sched {
             pop_also_home(m, held, round, &mut slice)
         };
         own.slice.set(slice);
-        g.or_else(|| self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g)))
+        g.or_else(|| {
+            held.look_for_recorder();
+            self.global.pop_batch(self.procs(), |g| held.queue.put_woken(g))
+        })
     }
 
     /// Runs `g` until it parks, yields, waits for a poll or ends. *Runs on: `m`, with a P.*
@@ -55,11 +60,9 @@ impl Sched {
         loop {
             let Some(held) = m.held() else {
                 // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
+                self.outside.readies(g);
                 return self.queue_without_p(m, g);
             };
-            if held.own().uncovered.get() {
-                self.ensure_watcher(held);
-            }
             if g.binding.is_special() && self.is_done_with(m, held, g) {
                 return;
             }
@@ -82,6 +85,9 @@ impl Sched {
                 }
             }
         }
+        if held.own().is_alert() {
+            self.before_run(m, held, g);
+        }
         g.set_status(Status::Running);
         m.set_running(Some(g));
         if self.config.strict && !g.binding.is_home() {
@@ -92,6 +98,9 @@ impl Sched {
         // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
         let stop = unsafe { Coro::resume(g) };
         m.set_running(None);
+        if m.records.get() {
+            self.record_stop(m, g, &stop);
+        }
         Some(stop)
     }
 
@@ -99,7 +108,11 @@ impl Sched {
     #[inline(always)]
     pub(crate) fn stopped(&self, m: &M, g: GRef, stop: Stop) -> bool {
         match stop {
-            Stop::Park => return !self.commit(m, g),
+            Stop::Park if self.commit(m, g) => {}
+            Stop::Park => {
+                self.record_going_on(m);
+                return true;
+            }
             Stop::Yield => self.yielded(m, g),
             Stop::Pending => self.pending(m, g),
             Stop::Done => self.ended(m, g),
@@ -119,6 +132,43 @@ impl Sched {
         sample.inspect(|&weight| self.run_sampled(m, held, g, weight)).is_some()
     }
 
+    /// Does what the P's alerts ask for before `g` runs.
+    #[cold]
+    #[inline(never)]
+    fn before_run(&self, m: &M, held: Held<'_>, g: GRef) {
+        if held.own().is_uncovered() {
+            self.ensure_watcher(held);
+        }
+        m.record_run(held, g);
+    }
+
+    /// Records why `g` has stopped, before a waker may make it ready.
+    #[cold]
+    #[inline(never)]
+    fn record_stop(&self, m: &M, g: GRef, stop: &Stop) {
+        let stopped = match stop {
+            Stop::Park => Stopped::Park(g.waits_for().0 as u8),
+            Stop::Pending => Stopped::Park(Why::Future as u8),
+            Stop::Yield => Stopped::Yield,
+            Stop::Done => Stopped::End,
+        };
+        match m.held() {
+            Some(held) => {
+                held.stops(stopped);
+                m.records.set(held.own().records());
+            }
+            None => self.outside.stops(g, stopped),
+        }
+    }
+
+    /// Records that the G whose stop was recorded last goes on, because its wait was decided before its commit.
+    #[cold]
+    fn record_going_on(&self, m: &M) {
+        if let Some(held) = m.held() {
+            held.goes_on();
+        }
+    }
+
     /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then has no P. Returns
     /// `false` if `m` is to run `g`. *Runs on: `m`.*
     fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
@@ -130,6 +180,7 @@ impl Sched {
         };
         debug_assert!(!m.spinning.get(), "the promise to look for work would be lost");
         let p = held.index;
+        held.notes(Kind::HandOff, 0, 0);
         m.let_go();
         self.hand_to(waiting, p, false);
         true
@@ -184,6 +235,7 @@ impl Sched {
         let number = g.wait.arm(Cancel::Ends);
         g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
+            self.record_going_on(m);
             self.yielded(m, g);
         }
     }

@@ -22,6 +22,7 @@ use crate::m::crew::Crew;
 use crate::m::current::leave_in_child;
 use crate::m::os_thread::Around;
 use crate::m::{M, MRef};
+use crate::p::event::Kind;
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
@@ -35,6 +36,7 @@ use crate::sys;
 use crate::sys::fork;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
+use crate::watch::recorder::Outside;
 use crate::watch::sysmon::Sysmon;
 
 /// The most Ps that a runtime can have.
@@ -90,6 +92,8 @@ pub struct Sched {
     pub(crate) closing: Closing,
     /// Times that user code caught the unwinding of a cancelled G and went on.
     swallowed: AtomicU64,
+    /// The flight recorder's events of threads without a P.
+    pub(crate) outside: Arc<Outside>,
     /// True once a report went to stderr; there is only one.
     reported: AtomicBool,
     /// A reference to this value, for `arc`.
@@ -129,6 +133,7 @@ impl Sched {
             crew: Crew::new(max_threads),
             closing: Closing::default(),
             swallowed: AtomicU64::new(0),
+            outside: Arc::default(),
             reported: AtomicBool::new(false),
             me: me.clone(),
             config,
@@ -136,6 +141,7 @@ impl Sched {
         crate::m::fault::watch();
         sched.resize(procs)?;
         sched.add_to_all();
+        sched.join_recording();
         Ok(sched)
     }
 
@@ -169,6 +175,7 @@ impl Sched {
         }
         // Release: pairs with the Acquire in `made`.
         self.made.store(new.end, Ordering::Release);
+        self.join_recording();
         new
     }
 
@@ -200,7 +207,8 @@ impl Sched {
         m.acquire(self.p(index));
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
-            held.own().uncovered.set(true);
+            held.own().set_uncovered(true);
+            held.notes(Kind::Take, 0, m.number);
         }
         m.since.set(0);
         self.sysmon.wake_if_asleep();
@@ -234,6 +242,11 @@ impl Sched {
     /// Returns a reference that keeps the runtime alive. *Runs on: a thread on which the runtime cannot end.*
     pub(crate) fn arc(&self) -> Arc<Sched> {
         self.me.upgrade().expect("the caller keeps the runtime alive")
+    }
+
+    /// Returns a reference that does not keep the runtime alive.
+    pub(crate) fn weak(&self) -> Weak<Sched> {
+        self.me.clone()
     }
 
     /// Returns the settings of the runtime.

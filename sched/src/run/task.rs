@@ -23,6 +23,7 @@ use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
 use crate::run::{contexts, wake};
 use crate::sys::catch_panic::{call_waker, contain};
+use crate::watch::recorder::{Trigger, pull};
 
 /// The payload of the unwind that ends a cancelled green thread. `join` returns it as the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +190,9 @@ fn cancelled() -> Box<dyn Any + Send> {
 /// result and the waker of another runtime are user code.
 fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
+    if panicked {
+        pull(Trigger::Panic);
+    }
     // From here on run destructors and wakers, which a cancellation does not end.
     g.over.set(true);
     end_rare(g, result.is_ok());

@@ -7,6 +7,7 @@ use std::thread;
 use crate::m::binding::Bound;
 use crate::m::{M, MRef, Wish, current};
 use crate::p::P;
+use crate::p::event::Kind;
 use crate::run::find::Then;
 use crate::run::sched::Sched;
 use crate::stack::overflow;
@@ -122,6 +123,7 @@ impl Sched {
     /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the idle list. *Runs on: the
     /// holder of `p`, which then has it no more.*
     pub(crate) fn hand_off(&self, p: &P) {
+        p.recorder.notes(Kind::HandOff, 0, 0);
         if p.index >= self.procs() {
             return self.retire(p.index);
         }
@@ -237,6 +239,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     let alternate_stack = overflow::ensure_alternate_stack();
     let wish = m.take_wish();
     m.is_coming_spare.set(wish == Wish::Nothing);
+    sched.outside.notes(Kind::MStart, 0, 0);
     let mut run = || {
         if sched.fulfil(m, wish) == Then::Look {
             sched.run_m(m);
@@ -246,6 +249,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
         Some(around) => around(&mut run),
         None => run(),
     }
+    sched.outside.notes(Kind::MStop, 0, 0);
     current::set(std::ptr::null());
     drop(alternate_stack);
     debug_assert!(!m.homes.is_any() || sched.is_exiting(), "a thread ends to which a G must return");

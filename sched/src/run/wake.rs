@@ -24,6 +24,7 @@ use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
+use crate::watch::recorder::readies_bound;
 
 /// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on: any thread.*
 #[inline]
@@ -56,6 +57,7 @@ pub(crate) fn ready(g: GRef) {
             if held.own().sampler.is_due() {
                 sched.stamp(held, g);
             }
+            held.readies(g);
             held.queue.put_next(g);
             sched.wake_idle_p();
         }
@@ -80,6 +82,7 @@ fn wake_unqueueable(g: GRef) {
     if !g.is_green() {
         return os_thread::wake(g);
     }
+    readies_bound(g);
     match g.bound() {
         Bound::Free => unreachable!("the binding of a parked G does not change"),
         Bound::InPlace(m) => {
@@ -130,6 +133,7 @@ pub(crate) fn ready_globally(g: GRef) {
     // SAFETY: `g` is parked until it is in the queue.
     let sched = unsafe { Sched::of_parked(g) };
     sched.latency.stamp_outside(g);
+    sched.outside.readies(g);
     sched.make_work(|| sched.global.push(g));
 }
 
@@ -180,6 +184,7 @@ impl Sched {
                 if held.own().sampler.is_due() {
                     self.stamp(held, g);
                 }
+                held.readies(g);
                 held.queue.put_woken(g);
             }
         });

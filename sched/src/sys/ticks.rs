@@ -39,3 +39,43 @@ pub(crate) fn steady_ticks() -> Option<u64> {
 pub(crate) fn ticks() -> u64 {
     u64::MAX
 }
+
+/// Returns a time stamp of the flight recorder: the processor's counter where that is steady on all processors, else the runtime's
+/// clock in ns. Stamps of one process have one unit; the reader compares two stamps with the clock to learn it.
+#[inline]
+pub(crate) fn stamp() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if is_steady() {
+        // SAFETY: every x86-64 processor has this instruction.
+        return unsafe { std::arch::x86_64::_rdtsc() };
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: the instruction reads a counter that every 64-bit Arm system lets programs read. It is steady by definition.
+        unsafe {
+            std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
+        };
+        return ticks;
+    }
+    #[allow(unreachable_code, reason = "some processors return above")]
+    timers::clock::now()
+}
+
+/// Returns `true` if the processor's counter is steady. Asks the processor once.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn is_steady() -> bool {
+    use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    static STEADY: AtomicU8 = AtomicU8::new(0);
+    #[cold]
+    fn ask() -> bool {
+        let steady = steady_ticks().is_some();
+        STEADY.store(1 + u8::from(steady), Relaxed);
+        steady
+    }
+    match STEADY.load(Relaxed) {
+        0 => ask(),
+        known => known == 2,
+    }
+}

@@ -141,6 +141,7 @@ impl Sched {
         g.set_status(Status::Runnable);
         set_task(g, move || user.call());
         admitted.commit();
+        self.record_spawn(g);
         Some(g)
     }
 }

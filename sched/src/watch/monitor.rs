@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use timers::clock;
 
+use crate::p::event::Kind;
 use crate::p::lease::{Seen, State};
 use crate::run::sched::Sched;
 use crate::sys::{self, Doing};
+use crate::watch::recorder::{Trigger, pull};
 
 /// What a look at a P shows.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +136,11 @@ impl Monitor {
         let blocking = running.is_some_and(|g| g.binding.is_blocking());
         if !p_ref.retake(seen) {
             return false;
+        }
+        let how = if blocking { 0 } else { 1 + doing as usize };
+        p_ref.recorder.notes(Kind::Retake, running.map_or(0, |g| g.id()), how);
+        if !blocking {
+            pull(Trigger::Hog);
         }
         match blocking {
             true => self.sched.rescues.note_declared(),

@@ -1,0 +1,80 @@
+//! Traces: what the scheduler did in the last moments, and how to read it.
+//!
+//! A [dump](crate::docs::dumps) shows what each green thread does now. The flight recorder shows what happened before: which green
+//! thread ran where and for how long, what it waited for, who woke it, and how long it then waited for a P. It is cheap enough to
+//! stay on in a server, so the trace is there when something goes wrong.
+//!
+//! # A late handler
+//!
+//! A server answers each request from a green thread of its own, and some answers are late although the handlers do little:
+//!
+//! ```no_run
+//! use runtime::{Builder, sleep, spawn, thread};
+//! use std::time::{Duration, Instant};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let runtime = Builder::new().procs(1).trace_to("late.html").build()?;
+//! runtime.block_on(|| {
+//!     let report = thread::Builder::new().name("report".into()).spawn(|| {
+//!         sleep(Duration::from_millis(20));
+//!         let start = Instant::now();
+//!         while start.elapsed() < Duration::from_millis(150) {} // It computes.
+//!     });
+//!     for i in 0..200 {
+//!         spawn(move || sleep(Duration::from_millis(i % 7)));
+//!         sleep(Duration::from_millis(1));
+//!     }
+//!     report.unwrap().join().unwrap();
+//! });
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The recorder notices that a green thread has kept its P, and says so:
+//!
+//! ```text
+//! runtime: a green thread kept its P: the trace is in late.html
+//! ```
+//!
+//! The page shows the row of the P: the handlers' short slices, and then one long slice, which says "report" and is the culprit. The
+//! P is taken from it (the mark below its row says "taken from report, which computes"), and goes on with the handlers on another OS
+//! thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long after its wake-up it began.
+//!
+//! # How to record
+//!
+//! - **In the program:** [`trace::start`](crate::trace::start), [`snapshot`](crate::trace::snapshot) whenever you like, and
+//!   [`stop`](crate::trace::stop). [`Snapshot::events`](crate::trace::Snapshot::events) has the events, and
+//!   [`Snapshot::save`](crate::trace::Snapshot::save) writes a file.
+//! - **Without a change:** `RUNTIME_TRACE=trace.html`, as [`Builder::trace_to`](crate::Builder::trace_to). A file is written when a
+//!   green thread panics, when one keeps its P (a [hog](crate::docs::blocking)), and when a timer fires over 100 ms late.
+//!   `RUNTIME_TRACE_ON=panic,late=5ms` chooses among these.
+//!
+//! # How to read
+//!
+//! | file | shows | open it with |
+//! | --- | --- | --- |
+//! | `*.html` | the last second, or the last 200,000 slices | any browser; it needs no network |
+//! | any other name (feature `perfetto`) | all that is in the rings | <https://ui.perfetto.dev>, which keeps the file on your machine, or `trace_processor` |
+//!
+//! There is a row for each P and for each OS thread, in groups by runtime. A slice of a P is a green thread: its name, or its id and where
+//! it was spawned. An arrow leads from the moment of a wake-up, or a spawn, to the slice that it led to: its length is the time for
+//! which the green thread was ready and waited for a P. A slice of an OS thread says which P it had, or that it was parked or waited for
+//! the network.
+//!
+//! # What is recorded
+//!
+//! Each P has a ring of its newest events, 65,536 unless [`start_with`](crate::trace::start_with) says otherwise. How far back they
+//! reach depends on the load: a P that switches a hundred thousand times a second fills its ring in about a third of a second.
+//! [`What`](crate::trace::What) lists the events. [`Snapshot::lost`](crate::trace::Snapshot::lost) says how many were overwritten.
+//!
+//! The events are in the order of cause and effect, and their times are those of the processor's counter where that is steady (x86-64,
+//! 64-bit Arm), else of the clock. Counters of two processors may differ by some ten nanoseconds. A green thread that another one of the
+//! same P follows has the same time for its stop as the other for its begin, although the switch took some nanoseconds.
+//!
+//! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the latest. A green thread that
+//! ran before has no name in the trace if it has ended since.
+//!
+//! # What it costs
+//!
+//! While it is off, a switch takes at most two more instructions, and other calls at most three. While it is on, a switch costs one reading
+//! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more.

@@ -1,0 +1,170 @@
+//! The timeline of a snapshot, as both exporters draw it: a row for each P and each OS thread, slices, marks, and arrows.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Snapshot;
+use super::event::{Event, What};
+
+/// A row: of a runtime, a P or an OS thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Lane {
+    P(usize),
+    M(usize),
+}
+
+/// A runtime and a lane of it.
+pub(super) type Row = (usize, Lane);
+
+/// What fills a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fill {
+    /// A green thread runs, perhaps a poll of its future.
+    Green { id: u64, poll: bool },
+    /// An OS thread has this P.
+    HasP(usize),
+    /// An OS thread is parked.
+    Parked,
+    /// An OS thread waits for the network and the timers.
+    Network,
+}
+
+/// A stretch of time of a row, in ns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) row: Row,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) fill: Fill,
+    /// Why it ended, in words.
+    pub(super) ended: &'static str,
+    /// The number of the arrow that leads to it; 0 for none.
+    pub(super) arrow: u64,
+}
+
+/// A moment of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) row: Row,
+    pub(super) at: u64,
+    pub(super) what: What,
+    /// The number of the arrow that begins here; 0 for none.
+    pub(super) arrow: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Timeline {
+    /// The slices of each row in their order. Slices of one row do not overlap.
+    pub(super) rows: BTreeMap<Row, Vec<Slice>>,
+    pub(super) marks: Vec<Mark>,
+    /// Marks from which an arrow may begin, by the green thread that was woken or spawned.
+    wakers: HashMap<u64, usize>,
+    open: HashMap<Row, Slice>,
+    arrows: u64,
+}
+
+impl Timeline {
+    pub(super) fn of(snapshot: &Snapshot) -> Timeline {
+        let mut timeline = Timeline::default();
+        for event in snapshot.events() {
+            timeline.add(event);
+        }
+        let end = snapshot.duration().as_nanos() as u64;
+        let open: Vec<Row> = timeline.open.keys().copied().collect();
+        for row in open {
+            timeline.close(row, end, "");
+        }
+        timeline
+    }
+
+    fn add(&mut self, event: &Event) {
+        let at = event.at.as_nanos() as u64;
+        let lane = |lane| (event.runtime, lane);
+        let thread = event.os_thread.map(|m| lane(Lane::M(m)));
+        let Some(row) = event.proc.map(|p| lane(Lane::P(p))).or(thread) else { return };
+        match event.what {
+            What::Runs { id, poll } => {
+                self.open(row, at, Fill::Green { id, poll });
+                self.end_arrow(row, id);
+            }
+            What::Parks { why, .. } => self.close(row, at, why),
+            What::Yields { .. } => self.close(row, at, "it yields"),
+            What::Ends { .. } => self.close(row, at, "it ends"),
+            What::WaitsForProc { .. } => self.mark(row, at, event.what),
+            What::ProcTaken => {
+                self.close(row, at, "");
+                if let (Some(thread), Some(p)) = (thread, event.proc) {
+                    self.open(thread, at, Fill::HasP(p));
+                }
+            }
+            What::ProcIdle | What::ProcHandedOff | What::ProcRetired | What::Preempted { .. } => {
+                let ended = if matches!(event.what, What::Preempted { .. }) { "its P is taken" } else { "" };
+                self.close(row, at, ended);
+                if let Some(thread) = thread {
+                    self.close(thread, at, "");
+                }
+                self.mark(row, at, event.what);
+            }
+            What::ThreadParks => self.open(row, at, Fill::Parked),
+            What::NetworkWaitBegins => self.open(row, at, Fill::Network),
+            What::ThreadWakes | What::NetworkWaitEnds | What::ThreadEnds => self.close(row, at, ""),
+            What::Ready { id, .. } | What::Spawned { id, .. } => {
+                self.wakers.insert(id, self.marks.len());
+                self.mark(row, at, event.what);
+            }
+            _ => self.mark(row, at, event.what),
+        }
+    }
+
+    fn mark(&mut self, row: Row, at: u64, what: What) {
+        self.rows.entry(row).or_default();
+        self.marks.push(Mark { row, at, what, arrow: 0 });
+    }
+
+    fn open(&mut self, row: Row, at: u64, fill: Fill) {
+        self.close(row, at, "");
+        self.open.insert(row, Slice { row, start: at, end: at, fill, ended: "", arrow: 0 });
+    }
+
+    fn close(&mut self, row: Row, at: u64, ended: &'static str) {
+        let slices = self.rows.entry(row).or_default();
+        if let Some(slice) = self.open.remove(&row) {
+            slices.push(Slice { end: at, ended, ..slice });
+        }
+    }
+
+    /// Lets an arrow lead from what woke green thread `id` to its slice, which has just begun.
+    fn end_arrow(&mut self, row: Row, id: u64) {
+        if let (Some(mark), Some(slice)) = (self.wakers.remove(&id), self.open.get_mut(&row)) {
+            self.arrows += 1;
+            self.marks[mark].arrow = self.arrows;
+            slice.arrow = self.arrows;
+        }
+    }
+}
+
+/// Returns `what` in a few words. `label` names green threads.
+pub(super) fn words(what: &What, label: impl Fn(u64) -> String) -> String {
+    match *what {
+        What::Spawned { id, future: false, .. } => format!("spawns {}", label(id)),
+        What::Spawned { id, future: true, .. } => format!("spawns the future {}", label(id)),
+        What::Ready { id, .. } => format!("wakes {}", label(id)),
+        What::Stolen { id, from } => format!("steals {} from P {from}", label(id)),
+        What::ProcIdle => "idle".into(),
+        What::ProcHandedOff => "handed off".into(),
+        What::ProcRetired => "retired".into(),
+        What::Preempted { id, declared: true, .. } => format!("handed off by {} in blocking", label(id)),
+        What::Preempted { id, blocked: true, .. } => format!("taken from {}, which blocks", label(id)),
+        What::Preempted { id, .. } => format!("taken from {}, which computes", label(id)),
+        What::WaitsForProc { id } => format!("{} waits for a P", label(id)),
+        What::TimerArmed { .. } => "arms a timer".into(),
+        What::TimersFired { count, late, stolen_from: None } => format!("{count} timers, {late:?} late"),
+        What::TimersFired { count, late, stolen_from: Some(p) } => {
+            format!("{count} timers of P {p}, {late:?} late")
+        }
+        What::NetworkPolled { woken } => format!("the network wakes {woken}"),
+        What::BlockingBegins { .. } => "enters blocking".into(),
+        What::ThreadStarts => "starts".into(),
+        What::ThreadEnds => "ends".into(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,247 @@
+//! The flight recorder's part of one P: hooks that cost a load and a branch at most while it is off, and the writer of the P's ring.
+//!
+//! One time stamp serves a switch. A G that stops leaves the stamp and the reason with its P. If the scheduler finds the next G
+//! at once, one event has both: the new G runs, and the last one has stopped. Every other event, and a longer search, first
+//! writes the stop as an event of its own.
+
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::g::G;
+use crate::p::Held;
+use crate::p::event::{Kind, POLLS, Stopped, pack, pack_place};
+use crate::p::ring::{Ring, Words};
+use crate::sys;
+
+/// The recorder of one P.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// Null while the recorder is off. Points into `tapes`.
+    tape: AtomicPtr<Tape>,
+    /// All tapes that the P ever had, one of each length. A holder of the P may still write to one that was taken out.
+    tapes: Mutex<Vec<Arc<Tape>>>,
+}
+
+/// A ring and the state of its writer. Only the holder of the P writes, but for `since`.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    ring: Ring,
+    /// How the last G has stopped; 0 if that is written.
+    stopped: AtomicU16,
+    stopped_at: AtomicU64,
+    /// When this recording began: an older stop belongs to an earlier recording.
+    since: AtomicU64,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Recorder {
+        Recorder { tape: AtomicPtr::new(ptr::null_mut()), tapes: Mutex::new(Vec::new()) }
+    }
+
+    /// Begins to record into a ring of `events` places. Returns the tape. *Runs on: any thread.*
+    pub(crate) fn start(&self, events: usize, since: u64) -> Arc<Tape> {
+        let mut tapes = self.tapes.lock();
+        let known = tapes.iter().find(|tape| tape.ring.places() == events).cloned();
+        let tape = known.unwrap_or_else(|| {
+            let tape = Arc::new(Tape {
+                ring: Ring::new(events),
+                stopped: AtomicU16::new(0),
+                stopped_at: AtomicU64::new(0),
+                since: AtomicU64::new(0),
+            });
+            tapes.push(tape.clone());
+            tape
+        });
+        tape.since.store(since, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `on`; the holder sees the ring.
+        self.tape.store(Arc::as_ptr(&tape).cast_mut(), Ordering::Release);
+        tape
+    }
+
+    /// Ends the recording. A holder of the P that is in the middle of an event still writes it. *Runs on: any thread.*
+    pub(crate) fn stop(&self) {
+        self.tape.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn on(&self) -> Option<&Tape> {
+        // Acquire: pairs with `start`.
+        // SAFETY: `tape` is null or points into an `Arc` in `tapes`, which keeps each tape as long as this recorder.
+        unsafe { self.tape.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Records an event, without a [`Held`]. *Runs on: the holder of the P.*
+    #[inline]
+    pub(crate) fn notes(&self, kind: Kind, id: u64, argument: usize) {
+        if let Some(tape) = self.on() {
+            tape.write(kind, id, u16::try_from(argument).unwrap_or(u16::MAX));
+        }
+    }
+}
+
+/// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. The other hooks look whether a
+/// recording has begun or ended.
+impl Held<'_> {
+    /// Notices that a recording has begun. Every so many rounds suffice.
+    #[inline]
+    pub(crate) fn look_for_recorder(self) {
+        if self.recorder.on().is_some() {
+            self.own().set_records(true);
+        }
+    }
+
+    /// Records that `g` begins to run.
+    #[inline(always)]
+    pub(crate) fn runs(self, g: &G) {
+        if self.own().records() {
+            self.records(|tape| tape.runs(g));
+        }
+    }
+
+    /// Records that the running G has stopped. *Runs on: its M, before a waker may make that G ready.*
+    #[inline(always)]
+    pub(crate) fn stops(self, stopped: Stopped) {
+        if self.own().records() {
+            self.records(|tape| tape.stops(stopped.argument()));
+        }
+    }
+
+    /// Records that `g` parks, and for what it waits. *Runs on: as `stops`.*
+    #[inline(always)]
+    pub(crate) fn parks(self, g: &G) {
+        if self.own().records() {
+            self.records(|tape| tape.stops(Stopped::Park(g.waits_for().0 as u8).argument()));
+        }
+    }
+
+    /// Records that the G that has just stopped is ready again, because its wait was decided meanwhile.
+    #[inline(always)]
+    pub(crate) fn goes_on(self) {
+        if self.own().records() {
+            self.records(Tape::goes_on);
+        }
+    }
+
+    /// Writes a stop that is still to be written, because the search for the next G takes long.
+    #[inline(always)]
+    pub(crate) fn searches(self) {
+        if self.own().records() {
+            self.records(Tape::write_stop);
+        }
+    }
+
+    /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue.*
+    #[inline(always)]
+    pub(crate) fn readies(self, g: &G) {
+        if self.recorder.on().is_some() {
+            self.records(|tape| tape.write(Kind::Ready, g.id(), 0));
+        }
+    }
+
+    /// Records that `g` was spawned. *Runs on: as `readies`.*
+    #[inline(always)]
+    pub(crate) fn spawns(self, g: &G) {
+        if self.recorder.on().is_some() {
+            self.records(|tape| tape.spawns(g));
+        }
+    }
+
+    /// Records any other event.
+    #[inline(always)]
+    pub(crate) fn notes(self, kind: Kind, id: u64, argument: usize) {
+        if self.recorder.on().is_some() {
+            self.records(|_| self.recorder.notes(kind, id, argument));
+        }
+    }
+
+    /// Calls `write` with the tape, and notes in the alerts whether there is one.
+    #[inline(never)]
+    fn records(self, write: impl FnOnce(&Tape)) {
+        let tape = self.recorder.on();
+        self.own().set_records(tape.is_some());
+        tape.map(write);
+    }
+}
+
+impl Tape {
+    #[inline]
+    fn runs(&self, g: &G) {
+        let stopped = self.stopped.load(Ordering::Relaxed);
+        let at = self.stopped_at.load(Ordering::Relaxed);
+        let polls = if g.polls() { POLLS } else { 0 };
+        if stopped != 0 && at >= self.since.load(Ordering::Relaxed) {
+            self.stopped.store(0, Ordering::Relaxed);
+            self.ring.push(pack(Kind::Run, at, g.id(), stopped | polls));
+        } else {
+            self.stopped.store(0, Ordering::Relaxed);
+            self.ring.push(pack(Kind::Run, sys::stamp(), g.id(), polls));
+        }
+    }
+
+    #[inline]
+    fn stops(&self, stopped: u16) {
+        self.stopped_at.store(sys::stamp(), Ordering::Relaxed);
+        self.stopped.store(stopped, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn write(&self, kind: Kind, id: u64, argument: u16) {
+        self.write_stop();
+        self.ring.push(pack(kind, sys::stamp(), id, argument));
+    }
+
+    fn goes_on(&self) {
+        if self.stopped.load(Ordering::Relaxed) != 0 {
+            self.stopped.store(Stopped::Yield.argument(), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn write_stop(&self) {
+        let stopped = self.stopped.load(Ordering::Relaxed);
+        if stopped != 0 {
+            self.stopped.store(0, Ordering::Relaxed);
+            self.ring.push(pack(Kind::Stop, self.stopped_at.load(Ordering::Relaxed), 0, stopped));
+        }
+    }
+
+    fn spawns(&self, g: &G) {
+        self.write(Kind::Spawn, g.id(), u16::from(g.polls()));
+        if let Some(place) = g.place() {
+            self.ring.push(pack_place(ptr::from_ref(place).expose_provenance()));
+        }
+        keep_name(g);
+    }
+
+    /// Returns the newest events, the oldest first, and how many were overwritten. *Runs on: any thread.*
+    pub(crate) fn read(&self) -> (Vec<Words>, u64) {
+        self.ring.read()
+    }
+}
+
+/// How many names of green threads that were spawned while the recorder was on are kept.
+const KEPT_NAMES: usize = 4096;
+
+static NAMES: Mutex<VecDeque<(u64, Box<str>)>> = Mutex::new(VecDeque::new());
+
+/// Keeps the name of `g`, if it has one: `g` may have ended when the events are read.
+pub(crate) fn keep_name(g: &G) {
+    if let Some(name) = g.name() {
+        let mut names = NAMES.lock();
+        if names.len() == KEPT_NAMES {
+            names.pop_front();
+        }
+        names.push_back((g.id(), name.into()));
+    }
+}
+
+/// Calls `tell` with each id and name that `keep_name` has kept.
+pub(crate) fn kept_names(mut tell: impl FnMut(u64, &str)) {
+    NAMES.lock().iter().for_each(|(id, name)| tell(*id, name));
+}

@@ -1,0 +1,208 @@
+//! The ring of events of one P: the holder of the P writes, any thread reads meanwhile, and the oldest events are overwritten.
+//!
+//! An event is two words, which the writer stores one after the other. A reader never shows a torn event: it takes
+//! the positions that were written before it began, and then drops those that the writer may have reached meanwhile.
+//!
+//! ```text
+//!            the writer                               the reader
+//!   push     fence            (Release)      read     load the head           (Acquire)
+//!            store both words (Relaxed)               load all words          (Relaxed)
+//!            store the head+1 (Release)               fence                   (Acquire)
+//!                                                     load the head once more (Relaxed)
+//!                                                     drop each position that lies a whole ring or more behind it
+//! ```
+//!
+//! If the reader has loaded a word of a later lap, then the two fences order the writer's store of the head before that lap
+//! before the reader's second load. That load then shows that the writer has come to this position.
+//!
+//! Rejected: a sequence number in each event, because a third word costs the writer more than a second look costs the reader.
+
+use crate::sync::{
+    atomic::{AtomicU64, Ordering, fence},
+    broken,
+};
+
+/// One event, as the ring sees it.
+pub(crate) type Words = [u64; 2];
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    /// How many events were ever written.
+    head: AtomicU64,
+    /// The number of places less one. The number is a power of two.
+    mask: u64,
+    places: Box<[[AtomicU64; 2]]>,
+}
+
+impl Ring {
+    /// Makes a ring with `places` places. `places` is a power of two.
+    pub(crate) fn new(places: usize) -> Ring {
+        assert!(places.is_power_of_two(), "a position must be masked");
+        let empty = || [AtomicU64::new(0), AtomicU64::new(0)];
+        Ring {
+            head: AtomicU64::new(0),
+            mask: places as u64 - 1,
+            places: (0..places).map(|_| empty()).collect(),
+        }
+    }
+
+    /// Returns the number of places.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Writes one event. *Runs on: the holder of the P. The lease orders one holder after the other.*
+    #[inline]
+    pub(crate) fn push(&self, words: Words) {
+        // Relaxed: only the writer stores the head.
+        let head = self.head.load(Ordering::Relaxed);
+        let place = &self.places[(head & self.mask) as usize];
+        if !broken!("ring_writer_no_fence") {
+            // Pairs with the fence in `read`: a reader that sees one of the words sees the head from before them.
+            fence(Ordering::Release);
+        }
+        // Relaxed: the fence and the head order them.
+        place[0].store(words[0], Ordering::Relaxed);
+        place[1].store(words[1], Ordering::Relaxed);
+        // Release: pairs with the Acquire in `read`, which then sees both words.
+        let order = if broken!("ring_head_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        self.head.store(head + 1, order);
+    }
+
+    /// Returns the newest events, in their order, and how many older ones were overwritten. *Runs on: any thread.*
+    pub(crate) fn read(&self) -> (Vec<Words>, u64) {
+        // Acquire: pairs with the Release in `push`.
+        let head = self.head.load(Ordering::Acquire);
+        let first = head.saturating_sub(self.mask + 1);
+        let word =
+            |position: u64, i: usize| self.places[(position & self.mask) as usize][i].load(Ordering::Relaxed);
+        let mut events: Vec<Words> =
+            (first..head).map(|position| [word(position, 0), word(position, 1)]).collect();
+        if !broken!("ring_reader_no_fence") {
+            // Pairs with the fence in `push`.
+            fence(Ordering::Acquire);
+        }
+        let now = self.head.load(Ordering::Relaxed);
+        // The writer may be writing position `now`, in the place of the position a whole ring before.
+        let reached = if broken!("ring_reader_forgets_the_open_place") { now } else { now + 1 };
+        let kept = reached.saturating_sub(self.mask + 1).clamp(first, head);
+        if broken!("ring_no_second_look") {
+            return (events, first);
+        }
+        events.drain(..(kept - first) as usize);
+        (events, kept)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::models::{Reached, Turns};
+    use loom::sync::Arc;
+    use loom::thread;
+
+    struct World {
+        ring: Ring,
+        turns: Turns,
+    }
+
+    impl World {
+        fn new(places: usize) -> Arc<World> {
+            Arc::new(World { ring: Ring::new(places), turns: Turns::default() })
+        }
+
+        /// Writes the events from `first` to below `end`. Event `n` has two words that belong together.
+        fn write(&self, first: u64, end: u64) {
+            for n in first..end {
+                self.turns.take();
+                self.ring.push(event(n));
+            }
+        }
+
+        /// Reads, and returns how many events it has seen.
+        fn check(&self) -> u64 {
+            self.turns.take();
+            let (events, lost) = self.ring.read();
+            assert!(events.len() <= self.ring.places());
+            for (i, words) in events.iter().enumerate() {
+                assert_eq!(*words, event(lost + i as u64), "a torn event, or one out of order");
+            }
+            lost + events.len() as u64
+        }
+    }
+
+    fn event(n: u64) -> Words {
+        [n + 1, 100 + n]
+    }
+
+    #[test]
+    fn a_reader_never_sees_a_torn_event() {
+        static BETWEEN: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(2);
+            world.write(0, 2);
+            let writer = world.clone();
+            let writer = thread::spawn(move || writer.write(2, 4));
+            BETWEEN.note(world.check() == 3);
+            writer.join().unwrap();
+            assert_eq!(world.check(), 4);
+        });
+        BETWEEN.assert();
+    }
+
+    #[test]
+    fn what_is_published_is_whole() {
+        static BETWEEN: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(4);
+            let writer = world.clone();
+            let writer = thread::spawn(move || writer.write(0, 2));
+            BETWEEN.note(world.check() == 1);
+            writer.join().unwrap();
+            assert_eq!(world.check(), 2);
+        });
+        BETWEEN.assert();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn the_newest_events_stay() {
+        let ring = Ring::new(8);
+        assert_eq!(ring.read(), (vec![], 0));
+        (0..5).for_each(|n| ring.push([n, n]));
+        assert_eq!(ring.read(), ((0..5).map(|n| [n, n]).collect(), 0));
+        (5..21).for_each(|n| ring.push([n, n]));
+        // The place of event 13 is the next to be written, so the reader leaves it out.
+        assert_eq!(ring.read(), ((14..21).map(|n| [n, n]).collect(), 14));
+    }
+
+    #[test]
+    fn a_reader_beside_a_fast_writer_gets_whole_events_in_order() {
+        let (ring, stop) = (Arc::new(Ring::new(64)), Arc::new(AtomicBool::new(false)));
+        let writer = std::thread::spawn({
+            let (ring, stop) = (ring.clone(), stop.clone());
+            move || {
+                let mut n = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    ring.push([n, !n]);
+                    n += 1;
+                }
+            }
+        });
+        for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
+            let (events, lost) = ring.read();
+            for (i, [a, b]) in events.iter().enumerate() {
+                assert_eq!((*a, *b), (lost + i as u64, !(lost + i as u64)));
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+    }
+}

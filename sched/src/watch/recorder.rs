@@ -1,0 +1,447 @@
+//! The flight recorder of the process: starts and stops the recording, and collects what was recorded.
+//!
+//! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their runtime, under a lock
+//! ([`Outside`]); such threads are about to sleep, or have lost their P, so the lock costs them little.
+//!
+//! The rings of a recording stay readable after its stop, and after the end of their runtime, until the next start.
+
+#![allow(unsafe_code)]
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::{io, ptr};
+
+use parking_lot::Mutex;
+use timers::clock;
+
+use crate::g::list::GList;
+use crate::g::why::Why;
+use crate::g::{G, GRef, table};
+use crate::m::current::on_m;
+use crate::m::release::release;
+use crate::m::{Loan, M};
+use crate::p::Held;
+use crate::p::event::{self, Kind, Stopped};
+use crate::p::lease::State;
+use crate::p::recorder::{Tape, keep_name, kept_names};
+use crate::run::boundary::enter;
+use crate::run::sched::Sched;
+use crate::sys::{fork, stamp};
+
+/// How many places the ring of a P may have.
+pub const ALLOWED_EVENTS: std::ops::RangeInclusive<usize> = 64..=1 << 24;
+/// How many ended runtimes of one recording stay readable.
+const ENDED_RUNTIMES: usize = 8;
+
+/// One event that was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// When, in ns since the start of the recording. Processors' counters may differ by some ten ns.
+    pub at_ns: u64,
+    /// What has happened.
+    pub kind: Kind,
+    /// The green thread, or the number, of the kind.
+    pub id: u64,
+    /// The argument of the kind.
+    pub argument: u16,
+    /// Of an event outside of a P: the M, if the thread was one.
+    pub m: Option<usize>,
+    /// Of an event outside of a P: the green thread whose code ran there.
+    pub by: Option<u64>,
+    /// Of `Spawn`: where.
+    pub place: Option<&'static Location<'static>>,
+}
+
+/// What one runtime has recorded.
+#[derive(Debug)]
+pub struct Track {
+    /// The name of its OS threads.
+    pub runtime: String,
+    /// The index of the P; `None` for events of threads without a P.
+    pub p: Option<usize>,
+    /// The events, the oldest first.
+    pub events: Vec<Recorded>,
+    /// How many older events were overwritten.
+    pub lost: u64,
+    /// The M that had the P when the recording began.
+    pub first_m: Option<usize>,
+}
+
+/// All that the rings have at one moment.
+#[derive(Debug)]
+pub struct Collected {
+    /// The rings of each runtime, one runtime after the other.
+    pub tracks: Vec<Track>,
+    /// For how long it has been recorded, in ns.
+    pub ns: u64,
+    /// The names of green threads, as far as they are known.
+    pub names: HashMap<u64, Box<str>>,
+    /// Where green threads were spawned, of those that live.
+    pub places: HashMap<u64, &'static Location<'static>>,
+}
+
+/// What a trigger was pulled by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A green thread has panicked.
+    Panic,
+    /// Sysmon has taken the P of a green thread that kept it.
+    Hog,
+    /// A timer has fired later than the bound.
+    Late,
+}
+
+/// A moment in stamps and on the runtime's clock.
+#[derive(Clone, Copy)]
+struct Moment {
+    stamp: u64,
+    ns: u64,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        Moment { stamp: stamp(), ns: clock::now() }
+    }
+}
+
+/// One recording.
+struct Recording {
+    on: bool,
+    events: usize,
+    since: Moment,
+    sources: Vec<Source>,
+}
+
+/// The rings of one runtime.
+struct Source {
+    sched: Weak<Sched>,
+    name: String,
+    outside: Arc<Outside>,
+    /// By the index of the P, each with the M that had the P when it began to record.
+    tapes: Vec<(Arc<Tape>, Option<usize>)>,
+}
+
+static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Starts a recording with a ring of at least `events` places for each P, in all runtimes of the process, those to come included.
+/// Returns `false` if one is on already; it goes on as it is.
+///
+/// # Errors
+/// Fails with `InvalidInput` if that many events are not allowed, and in a forked child.
+pub fn start(events: usize) -> io::Result<bool> {
+    if !ALLOWED_EVENTS.contains(&events) {
+        let (least, most) = (ALLOWED_EVENTS.start(), ALLOWED_EVENTS.end());
+        let text = format!("a ring of {events} events: from {least} to {most} are allowed");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    fork::check()?;
+    let mut recording = RECORDING.lock();
+    if recording.as_ref().is_some_and(|recording| recording.on) {
+        return Ok(false);
+    }
+    let events = events.next_power_of_two();
+    let recording =
+        recording.insert(Recording { on: true, events, since: Moment::now(), sources: Vec::new() });
+    ON.store(true, Ordering::Relaxed);
+    for sched in Sched::all() {
+        recording.add(&sched);
+    }
+    if let Some(entered) = enter()
+        && let Some((held, g)) = entered.held().zip(entered.m().running())
+    {
+        // The caller runs already. Other Ps notice the recording by themselves.
+        held.look_for_recorder();
+        entered.m().record_run(held, g);
+    }
+    Ok(true)
+}
+
+/// Stops the recording. What it has recorded stays until the next start. Returns `false` if none was on.
+pub fn stop() -> bool {
+    let mut recording = RECORDING.lock();
+    let Some(recording) = recording.as_mut().filter(|recording| recording.on) else { return false };
+    recording.on = false;
+    ON.store(false, Ordering::Relaxed);
+    for source in &recording.sources {
+        source.outside.places.store(0, Ordering::Relaxed);
+        if let Some(sched) = source.sched.upgrade() {
+            sched.ps().for_each(|p| p.recorder.stop());
+        }
+    }
+    true
+}
+
+/// Returns `true` while a recording is on.
+pub fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Returns what the current or the last recording has recorded; `None` if there was none. The Ps go on meanwhile.
+pub fn collect() -> Option<Collected> {
+    fork::check().ok()?;
+    let guard = RECORDING.lock();
+    let recording = guard.as_ref()?;
+    let mut tracks = Vec::new();
+    for source in &recording.sources {
+        let name = || source.name.clone();
+        let taken = |p, (events, lost), first_m| Track { runtime: name(), p, events, lost, first_m };
+        for (p, (tape, m)) in source.tapes.iter().enumerate() {
+            tracks.push(taken(Some(p), recording.read(tape), *m));
+        }
+        tracks.push(taken(None, source.outside.read(), None));
+    }
+    // After the reads: no stamp is later than this moment.
+    let now = Moment::now();
+    for track in &mut tracks {
+        track.events.retain_mut(|event| recording.set_time(event, now));
+    }
+    let ns = now.ns - recording.since.ns;
+    drop(guard);
+    let (names, places) = threads();
+    Some(Collected { tracks, ns, names, places })
+}
+
+impl Recording {
+    /// Lets each P of `sched` record that does not yet.
+    fn add(&mut self, sched: &Sched) {
+        let outside = &sched.outside;
+        let known = self.sources.iter().position(|source| Arc::ptr_eq(&source.outside, outside));
+        let known = known.unwrap_or_else(|| {
+            self.forget_ended();
+            outside.start((self.events / 4).max(256));
+            let (sched, name) = (sched.weak(), sched.config().thread_name.clone());
+            self.sources.push(Source { sched, name, outside: outside.clone(), tapes: Vec::new() });
+            self.sources.len() - 1
+        });
+        let source = &mut self.sources[known];
+        for p in sched.ps().skip(source.tapes.len()) {
+            let m = p.holder().filter(|_| p.look().state() != State::Idle).map(|m| m.number);
+            source.tapes.push((p.recorder.start(self.events, self.since.stamp), m));
+        }
+    }
+
+    /// Forgets the oldest of the ended runtimes, if there are many.
+    fn forget_ended(&mut self) {
+        let ended = |source: &Source| source.sched.strong_count() == 0;
+        if self.sources.iter().filter(|source| ended(source)).count() >= ENDED_RUNTIMES
+            && let Some(first) = self.sources.iter().position(ended)
+        {
+            self.sources.remove(first);
+        }
+    }
+
+    /// Returns the events of a tape, with stamps in the place of times.
+    fn read(&self, tape: &Tape) -> (Vec<Recorded>, u64) {
+        let (words, lost) = tape.read();
+        let near = stamp();
+        let mut events: Vec<Recorded> = Vec::with_capacity(words.len());
+        for words in words {
+            let kind = event::kind(words);
+            if kind == Kind::SpawnPlace {
+                let place = ptr::with_exposed_provenance::<Location<'static>>(words[1] as usize);
+                if let Some(spawn) = events.last_mut().filter(|event| event.kind == Kind::Spawn) {
+                    // SAFETY: `Tape::spawns` wrote the address of a `&'static Location`, and a ring returns whole events only.
+                    spawn.place = unsafe { place.as_ref() };
+                }
+                continue;
+            }
+            let (id, argument) = event::rest(words);
+            let at_ns = event::stamp(words, near);
+            events.push(Recorded { at_ns, kind, id, argument, m: None, by: None, place: None });
+        }
+        (events, lost)
+    }
+
+    /// Turns the stamp of `event` into its time. Returns `false` if the event belongs to an earlier recording.
+    fn set_time(&self, event: &mut Recorded, now: Moment) -> bool {
+        let Some(stamps) = event.at_ns.checked_sub(self.since.stamp) else { return false };
+        let (all, ns) = (now.stamp.saturating_sub(self.since.stamp).max(1), now.ns - self.since.ns);
+        let exact = u128::from(stamps.min(all)) * u128::from(ns) / u128::from(all);
+        event.at_ns = exact as u64;
+        true
+    }
+}
+
+/// Returns the words for the reason of a [`Stopped::Park`].
+pub fn reason(number: u8) -> &'static str {
+    Why::of_number(number).words()
+}
+
+/// Returns the names and the places of green threads.
+fn threads() -> (HashMap<u64, Box<str>>, HashMap<u64, &'static Location<'static>>) {
+    let (mut names, mut places) = (HashMap::new(), HashMap::new());
+    kept_names(|id, name| _ = names.insert(id, Box::from(name)));
+    for g in table::all() {
+        // A reference keeps the name.
+        if g.life.try_retain() {
+            if g.is_green() {
+                places.extend(g.place().map(|place| (g.id(), place)));
+                names.extend(g.name().map(|name| (g.id(), Box::from(name))));
+            }
+            release(g);
+        }
+    }
+    (names, places)
+}
+
+/// The events of threads without a P, of one runtime.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    /// How many events are kept; 0 while the recorder is off.
+    places: AtomicUsize,
+    events: Mutex<(VecDeque<Recorded>, u64)>,
+}
+
+impl Outside {
+    fn start(&self, places: usize) {
+        let mut events = self.events.lock();
+        events.0.clear();
+        events.1 = 0;
+        self.places.store(places, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> (Vec<Recorded>, u64) {
+        let events = self.events.lock();
+        (events.0.iter().copied().collect(), events.1)
+    }
+
+    /// Records an event of a thread without a P. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn notes(&self, kind: Kind, id: u64, argument: u16) {
+        // Relaxed: the events are ordered by the lock.
+        if self.places.load(Ordering::Relaxed) != 0 {
+            self.write(kind, id, argument, None);
+        }
+    }
+
+    /// Records that `g` has stopped, which its M does without a P. *Runs on: that M, before a waker may make `g` ready.*
+    pub(crate) fn stops(&self, g: &G, stopped: Stopped) {
+        self.notes(Kind::Stop, g.id(), stopped.argument());
+    }
+
+    /// Records that `g` parks. *Runs on: as `stops`.*
+    pub(crate) fn parks(&self, g: &G) {
+        self.stops(g, Stopped::Park(g.waits_for().0 as u8));
+    }
+
+    /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
+    pub(crate) fn readies(&self, g: &G) {
+        self.notes(Kind::Ready, g.id(), 0);
+    }
+
+    /// Records that all `gs` were made ready. *Runs on: as `readies`.*
+    pub(crate) fn readies_all(&self, gs: &GList) {
+        if self.places.load(Ordering::Relaxed) != 0 {
+            gs.iter().for_each(|g| self.readies(g));
+        }
+    }
+
+    /// Records that `g` was spawned. *Runs on: as `readies`.*
+    pub(crate) fn spawns(&self, g: &G) {
+        if self.places.load(Ordering::Relaxed) != 0 {
+            self.write(Kind::Spawn, g.id(), u16::from(g.polls()), g.place());
+            keep_name(g);
+        }
+    }
+
+    #[cold]
+    fn write(&self, kind: Kind, id: u64, argument: u16, place: Option<&'static Location<'static>>) {
+        if fork::is_forked() {
+            return;
+        }
+        let (m, by) = on_m(|m| (m.number, m.running().map(G::id))).unzip();
+        let mut events = self.events.lock();
+        // Stamped under the lock, so that the list is in the order of its stamps.
+        let at_ns = stamp();
+        while events.0.len() >= self.places.load(Ordering::Relaxed).max(1) {
+            events.0.pop_front();
+            events.1 += 1;
+        }
+        events.0.push_back(Recorded { at_ns, kind, id, argument, m, by: by.flatten(), place });
+    }
+}
+
+impl Sched {
+    /// Lets new Ps record, if a recording is on. *Runs on: the thread that has made them.*
+    pub(crate) fn join_recording(&self) {
+        if let Some(recording) = RECORDING.lock().as_mut().filter(|recording| recording.on) {
+            recording.add(self);
+        }
+    }
+
+    /// Records that a timer or the network has made `g`. *Runs on: any thread, before an M can see `g` in a queue.*
+    pub(crate) fn record_spawn(&self, g: GRef) {
+        if is_on() {
+            self.at_p_or_outside(|held| held.spawns(g), || self.outside.spawns(g));
+        }
+    }
+
+    /// Calls `at_p` if this thread holds a P of this runtime, else `outside`.
+    fn at_p_or_outside(&self, at_p: impl FnOnce(Held<'_>), outside: impl FnOnce()) {
+        let here = |m: &M| matches!(m.loan.get(), Loan::InRuntime) && ptr::eq(m.runtime, self.as_runtime());
+        let mut at_p = Some(at_p);
+        on_m(|m| {
+            if here(m)
+                && let Some(held) = m.held()
+                && let Some(at_p) = at_p.take()
+            {
+                at_p(held);
+            }
+        });
+        if at_p.is_some() {
+            outside();
+        }
+    }
+}
+
+/// Records that `g`, which is bound to an M, was made ready. *Runs on: the thread that decided its wait, before it wakes that M.*
+pub(crate) fn readies_bound(g: GRef) {
+    if is_on() && !fork::is_forked() {
+        // SAFETY: `g` is parked until the caller wakes its M.
+        let sched = unsafe { Sched::of_parked(g) };
+        sched.at_p_or_outside(|held| held.readies(g), || sched.outside.readies(g));
+    }
+}
+
+static PULLED: OnceLock<fn(Trigger)> = OnceLock::new();
+/// A timer that fires later than this pulls the trigger, in ns.
+static LATE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Sets what is called when a trigger is pulled while a recording is on. The first call counts. `pulled` runs on a green thread, on
+/// sysmon or on an M's own stack, and returns at once.
+pub fn set_triggered(pulled: fn(Trigger)) {
+    let _ = PULLED.set(pulled);
+}
+
+/// Sets how late a timer may fire without pulling the trigger, in ns.
+pub fn set_late_bound(ns: u64) {
+    LATE_NS.store(ns, Ordering::Relaxed);
+}
+
+/// Pulls the trigger.
+#[cold]
+pub(crate) fn pull(trigger: Trigger) {
+    if is_on()
+        && let Some(pulled) = PULLED.get()
+    {
+        pulled(trigger);
+    }
+}
+
+/// Records that `fired` timers of P `of` have fired, the first of which was `late_ns` late. *Runs on: the holder of `held`.*
+#[cold]
+#[inline(never)]
+pub(crate) fn notes_fired(held: Held<'_>, of: usize, fired: u64, late_ns: u64) {
+    let late_us = (late_ns / 1000).min(u64::from(u32::MAX));
+    if of == held.index {
+        held.notes(Kind::TimersFired, late_us, fired as usize);
+    } else {
+        held.notes(Kind::TimersStolen, (of as u64) << 32 | late_us, fired as usize);
+    }
+    if late_ns > LATE_NS.load(Ordering::Relaxed) {
+        pull(Trigger::Late);
+    }
+}

@@ -1,0 +1,435 @@
+//! `runtime::trace`: the events of known programs, their order, and what overwriting, stops and changes of the number of Ps do.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use runtime::net::{TcpListener, TcpStream};
+use runtime::trace::{self, Cause, Event, Snapshot, What};
+use runtime::{JoinHandle, channel, sleep, spawn, thread, yield_now};
+use tests::{PROCS, on, runtime, with};
+
+/// There is one recording in a process, so one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(|error| error.into_inner());
+    trace::stop();
+    guard
+}
+
+/// Runs `f` as a green thread of a new runtime during a recording, and returns what was recorded.
+fn recorded(procs: usize, f: impl FnOnce() + Send) -> Snapshot {
+    let mut all = None;
+    on(procs, || {
+        assert!(trace::start_with(1 << 18).unwrap());
+        f();
+        // A joiner may run before the end of the joined green thread is written.
+        let start = Instant::now();
+        let recorded = loop {
+            let recorded = trace::snapshot();
+            if have_ended(&recorded) || start.elapsed() > Duration::from_secs(20) {
+                break recorded;
+            }
+            sleep(Duration::from_millis(1));
+        };
+        all = Some(recorded);
+        assert!(trace::stop());
+    });
+    let all = all.unwrap();
+    check(&all);
+    all
+}
+
+/// Returns `true` if each green thread that was spawned has ended.
+fn have_ended(all: &Snapshot) -> bool {
+    let count = |found: fn(&What) -> bool| all.events().iter().filter(|event| found(&event.what)).count();
+    count(|what| matches!(what, What::Spawned { .. })) <= count(|what| matches!(what, What::Ends { .. }))
+}
+
+fn named<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    thread::Builder::new().name(name.into()).spawn(f).unwrap()
+}
+
+/// Returns the id of the green thread with this name.
+fn id_of(all: &Snapshot, name: &str) -> u64 {
+    let ids = all.events().iter().filter_map(|event| event.what.green_thread());
+    ids.into_iter().find(|&id| all.name(id) == Some(name)).unwrap_or_else(|| panic!("no {name} in {all:?}"))
+}
+
+/// Returns the steps of the life of a green thread, as words.
+fn life(all: &Snapshot, name: &str) -> Vec<String> {
+    let id = id_of(all, name);
+    let word = |event: &Event| match event.what {
+        What::Spawned { .. } => Some("spawned".into()),
+        What::Runs { .. } => Some("runs".into()),
+        What::Parks { why, .. } => Some(format!("waits for {why}")),
+        What::Yields { .. } => Some("yields".into()),
+        What::Ends { .. } => Some("ends".into()),
+        What::Ready { .. } => Some("ready".into()),
+        _ => None,
+    };
+    all.events().iter().filter(|event| event.what.green_thread() == Some(id)).filter_map(word).collect()
+}
+
+/// Checks that the times do not go back, and that each green thread lives as a green thread can: it runs only if it is ready, and
+/// is made ready only if it waits. Nothing must have been overwritten.
+#[track_caller]
+fn check(all: &Snapshot) {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Does {
+        Ready,
+        Runs,
+        Waits,
+        Ended,
+    }
+    assert_eq!(all.lost(), 0);
+    let mut lives: HashMap<u64, Does> = HashMap::new();
+    let mut last = Duration::ZERO;
+    for (i, event) in all.events().iter().enumerate() {
+        assert!(event.at >= last && event.at <= all.duration(), "{event:?} after {last:?}");
+        last = event.at;
+        let Some(id) = event.what.green_thread() else { continue };
+        let does = lives.get(&id).copied();
+        let (before, after) = match event.what {
+            What::Spawned { .. } => (vec![None], Does::Ready),
+            // A green thread that has lost its P runs, and gets another.
+            What::Runs { .. } => (vec![Some(Does::Ready), Some(Does::Runs)], Does::Runs),
+            What::Parks { .. } => (vec![Some(Does::Runs)], Does::Waits),
+            What::Yields { .. } | What::WaitsForProc { .. } => (vec![Some(Does::Runs)], Does::Ready),
+            What::Ready { .. } => (vec![Some(Does::Waits)], Does::Ready),
+            What::Ends { .. } => (vec![Some(Does::Runs)], Does::Ended),
+            _ => continue,
+        };
+        // Of a green thread that is older than the recording, the first event may be any.
+        let known = does.is_some() || matches!(event.what, What::Spawned { .. });
+        if known && !before.contains(&does) {
+            let of_it = |e: &&Event| e.what.green_thread() == Some(id);
+            let history: Vec<_> = all.events()[..=i].iter().filter(of_it).rev().take(12).collect();
+            panic!("{does:?}, and then {event:?}; the newest first: {history:#?}");
+        }
+        lives.insert(id, after);
+    }
+}
+
+#[test]
+fn the_events_of_a_known_program() {
+    let _alone = alone();
+    for procs in PROCS {
+        let all = recorded(procs, || {
+            let (s, r) = channel::bounded(0);
+            let sleeper = named("sleeper", || sleep(Duration::from_millis(2)));
+            let receiver = named("receiver", move || r.recv().unwrap());
+            let yielder = named("yielder", yield_now);
+            let future = thread::Builder::new().name("future".into()).spawn(async {
+                runtime::time::sleep_async(Duration::from_millis(1)).await;
+            });
+            sleep(Duration::from_millis(1));
+            s.send(7).unwrap();
+            sleeper.join().unwrap();
+            receiver.join().unwrap();
+            yielder.join().unwrap();
+            future.unwrap().join().unwrap();
+        });
+        assert_eq!(
+            life(&all, "sleeper"),
+            ["spawned", "runs", "waits for the end of a sleep", "ready", "runs", "ends"]
+        );
+        let receives = life(&all, "receiver");
+        assert_eq!(receives, ["spawned", "runs", "waits for a channel to receive", "ready", "runs", "ends"]);
+        assert_eq!(life(&all, "yielder"), ["spawned", "runs", "yields", "runs", "ends"]);
+        let polled = life(&all, "future");
+        assert_eq!(polled, ["spawned", "runs", "waits for a wake-up of its future", "ready", "runs", "ends"]);
+        // Who woke whom, and where each was spawned.
+        let (sleeper, receiver) = (id_of(&all, "sleeper"), id_of(&all, "receiver"));
+        let cause = |thread| {
+            let cause = |event: &Event| match event.what {
+                What::Ready { id, by } if id == thread => Some(by),
+                _ => None,
+            };
+            all.events().iter().find_map(cause).unwrap()
+        };
+        assert_eq!(cause(sleeper), Cause::Timer);
+        let Cause::GreenThread(sender) = cause(receiver) else { panic!("{:?}", cause(receiver)) };
+        let spawner = |event: &Event| matches!(event.what, What::Spawned { id, by, .. } if id == receiver && by == Some(sender));
+        assert!(all.events().iter().any(spawner));
+        assert!(all.spawned_at(sleeper).unwrap().file().ends_with("trace.rs"));
+        let poll = |event: &Event| matches!(event.what, What::Runs { id, poll } if poll && id == id_of(&all, "future"));
+        assert_eq!(all.events().iter().filter(|event| poll(event)).count(), 2);
+    }
+}
+
+#[test]
+fn timers_and_the_network() {
+    let _alone = alone();
+    for procs in PROCS {
+        let all = recorded(procs, || {
+            sleep(Duration::from_millis(1));
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            let server = named("server", move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+            });
+            let mut client = TcpStream::connect(addr).unwrap();
+            // The server is parked in its read by then, or the next round.
+            sleep(Duration::from_millis(20));
+            client.write_all(&[1]).unwrap();
+            server.join().unwrap();
+        });
+        let has = |found: &dyn Fn(&What) -> bool| all.events().iter().any(|event| found(&event.what));
+        assert!(has(&|what| matches!(what, What::TimerArmed { .. })));
+        assert!(has(&|what| matches!(what, What::TimersFired { count: 1.., .. })));
+        assert!(has(&|what| matches!(what, What::Ready { by: Cause::Timer, .. })));
+        let server = id_of(&all, "server");
+        assert!(
+            has(&|what| matches!(what, What::Ready { id, by: Cause::Network } if *id == server)),
+            "{:#?}",
+            all.events()
+        );
+        assert!(has(&|what| matches!(what, What::NetworkWaitBegins)));
+    }
+}
+
+/// Repeats `f` during recordings until one of them has such an event.
+fn until(procs: usize, f: impl Fn() + Send + Sync, found: impl Fn(&What) -> bool) {
+    let start = Instant::now();
+    while !recorded(procs, &f).events().iter().any(|event| found(&event.what)) {
+        assert!(start.elapsed() < Duration::from_secs(40), "no such event");
+    }
+}
+
+#[test]
+fn thefts_are_recorded() {
+    let _alone = alone();
+    let crowd = || {
+        let spin = || (0..200_u64).fold(0, |sum, i| std::hint::black_box(sum + i));
+        let threads: Vec<_> =
+            (0..200).map(|_| spawn(move || (0..50).for_each(|_| _ = (spin(), yield_now())))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    };
+    until(2, crowd, |what| matches!(what, What::Stolen { .. }));
+}
+
+#[test]
+fn hand_offs_and_preemptions_are_recorded() {
+    let _alone = alone();
+    let blocks = || {
+        let other = spawn(|| ());
+        runtime::blocking(|| std::thread::sleep(Duration::from_millis(50)));
+        other.join().unwrap();
+    };
+    until(1, blocks, |what| matches!(what, What::Preempted { declared: true, .. }));
+    let computes = || {
+        let other = spawn(|| ());
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(50) {}
+        other.join().unwrap();
+    };
+    until(1, computes, |what| matches!(what, What::Preempted { declared: false, .. }));
+}
+
+#[test]
+fn the_newest_events_stay() {
+    let _alone = alone();
+    on(1, || {
+        assert!(trace::start_with(64).unwrap());
+        let other = spawn(|| (0..1000).for_each(|_| yield_now()));
+        (0..1000).for_each(|_| yield_now());
+        other.join().unwrap();
+        named("last", || ()).join().unwrap();
+        let all = trace::snapshot();
+        trace::stop();
+        assert!(all.lost() > 1000, "{all:?}");
+        let yields = all.events().iter().filter(|event| matches!(event.what, What::Yields { .. })).count();
+        assert!(yields < 64, "{yields} yields");
+        assert_eq!(life(&all, "last"), ["spawned", "runs", "ends"]);
+        assert!(
+            trace::snapshot().events().len() >= all.events().len(),
+            "what was recorded stays after the stop"
+        );
+    });
+}
+
+/// Many green threads do everything; each of their lives is told in order.
+#[test]
+fn a_busy_program_is_told_in_order() {
+    let _alone = alone();
+    let rounds = if cfg!(debug_assertions) { 10 } else { 40 };
+    for round in 0..rounds {
+        let procs = PROCS[round % PROCS.len()];
+        let all = recorded(procs, || {
+            let (s, r) = channel::bounded(2);
+            let mutex = Arc::new(runtime::sync::Mutex::new(0));
+            let threads: Vec<_> = (0..40_u64)
+                .map(|i| {
+                    let (s, r, mutex) = (s.clone(), r.clone(), mutex.clone());
+                    spawn(move || {
+                        for j in 0..20_u64 {
+                            match (i + j) % 5 {
+                                0 => sleep(Duration::from_micros(50 * (j % 4))),
+                                1 => yield_now(),
+                                2 => {
+                                    let mut guard = mutex.lock();
+                                    *guard += 1;
+                                    yield_now();
+                                }
+                                3 => spawn(async { runtime::yield_now() }).join().unwrap(),
+                                _ if i % 2 == 0 => s.send(j).unwrap(),
+                                _ => _ = r.recv_timeout(Duration::from_micros(300)),
+                            }
+                        }
+                        drop(r);
+                    })
+                })
+                .collect();
+            drop(s);
+            let drain = spawn(move || r.iter().count());
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            drain.join().unwrap();
+        });
+        assert!(all.events().len() > 1000);
+    }
+}
+
+#[test]
+fn wake_ups_from_plain_threads_and_bound_threads() {
+    let _alone = alone();
+    let all = recorded(2, || {
+        let parked = named("parked", thread::park);
+        let pinned = named("pinned", || {
+            let _pin = thread::pin();
+            sleep(Duration::from_millis(1));
+        });
+        let in_poll = named("spawner", || spawn(async { sleep(Duration::from_millis(1)) }).join().unwrap());
+        sleep(Duration::from_millis(5));
+        let unparks = parked.thread().clone();
+        std::thread::spawn(move || unparks.unpark()).join().unwrap();
+        parked.join().unwrap();
+        pinned.join().unwrap();
+        in_poll.join().unwrap();
+    });
+    assert_eq!(life(&all, "parked"), ["spawned", "runs", "waits for an unpark", "ready", "runs", "ends"]);
+    let pinned = life(&all, "pinned");
+    assert!(pinned.contains(&"waits for the end of a sleep".to_string()), "{pinned:?}");
+    let id = id_of(&all, "parked");
+    let ready =
+        all.events().iter().find(|event| matches!(event.what, What::Ready { id: woken, .. } if woken == id));
+    assert!(matches!(ready.unwrap(), Event { proc: None, what: What::Ready { by: Cause::Other, .. }, .. }));
+}
+
+#[test]
+fn starts_stops_and_snapshots_race_with_running_threads() {
+    let _alone = alone();
+    with(4, |runtime| {
+        let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let threads: Vec<_> = (0..16)
+            .map(|i| {
+                let (stop, count) = (stop.clone(), count.clone());
+                runtime.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        count.fetch_add(1, Ordering::Relaxed);
+                        match i % 4 {
+                            0 => sleep(Duration::from_micros(20)),
+                            1 => spawn(|| ()).join().unwrap(),
+                            _ => yield_now(),
+                        }
+                    }
+                })
+            })
+            .collect();
+        for round in 0..300 {
+            // Rings of three sizes, used again and again, and too small for a recording.
+            assert!(trace::start_with(256 << (round % 3)).unwrap());
+            let before = count.load(Ordering::Relaxed);
+            while count.load(Ordering::Relaxed) < before + 20 {
+                std::thread::yield_now();
+            }
+            let all = trace::snapshot();
+            let mut last = Duration::ZERO;
+            for event in all.events() {
+                assert!(event.at >= last && event.at <= all.duration(), "{event:?} after {last:?}");
+                last = event.at;
+            }
+            if round % 2 == 0 {
+                all.write_html(&mut std::io::sink()).unwrap();
+            }
+            assert!(trace::stop());
+        }
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn ps_that_come_and_go_record_too() {
+    let _alone = alone();
+    with(1, |runtime| {
+        assert!(trace::start_with(1 << 18).unwrap());
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let stop = stop.clone();
+                runtime.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        sleep(Duration::from_millis(1));
+                    }
+                })
+            })
+            .collect();
+        let start = Instant::now();
+        let mut all = trace::snapshot();
+        let mut procs = [1, 4, 2, 8, 3].into_iter().cycle();
+        let has_retired = |all: &Snapshot| all.events().iter().any(|event| event.what == What::ProcRetired);
+        let new = |all: &Snapshot| all.events().iter().any(|event| event.proc >= Some(2));
+        while !(has_retired(&all) && new(&all)) {
+            assert!(start.elapsed() < Duration::from_secs(30), "{all:?}");
+            runtime.handle().set_procs(procs.next().unwrap()).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+            all = trace::snapshot();
+        }
+        if all.lost() == 0 {
+            check(&all);
+        }
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        trace::stop();
+    });
+}
+
+#[test]
+fn a_runtime_that_starts_or_ends_meanwhile() {
+    let _alone = alone();
+    assert!(trace::start());
+    let other = runtime::Builder::new().procs(1).thread_name("other").build().unwrap();
+    other.block_on(|| named("there", || ()).join().unwrap());
+    drop(other);
+    let all = trace::snapshot();
+    trace::stop();
+    assert_eq!(life(&all, "there"), ["spawned", "runs", "ends"]);
+    assert!(all.runtimes().contains(&"other".to_string()));
+    let second = runtime(1);
+    second.block_on(|| assert!(trace::start()));
+    assert!(!trace::snapshot().runtimes().contains(&"other".to_string()), "a new recording forgets the last");
+    trace::stop();
+}
+
+#[test]
+fn a_page_has_the_rows_slices_and_arrows() {
+    let _alone = alone();
+    let all = recorded(2, || {
+        named("a </script> name", || sleep(Duration::from_millis(1))).join().unwrap();
+    });
+    let mut page = Vec::new();
+    all.write_html(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("\"P 0\""));
+    assert!(page.contains("a \\u003c/script> name"), "names stand in the page as text");
+    assert!(!page.contains("a </script>"));
+    assert!(
+        !page.contains("http://") && !page.contains("https://") && !page.contains(" src="),
+        "the page needs nothing else"
+    );
+}

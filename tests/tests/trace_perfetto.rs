@@ -1,0 +1,74 @@
+//! A trace in Perfetto's format, checked against Perfetto's own schema by `ci/perfetto.py`.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use runtime::trace::{self, What};
+use runtime::{channel, sleep, spawn, thread};
+use tests::folder::Folder;
+use tests::on;
+
+/// Returns the Python of the virtual environment that `ci/setup.sh` makes, if it has the package `perfetto`.
+fn python() -> Option<String> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/perfetto/bin/python");
+    let has = Command::new(&python)
+        .args(["-c", "import perfetto.protos"])
+        .status()
+        .is_ok_and(|status| status.success());
+    has.then(|| python.display().to_string())
+}
+
+#[test]
+fn a_trace_follows_perfettos_schema() {
+    let folder = Folder::new();
+    let path = folder.path("trace.pftrace");
+    let mut all = None;
+    on(2, || {
+        trace::start();
+        let (s, r) = channel::bounded(0);
+        let echo = thread::Builder::new().name("echo".into()).spawn(move || r.iter().sum::<u64>()).unwrap();
+        let threads: Vec<_> = (0..20).map(|_| spawn(|| sleep(Duration::from_millis(1)))).collect();
+        (0..100).for_each(|i| s.send(i).unwrap());
+        drop(s);
+        assert_eq!(echo.join().unwrap(), 4950);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        all = Some(trace::snapshot());
+        trace::stop();
+    });
+    let all = all.unwrap();
+    all.save(&path).unwrap();
+    let Some(python) = python() else {
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+            "the package `perfetto` is missing: run ci/setup.sh"
+        );
+        eprintln!("not checked: the Python package `perfetto` is missing; ci/setup.sh installs it");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/perfetto.py");
+    let output = Command::new(python).arg(script).arg(&path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8(output.stdout).unwrap();
+    let number = |name: &str| {
+        let words: Vec<&str> = told.split_whitespace().collect();
+        let at = words.iter().position(|word| *word == name).unwrap();
+        words[at + 1].parse::<usize>().unwrap()
+    };
+    let count =
+        |found: &dyn Fn(&What) -> bool| all.events().iter().filter(|event| found(&event.what)).count();
+    let runs = count(&|what| matches!(what, What::Runs { .. }));
+    let causes = count(&|what| matches!(what, What::Ready { .. } | What::Spawned { .. }));
+    // Each green thread's run is a slice, beside those of OS threads. What was woken at the end may not have run yet.
+    assert!(number("slices") >= runs, "{told}, {runs} runs");
+    assert!((causes - 10..=causes).contains(&number("arrows")), "{told}, {causes} causes");
+    assert!(number("tracks") >= 1 + 1 + 2 + 1, "{told}");
+    // A broken file shows that the check checks: the first name becomes a field that the schema does not know.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let name = bytes.windows(2).position(|key| key == [0xBA, 0x01]).unwrap();
+    bytes[name + 1] = 0x7A;
+    std::fs::write(&path, bytes).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/perfetto.py");
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/perfetto/bin/python");
+    assert!(!Command::new(python).arg(script).arg(&path).output().unwrap().status.success());
+}
