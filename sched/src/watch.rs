@@ -16,6 +16,7 @@ pub(crate) mod debugger;
 pub(crate) mod dump;
 pub(crate) mod metrics;
 pub(crate) mod monitor;
+pub(crate) mod outside;
 mod plan;
 pub mod recorder;
 pub(crate) mod sysmon;

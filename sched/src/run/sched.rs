@@ -36,7 +36,7 @@ use crate::sys;
 use crate::sys::fork;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
-use crate::watch::recorder::Outside;
+use crate::watch::outside::Outside;
 use crate::watch::sysmon::Sysmon;
 
 /// The most Ps that a runtime can have.

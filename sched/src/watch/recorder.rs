@@ -1,58 +1,40 @@
 //! The flight recorder of the process: starts and stops the recording, and collects what was recorded.
 //!
-//! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their runtime, under a lock
-//! ([`Outside`]); such threads are about to sleep, or have lost their P, so the lock costs them little.
+//! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their runtime
+//! (`watch/outside.rs`).
 //!
 //! The rings of a recording stay readable after its stop, and after the end of their runtime, until the next start.
 
 #![allow(unsafe_code)]
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::{io, ptr};
 
 use parking_lot::Mutex;
 use timers::clock;
 
-use crate::g::list::GList;
 use crate::g::why::Why;
-use crate::g::{G, GRef, table};
+use crate::g::{GRef, table};
 use crate::m::current::on_m;
 use crate::m::release::release;
 use crate::m::{Loan, M};
 use crate::p::Held;
-use crate::p::event::{self, Kind, Stopped};
+use crate::p::event::{self, Kind};
 use crate::p::lease::State;
-use crate::p::recorder::{Tape, keep_name, kept_names};
+use crate::p::recorder::{Tape, kept_names};
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
 use crate::sys::{fork, stamp};
+use crate::watch::outside::Outside;
+pub use crate::watch::outside::Recorded;
 
 /// How many places the ring of a P may have.
 pub const ALLOWED_EVENTS: std::ops::RangeInclusive<usize> = 64..=1 << 24;
 /// How many ended runtimes of one recording stay readable.
 const ENDED_RUNTIMES: usize = 8;
-
-/// One event that was recorded.
-#[derive(Clone, Copy, Debug)]
-pub struct Recorded {
-    /// When, in ns since the start of the recording. Processors' counters may differ by some ten ns.
-    pub at_ns: u64,
-    /// What has happened.
-    pub kind: Kind,
-    /// The green thread, or the number, of the kind.
-    pub id: u64,
-    /// The argument of the kind.
-    pub argument: u16,
-    /// Of an event outside of a P: the M, if the thread was one.
-    pub m: Option<usize>,
-    /// Of an event outside of a P: the green thread whose code ran there.
-    pub by: Option<u64>,
-    /// Of `Spawn`: where.
-    pub place: Option<&'static Location<'static>>,
-}
 
 /// What one runtime has recorded.
 #[derive(Debug)]
@@ -166,7 +148,7 @@ pub fn stop() -> bool {
     recording.on = false;
     ON.store(false, Ordering::Relaxed);
     for source in &recording.sources {
-        source.outside.places.store(0, Ordering::Relaxed);
+        source.outside.stop();
         if let Some(sched) = source.sched.upgrade() {
             sched.ps().for_each(|p| p.recorder.stop());
         }
@@ -285,83 +267,6 @@ fn threads() -> (HashMap<u64, Box<str>>, HashMap<u64, &'static Location<'static>
         }
     }
     (names, places)
-}
-
-/// The events of threads without a P, of one runtime.
-#[derive(Debug, Default)]
-pub(crate) struct Outside {
-    /// How many events are kept; 0 while the recorder is off.
-    places: AtomicUsize,
-    events: Mutex<(VecDeque<Recorded>, u64)>,
-}
-
-impl Outside {
-    fn start(&self, places: usize) {
-        let mut events = self.events.lock();
-        events.0.clear();
-        events.1 = 0;
-        self.places.store(places, Ordering::Relaxed);
-    }
-
-    fn read(&self) -> (Vec<Recorded>, u64) {
-        let events = self.events.lock();
-        (events.0.iter().copied().collect(), events.1)
-    }
-
-    /// Records an event of a thread without a P. *Runs on: any thread.*
-    #[inline]
-    pub(crate) fn notes(&self, kind: Kind, id: u64, argument: u16) {
-        // Relaxed: the events are ordered by the lock.
-        if self.places.load(Ordering::Relaxed) != 0 {
-            self.write(kind, id, argument, None);
-        }
-    }
-
-    /// Records that `g` has stopped, which its M does without a P. *Runs on: that M, before a waker may make `g` ready.*
-    pub(crate) fn stops(&self, g: &G, stopped: Stopped) {
-        self.notes(Kind::Stop, g.id(), stopped.argument());
-    }
-
-    /// Records that `g` parks. *Runs on: as `stops`.*
-    pub(crate) fn parks(&self, g: &G) {
-        self.stops(g, Stopped::Park(g.waits_for().0 as u8));
-    }
-
-    /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
-    pub(crate) fn readies(&self, g: &G) {
-        self.notes(Kind::Ready, g.id(), 0);
-    }
-
-    /// Records that all `gs` were made ready. *Runs on: as `readies`.*
-    pub(crate) fn readies_all(&self, gs: &GList) {
-        if self.places.load(Ordering::Relaxed) != 0 {
-            gs.iter().for_each(|g| self.readies(g));
-        }
-    }
-
-    /// Records that `g` was spawned. *Runs on: as `readies`.*
-    pub(crate) fn spawns(&self, g: &G) {
-        if self.places.load(Ordering::Relaxed) != 0 {
-            self.write(Kind::Spawn, g.id(), u16::from(g.polls()), g.place());
-            keep_name(g);
-        }
-    }
-
-    #[cold]
-    fn write(&self, kind: Kind, id: u64, argument: u16, place: Option<&'static Location<'static>>) {
-        if fork::is_forked() {
-            return;
-        }
-        let (m, by) = on_m(|m| (m.number, m.running().map(G::id))).unzip();
-        let mut events = self.events.lock();
-        // Stamped under the lock, so that the list is in the order of its stamps.
-        let at_ns = stamp();
-        while events.0.len() >= self.places.load(Ordering::Relaxed).max(1) {
-            events.0.pop_front();
-            events.1 += 1;
-        }
-        events.0.push_back(Recorded { at_ns, kind, id, argument, m, by: by.flatten(), place });
-    }
 }
 
 impl Sched {

@@ -1,0 +1,119 @@
+//! The flight recorder's events of threads without a P: a list of their runtime, under a lock.
+//!
+//! Such threads are about to sleep, or have lost their P, or belong to another runtime, so the lock costs them little.
+
+use std::collections::VecDeque;
+use std::panic::Location;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::g::G;
+use crate::g::list::GList;
+use crate::m::current::on_m;
+use crate::p::event::{Kind, Stopped};
+use crate::p::recorder::keep_name;
+use crate::sys::{fork, stamp};
+
+/// One event that was recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// When, in ns since the start of the recording. Processors' counters may differ by some ten ns.
+    pub at_ns: u64,
+    /// What has happened.
+    pub kind: Kind,
+    /// The green thread, or the number, of the kind.
+    pub id: u64,
+    /// The argument of the kind.
+    pub argument: u16,
+    /// Of an event outside of a P: the M, if the thread was one.
+    pub m: Option<usize>,
+    /// Of an event outside of a P: the green thread whose code ran there.
+    pub by: Option<u64>,
+    /// Of `Spawn`: where.
+    pub place: Option<&'static Location<'static>>,
+}
+
+/// The events of threads without a P, of one runtime.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    /// How many events are kept; 0 while the recorder is off.
+    places: AtomicUsize,
+    events: Mutex<(VecDeque<Recorded>, u64)>,
+}
+
+impl Outside {
+    /// Starts a recording that keeps the newest `places` events.
+    pub(crate) fn start(&self, places: usize) {
+        let mut events = self.events.lock();
+        events.0.clear();
+        events.1 = 0;
+        self.places.store(places, Ordering::Relaxed);
+    }
+
+    /// Stops the recording.
+    pub(crate) fn stop(&self) {
+        self.places.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the events, with stamps in the place of times, and how many older ones were dropped.
+    pub(crate) fn read(&self) -> (Vec<Recorded>, u64) {
+        let events = self.events.lock();
+        (events.0.iter().copied().collect(), events.1)
+    }
+
+    /// Records an event of a thread without a P. *Runs on: any thread.*
+    #[inline]
+    pub(crate) fn notes(&self, kind: Kind, id: u64, argument: u16) {
+        // Relaxed: the events are ordered by the lock.
+        if self.places.load(Ordering::Relaxed) != 0 {
+            self.write(kind, id, argument, None);
+        }
+    }
+
+    /// Records that `g` has stopped, which its M does without a P. *Runs on: that M, before a waker may make `g` ready.*
+    pub(crate) fn stops(&self, g: &G, stopped: Stopped) {
+        self.notes(Kind::Stop, g.id(), stopped.argument());
+    }
+
+    /// Records that `g` parks. *Runs on: as `stops`.*
+    pub(crate) fn parks(&self, g: &G) {
+        self.stops(g, Stopped::Park(g.waits_for().0 as u8));
+    }
+
+    /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
+    pub(crate) fn readies(&self, g: &G) {
+        self.notes(Kind::Ready, g.id(), 0);
+    }
+
+    /// Records that all `gs` were made ready. *Runs on: as `readies`.*
+    pub(crate) fn readies_all(&self, gs: &GList) {
+        if self.places.load(Ordering::Relaxed) != 0 {
+            gs.iter().for_each(|g| self.readies(g));
+        }
+    }
+
+    /// Records that `g` was spawned. *Runs on: as `readies`.*
+    pub(crate) fn spawns(&self, g: &G) {
+        if self.places.load(Ordering::Relaxed) != 0 {
+            self.write(Kind::Spawn, g.id(), u16::from(g.polls()), g.place());
+            keep_name(g);
+        }
+    }
+
+    #[cold]
+    fn write(&self, kind: Kind, id: u64, argument: u16, place: Option<&'static Location<'static>>) {
+        if fork::is_forked() {
+            return;
+        }
+        let (m, by) = on_m(|m| (m.number, m.running().map(G::id))).unzip();
+        let mut events = self.events.lock();
+        // Stamped under the lock, so that the list is in the order of its stamps.
+        let at_ns = stamp();
+        while events.0.len() >= self.places.load(Ordering::Relaxed).max(1) {
+            events.0.pop_front();
+            events.1 += 1;
+        }
+        events.0.push_back(Recorded { at_ns, kind, id, argument, m, by: by.flatten(), place });
+    }
+}
