@@ -6,6 +6,7 @@ pub mod crowd;
 #[path = "../../src/lib.rs"]
 pub mod servers;
 pub mod slow;
+pub mod soak;
 
 unsafe extern "C" {
     safe fn check_calls() -> c_int;
