@@ -51,6 +51,8 @@
 //! - `SO_RCVLOWAT` above 1: a `recv` may return less.
 //! - `MSG_WAITALL` with `MSG_PEEK` blocks the OS thread.
 //! - `pthread_cancel` does not end these calls.
+//! - `ppoll` with a signal mask may return `EINTR` because of SIGURG, by which the runtime [pauses](super::blocking) green threads that
+//!   compute. Leave SIGURG blocked in that mask.
 //!
 //! # Cancellation and time-outs
 //!
@@ -97,6 +99,7 @@
 //! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another OS thread.
 //! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there; `park` may always return
 //!   without a cause. A token that one of them takes from another costs 50 ms at most.
+//! - While an OS thread is claimed, the search for deadlocks finds none.
 //!
 //! # What is not caught
 //!

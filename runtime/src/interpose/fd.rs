@@ -9,7 +9,7 @@
 //! | pipe | a socket | nothing: the same call serves it |
 //! | pipe | a file | the wait is refused with `EPERM`; a read may be short |
 //! | pipe | another thing | `EOPNOTSUPP` |
-//! | file or other | a socket or pipe | the call may block its OS thread, and is rescued |
+//! | file or other | a socket, a pipe or a terminal | the call may block its OS thread, and is rescued |
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Socket = 1,
     /// A pipe or FIFO: takes `RWF_NOWAIT`.
     Pipe = 2,
-    /// A file, a directory, a disk: always ready.
+    /// A file, a directory, a disk, `/dev/zero` and the like: always ready.
     File = 3,
     /// A terminal, a timer and so on: is asked whether it is ready, then called.
     Other = 4,
@@ -75,6 +75,9 @@ pub(super) fn ask(fd: c_int) -> Kind {
     kind
 }
 
+/// `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/urandom`.
+const NEVER_WAIT: [(u32, u32); 4] = [(1, 3), (1, 5), (1, 7), (1, 9)];
+
 fn look(fd: c_int) -> Kind {
     // SAFETY: all fields are integers, for which zero is a value.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -86,6 +89,9 @@ fn look(fd: c_int) -> Kind {
         libc::S_IFSOCK => Kind::Socket,
         libc::S_IFIFO => Kind::Pipe,
         libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::File,
+        libc::S_IFCHR if NEVER_WAIT.contains(&(libc::major(stat.st_rdev), libc::minor(stat.st_rdev))) => {
+            Kind::File
+        }
         _ => Kind::Other,
     }
 }
