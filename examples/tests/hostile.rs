@@ -15,6 +15,7 @@ const TESTS: &[Test] = &[
     ("chat_takes_no_name_that_forges_lines", &[], chat_takes_no_name_that_forges_lines),
     ("lines_without_end_are_refused", &[], lines_without_end_are_refused),
     ("tls_refuses_lines_without_end", &[], tls_refuses_lines_without_end),
+    ("websocket_refuses_large_messages", &[], websocket_refuses_large_messages),
     ("clients_that_read_nothing_use_little_memory", &[], clients_that_read_nothing_use_little_memory),
     ("chat_forgets_a_member_that_reads_nothing", &[], chat_forgets_a_member_that_reads_nothing),
     ("proxy_forgets_clients_that_reset", &[], proxy_forgets_clients_that_reset),
@@ -130,6 +131,41 @@ fn tls_refuses_lines_without_end() {
     let mut other = tls::connect(&server.addr);
     other.write_all(b"hello\n").unwrap();
     other.read_exact(&mut [0; 6]).unwrap();
+}
+
+/// A frame that announces more than a megabyte, and a message without end in small frames.
+fn websocket_refuses_large_messages() {
+    const HEAD: usize = 14;
+    let frame = |first: u8, announced: u64, sent: usize| {
+        let mut frame = vec![first, 0xff];
+        frame.extend(announced.to_be_bytes());
+        frame.resize(HEAD + sent, 0);
+        frame
+    };
+    let server = Server::start("websocket", &[]);
+    let connect = || {
+        let socket = TcpStream::connect(&server.addr).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        tungstenite::client(format!("ws://{}/", server.addr), socket).unwrap().0.into_inner()
+    };
+    // Refused before its bytes have arrived.
+    let mut large = connect();
+    large.write_all(&frame(0x82, 64 << 20, 100)).unwrap();
+    let ended = large.read(&mut [0; 100]);
+    let ended = ended.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |n| n == 0);
+    assert!(ended, "a frame of 64 MB was begun");
+
+    let before = memory(&server);
+    let mut endless = connect();
+    let piece = frame(0x00, 100_000, 100_000);
+    endless.write_all(&frame(0x02, 100_000, 100_000)).unwrap();
+    assert!((0..640).any(|_| endless.write_all(&piece).is_err()), "64 MB in frames were taken");
+    let grown = memory(&server).saturating_sub(before);
+    assert!(grown < 16 << 20, "{grown} bytes more");
+    // A message of the allowed size is echoed.
+    let mut other = connect();
+    other.write_all(&frame(0x82, 1 << 20, 1 << 20)).unwrap();
+    other.read_exact(&mut [0; 1 << 20]).unwrap();
 }
 
 /// A client sends requests until the server takes no more, and reads nothing. A second client is served meanwhile.
