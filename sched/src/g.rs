@@ -14,12 +14,12 @@
 pub(crate) mod binding;
 pub(crate) mod contexts;
 pub(crate) mod ids;
+pub(crate) mod joiner;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(feature = "sanitizer")
 ))]
-pub(crate) mod joiner;
 pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
