@@ -142,7 +142,8 @@ fn waiters_are_served_beside_arriving_threads() {
     });
 }
 
-/// On a single P no other thread runs in between, so each waiter is served in turn, and the shares are exact.
+/// On a single P no other thread runs in between, so each waiter is served in turn, and the shares are exact. With sysmon a thread
+/// may be preempted between two steps.
 #[test]
 fn waiters_take_turns() {
     on(1, || {
@@ -161,7 +162,9 @@ fn waiters_take_turns() {
             }
             drop(s);
             let counts: Vec<_> = receivers.into_iter().map(|receiver| receiver.join().unwrap()).collect();
-            assert_eq!(counts, [100; 5], "{kind:?}");
+            assert_eq!(counts.iter().sum::<usize>(), 500, "{kind:?}");
+            let slack = if tests::has_sysmon() { 30 } else { 0 };
+            assert!(counts.iter().all(|count| count.abs_diff(100) <= slack), "{kind:?}: {counts:?}");
         }
     });
 }

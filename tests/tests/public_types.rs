@@ -149,6 +149,23 @@ fn in_context_and_metrics() {
 }
 
 #[test]
+fn in_dump() {
+    use runtime::dump::*;
+    table! {
+        Deadlock: "SYUR";
+        DeadlockKind: "SYUR";
+        DeadlockMember: "SYUR";
+        Frame: "SYUR";
+        GreenThread: "SYUR";
+        Object: "SYUR";
+        Place: "SYUR";
+        Reason: "SYUR";
+        State: "SYUR";
+        Wait: "SYUR";
+    }
+}
+
+#[test]
 fn in_sync() {
     use runtime::sync::*;
     table! {
