@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, stream, tracing, stacks in dumps; and
+# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, stream, tracing, stacks in dumps, debug; and
 # the runtime without the feature `macros`. examples/tests/clients.rs tests the example hyper with real clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings
 cargo clippy -p examples --features hyper --all-targets -- -D warnings
 cargo check -p gmp-runtime --no-default-features
-for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks dump-json dump-pprof perfetto; do
+for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks dump-json dump-pprof perfetto debug; do
     cargo check -p gmp-runtime --features "$feature"
 done
 cargo test -p gmp-runtime --features futures-io,tokio-io,hyper --doc hyper
@@ -27,6 +27,12 @@ cargo clippy -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --all-ta
 cargo test -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --lib dump
 cargo test -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --doc dump
 cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test dump_snapshot --test deadlock --test deadlock_of_some
+cargo clippy -p tests -p gmp-runtime --features tests/debug --all-targets -- -D warnings
+cargo test -p gmp-runtime --features debug --lib debug
+cargo test -p gmp-runtime --features debug --lib profile
+cargo test -p gmp-runtime --features debug --doc debug
+cargo test -p gmp-runtime --features debug --doc profile
+cargo test -p tests --features debug --test debug_page --test profile
 # gdb walks the stacks of an optimised program, too; ci/test.sh does that for a debug build.
 cargo test --release -p tests --test debuggers
 cargo clippy -p tests -p gmp-runtime --features tests/perfetto --all-targets -- -D warnings
@@ -34,3 +40,5 @@ cargo test -p gmp-runtime --features perfetto --doc trace
 cargo test -p tests --features perfetto --test trace_perfetto
 cargo run --quiet --release -p examples --features hyper --example hyper
 cargo run --quiet --release -p examples --features tracing --example spans
+cargo run --quiet --release -p examples --features debug --example inside
+cargo test --release -p examples --features debug --test inside

@@ -8,6 +8,7 @@
 //! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
 //! | [`deadlock`] | When is it reported that all green threads wait for each other? |
 //! | [`dumps`] | What does a dump show of each green thread, and what does a stack need? |
+//! | [`inside`] | How are a leak, a deadlock, a hog and a slow handler found in a running program? |
 //! | [`debuggers`] | How are green threads seen in gdb and in `perf`? |
 //! | [`trace`] | What does the flight recorder record? How is a trace read, and what does it cost? |
 //! | [`stacks`] | How large is a stack, what does it cost, and what happens when it overflows? |
@@ -27,6 +28,7 @@ pub mod debuggers;
 pub mod dumps;
 pub mod fork;
 pub mod glossary;
+pub mod inside;
 pub mod interpose;
 pub mod metrics;
 pub mod moving;

@@ -16,7 +16,7 @@ mod snapshot;
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-mod stacks;
+pub(crate) mod stacks;
 #[cfg(not(all(
     feature = "dump-stacks",
     target_os = "linux",

@@ -111,6 +111,7 @@
 //! | [cancellation](docs::cancellation) | Which calls unwind, and what that means for destructors and `panic = "abort"`. |
 //! | [deadlock](docs::deadlock) | Which deadlocks are reported, and which are not. |
 //! | [dumps](docs::dumps) | What a dump shows of each green thread, with its stack, and what that needs. |
+//! | [inside](docs::inside) | A walk through a running program with four faults: the debug page, dumps, profiles. |
 //! | [debuggers](docs::debuggers) | Green threads in gdb, in living processes and core files; profiles by `perf`. |
 //! | [trace](docs::trace) | What the flight recorder records, what it costs, and how to read it. |
 //! | [stacks](docs::stacks) | How large stacks are, and what happens when one or the address space is used up. |
@@ -136,6 +137,7 @@
 //! | `perfetto` | traces are also written as Perfetto reads them: see [traces](docs::trace) |
 //! | `dump-stacks` | dumps show the stack of each parked closure, on Linux on x86-64 and 64-bit Arm; see [dumps](docs::dumps) |
 //! | `dump-json`, `dump-pprof` | a [`Snapshot`](dump::Snapshot) as JSON, and as a profile for pprof |
+//! | `debug` | a page in the browser that shows the inside of the program (module `debug`), and CPU profiles (module `profile`) |
 //! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
@@ -157,6 +159,8 @@ mod bounded;
 pub mod channel;
 pub mod context;
 pub mod context_slot;
+#[cfg(feature = "debug")]
+pub mod debug;
 pub mod docs;
 pub mod dump;
 pub mod fs;
@@ -175,6 +179,13 @@ pub mod metrics;
 pub mod net;
 #[cfg(unix)]
 pub mod process;
+#[cfg(all(
+    feature = "debug",
+    not(feature = "sanitizer"),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod profile;
 mod runtime;
 mod scope;
 #[cfg(unix)]

@@ -65,6 +65,7 @@
 //! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
 //! - `run/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping Ms. An M announces its
 //!   sleep and then looks for work.
+//! - `watch/samples.rs`: a sample of a profile is read whole or lost.
 //! - `watch/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `run/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
 //! - `end/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps through the end.
@@ -202,6 +203,13 @@ mod watch;
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
 pub use api::foreign;
 pub use wait::{due, locks, queue};
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer"),
+    not(loom)
+))]
+pub use watch::profile::{Sampled, Sampler};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
@@ -295,6 +303,7 @@ mod wait {
 #[allow(dead_code)]
 mod watch {
     pub(crate) mod plan;
+    pub(crate) mod samples;
 }
 
 /// Items for the models of other crates, built on loom's threads.

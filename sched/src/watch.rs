@@ -19,4 +19,16 @@ pub(crate) mod monitor;
 pub(crate) mod outside;
 mod plan;
 pub mod recorder;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+pub(crate) mod profile;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+mod samples;
 pub(crate) mod sysmon;

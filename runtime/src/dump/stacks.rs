@@ -22,7 +22,7 @@ use super::frame::Frame;
 const MOST_FRAMES: usize = 256;
 
 /// Finds the return addresses in copies of stacks, and the frames at these addresses.
-pub(super) struct Stacks {
+pub(crate) struct Stacks {
     framehop: Framehop<Vec<u8>>,
     cache: Cache,
     /// The frames at each address that was looked up.
@@ -32,7 +32,7 @@ pub(super) struct Stacks {
 
 impl Stacks {
     /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes it anew.
-    pub(super) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
+    pub(crate) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
         if kept.take_if(|kept| kept.loads != loads()).is_some() || kept.is_none() {
             *kept = Some(Stacks::new());
         }
@@ -48,7 +48,7 @@ impl Stacks {
     }
 
     /// Returns the address at which the green thread goes on, and the return addresses of its callers.
-    pub(super) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
+    pub(crate) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
         // On Arm the first is the link register, which the suspended function has saved: its value does not matter.
         let registers = Registers::new(copy.pc as u64, copy.sp as u64, copy.fp as u64);
         // The root of a coroutine leads to the stack of the M, which was not copied: the walk ends there.
@@ -59,7 +59,7 @@ impl Stacks {
     }
 
     /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have frames of their own.
-    pub(super) fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
+    pub(crate) fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
         let known = &mut self.known;
         addresses
             .iter()

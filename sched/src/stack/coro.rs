@@ -150,6 +150,18 @@ impl Coro {
         self.guard.end..top
     }
 
+    /// Returns where the frames of the running G end, if `sp` lies on its stack. Signal handlers may call this.
+    ///
+    /// # Safety
+    /// `g` runs on this thread.
+    #[allow(dead_code, reason = "only profile.rs calls it, which is not built for every target")]
+    pub(crate) unsafe fn top_if_on(g: GRef, sp: usize) -> Option<usize> {
+        // SAFETY: a running G has its coroutine, but a signal may come before the M has given it one.
+        let coro = unsafe { g.coro().as_ref()? };
+        let top = ptr::from_ref(coro).addr();
+        coro.frames_below(top).contains(&sp).then_some(top)
+    }
+
     /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may call
     /// this.
     ///

@@ -64,6 +64,13 @@ impl StackCopy {
         self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).copied()
     }
 
+    /// Takes these registers, and the words from `sp` on.
+    pub(crate) fn set(&mut self, pc: usize, sp: usize, fp: usize, words: &[usize]) {
+        (self.pc, self.sp, self.fp) = (pc, sp, fp);
+        self.words.clear();
+        self.words.extend_from_slice(words);
+    }
+
     /// Copies the stack of `coro`. Returns `false` if there is nothing to copy.
     ///
     /// # Safety

@@ -1,0 +1,62 @@
+//! A page in the browser that shows the inside of the running program: Go's name for it is `net/http/pprof`.
+//!
+//! [`serve`] serves it on an address of this machine. It needs the feature `debug`. The page about
+//! [looking inside](crate::docs::inside) walks through it.
+//!
+//! | path | what it answers |
+//! | --- | --- |
+//! | `/` | the page: green threads by stack, charts of the metrics, a flame graph; it loads nothing from elsewhere |
+//! | `/dump` | a [dump](crate::dump()) as text; `?format=grouped`, `tree`, `json` and `pprof` give its other [forms](crate::dump::Snapshot) |
+//! | `/metrics` | the metrics of the runtime of [`serve`]'s caller, as [`metrics::prometheus`](crate::metrics::prometheus()) writes them |
+//! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
+//!
+//! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep every P.
+//!
+//! # Who may ask
+//!
+//! The answers tell names of functions, files and addresses of the program.
+//!
+//! - The server binds to loopback addresses only, unless [`Builder::allow_remote`] is called.
+//! - A request must name its host as `localhost`, as an IP address, or as a name of [`Builder::allow_host`]. So a page of another
+//!   site cannot reach the server by a name that it lets point to this machine (DNS rebinding).
+//! - A request that a page of another site makes is refused, by its headers `Origin` and `Sec-Fetch-Site`.
+//! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served at once.
+
+mod answer;
+mod connections;
+mod request;
+mod server;
+
+use std::io;
+use std::net::ToSocketAddrs;
+
+pub use server::{Builder, Server};
+
+/// Serves the page on `address` until the returned [`Server`] is dropped. Port 0 takes any free port.
+///
+/// Locks record their holders from now on, as [`Builder::track_locks`](crate::Builder::track_locks) says, so serve before locks are
+/// taken that matter. The metrics are those of the caller's runtime. On a plain OS thread it is the default runtime. The green threads are those of
+/// all runtimes.
+///
+/// # Errors
+///
+/// Returns `InvalidInput` if `address` is not a loopback address: see [`Builder::allow_remote`]. Returns the system's error if the
+/// address cannot be bound, or no thread can be started.
+///
+/// # Panics
+///
+/// Panics on a plain OS thread if the default runtime cannot be started.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// let server = runtime::debug::serve("127.0.0.1:0")?;
+/// let mut browser = std::net::TcpStream::connect(server.local_addr())?;
+/// write!(browser, "GET /dump HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+/// let mut answer = String::new();
+/// browser.read_to_string(&mut answer)?;
+/// assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"));
+/// # std::io::Result::Ok(())
+/// ```
+pub fn serve(address: impl ToSocketAddrs) -> io::Result<Server> {
+    Server::builder().serve(address)
+}

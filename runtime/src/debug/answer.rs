@@ -1,0 +1,133 @@
+//! The answers: which path gives what.
+
+use super::request::Request;
+use super::server::Shared;
+use crate::dump::Snapshot;
+
+/// The page. It loads nothing from elsewhere.
+const PAGE: &str = include_str!("page.html");
+
+/// An answer to a request.
+pub(super) struct Answer {
+    status: u16,
+    content_type: &'static str,
+    /// The name under which a browser stores the answer, if it is not shown.
+    file: Option<&'static str>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn text(status: u16, text: String) -> Answer {
+        Answer { status, content_type: "text/plain; charset=utf-8", file: None, body: text.into_bytes() }
+    }
+
+    fn of(content_type: &'static str, text: impl Into<Vec<u8>>) -> Answer {
+        Answer { status: 200, content_type, file: None, body: text.into() }
+    }
+
+    fn file(name: &'static str, body: Vec<u8>) -> Answer {
+        Answer { status: 200, content_type: "application/octet-stream", file: Some(name), body }
+    }
+
+    /// Returns the head of the answer.
+    pub(super) fn head(&self) -> String {
+        let reason = match self.status {
+            200 => "OK",
+            400 => "Bad Request",
+            403 => "Forbidden",
+            404 => "Not Found",
+            405 => "Method Not Allowed",
+            408 => "Request Timeout",
+            409 => "Conflict",
+            431 => "Request Header Fields Too Large",
+            _ => "Service Unavailable",
+        };
+        let file = self.file.map(|name| format!("Content-Disposition: attachment; filename=\"{name}\"\r\n"));
+        // No page of another site may load, frame or guess the type of an answer, and the page loads nothing from elsewhere.
+        format!(
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\
+             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+             Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; \
+             script-src 'unsafe-inline'; connect-src 'self'; img-src data:; frame-ancestors 'none'\r\n\r\n",
+            self.status,
+            self.content_type,
+            self.body.len(),
+            file.unwrap_or_default(),
+        )
+    }
+}
+
+/// Answers `request`. *Runs on: an OS thread of the server.*
+pub(super) fn answer(request: &Request, shared: &Shared) -> Answer {
+    match request.path.as_str() {
+        "/" => Answer::of("text/html; charset=utf-8", page()),
+        "/dump" => dump(request),
+        "/metrics" => metrics(shared),
+        "/profile" => profile(request, shared),
+        _ => Answer::text(404, "no such page; see /\n".into()),
+    }
+}
+
+/// Returns the page with the name and the number of this process.
+fn page() -> String {
+    let program = std::env::current_exe().ok();
+    let name = program.as_deref().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
+    let name = name.replace('&', "&amp;").replace('<', "&lt;");
+    PAGE.replace("{program}", &format!("{name} · process {}", std::process::id()))
+}
+
+fn dump(request: &Request) -> Answer {
+    let snapshot = match Snapshot::take_with_deadlocks() {
+        Ok(snapshot) => snapshot,
+        Err(error) => return Answer::text(503, format!("no dump: {error}\n")),
+    };
+    match request.parameter("format") {
+        None | Some("text") => Answer::text(200, snapshot.to_string()),
+        Some("grouped") => Answer::text(200, snapshot.grouped()),
+        Some("tree") => Answer::text(200, snapshot.tree()),
+        Some("json") => Answer::of("application/json", snapshot.to_json()),
+        Some("pprof") => Answer::file("green_threads.pb", snapshot.to_pprof()),
+        Some(_) => Answer::text(400, "format is text, grouped, tree, json or pprof\n".into()),
+    }
+}
+
+fn metrics(shared: &Shared) -> Answer {
+    match shared.sched.upgrade() {
+        Some(sched) => Answer::of("text/plain; version=0.0.4", crate::metrics::prometheus(&sched.metrics())),
+        None => Answer::text(503, "the runtime has ended\n".into()),
+    }
+}
+
+/// Records a CPU profile of `?seconds=`, in pprof's form or `?format=folded`.
+#[cfg(all(
+    not(feature = "sanitizer"),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+fn profile(request: &Request, shared: &Shared) -> Answer {
+    const MOST_SECONDS: u64 = 300;
+    let seconds = request.parameter("seconds").map_or(Some(10), |text| text.parse().ok());
+    let Some(seconds) = seconds.filter(|seconds| (1..=MOST_SECONDS).contains(seconds)) else {
+        return Answer::text(400, format!("seconds is a number from 1 to {MOST_SECONDS}\n"));
+    };
+    let time = std::time::Duration::from_secs(seconds);
+    let recorded = crate::profile::record(time, |time| sched::at_rest(|| shared.connections.wait(time)));
+    match (recorded, request.parameter("format")) {
+        (Ok(profile), Some("folded")) => Answer::of("text/plain; charset=utf-8", profile.folded()),
+        (Ok(profile), None | Some("pprof")) => Answer::file("profile.pb", profile.to_pprof()),
+        (Ok(_), Some(_)) => Answer::text(400, "format is pprof or folded\n".into()),
+        (Err(error), _) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+            Answer::text(409, format!("{error}\n"))
+        }
+        (Err(error), _) => Answer::text(503, format!("no profile: {error}\n")),
+    }
+}
+
+#[cfg(not(all(
+    not(feature = "sanitizer"),
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+fn profile(_request: &Request, _shared: &Shared) -> Answer {
+    Answer::text(503, "profiles are taken on Linux on x86-64 and 64-bit Arm only\n".into())
+}

@@ -1,0 +1,232 @@
+//! The server: an OS thread that accepts, and one for each connection.
+//!
+//! The head of a request is read by `httparse`. The rest of a server for such requests is short: one request a connection, no body,
+//! no chunks. hyper would need an executor that works while all Ps are kept, and tiny_http waits without a time limit for the
+//! head of a request.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sched::Sched;
+
+use super::answer::{Answer, answer};
+use super::connections::Connections;
+use super::request::{MOST_BYTES, Refusal, Request};
+
+/// How long a client may take for its request, and for reading a part of the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a server may do; [`Server::builder`] makes it.
+#[derive(Clone, Debug, Default)]
+#[must_use = "`serve` starts the server"]
+pub struct Builder {
+    remote: bool,
+    hosts: Vec<String>,
+}
+
+impl Builder {
+    /// Lets the server bind to addresses that other machines can reach. They can then read names of functions, files and sockets of
+    /// the program, and cost it time. There is no password.
+    pub fn allow_remote(mut self) -> Builder {
+        self.remote = true;
+        self
+    }
+
+    /// Answers requests that name this host, without a port, in their header `Host`.
+    ///
+    /// ```
+    /// let server = runtime::debug::Server::builder().allow_host("app.internal").serve("127.0.0.1:0")?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn allow_host(mut self, host: impl Into<String>) -> Builder {
+        self.hosts.push(host.into());
+        self
+    }
+
+    /// Starts the server. See [`serve`](super::serve).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`serve`](super::serve).
+    ///
+    /// # Panics
+    ///
+    /// Where [`serve`](super::serve) panics.
+    ///
+    /// ```
+    /// use runtime::debug::Server;
+    /// let error = Server::builder().serve("0.0.0.0:0").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    /// ```
+    pub fn serve(self, address: impl ToSocketAddrs) -> io::Result<Server> {
+        sched::fork::check()?;
+        let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+        if let Some(address) = addresses.iter().find(|address| !self.remote && !address.ip().is_loopback()) {
+            let text = format!(
+                "the debug page on {address}: other machines could read it; use 127.0.0.1, or Builder::allow_remote"
+            );
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        let listener = TcpListener::bind(&*addresses)?;
+        // The page shows who holds which lock.
+        sched::locks::track();
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            hosts: self.hosts,
+            sched: Arc::downgrade(crate::Handle::current().sched()),
+            connections: Connections::default(),
+        });
+        let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
+        let thread =
+            thread::Builder::new().name("debug".into()).spawn(move || accept(&accepts, &its_shared))?;
+        Ok(Server { address, listener, shared, thread: Some(thread) })
+    }
+}
+
+/// What the threads of a server have in common.
+pub(super) struct Shared {
+    hosts: Vec<String>,
+    /// The runtime whose metrics are served.
+    pub(super) sched: Weak<Sched>,
+    pub(super) connections: Connections,
+}
+
+/// A server of the debug page. The drop ends it, and breaks its connections.
+#[must_use = "the server ends when this is dropped"]
+pub struct Server {
+    address: SocketAddr,
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Returns a builder, for a server with other rules.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Returns the address on which the page is served.
+    ///
+    /// ```
+    /// let server = runtime::debug::serve("127.0.0.1:0")?;
+    /// println!("http://{}/", server.local_addr());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if sched::fork::is_forked() {
+            return;
+        }
+        crate::blocking(|| {
+            self.shared.connections.end();
+            // Wakes the thread in `accept`: on Linux this does, elsewhere a connection.
+            let _ = socket2::SockRef::from(&self.listener).shutdown(Shutdown::Both);
+            let _ = TcpStream::connect_timeout(&reachable(self.address), PATIENCE);
+            // A panic of the thread was printed when it happened.
+            let _ = self.thread.take().map(thread::JoinHandle::join);
+            self.shared.connections.wait_for_all();
+        });
+    }
+}
+
+/// Returns the address by which this machine reaches a server on `address`.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    address
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    loop {
+        let accepted = sched::at_rest(|| listener.accept());
+        if shared.connections.has_ended() {
+            return;
+        }
+        match accepted {
+            Ok((stream, _)) => {
+                let shared = shared.clone();
+                // If there is no thread, the connection is closed unanswered.
+                let _ = thread::Builder::new()
+                    .name("debug-answers".into())
+                    .spawn(move || connected(stream, &shared));
+            }
+            // No descriptors, for example: do not spin.
+            Err(_) => _ = sched::at_rest(|| shared.connections.wait(Duration::from_millis(100))),
+        }
+    }
+}
+
+/// Answers one request and closes the connection. A client that goes away is no error here.
+fn connected(mut stream: TcpStream, shared: &Shared) {
+    let Some(_open) = shared.connections.open(&stream) else { return };
+    let _ = stream.set_write_timeout(Some(PATIENCE));
+    let (answer, is_head) = match sched::at_rest(|| request(&mut stream, &shared.hosts)) {
+        Ok(Ok(request)) => (answer(&request, shared), request.is_head),
+        Ok(Err(Refusal(status, why))) => (Answer::text(status, format!("{why}\n")), false),
+        Err(_) => return,
+    };
+    let _ = sched::at_rest(|| write(&mut stream, &answer, is_head));
+}
+
+/// Reads a request. Fails if the client does not send it in time.
+fn request(stream: &mut TcpStream, hosts: &[String]) -> io::Result<Result<Request, Refusal>> {
+    let until = Instant::now() + PATIENCE;
+    let (mut bytes, mut part) = (Vec::new(), [0; 1024]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Err(Refusal(408, "the request did not come in time")));
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(n) => bytes.extend_from_slice(&part[..n]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+        let head = &bytes[..bytes.len().min(MOST_BYTES)];
+        match Request::parse(head, hosts) {
+            Ok(None) => {}
+            Ok(Some(request)) => return Ok(Ok(request)),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+    }
+}
+
+fn write(stream: &mut TcpStream, answer: &Answer, is_head: bool) -> io::Result<()> {
+    stream.write_all(answer.head().as_bytes())?;
+    if !is_head {
+        stream.write_all(&answer.body)?;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    // Until the client has closed: a close with unread bytes of the client would take the answer away from it.
+    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+    let mut rest = [0; 1024];
+    for _ in 0..64 {
+        if stream.read(&mut rest)? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}

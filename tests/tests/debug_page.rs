@@ -1,0 +1,198 @@
+//! The debug page: what it answers, what it refuses, that it works while all Ps are kept, and its end.
+
+#![cfg(unix)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use runtime::debug::{self, Server};
+use runtime::{Builder, spawn, thread};
+use tests::{Watchdog, on, wait_until};
+
+/// Sends `head` and returns the whole answer.
+fn ask_raw(address: SocketAddr, head: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn ask(address: SocketAddr, path: &str) -> String {
+    ask_raw(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
+}
+
+/// Returns the body of an answer with status 200.
+fn body(answer: &str) -> &str {
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    answer.split_once("\r\n\r\n").unwrap().1
+}
+
+#[inline(never)]
+fn parks_here() {
+    thread::park();
+}
+
+#[test]
+fn the_page_the_dump_and_the_metrics_are_served() {
+    on(2, || {
+        let parked = thread::Builder::new().name("lost".into()).spawn(parks_here).unwrap();
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let address = server.local_addr();
+        runtime::blocking(|| {
+            wait_until("the thread is parked", || {
+                body(&ask(address, "/dump")).contains("'lost': waits for an unpark")
+            });
+            assert!(body(&ask(address, "/dump")).contains("parks_here"), "the dump has stacks");
+            let page = ask(address, "/");
+            assert!(
+                body(&page).starts_with("<!doctype html>")
+                    && page.contains("Content-Security-Policy: default-src 'none'")
+            );
+            assert!(page.contains(&format!("process {}", std::process::id())));
+            // It loads nothing from elsewhere.
+            assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("url("), "{page}");
+            assert!(body(&ask(address, "/metrics")).contains("\nruntime_procs 2\n"));
+            assert!(ask(address, "/nowhere").starts_with("HTTP/1.1 404 "));
+            let head = ask_raw(address, &format!("HEAD /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+            assert!(body(&head).is_empty() && !head.contains("Content-Length: 0\r\n"), "{head}");
+        });
+        parked.thread().unpark();
+        parked.join().unwrap();
+    });
+}
+
+#[test]
+fn foreign_and_odd_requests_are_refused() {
+    let _dog = Watchdog::new();
+    let server = debug::serve("127.0.0.1:0").unwrap();
+    let address = server.local_addr();
+    for (head, status) in [
+        ("GET /dump HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403),
+        ("GET /dump HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 403),
+        ("GET /dump HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site\r\n\r\n", 403),
+        ("GET /dump HTTP/1.1\r\n\r\n", 400),
+        ("POST /dump HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        ("no request\r\n\r\n", 400),
+    ] {
+        let answer = ask_raw(address, head);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
+    }
+    let long = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    let mut stream = TcpStream::connect(address).unwrap();
+    let _ = stream.write_all(long.as_bytes());
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 431");
+}
+
+#[test]
+fn other_machines_need_a_permission() {
+    let _dog = Watchdog::new();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let error = debug::serve(address).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{address}: {error}");
+    }
+    let server = Server::builder().allow_remote().allow_host("app.test").serve("0.0.0.0:0").unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], server.local_addr().port()));
+    assert!(ask_raw(address, "GET /metrics HTTP/1.1\r\nHost: app.test\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    assert!(
+        ask_raw(address, "GET /metrics HTTP/1.1\r\nHost: other.test\r\n\r\n").starts_with("HTTP/1.1 403 ")
+    );
+}
+
+#[test]
+fn it_answers_while_all_ps_are_kept() {
+    let _dog = Watchdog::new();
+    // Without sysmon nothing takes the Ps from the hogs.
+    let runtime = Builder::new().procs(2).sysmon(false).build().unwrap();
+    let server = runtime.block_on(|| debug::serve("127.0.0.1:0")).unwrap();
+    let (begun, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (begun, over): (&'static _, &'static _) = (Box::leak(Box::new(begun)), Box::leak(Box::new(over)));
+    let hogs: Vec<_> = (0..2)
+        .map(|_| {
+            runtime.spawn(|| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while !over.load(Ordering::SeqCst) {
+                    std::hint::spin_loop();
+                }
+            })
+        })
+        .collect();
+    wait_until("both Ps are kept", || begun.load(Ordering::SeqCst) == 2);
+    let dump = ask(server.local_addr(), "/dump");
+    assert_eq!(body(&dump).matches(": running, spawned at ").count(), 2, "{dump}");
+    assert!(
+        body(&ask(server.local_addr(), "/metrics")).contains("runtime_green_threads{state=\"running\"} 2")
+    );
+    over.store(true, Ordering::SeqCst);
+    hogs.into_iter().for_each(|hog| hog.join().unwrap());
+}
+
+#[test]
+fn silent_clients_hold_nothing_up() {
+    let _dog = Watchdog::new();
+    let server = debug::serve("127.0.0.1:0").unwrap();
+    let address = server.local_addr();
+    let silent: Vec<_> = (0..15).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert!(ask(address, "/metrics").starts_with("HTTP/1.1 200 "), "one more is served");
+    let more: Vec<_> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // The silent ones are dismissed after some seconds, so there is room again.
+    wait_until("silent clients are dismissed", || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let _ = write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200 ")
+    });
+    drop((silent, more));
+}
+
+#[test]
+fn the_drop_ends_it() {
+    let _dog = Watchdog::new();
+    for _ in 0..20 {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let address = server.local_addr();
+        let mut waiting = TcpStream::connect(address).unwrap();
+        assert!(ask(address, "/metrics").starts_with("HTTP/1.1 200 "));
+        let start = Instant::now();
+        drop(server);
+        assert!(
+            start.elapsed() < Duration::from_secs(4),
+            "the drop waits for no client: {:?}",
+            start.elapsed()
+        );
+        assert!(matches!(waiting.read(&mut [0]), Ok(0) | Err(_)), "its connections end");
+        assert!(TcpStream::connect(address).is_err(), "the port is free");
+    }
+    // A green thread may drop it.
+    on(1, || {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let other = spawn(|| ());
+        drop(server);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn curl_reads_it() {
+    let _dog = Watchdog::new();
+    let found = Command::new("curl").arg("--version").output().is_ok();
+    assert!(found || std::env::var("CI").is_err(), "curl is not installed; ci/setup.sh installs it");
+    if !found {
+        eprintln!("SKIPPED: curl is not installed");
+        return;
+    }
+    let server = debug::serve("127.0.0.1:0").unwrap();
+    let url = |path: &str| format!("http://{}{path}", server.local_addr());
+    let curl =
+        |args: &[&str]| Command::new("curl").args(["-sS", "--max-time", "20"]).args(args).output().unwrap();
+    let page = curl(&["--fail", &url("/")]);
+    assert!(page.status.success() && page.stdout.starts_with(b"<!doctype html>"));
+    let refused =
+        curl(&["-o", "/dev/null", "-w", "%{http_code}", "-H", "Origin: http://evil.example", &url("/dump")]);
+    assert_eq!(refused.stdout, b"403");
+}

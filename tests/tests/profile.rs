@@ -1,0 +1,126 @@
+//! CPU profiles: they name the green thread and the function that computes, and disturb nothing.
+
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+
+use std::hint::black_box;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use runtime::channel::bounded;
+use runtime::{profile, spawn, thread};
+use tests::{child, on, wait_until};
+
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static OVER: AtomicBool = AtomicBool::new(false);
+
+#[inline(never)]
+fn burns(depth: u32) -> u32 {
+    if depth > 0 {
+        return black_box(burns(black_box(depth - 1))) + 1;
+    }
+    BEGUN.fetch_add(1, Ordering::SeqCst);
+    while !black_box(OVER.load(Ordering::SeqCst)) {}
+    0
+}
+
+/// Profiles a child, because there is one profile of a process at a time.
+#[test]
+fn a_profile_names_the_green_thread_and_the_function() {
+    const TEST: &str = "a_profile_names_the_green_thread_and_the_function";
+    child::passes(TEST, "computes", || {
+        on(2, || {
+            let hog = thread::Builder::new().name("burner".into()).spawn(|| burns(2)).unwrap();
+            wait_until("it computes", || BEGUN.load(Ordering::SeqCst) == 1);
+            // Samples come with CPU time, of which a loaded machine gives little.
+            let (start, mut all, mut folded) = (Instant::now(), 0, String::new());
+            while all < 30 && start.elapsed() < Duration::from_secs(40) {
+                let profile = profile::cpu(Duration::from_millis(500)).unwrap();
+                all += profile.samples();
+                folded.push_str(&profile.folded());
+                assert!(profile.to_pprof().windows(6).any(|bytes| bytes == b"burner"));
+            }
+            OVER.store(true, Ordering::SeqCst);
+            assert_eq!(hog.join().unwrap(), 2);
+            assert!(all >= 30, "{all} samples");
+            let n = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            let is_hogs =
+                |line: &&str| line.starts_with("green thread 'burner' spawned at tests/tests/profile.rs:");
+            let hogs: Vec<_> = folded.lines().filter(is_hogs).collect();
+            assert!(hogs.iter().map(|line| n(line)).sum::<u64>() * 10 >= all * 8, "{folded}");
+            for line in &hogs {
+                assert_eq!(line.matches(";profile::burns").count(), 3, "each stack is whole: {folded}");
+                assert!(
+                    !line.contains("run_m") && !line.contains("trampoline"),
+                    "it ends at the entry: {folded}"
+                );
+            }
+        });
+    });
+}
+
+#[test]
+fn there_is_one_profile_at_a_time() {
+    const TEST: &str = "there_is_one_profile_at_a_time";
+    child::passes(TEST, "two", || {
+        on(2, || {
+            // The looks of the other thread are profiles, too.
+            let first = spawn(|| while profile::cpu(Duration::from_millis(800)).is_err() {});
+            wait_until("the first one is taken", || match profile::cpu(Duration::ZERO) {
+                Err(error) => error.kind() == ErrorKind::ResourceBusy,
+                Ok(_) => false,
+            });
+            first.join().unwrap();
+            profile::cpu(Duration::ZERO).unwrap();
+        });
+    });
+    child::passes(TEST, "foreign", || {
+        extern "C" fn handles(_: libc::c_int) {}
+        // SAFETY: the handler does nothing.
+        unsafe { libc::signal(libc::SIGPROF, handles as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+        let error = on_plain(|| profile::cpu(Duration::from_millis(10))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ResourceBusy, "{error}");
+    });
+}
+
+fn on_plain<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|s| s.spawn(f).join().unwrap())
+}
+
+/// Green threads switch all the time, so the signal comes at every step of a switch.
+#[test]
+fn switches_go_on_under_a_profile() {
+    const TEST: &str = "switches_go_on_under_a_profile";
+    child::passes(TEST, "switches", || {
+        on(2, || {
+            let pairs: Vec<_> = (0..4)
+                .map(|_| {
+                    let (ask, asked) = bounded::<u64>(0);
+                    let (answer, answered) = bounded(0);
+                    let echo = spawn(move || asked.iter().try_for_each(|n| answer.send(n + 1)));
+                    let asks = spawn(move || {
+                        let mut n = 0;
+                        while !OVER.load(Ordering::Relaxed) {
+                            ask.send(n).unwrap();
+                            assert_eq!(answered.recv(), Ok(n + 1));
+                            n += 1;
+                            assert_eq!(spawn(move || n).join().unwrap(), n);
+                            let _ = runtime::time::timeout(Duration::from_micros(50), thread::park);
+                        }
+                        n
+                    });
+                    (asks, echo)
+                })
+                .collect();
+            for _ in 0..6 {
+                let profile = profile::cpu(Duration::from_millis(250)).unwrap();
+                assert_eq!(profile.lost(), 0);
+            }
+            OVER.store(true, Ordering::Relaxed);
+            for (asks, echo) in pairs {
+                assert!(asks.join().unwrap() > 0);
+                echo.join().unwrap().unwrap();
+            }
+        });
+    });
+}
