@@ -8,6 +8,7 @@
 //! | `/` | the page: green threads by stack, charts of the metrics, a flame graph; it loads nothing from elsewhere |
 //! | `/dump` | a [dump](crate::dump()) as text; `?format=grouped`, `tree`, `json` and `pprof` give its other [forms](crate::dump::Snapshot) |
 //! | `/metrics` | the metrics of the runtime of [`serve`]'s caller, as [`metrics::prometheus`](crate::metrics::prometheus()) writes them |
+//! | `/trace?seconds=1` | a [trace](crate::trace) of the scheduler for Perfetto; `&format=html` gives a page |
 //! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
 //!
 //! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep every P.

@@ -18,13 +18,13 @@ pub(crate) mod metrics;
 pub(crate) mod monitor;
 pub(crate) mod outside;
 mod plan;
-pub mod recorder;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(feature = "sanitizer")
 ))]
 pub(crate) mod profile;
+pub mod recorder;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),

@@ -56,6 +56,10 @@ fn the_page_the_dump_and_the_metrics_are_served() {
             // It loads nothing from elsewhere.
             assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("url("), "{page}");
             assert!(body(&ask(address, "/metrics")).contains("\nruntime_procs 2\n"));
+            assert!(body(&ask(address, "/dump?format=json")).starts_with("{\"version\":"));
+            assert!(body(&ask(address, "/trace?seconds=1&format=html")).starts_with("<!doctype html>"));
+            assert!(!runtime::trace::is_on() && !body(&ask(address, "/trace")).is_empty());
+            assert!(ask(address, "/trace?seconds=0").starts_with("HTTP/1.1 400 "));
             assert!(ask(address, "/nowhere").starts_with("HTTP/1.1 404 "));
             let head = ask_raw(address, &format!("HEAD /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n"));
             assert!(body(&head).is_empty() && !head.contains("Content-Length: 0\r\n"), "{head}");

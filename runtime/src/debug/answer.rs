@@ -64,6 +64,7 @@ pub(super) fn answer(request: &Request, shared: &Shared) -> Answer {
         "/dump" => dump(request),
         "/metrics" => metrics(shared),
         "/profile" => profile(request, shared),
+        "/trace" => trace(request, shared),
         _ => Answer::text(404, "no such page; see /\n".into()),
     }
 }
@@ -96,6 +97,29 @@ fn metrics(shared: &Shared) -> Answer {
         Some(sched) => Answer::of("text/plain; version=0.0.4", crate::metrics::prometheus(&sched.metrics())),
         None => Answer::text(503, "the runtime has ended\n".into()),
     }
+}
+
+/// Records a trace of `?seconds=`, as Perfetto reads it or `?format=html`. If a recording is on, its last events are the answer.
+fn trace(request: &Request, shared: &Shared) -> Answer {
+    const MOST_SECONDS: u64 = 60;
+    let seconds = request.parameter("seconds").map_or(Some(1), |text| text.parse().ok());
+    let Some(seconds) = seconds.filter(|seconds| (1..=MOST_SECONDS).contains(seconds)) else {
+        return Answer::text(400, format!("seconds is a number from 1 to {MOST_SECONDS}\n"));
+    };
+    let started = crate::trace::start();
+    sched::at_rest(|| shared.connections.wait(std::time::Duration::from_secs(seconds)));
+    if started {
+        crate::trace::stop();
+    }
+    let (snapshot, mut body) = (crate::trace::snapshot(), Vec::new());
+    let (written, answer): (_, fn(Vec<u8>) -> Answer) = match request.parameter("format") {
+        None | Some("perfetto") => {
+            (snapshot.write_perfetto(&mut body), |body| Answer::file("trace.pb", body))
+        }
+        Some("html") => (snapshot.write_html(&mut body), |body| Answer::of("text/html; charset=utf-8", body)),
+        Some(_) => return Answer::text(400, "format is perfetto or html\n".into()),
+    };
+    written.map_or_else(|error| Answer::text(503, format!("no trace: {error}\n")), |()| answer(body))
 }
 
 /// Records a CPU profile of `?seconds=`, in pprof's form or `?format=folded`.
