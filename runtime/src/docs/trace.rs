@@ -56,6 +56,8 @@
 //! | `*.html` | the last second, or the last 200,000 slices | any browser; it needs no network |
 //! | any other name (feature `perfetto`) | all that is in the rings | <https://ui.perfetto.dev>, which keeps the file on your machine, or `trace_processor` |
 //!
+//! `runtime/src/docs/trace.png` is a picture of the page of the example `trace`, in Chromium: `cargo run --release --example trace`.
+//!
 //! There is a row for each P and for each OS thread, in groups by runtime. A slice of a P is a green thread: its name, or its id and where
 //! it was spawned. An arrow leads from the moment of a wake-up, or a spawn, to the slice that it led to: its length is the time for
 //! which the green thread was ready and waited for a P. A slice of an OS thread says which P it had, or that it was parked or waited for
