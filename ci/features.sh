@@ -26,7 +26,7 @@ cargo clippy -p tests -p gmp-runtime --features tests/dump-stacks --all-targets 
 cargo clippy -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --all-targets -- -D warnings
 cargo test -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --lib dump
 cargo test -p gmp-runtime --features dump-stacks,dump-json,dump-pprof --doc dump
-cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test dump_snapshot --test deadlock --test deadlock_of_some
+cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test hog_reports --test dump_snapshot --test deadlock --test deadlock_of_some
 cargo clippy -p tests -p gmp-runtime --features tests/debug --all-targets -- -D warnings
 cargo test -p gmp-runtime --features debug --lib debug
 cargo test -p gmp-runtime --features debug --lib profile

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 left_out=(
     # These files test sysmon.
-    hogs hogs_signal idle limits moves threads trim watchers
+    hogs hogs_signal hog_reports idle limits moves threads trim watchers
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
     attributes deadlock deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak trace_files
     # These files need a feature; ci/features.sh runs them.

@@ -3,25 +3,30 @@
 //! The bound is for calls that this crate makes itself: `fs`, look-ups of names, starting processes. `blocking` runs code of the
 //! user. That code may wait for other code in `blocking`, so a bound there could make both wait for ever.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use sched::Sched;
 
+use crate::dump::Frame;
 use crate::sync::Semaphore;
 
 /// The default of `Builder::blocking_threads`.
 pub(crate) const DEFAULT: usize = 512;
 
-/// The places for the blocking calls of a runtime, which its scheduler keeps.
+/// What the scheduler keeps for this crate: the places for the blocking calls of a runtime, and the stacks of its hogs.
 pub(crate) struct Places {
     pub(crate) free: Semaphore,
     waiting: AtomicUsize,
+    /// The last stack of the hogs of each spawn place.
+    pub(crate) stacks: Mutex<HashMap<String, Vec<Frame>>>,
 }
 
 /// Returns the places of a new runtime.
 pub(crate) fn places(n: usize) -> sched::Attached {
     let free = Semaphore::new(n.min(Semaphore::MAX_PERMITS));
-    std::sync::Arc::new(Places { free, waiting: AtomicUsize::new(0) })
+    std::sync::Arc::new(Places { free, waiting: AtomicUsize::new(0), stacks: Mutex::default() })
 }
 
 /// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the runtime's places are

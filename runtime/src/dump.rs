@@ -34,6 +34,7 @@ use std::io::{self, Write};
 
 pub use deadlock::{Deadlock, DeadlockKind, DeadlockMember};
 pub use frame::Frame;
+pub(crate) use snapshot::frames_of;
 pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
 pub use watch::on_deadlock;
 

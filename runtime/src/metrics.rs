@@ -4,10 +4,12 @@
 //! runtime. [`prometheus()`] writes a snapshot as Prometheus reads it. With `RUNTIME_SCHEDTRACE=1000` in the environment each
 //! runtime prints a line about itself every second: see [settings](crate::docs::settings#a-trace-of-the-scheduler). The [glossary](crate::docs::glossary) explains steals, hand-offs and rescues.
 
+pub(crate) mod hogs;
 mod prometheus;
 
 use std::sync::Arc;
 
+pub use hogs::{Hog, HogPlace, LateWake};
 pub use prometheus::prometheus;
 use sched::Sched;
 #[doc(inline)]
@@ -65,6 +67,30 @@ pub(crate) fn of(sched: &Arc<Sched>) -> Snapshot {
 /// ```
 pub fn by_place() -> Vec<AtPlace> {
     crate::Handle::current().by_place()
+}
+
+/// Returns the hogs of the caller's runtime by spawn place, the most frequent first: how often the [monitor thread](crate::docs::glossary#sysmon)
+/// took a P from green threads that kept it, and where they were.
+///
+/// Each rescue is counted. With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, `stack` is where one of these green
+/// threads was when it was interrupted for a look: one of each place in a second, and ten in a second in all. The look is a signal,
+/// `SIGURG`. It goes only to green threads that compute, and to none if the program has an action of its own for that signal.
+///
+/// [`Builder::on_hog`](crate::Builder::on_hog) tells of each at once.
+///
+/// # Panics
+///
+/// Panics on a plain OS thread if the default runtime cannot be started.
+///
+/// ```
+/// runtime::block_on(|| {
+///     for hog in runtime::metrics::hogs() {
+///         println!("{:?}: {} times, last in {:?}", hog.place, hog.computing, hog.stack.first());
+///     }
+/// });
+/// ```
+pub fn hogs() -> Vec<HogPlace> {
+    crate::Handle::current().hogs()
 }
 
 /// Returns the number of green threads of the caller's runtime that have not ended: Go's `NumGoroutine`.

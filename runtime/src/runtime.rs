@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use sched::Sched;
 use sched::spawn::{Spec, Where};
 
+use crate::metrics::hogs::Reader;
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
 use trace::Trace;
@@ -63,6 +64,9 @@ pub struct Runtime {
     sched: Arc<Sched>,
     monitor: Mutex<Option<os::JoinHandle<()>>>,
     trace: Mutex<Option<Trace>>,
+    /// Only dropped: the drop ends its thread.
+    #[allow(dead_code)]
+    hogs: Mutex<Option<Reader>>,
 }
 
 impl Runtime {

@@ -54,6 +54,7 @@
 //!   the kernel therefore delays no other G. If a G calls too often for a retake, sysmon asks for the P, and the way out of
 //!   the next call gives the P up. `run/boundary.rs` says what a G does that has lost its P.
 //! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or the limit.
+//! - `m/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
 //! - `m/pause.rs`: an M is paused only in user code without a P, and goes on when sysmon lets it go.
 //! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
 //! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
@@ -224,9 +225,10 @@ pub use {
     p::histogram::Histogram,
     p::lease::{Seen, State},
     run::case_waker::CaseWaker,
+    run::hogs::{Hogging, Hogs, LateWake, Noted},
     run::net_wakers,
     run::places::AtPlace,
-    run::rescue::Rescue,
+    run::rescue::{Rescue, RescuesAt},
     run::sched::{Attached, Config, MAX_PROCS, Sched},
     run::task::{After, Cancelled},
     run::wake::wake,
@@ -260,6 +262,7 @@ mod g {
 #[allow(dead_code)]
 mod m {
     pub(crate) mod activity;
+    pub(crate) mod capture;
     pub(crate) mod in_place;
     pub(crate) mod pause;
     pub(crate) mod refusal;

@@ -7,6 +7,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod binding;
+pub(crate) mod capture;
 pub(crate) mod crew;
 pub(crate) mod current;
 pub(crate) mod fault;

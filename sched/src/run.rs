@@ -5,6 +5,7 @@ pub(crate) mod case_waker;
 pub(crate) mod contexts;
 pub(crate) mod crowd;
 mod find;
+pub(crate) mod hogs;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub mod net_wakers;

@@ -57,3 +57,21 @@
 //! [`Builder::measure_all`](crate::Builder::measure_all) measures every wake-up.
 //!
 //! A bucket of a [`Histogram`](crate::metrics::Histogram) is at most a quarter wider than the times that it begins with.
+//!
+//! # Hogs
+//!
+//! A green thread that keeps its P for long while others wait loses the P: a *rescue*. [`metrics::hogs`](crate::metrics::hogs) counts
+//! rescues by spawn place, and [`Builder::on_hog`](crate::Builder::on_hog) is told of them. With the feature `dump-stacks` a report has
+//! the stack of the hog, also of one inside the C library or the allocator. A signal, SIGURG, interrupts the hog's OS thread for the
+//! microseconds that copying its stack takes; another OS thread looks for the names. A program with an action of its own for SIGURG gets
+//! reports without stacks.
+//!
+//! ```text
+//! green thread 3 'hog' computed for 10.2ms, spawned at src/main.rs:12
+//!     app::checksum
+//!         at src/main.rs:31
+//!     app::main::{{closure}}
+//!         at src/main.rs:12
+//! ```
+//!
+//! [`Builder::on_late_wake`](crate::Builder::on_late_wake) is told of green threads that waited for a P for longer than a bound.

@@ -270,6 +270,21 @@ pub struct Place {
 /// suspicions are left for the second look; what that look tells is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
+/// Locked during a look: a second look would miss what the first one holds at that moment.
+static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
+
+/// Returns the frames of a green thread that was interrupted, the innermost first.
+pub(crate) fn frames_of(copy: &StackCopy) -> Vec<Frame> {
+    let mut kept = KEPT.lock();
+    let Some(stacks) = Stacks::of_now(&mut kept) else { return Vec::new() };
+    let mut addresses = stacks.addresses(copy);
+    // The first is the interrupted instruction. `frames` looks before each address, where a call is.
+    if let Some(first) = addresses.first_mut() {
+        *first += 1;
+    }
+    frame::without_ours(stacks.frames(&addresses))
+}
+
 impl Snapshot {
     /// Looks at each green thread of the process. The green threads run on meanwhile, so the looks show slightly different
     /// moments.
@@ -294,8 +309,6 @@ impl Snapshot {
     }
 
     fn look(with_stacks: bool) -> io::Result<Snapshot> {
-        // Locked during a look: a second look would miss what the first one holds at that moment.
-        static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
         sched::fork::check()?;
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };

@@ -15,6 +15,7 @@ use crate::bounded;
 use crate::dump::trigger;
 use crate::dump::watch;
 use crate::trace::trigger::{self as traces, Triggers};
+use crate::metrics::hogs::{self, Calls, Hog, LateWake};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 const STACK_BYTES: usize = 256 * 1024;
@@ -41,6 +42,8 @@ pub struct Builder {
     blocking_threads: Option<usize>,
     sysmon: Option<bool>,
     measure_all: Option<bool>,
+    late_wake: Option<Duration>,
+    calls: Calls,
     #[cfg(unix)]
     dump_on: Option<i32>,
     track_locks: bool,
@@ -180,6 +183,39 @@ impl Builder {
     /// ```
     pub fn sysmon(mut self, on: bool) -> Self {
         self.sysmon = Some(on);
+        self
+    }
+
+    /// Lets `call` be told of each hog: a green thread whose P was taken because it computed or blocked for long while others waited.
+    ///
+    /// It is told of one hog of each spawn place in a second, and of ten in a second in all. [`metrics::hogs`](crate::metrics::hogs)
+    /// counts all. With the feature `dump-stacks` the report has the stack of the hog. `call` runs on a plain OS thread of its own and
+    /// may take its time; reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
+    ///
+    /// ```
+    /// let runtime = runtime::Builder::new().on_hog(|hog| eprintln!("{hog}")).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_hog(mut self, call: impl Fn(&Hog) + Send + Sync + 'static) -> Self {
+        self.calls.hog = Some(Arc::new(call));
+        self
+    }
+
+    /// Lets `call` be told of each green thread that waited for a P for `bound` or longer after it was woken or spawned.
+    ///
+    /// It is told of ten in a second at most. `call` runs as that of [`on_hog`](Builder::on_hog) does. Each wake-up is then measured:
+    /// see [`measure_all`](Builder::measure_all), which says what that costs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let told = |late: &runtime::metrics::LateWake| eprintln!("{}: {:?} late", late.spawned_at, late.late);
+    /// let runtime = runtime::Builder::new().on_late_wake(Duration::from_millis(5), told).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_late_wake(mut self, bound: Duration, call: impl Fn(&LateWake) + Send + Sync + 'static) -> Self {
+        self.late_wake = Some(bound);
+        self.calls.late = Some(Arc::new(call));
         self
     }
 
@@ -358,7 +394,7 @@ impl Builder {
     /// let error = runtime::Builder::new().procs(0).build().unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// ```
-    pub fn build(self) -> io::Result<Runtime> {
+    pub fn build(mut self) -> io::Result<Runtime> {
         #[cfg(all(
             feature = "interpose",
             target_os = "linux",
@@ -380,7 +416,8 @@ impl Builder {
             chosen => chosen.map(|interval| interval.max(Duration::from_millis(1))),
         };
         let track_locks = self.track_locks;
-        let (config, trace) = (self.config()?, trace::wanted()?);
+        let calls = std::mem::take(&mut self.calls);
+        let (config, trace) = (self.config(&calls)?, trace::wanted()?);
         #[cfg(unix)]
         dump_on.map_or(Ok(()), trigger::dump_on)?;
         if track_locks {
@@ -393,11 +430,18 @@ impl Builder {
         let thread_name = config.thread_name.clone();
         sched::set_report(crate::dump::report);
         // From here on, an error drops `runtime`, which ends what was started.
-        let runtime =
-            Runtime { sched: Sched::new(config)?, monitor: Mutex::new(None), trace: Mutex::new(None) };
+        let runtime = Runtime {
+            sched: Sched::new(config)?,
+            monitor: Mutex::new(None),
+            trace: Mutex::new(None),
+            hogs: Mutex::new(None),
+        };
         runtime.sched.start().map_err(no_thread)?;
         if sysmon {
             *runtime.monitor.lock() = Some(start_sysmon(&runtime.sched, &thread_name).map_err(no_thread)?);
+        }
+        if calls.need_reader() {
+            *runtime.hogs.lock() = Some(hogs::start(&runtime.sched, calls).map_err(no_thread)?);
         }
         if let Some(wanted) = trace {
             *runtime.trace.lock() = Some(trace::start(&runtime.sched, wanted).map_err(no_thread)?);
@@ -434,7 +478,7 @@ impl Builder {
     }
 
     /// Returns what the scheduler needs: the settings of the program, then those of the environment, then the defaults.
-    fn config(self) -> io::Result<Config> {
+    fn config(self, calls: &Calls) -> io::Result<Config> {
         let blocking_threads = or_else(
             self.blocking_threads,
             || environment::number("RUNTIME_BLOCKING_THREADS", 1..=usize::MAX),
@@ -460,7 +504,10 @@ impl Builder {
                 || MAX_THREADS,
             )?,
             thread_name: or_else(self.thread_name, own_name, || "green".into())?,
-            measure_all: or_else(self.measure_all, || environment::switch("RUNTIME_MEASURE_ALL"), || false)?,
+            watch_hogs: calls.need_reader(),
+            late_wake: self.late_wake,
+            measure_all: self.late_wake.is_some()
+                || or_else(self.measure_all, || environment::switch("RUNTIME_MEASURE_ALL"), || false)?,
             strict: migration == Migration::BeforeStart,
             around_thread: around_thread()?,
             attached: bounded::places(blocking_threads),

@@ -8,7 +8,7 @@ use sched::Sched;
 use sched::spawn::{Spec, Where};
 
 use super::current_sched;
-use crate::metrics::{AtPlace, Snapshot};
+use crate::metrics::{AtPlace, HogPlace, Snapshot};
 use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
 
@@ -189,6 +189,17 @@ impl Handle {
     /// ```
     pub fn metrics(&self) -> Snapshot {
         crate::metrics::of(&self.sched)
+    }
+
+    /// Returns the hogs of this runtime: see [`metrics::hogs`](crate::metrics::hogs).
+    ///
+    /// ```
+    /// let runtime = runtime::Runtime::new()?;
+    /// assert!(runtime.handle().hogs().is_empty());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn hogs(&self) -> Vec<HogPlace> {
+        crate::metrics::hogs::by_place(&self.sched)
     }
 
     /// Returns what the green threads of this runtime do, by the place at which they were spawned: see

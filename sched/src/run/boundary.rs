@@ -189,7 +189,8 @@ fn give_up(m: &M, held: Held<'_>) {
         sched.hand_off(p);
         return m.loan.set(Loan::WithoutP);
     }
-    sched.rescues.note(Some(g), p.away_ns(), Doing::Computing);
+    let rescue = sched.rescues.note(Some(g), p.away_ns(), Doing::Computing);
+    sched.note_hog(rescue, Some(m), None, true);
     let queue_up = |g| {
         held.queue.put_fresh(g);
         m.let_go();

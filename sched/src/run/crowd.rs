@@ -209,9 +209,11 @@ impl State {
 }
 
 /// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says that the G may have a lock
-/// of the C library. *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no lock.*
-fn on_signal(locked: bool) {
+/// of the C library. First copies the stack of the G if a reader has asked for it (`run/hogs.rs`). *Runs on: any thread, in the handler of
+/// the signal: it allocates nothing and takes no lock.*
+fn on_signal(locked: bool, registers: &preempt::Registers) {
     on_m(|m| {
+        m.sched().hogs.fill(m, registers);
         if !m.has_lost_p() {
             return;
         }
@@ -225,6 +227,12 @@ fn on_signal(locked: bool) {
             beat != crowd.beat.load(Ordering::Relaxed)
         });
     });
+}
+
+/// Installs the handler of the signal, unless the program has an action of its own. Returns `true` if it is installed. *Runs on: any
+/// thread.*
+pub(crate) fn watches_signal() -> bool {
+    preempt::is_installed(on_signal)
 }
 
 impl Sched {

@@ -131,6 +131,7 @@ impl Sched {
         let (weight, began) = (1 << weight, clock::now());
         let waited = began.saturating_sub(self.latency.take(g));
         held.measured.latency.add(waited, weight);
+        self.judge_wake(g, waited);
         let (polls, place) = (g.polls(), g.place());
         let Some(stop) = self.resume(m, held, g) else { return };
         let ran = clock::now().saturating_sub(began);

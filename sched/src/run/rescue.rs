@@ -1,8 +1,9 @@
 //! Rescues: records each P that sysmon took from a green thread that kept it, so that the user can find that green thread.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -29,10 +30,30 @@ pub struct Rescue {
     pub blocked: Option<bool>,
 }
 
+/// The rescues of the green threads of one spawn place.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RescuesAt {
+    /// The place of the spawn; `None` for green threads that the runtime started for itself.
+    pub place: Option<&'static Location<'static>>,
+    /// Rescues of green threads that computed, or of which the system does not tell.
+    pub computing: u64,
+    /// Rescues of green threads that were blocked.
+    pub blocked: u64,
+    /// How long they had kept their Ps in all when these were taken.
+    pub away: Duration,
+    /// When the last one was reported.
+    reported: Option<Instant>,
+}
+
+/// How long after one report the next of the same place may come.
+const REPORT_AGAIN: Duration = Duration::from_secs(1);
+
 /// All rescues of one runtime.
 #[derive(Default)]
 pub(crate) struct Rescues {
     last: Mutex<VecDeque<Rescue>>,
+    places: Mutex<HashMap<usize, RescuesAt>>,
     computing: AtomicU64,
     blocked: AtomicU64,
     /// Ps taken from Gs in `blocking`.
@@ -42,12 +63,13 @@ pub(crate) struct Rescues {
 }
 
 impl Rescues {
-    /// Records a rescue. *Runs on: sysmon, which has just taken the P.*
-    pub(crate) fn note(&self, g: Option<GRef>, away_ns: u64, doing: Doing) {
+    /// Records a rescue. Returns it if it is to be reported. *Runs on: sysmon, which has just taken the P, or the M that gives it up.*
+    pub(crate) fn note(&self, g: Option<GRef>, away_ns: u64, doing: Doing) -> Option<(GRef, Rescue)> {
         let count = if doing == Doing::Blocked { &self.blocked } else { &self.computing };
         count.fetch_add(1, Ordering::Relaxed);
         // The G runs on meanwhile and may even have ended. A reference, if it can be had, keeps its name.
-        let Some(g) = g.filter(|g| g.life.try_retain()) else { return };
+        let Some(g) = g.filter(|g| g.life.try_retain()) else { return None };
+        let reports = self.note_place(g.place(), away_ns, doing);
         let rescue = Rescue {
             id: g.id(),
             name: g.name().map(Into::into),
@@ -64,7 +86,29 @@ impl Rescues {
         if last.len() == REMEMBERED {
             last.pop_front();
         }
-        last.push_back(rescue);
+        last.push_back(rescue.clone());
+        reports.then_some((g, rescue))
+    }
+
+    /// Counts a rescue by its place. Returns `true` if it is to be reported: one of each place in a second.
+    fn note_place(&self, place: Option<&'static Location<'static>>, away_ns: u64, doing: Doing) -> bool {
+        let key = place.map_or(0, |place| std::ptr::from_ref(place).addr());
+        let mut places = self.places.lock();
+        let at = places.entry(key).or_insert_with(|| RescuesAt { place, ..RescuesAt::default() });
+        *if doing == Doing::Blocked { &mut at.blocked } else { &mut at.computing } += 1;
+        at.away += Duration::from_nanos(away_ns);
+        let due = at.reported.is_none_or(|last| last.elapsed() >= REPORT_AGAIN);
+        if due {
+            at.reported = Some(Instant::now());
+        }
+        due
+    }
+
+    /// Returns the rescues by place, the most frequent first.
+    pub(crate) fn by_place(&self) -> Vec<RescuesAt> {
+        let mut places: Vec<_> = self.places.lock().values().cloned().collect();
+        places.sort_by_key(|at| std::cmp::Reverse(at.computing + at.blocked));
+        places
     }
 
     /// Counts a P taken from a green thread in `blocking`. *Runs on: sysmon, or the M that gives the P up.*

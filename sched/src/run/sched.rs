@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use netpoll::Netpoll;
 use parking_lot::Mutex;
@@ -27,6 +28,7 @@ use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
 use crate::run::crowd::Crowd;
+use crate::run::hogs::Hogs;
 use crate::run::idle::Idle;
 use crate::run::latency::Latency;
 use crate::run::rescue::Rescues;
@@ -55,6 +57,10 @@ pub struct Config {
     pub thread_name: String,
     /// Measures all wake-ups, not only samples.
     pub measure_all: bool,
+    /// A thread reads the notes of hogs and of late wake-ups.
+    pub watch_hogs: bool,
+    /// From which delay on a wake-up is late, and is noted.
+    pub late_wake: Option<Duration>,
     /// Strict mode: binds each green thread to the M on which it starts.
     pub strict: bool,
     /// Surrounds all that an M does, from the start of its OS thread to the end.
@@ -83,6 +89,7 @@ pub struct Sched {
     pub(crate) coros: Coros,
     pub(crate) sysmon: Sysmon,
     pub(crate) rescues: Rescues,
+    pub(crate) hogs: Arc<Hogs>,
     pub(crate) crowd: Crowd,
     pub(crate) mains: Mains,
     pub(crate) late: LateUserCode,
@@ -126,6 +133,7 @@ impl Sched {
             coros,
             sysmon: Sysmon::new(),
             rescues: Rescues::default(),
+            hogs: Arc::new(Hogs::new(config.watch_hogs)),
             crowd: Crowd::default(),
             mains: Mains::default(),
             late: LateUserCode::default(),

@@ -277,6 +277,8 @@ pub(crate) mod tests {
             max_threads: 1000,
             thread_name: "thread".to_string(),
             measure_all: false,
+            watch_hogs: false,
+            late_wake: None,
             strict: false,
             around_thread: None,
             attached: Arc::new(()),

@@ -17,6 +17,7 @@ use corosensei::stack::MIN_STACK_SIZE;
 
 use super::Slabs;
 use super::coro::{Coro, Inner};
+use crate::sys::preempt::Registers;
 
 const WORD: usize = size_of::<usize>();
 /// A coroutine has words alone: the ends of its stack, the saved and the first stack pointer, a function.
@@ -48,16 +49,23 @@ pub struct StackCopy {
     pub sp: usize,
     /// See `sp`.
     pub fp: usize,
+    /// On Arm the link register there, if the function has not saved it; elsewhere `pc`.
+    pub link: usize,
     words: Vec<usize>,
 }
 
 impl Default for StackCopy {
     fn default() -> Self {
-        StackCopy { pc: 0, sp: 0, fp: 0, words: Vec::with_capacity(MOST_BYTES / WORD) }
+        StackCopy { words: Vec::with_capacity(MOST_BYTES / WORD), ..StackCopy::empty() }
     }
 }
 
 impl StackCopy {
+    /// Returns a copy without room.
+    pub(crate) const fn empty() -> Self {
+        StackCopy { pc: 0, sp: 0, fp: 0, link: 0, words: Vec::new() }
+    }
+
     /// Returns the word at `address`; `None` if it was not copied.
     pub fn read(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.sp)?;
@@ -93,8 +101,35 @@ impl StackCopy {
             unsafe { with_exposed_provenance::<usize>(saved + i * WORD).read_volatile() }
         };
         (self.pc, self.fp) = (word(SAVED.pc), word(SAVED.fp));
+        self.link = self.pc;
         let end = ((top - saved) / WORD).min(SAVED.len + self.words.capacity());
         self.words.extend((SAVED.len..end).map(word));
+        true
+    }
+}
+
+impl StackCopy {
+    /// Copies the stack of the G on `coro`, which runs with these registers. Returns `false` if it does not run on that stack now.
+    /// Signal handlers may call this: it allocates nothing.
+    ///
+    /// # Safety
+    /// `coro` is null, or the coroutine of the G that runs on this thread.
+    pub(crate) unsafe fn fill_running(&mut self, coro: *const Coro, registers: &Registers) -> bool {
+        // SAFETY: the coroutine of a running G stays where it is.
+        let Some(coro) = (unsafe { coro.as_ref() }) else { return false };
+        let (top, sp) = (ptr::from_ref(coro).addr(), registers.sp);
+        if !coro.frames_below(top).contains(&sp) || !sp.is_multiple_of(WORD) {
+            return false;
+        }
+        (self.pc, self.sp, self.fp, self.link) = (registers.pc, sp, registers.fp, registers.link);
+        self.words.clear();
+        // No more than the capacity, so the vector does not grow.
+        let n = ((top - sp) / WORD).min(self.words.capacity());
+        // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack. That part is mapped, and the
+        // interrupted code does not run on meanwhile. Volatile: as in `fill`.
+        self.words.extend(
+            (0..n).map(|i| unsafe { with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
+        );
         true
     }
 }

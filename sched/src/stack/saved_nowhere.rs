@@ -1,6 +1,7 @@
 //! On systems for which `saved.rs` does not know the saved registers: dumps show no stacks.
 
 use super::coro::Coro;
+use crate::sys::preempt::Registers;
 
 /// The registers and the stack of a parked green thread; here never filled.
 #[derive(Debug, Default)]
@@ -11,9 +12,25 @@ pub struct StackCopy {
     pub sp: usize,
     /// See `sp`.
     pub fp: usize,
+    /// On Arm the link register there; elsewhere `pc`.
+    pub link: usize,
 }
 
 impl StackCopy {
+    /// Returns a copy without room.
+    pub(crate) const fn empty() -> Self {
+        StackCopy { pc: 0, sp: 0, fp: 0, link: 0 }
+    }
+
+    /// Returns `false`: there is nothing to copy.
+    ///
+    /// # Safety
+    /// None is needed here.
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn fill_running(&mut self, _coro: *const Coro, _registers: &Registers) -> bool {
+        false
+    }
+
     /// Returns `None`.
     pub fn read(&self, _address: usize) -> Option<usize> {
         None

@@ -6,9 +6,19 @@
 
 #![allow(unsafe_code)]
 
-/// Called in the handler of the signal: uses nothing but atomics and system calls. The argument is `true` if the signal has
+/// Called in the handler of the signal: uses nothing but atomics and system calls. The first argument is `true` if the signal has
 /// interrupted the C library, so that the thread may have the lock of the allocator.
-pub(crate) type OnSignal = fn(bool);
+pub(crate) type OnSignal = fn(bool, &Registers);
+
+/// The registers of the interrupted code from which an unwinder begins; 0 if they are not known for this processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Registers {
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    pub(crate) fp: usize,
+    /// On Arm the link register, elsewhere `pc`.
+    pub(crate) link: usize,
+}
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
@@ -20,7 +30,7 @@ mod linux {
     use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
-    use super::OnSignal;
+    use super::{OnSignal, Registers};
     use crate::sys;
 
     const SIGNAL: c_int = libc::SIGURG;
@@ -78,25 +88,41 @@ mod linux {
     extern "C" fn on_interrupt(_signal: c_int, _info: *mut libc::siginfo_t, context: *mut c_void) {
         let errno = sys::errno();
         if let Some(installed) = INSTALLED.get() {
-            (installed.on_signal)(installed.allocator.contains(&interrupted_at(context)));
+            let registers = interrupted_at(context);
+            (installed.on_signal)(installed.allocator.contains(&registers.pc), &registers);
         }
         sys::set_errno(errno);
     }
 
-    /// Returns the address of the interrupted instruction; 0 if it is not known for this processor.
-    fn interrupted_at(context: *mut c_void) -> usize {
+    /// Returns the registers of the interrupted code.
+    fn interrupted_at(context: *mut c_void) -> Registers {
         // SAFETY: the kernel passes a valid `ucontext_t` to a handler with SA_SIGINFO.
         let context = unsafe { &*context.cast::<libc::ucontext_t>() };
         #[cfg(target_arch = "x86_64")]
-        return context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+        {
+            let of = |register: c_int| context.uc_mcontext.gregs[register as usize] as usize;
+            let pc = of(libc::REG_RIP);
+            Registers { pc, sp: of(libc::REG_RSP), fp: of(libc::REG_RBP), link: pc }
+        }
         #[cfg(target_arch = "x86")]
-        return context.uc_mcontext.gregs[libc::REG_EIP as usize] as usize;
+        return Registers {
+            pc: context.uc_mcontext.gregs[libc::REG_EIP as usize] as usize,
+            ..Registers::default()
+        };
         #[cfg(target_arch = "aarch64")]
-        return context.uc_mcontext.pc as usize;
+        {
+            let context = &context.uc_mcontext;
+            Registers {
+                pc: context.pc as usize,
+                sp: context.sp as usize,
+                fp: context.regs[29] as usize,
+                link: context.regs[30] as usize,
+            }
+        }
         #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
         {
             let _ = context;
-            0
+            Registers::default()
         }
     }
 

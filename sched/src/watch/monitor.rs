@@ -144,7 +144,11 @@ impl Monitor {
         }
         match blocking {
             true => self.sched.rescues.note_declared(),
-            false => self.sched.rescues.note(running, away_ns, doing),
+            false => {
+                let computes = doing == Doing::Computing;
+                let rescue = self.sched.rescues.note(running, away_ns, doing);
+                self.sched.note_hog(rescue, m, Some(seen), computes);
+            }
         }
         if let Some(m) = m.filter(|_| !blocking && doing == Doing::Computing) {
             self.sched.crowd.add(m, seen);

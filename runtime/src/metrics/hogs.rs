@@ -1,0 +1,166 @@
+//! `hogs`: the thread that reads what the scheduler notes of hogs and of late wake-ups, finds their stacks, and calls the user.
+
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::thread as os;
+use std::time::Duration;
+
+use sched::{Hogging, Hogs, Noted, Sched};
+
+#[doc(inline)]
+pub use sched::LateWake;
+
+use super::Rescue;
+use crate::bounded::places_of;
+use crate::dump::Frame;
+
+/// A green thread that has kept its P until the P was taken from it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Hog {
+    /// Which green thread, for how long, and whether it computed or was blocked.
+    pub rescue: Rescue,
+    /// Its stack a moment later, innermost call first. Empty without the feature `dump-stacks`, for a green thread that was blocked,
+    /// if it had gone on meanwhile, and in a program with an action of its own for SIGURG.
+    pub stack: Vec<Frame>,
+}
+
+impl fmt::Display for Hog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rescue { id, name, spawned_at, away, blocked, .. } = &self.rescue;
+        write!(f, "green thread {id}")?;
+        if let Some(name) = name {
+            write!(f, " '{name}'")?;
+        }
+        let did = if *blocked == Some(true) { "blocked" } else { "computed" };
+        write!(f, " {did} for {away:?}, spawned at {spawned_at}")?;
+        for frame in &self.stack {
+            write!(f, "\n    {}", frame.function)?;
+            if let (Some(file), Some(line)) = (&frame.file, frame.line) {
+                write!(f, "\n        at {file}:{line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Functions of the user.
+#[derive(Clone, Default)]
+pub(crate) struct Calls {
+    pub(crate) hog: Option<Arc<dyn Fn(&Hog) + Send + Sync>>,
+    pub(crate) late: Option<Arc<dyn Fn(&LateWake) + Send + Sync>>,
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").finish_non_exhaustive()
+    }
+}
+
+impl Calls {
+    /// Returns `true` if a thread must read the notes.
+    pub(crate) fn need_reader(&self) -> bool {
+        cfg!(feature = "dump-stacks") || self.hog.is_some() || self.late.is_some()
+    }
+}
+
+/// The thread that reads the notes of a runtime. The drop ends it.
+pub(crate) struct Reader {
+    hogs: Arc<Hogs>,
+    thread: Option<os::JoinHandle<()>>,
+}
+
+/// Starts the thread.
+pub(crate) fn start(sched: &Arc<Sched>, calls: Calls) -> io::Result<Reader> {
+    let (hogs, name) = (sched.hogs().clone(), format!("{}-hogs", sched.config().thread_name));
+    let weak = Arc::downgrade(sched);
+    let reads = {
+        let hogs = hogs.clone();
+        move || read(&hogs, &weak, &calls)
+    };
+    let thread = os::Builder::new().name(name).spawn(reads)?;
+    Ok(Reader { hogs, thread: Some(thread) })
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if sched::fork::is_forked() {
+            // The thread is not in this process.
+            std::mem::forget(self.thread.take());
+            return;
+        }
+        self.hogs.close();
+        // A call of the user's may drop the runtime, and a thread does not wait for itself.
+        let thread = self.thread.take().filter(|thread| thread.thread().id() != os::current().id());
+        // The panics of the user's functions were printed.
+        let _ = thread.map(|thread| crate::blocking(|| thread.join()));
+    }
+}
+
+fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
+    // The thread waits for what green threads do, so it hides no deadlock.
+    while let Some(noted) = sched::at_rest(|| hogs.next()) {
+        let told = catch_unwind(AssertUnwindSafe(|| match noted {
+            Noted::Hog(rescue, hogging) => {
+                let Some(sched) = sched.upgrade() else { return };
+                let hog = look(&sched, rescue, &hogging);
+                drop(sched);
+                if let Some(call) = &calls.hog {
+                    call(&hog);
+                }
+            }
+            Noted::Late(late) => {
+                if let Some(call) = &calls.late {
+                    call(&late);
+                }
+            }
+        }));
+        // The panic was printed; the next note is told all the same.
+        drop(told);
+    }
+}
+
+fn look(sched: &Arc<Sched>, rescue: Rescue, hogging: &Hogging) -> Hog {
+    // Without the feature there is no unwinder, and no green thread is interrupted.
+    let look = || sched.with_stack_of(hogging, crate::dump::frames_of);
+    let stack = if cfg!(feature = "dump-stacks") { look() } else { None }.unwrap_or_default();
+    if !stack.is_empty() {
+        places_of(sched).stacks.lock().insert(rescue.spawned_at.clone(), stack.clone());
+    }
+    Hog { rescue, stack }
+}
+
+/// The hogs of one spawn place.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HogPlace {
+    /// The place of the spawn; `None` for green threads that the runtime started for itself.
+    pub place: Option<&'static Location<'static>>,
+    /// Rescues of green threads that computed, or of which the system does not tell.
+    pub computing: u64,
+    /// Rescues of green threads that were blocked.
+    pub blocked: u64,
+    /// How long they had kept their Ps in all when these were taken.
+    pub away: Duration,
+    /// The last stack that was copied after a rescue, innermost call first; empty if there is none.
+    pub stack: Vec<Frame>,
+}
+
+/// Returns the hogs of a runtime by spawn place, the most frequent first.
+pub(crate) fn by_place(sched: &Sched) -> Vec<HogPlace> {
+    let stacks = places_of(sched).stacks.lock();
+    let hogs = sched.rescues_by_place().into_iter().map(|at| {
+        let name = at.place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
+        let stack = stacks.get(&name).cloned().unwrap_or_default();
+        HogPlace { place: at.place, computing: at.computing, blocked: at.blocked, away: at.away, stack }
+    });
+    hogs.collect()
+}

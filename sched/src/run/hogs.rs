@@ -1,0 +1,230 @@
+//! Hogs: reports of green threads that kept their P until sysmon took it, with their stacks, and of wake-ups that came late.
+//!
+//! ```text
+//!   sysmon, or the M that gives its P up       a plain OS thread of `runtime`            the M's thread
+//!   take the P; count it (`run/rescue.rs`)     next_hog: wait for a note
+//!   note: a line in the queue, notify     ───> ask the M of the hog, and signal it  ───> the handler copies registers and stack
+//!                                              unwind the copy, find the names,     <───
+//!                                              tell the user
+//! ```
+//!
+//! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a second for each spawn place,
+//! and `MOST_NOTES` a second in all. Other rescues are only counted.
+//!
+//! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds the runtime knows. A hog that
+//! is blocked in the kernel gets no signal, because that would interrupt its system call.
+
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ptr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::g::GRef;
+use crate::m::capture::Capture;
+use crate::m::{M, MRef};
+use crate::p::lease::Seen;
+use crate::run::crowd;
+use crate::run::rescue::{Rescue, RescuesAt};
+use crate::run::sched::Sched;
+use crate::stack::saved::StackCopy;
+use crate::sys::preempt::{self, Registers};
+
+/// The most notes in a second.
+const MOST_NOTES: u32 = 10;
+/// How long the reader waits for the handler.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A green thread that ran a long time after it could have.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LateWake {
+    /// The id of the green thread.
+    pub id: u64,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Where it was spawned.
+    pub spawned_at: String,
+    /// How long it waited for a P after it was woken or spawned.
+    pub late: Duration,
+}
+
+/// What the reader is told.
+pub enum Noted {
+    /// A rescue, and where to find the green thread.
+    Hog(Rescue, Hogging),
+    /// A wake-up that came late.
+    Late(LateWake),
+}
+
+/// A green thread that runs without its P.
+#[derive(Clone, Copy)]
+pub struct Hogging {
+    m: MRef,
+    g: GRef,
+    id: u64,
+    /// The word by which it had lent its P, while it has not entered the runtime since. `None` for one that waits for a P in place.
+    lent: Option<Seen>,
+    /// True if a signal may interrupt it.
+    computes: bool,
+}
+
+impl Hogging {
+    pub(crate) fn new(m: &M, g: GRef, lent: Option<Seen>, computes: bool) -> Self {
+        Hogging { m: MRef::new(m), g, id: g.id(), lent, computes }
+    }
+
+    /// Returns `true` if the green thread still runs as it did. *Runs on: any thread.*
+    fn is_still_there(&self, m: &M) -> bool {
+        let same = m.running().is_some_and(|g| ptr::eq(g, self.g) && g.id() == self.id);
+        same && self.lent.is_none_or(|lent| m.lender.has_lent(lent))
+    }
+}
+
+/// What the handler fills.
+#[derive(Default)]
+struct Copied {
+    whose: Option<Hogging>,
+    stack: StackCopy,
+}
+
+/// See the file's head.
+pub struct Hogs {
+    /// False if no thread reads the notes.
+    wanted: bool,
+    queue: Mutex<Queue>,
+    came: Condvar,
+    capture: Capture<Copied>,
+}
+
+#[derive(Default)]
+struct Queue {
+    notes: VecDeque<Noted>,
+    /// How many notes came in the second that began then.
+    second: Option<(Instant, u32)>,
+    closed: bool,
+}
+
+impl Hogs {
+    pub(crate) fn new(wanted: bool) -> Self {
+        let copied =
+            if wanted { Copied::default() } else { Copied { whose: None, stack: StackCopy::empty() } };
+        Hogs { wanted, queue: Mutex::default(), came: Condvar::new(), capture: Capture::new(copied) }
+    }
+
+    /// Tells the reader, unless there were many notes in this second. *Runs on: any thread; the lock is held for some instructions.*
+    pub(crate) fn note(&self, noted: impl FnOnce() -> Noted) {
+        if !self.wanted || !self.queue.lock().has_room() {
+            return;
+        }
+        let noted = noted();
+        self.queue.lock().notes.push_back(noted);
+        self.came.notify_one();
+    }
+
+    /// Waits for the next note; returns `None` after `close`. *Runs on: the reader.*
+    pub fn next(&self) -> Option<Noted> {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.closed {
+                return None;
+            }
+            if let Some(noted) = queue.notes.pop_front() {
+                return Some(noted);
+            }
+            self.came.wait(&mut queue);
+        }
+    }
+
+    /// Ends the reader.
+    pub fn close(&self) {
+        self.queue.lock().closed = true;
+        self.came.notify_all();
+    }
+
+    /// Copies the stack of `m`'s green thread if the reader has asked for it. *Runs on: `m`, in the handler of the signal: it allocates
+    /// nothing and takes no lock.*
+    pub(crate) fn fill(&self, m: &M, registers: &Registers) {
+        let filled = self.capture.fill(m.number, |copied| {
+            let still = copied.whose.is_some_and(|whose| whose.is_still_there(m));
+            // SAFETY: the green thread runs on this thread, which is interrupted and so uses neither the stack nor the coroutine.
+            still && m.running().is_some_and(|g| unsafe { copied.stack.fill_running(g.coro(), registers) })
+        });
+        if filled {
+            self.capture.wake_reader(preempt::wake);
+        }
+    }
+}
+
+impl Queue {
+    /// Counts a note. Returns `false` if there were too many.
+    fn has_room(&mut self) -> bool {
+        let now = Instant::now();
+        let (began, before) =
+            self.second.filter(|(began, _)| now - *began < Duration::from_secs(1)).unwrap_or((now, 0));
+        self.second = Some((began, before + 1));
+        before < MOST_NOTES
+    }
+}
+
+impl Sched {
+    /// Returns what tells of hogs.
+    pub fn hogs(&self) -> &Arc<Hogs> {
+        &self.hogs
+    }
+
+    /// Calls `read` with a copy of the stack of `hogging`, if it can be had. *Runs on: the reader.*
+    pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy) -> R) -> Option<R> {
+        let (m, capture) = (hogging.m.m(), &self.hogs.capture);
+        let here = || hogging.is_still_there(m) && m.tid() != 0;
+        if !hogging.computes || !here() || !crowd::watches_signal() {
+            return None;
+        }
+        capture.ask(m.number, |copied| copied.whose = Some(*hogging));
+        preempt::interrupt(m.tid());
+        let end = Instant::now() + PATIENCE;
+        let wait = |word: &_, value| {
+            let left = end.saturating_duration_since(Instant::now());
+            preempt::sleep_while(word, value, left.min(Duration::from_millis(10)));
+            !left.is_zero()
+        };
+        capture.read(m.number, wait, |copied| read(&copied.stack))
+    }
+
+    /// Tells the reader of a rescue that is to be reported. *Runs on: sysmon, or the M that gives its P up.*
+    pub(crate) fn note_hog(
+        &self,
+        rescue: Option<(GRef, Rescue)>,
+        m: Option<&M>,
+        lent: Option<Seen>,
+        computes: bool,
+    ) {
+        if let Some(((g, rescue), m)) = rescue.zip(m) {
+            self.hogs.note(|| Noted::Hog(rescue, Hogging::new(m, g, lent, computes)));
+        }
+    }
+
+    /// Returns the rescues by spawn place, the most frequent first.
+    pub fn rescues_by_place(&self) -> Vec<RescuesAt> {
+        self.rescues.by_place()
+    }
+
+    /// Tells the reader that `g` ran `waited` ns after it could have, if that is too late. *Runs on: the M that runs `g`.*
+    pub(crate) fn judge_wake(&self, g: GRef, waited: u64) {
+        let Some(bound) = self.config.late_wake else { return };
+        let late = Duration::from_nanos(waited);
+        if late >= bound {
+            self.hogs.note(|| {
+                Noted::Late(LateWake {
+                    id: g.id(),
+                    name: g.name().map(Into::into),
+                    spawned_at: g.place().map(|p| format!("{}:{}", p.file(), p.line())).unwrap_or_default(),
+                    late,
+                })
+            });
+        }
+    }
+}
