@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::Duration;
@@ -52,6 +52,10 @@ pub(crate) struct Calls {
     pub(crate) hog: Option<Arc<dyn Fn(&Hog) + Send + Sync>>,
     pub(crate) late: Option<Arc<dyn Fn(&LateWake) + Send + Sync>>,
 }
+
+// Only the reader calls the functions, and it catches their panics.
+impl UnwindSafe for Calls {}
+impl RefUnwindSafe for Calls {}
 
 impl fmt::Debug for Calls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
