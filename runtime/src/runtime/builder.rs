@@ -14,8 +14,8 @@ use crate::bounded;
 #[cfg(unix)]
 use crate::dump::trigger;
 use crate::dump::watch;
-use crate::trace::trigger::{self as traces, Triggers};
 use crate::metrics::hogs::{self, Calls, Hog, LateWake};
+use crate::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
 const STACK_BYTES: usize = 256 * 1024;
