@@ -48,15 +48,9 @@ impl Stacks {
     }
 
     /// Returns the address at which the green thread goes on, and the return addresses of its callers.
-<<<<<<< HEAD
     pub(crate) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
-        // On Arm the first is the link register, which the suspended function has saved: its value does not matter.
-        let registers = Registers::new(copy.pc as u64, copy.sp as u64, copy.fp as u64);
-=======
-    pub(super) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
         // On Arm the first is the link register. A suspended function has saved it: its value does not matter then.
         let registers = Registers::new(copy.link as u64, copy.sp as u64, copy.fp as u64);
->>>>>>> 655cf76 (sched, runtime: reports of hogs with their stacks, and of late wake-ups)
         // The root of a coroutine leads to the stack of the M, which was not copied: the walk ends there.
         let mut read = |address: u64| copy.read(address as usize).map(|word| word as u64).ok_or(());
         let mut frames = self.framehop.iter_frames(copy.pc as u64, registers, &mut self.cache, &mut read);
