@@ -55,7 +55,7 @@ impl ThreadContext for Numbers {
     }
 
     fn restore(&self, saved: Vec<u64>) {
-        assert_eq!(library::replace(saved), [], "another green thread has left its context behind");
+        assert_eq!(library::replace(saved), [0u64; 0], "another green thread has left its context behind");
     }
 
     fn inherit(&self) -> Option<Vec<u64>> {
@@ -125,7 +125,7 @@ fn count_strangers(attach: bool) -> usize {
 fn a_context_follows_its_green_thread() {
     on_each_kind(|| {
         assert_eq!(count_strangers(true), 0);
-        assert_eq!(library::stack(), []);
+        assert_eq!(library::stack(), [0u64; 0]);
     });
 }
 
@@ -177,7 +177,7 @@ fn the_end_of_a_green_thread_leaves_nothing_behind() {
         for round in 0..50 {
             let ends = |how: u64| {
                 spawn(move || {
-                    assert_eq!(library::stack(), []);
+                    assert_eq!(library::stack(), [0u64; 0]);
                     NUMBERS.attach();
                     library::push(how);
                     match how % 3 {
@@ -193,7 +193,7 @@ fn the_end_of_a_green_thread_leaves_nothing_behind() {
             assert!(panics.join().is_err());
             assert!(sleeps.join().unwrap_err().is::<Cancelled>());
         }
-        assert_eq!(library::stack(), []);
+        assert_eq!(library::stack(), [0u64; 0]);
     });
 }
 
@@ -285,7 +285,7 @@ fn destructors_at_the_end_have_the_context_and_may_attach_again() {
         });
         drop(thread.join().map(std::mem::forget));
         wait_until("the values are dropped", || SEEN.load(SeqCst) == 2);
-        assert_eq!(library::stack(), []);
+        assert_eq!(library::stack(), [0u64; 0]);
     });
 }
 

@@ -65,7 +65,7 @@ fn each_result_comes_once() {
         while let Some(result) = set.join_next() {
             sum += result.unwrap();
         }
-        assert_eq!(sum, (0..5000).sum());
+        assert_eq!(sum, (0..5000).sum::<u64>());
         assert!(set.is_empty() && set.try_join_next().is_none() && set.join_next().is_none());
     });
 }
@@ -198,7 +198,7 @@ fn a_wait_that_ends_early_loses_no_result() {
         while let Some(result) = runtime::block_on(set.join_next_async()) {
             sum += result.unwrap();
         }
-        assert_eq!(sum, (0..300).sum());
+        assert_eq!(sum, (0..300).sum::<u64>());
     });
 }
 
