@@ -55,7 +55,9 @@ fn locks_name_their_holders() {
             panic!()
         };
         assert_eq!(holder, Some(me));
-        assert_eq!(address, std::ptr::from_ref(unsafe { mutex.raw() }).addr());
+        // SAFETY: the raw lock is not unlocked by this reference.
+        let raw = unsafe { mutex.raw() };
+        assert_eq!(address, std::ptr::from_ref(raw).addr());
         let its_rwlock = rwlock.clone();
         let reads = named("reads", move || assert_eq!(*its_rwlock.read(), 0));
         let its_rwlock = rwlock.clone();

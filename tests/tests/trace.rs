@@ -97,7 +97,9 @@ fn check(all: &Snapshot) {
             // A green thread that has lost its P runs, and gets another.
             What::Runs { .. } => (vec![Some(Does::Ready), Some(Does::Runs)], Does::Runs),
             What::Parks { .. } => (vec![Some(Does::Runs)], Does::Waits),
-            What::Yields { .. } | What::WaitsForProc { .. } => (vec![Some(Does::Runs)], Does::Ready),
+            What::Yields { .. } => (vec![Some(Does::Runs)], Does::Ready),
+            // A green thread that waited in place is ready before it has a P.
+            What::WaitsForProc { .. } => (vec![Some(Does::Runs), Some(Does::Ready)], Does::Ready),
             What::Ready { .. } => (vec![Some(Does::Waits)], Does::Ready),
             What::Ends { .. } => (vec![Some(Does::Runs)], Does::Ended),
             _ => continue,

@@ -84,6 +84,7 @@ impl<H: Handle> Timers<H> {
 
     /// Fires the due timers: see [`Heaps::check`](crate::Heaps::check). Go: `checkTimers`. Runs on: any thread; `own` is true
     /// on the owner of the P.
+    #[inline(always)]
     pub(crate) fn check(&self, now: u64, own: bool, fire: &mut impl FnMut(H, u64, u64)) -> Checked {
         // A timer for NEVER is never due.
         let now = now.min(NEVER - 1);

@@ -28,18 +28,18 @@ pub(super) trait Disconnect: Sized {
 pub(super) struct Ends {
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    /// Set before another thread knows the channel.
-    on: Option<On>,
+    /// `new` sets it, before another thread knows the channel. The models' channels have no handles, and name nothing.
+    on: On,
 }
 
 impl Ends {
     pub(super) fn new() -> Ends {
-        Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1), on: None }
+        Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1), on: On::new(&(), |()| None) }
     }
 
     /// Returns what a waiter names as the object of its wait. It lies in the channel, and so lasts as long as the channel.
     pub(super) fn on(&self) -> &On {
-        self.on.as_ref().expect("`new` has set it")
+        &self.on
     }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, R
     // SAFETY: the box was just made, and no handle of it exists yet.
     let on = On::new(unsafe { &counted.as_ref().channel }, look::<C>);
     // SAFETY: as above; the reference of the line before is gone, and `on` keeps an address alone.
-    unsafe { counted.as_mut() }.channel.ends_mut().on = Some(on);
+    unsafe { counted.as_mut() }.channel.ends_mut().on = on;
     (Handle { counted, _side: PhantomData }, Handle { counted, _side: PhantomData })
 }
 

@@ -64,7 +64,7 @@ pub struct GreenThread {
     pub spawned_at: Option<Place>,
     /// The id of the green thread that spawned it. `None` if a plain OS thread or a timer did.
     pub parent: Option<u64>,
-    /// The id of the green thread that waits for the end of this one in a [`scope`](crate::scope), if one waits.
+    /// The id of the green thread that waits for the end of this one in a [`scope`](crate::scope()), if one waits.
     pub scope: Option<u64>,
     /// The name of the future's type, if the green thread runs a future and was found parked.
     pub future: Option<String>,

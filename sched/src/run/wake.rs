@@ -174,6 +174,7 @@ impl Sched {
     }
 
     /// Makes Gs runnable that the network or the clock woke together. *Runs on: the holder of the P.*
+    #[inline]
     pub(crate) fn ready_all(&self, held: Held<'_>, mut gs: GList) {
         if gs.is_empty() {
             return;

@@ -104,6 +104,7 @@ impl<'a, H: Handle> Locked<'a, H> {
     /// Prepares an insertion: moves or removes some heads, and makes room for one more entry. So no memory is allocated while
     /// the timer is in a brief state. Removes some deleted timers if they are more than a quarter. So the heap's size stays
     /// in proportion to the live timers even while its P is too busy to check the heap.
+    #[inline]
     pub(crate) fn prepare(&mut self) {
         self.clean_head();
         if self.mostly_deleted() {
@@ -126,6 +127,7 @@ impl<'a, H: Handle> Locked<'a, H> {
     }
 
     /// Takes the head into `due`, or moves or removes the head. Returns `false` if no head is due any more. Go: `runtimer`.
+    #[inline(always)]
     pub(super) fn run_head(&mut self, now: u64, due: &mut Batch<H>) -> bool {
         let Some((when, h)) = self.sorted.heap.head() else { return false };
         let timer = h.timer();
@@ -415,6 +417,7 @@ impl<'a, H: Handle> Locked<'a, H> {
 }
 
 impl<H: Handle> Drop for Locked<'_, H> {
+    #[inline]
     fn drop(&mut self) {
         let Sorted { heap, adjust, .. } = &mut *self.sorted;
         if heap.is_empty() {
