@@ -345,7 +345,7 @@ impl Builder {
     ///
     /// This holds for the process from the start of this runtime on, also after the runtime's end. A plain OS thread looks, so it
     /// finds them even while green threads keep every P. If several runtimes set it, the shortest interval holds. A look takes
-    /// about half a microsecond for each green thread.
+    /// a few microseconds for each green thread.
     ///
     /// ```
     /// use std::time::Duration;
