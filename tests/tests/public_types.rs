@@ -145,6 +145,20 @@ fn in_context_and_metrics() {
         Ended: "SYUR";
         runtime::metrics::Snapshot: "SYUR";
         runtime::metrics::Rescue: "SYUR";
+        runtime::metrics::Hog: "SYUR";
+        runtime::metrics::HogPlace: "SYUR";
+        runtime::metrics::LateWake: "SYUR";
+    }
+}
+
+#[test]
+fn in_trace() {
+    use runtime::trace::*;
+    table! {
+        Cause: "SYUR";
+        Event: "SYUR";
+        Snapshot: "SYUR";
+        What: "SYUR";
     }
 }
 
