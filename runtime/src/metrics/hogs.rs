@@ -46,11 +46,14 @@ impl fmt::Display for Hog {
     }
 }
 
+/// A function of the user's for reports.
+type Call<R> = Arc<dyn Fn(&R) + Send + Sync>;
+
 /// Functions of the user.
 #[derive(Clone, Default)]
 pub(crate) struct Calls {
-    pub(crate) hog: Option<Arc<dyn Fn(&Hog) + Send + Sync>>,
-    pub(crate) late: Option<Arc<dyn Fn(&LateWake) + Send + Sync>>,
+    pub(crate) hog: Option<Call<Hog>>,
+    pub(crate) late: Option<Call<LateWake>>,
 }
 
 // Only the reader calls the functions, and it catches their panics.

@@ -68,7 +68,7 @@ impl Rescues {
         let count = if doing == Doing::Blocked { &self.blocked } else { &self.computing };
         count.fetch_add(1, Ordering::Relaxed);
         // The G runs on meanwhile and may even have ended. A reference, if it can be had, keeps its name.
-        let Some(g) = g.filter(|g| g.life.try_retain()) else { return None };
+        let g = g.filter(|g| g.life.try_retain())?;
         let reports = self.note_place(g.place(), away_ns, doing);
         let rescue = Rescue {
             id: g.id(),
