@@ -43,7 +43,7 @@ fn channels_of_the_futures_crate() {
             }
             sum
         });
-        assert_eq!(sum.join().unwrap(), (0..800).sum());
+        assert_eq!(sum.join().unwrap(), (0..800).sum::<u64>());
     });
 }
 
@@ -100,7 +100,7 @@ fn async_channel() {
             })
             .collect();
         producers.into_iter().for_each(|producer| producer.join().unwrap());
-        assert_eq!(consumers.into_iter().map(|c| c.join().unwrap()).sum::<u64>(), (0..1000).sum());
+        assert_eq!(consumers.into_iter().map(|c| c.join().unwrap()).sum::<u64>(), (0..1000).sum::<u64>());
     });
 }
 

@@ -60,7 +60,7 @@
 //!
 //! # Hogs
 //!
-//! A green thread that keeps its P for long while others wait loses the P: a *rescue*. [`metrics::hogs`](crate::metrics::hogs) counts
+//! A green thread that keeps its P for long while others wait loses the P: a *rescue*. [`metrics::hogs`](crate::metrics::hogs()) counts
 //! rescues by spawn place, and [`Builder::on_hog`](crate::Builder::on_hog) is told of them. With the feature `dump-stacks` a report has
 //! the stack of the hog, also of one inside the C library or the allocator. A signal, SIGURG, interrupts the hog's OS thread for the
 //! microseconds that copying its stack takes; another OS thread looks for the names. A program with an action of its own for SIGURG gets

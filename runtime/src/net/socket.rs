@@ -109,6 +109,12 @@ impl<S: Source> Numbered for S {
     }
 }
 
+impl<S: Source> Socket<S> {
+    pub(crate) fn registration(&self) -> Result<&Registration, &io::Error> {
+        self.shared.registration.as_ref()
+    }
+}
+
 impl<S: Numbered> Socket<S> {
     /// Returns a socket for a non-blocking source that was made here.
     ///
@@ -141,10 +147,6 @@ impl<S: Numbered> Socket<S> {
     /// Returns another handle to the same socket.
     pub(crate) fn share(&self) -> Self {
         Socket::of(Arc::clone(&self.shared))
-    }
-
-    pub(crate) fn registration(&self) -> Result<&Registration, &io::Error> {
-        self.shared.registration.as_ref()
     }
 
     #[inline]

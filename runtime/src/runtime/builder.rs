@@ -188,7 +188,7 @@ impl Builder {
 
     /// Lets `call` be told of each hog: a green thread whose P was taken because it computed or blocked for long while others waited.
     ///
-    /// It is told of one hog of each spawn place in a second, and of ten in a second in all. [`metrics::hogs`](crate::metrics::hogs)
+    /// It is told of one hog of each spawn place in a second, and of ten in a second in all. [`metrics::hogs`](crate::metrics::hogs())
     /// counts all. With the feature `dump-stacks` the report has the stack of the hog. `call` runs on a plain OS thread of its own and
     /// may take its time; reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
     ///

@@ -191,7 +191,7 @@ impl Handle {
         crate::metrics::of(&self.sched)
     }
 
-    /// Returns the hogs of this runtime: see [`metrics::hogs`](crate::metrics::hogs).
+    /// Returns the hogs of this runtime: see [`metrics::hogs`](crate::metrics::hogs()).
     ///
     /// ```
     /// let runtime = runtime::Runtime::new()?;

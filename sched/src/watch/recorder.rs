@@ -247,7 +247,7 @@ impl Recording {
     }
 }
 
-/// Returns the words for the reason of a [`Stopped::Park`].
+/// Returns the words for the reason of a stop that parks.
 pub fn reason(number: u8) -> &'static str {
     Why::of_number(number).words()
 }
