@@ -163,8 +163,11 @@ fn describe(fd: i64) -> Option<Awaited> {
     let (local, peer): (Option<socket2::SockAddr>, _) = (None, None);
     let in_words = |address: Option<socket2::SockAddr>| {
         let address = address?;
-        let path = || address.as_pathname().map(|path| path.display().to_string());
-        address.as_socket().map(|address| address.to_string()).or_else(path)
+        #[cfg(unix)]
+        if let Some(path) = address.as_pathname() {
+            return Some(path.display().to_string());
+        }
+        address.as_socket().map(|address| address.to_string())
     };
     (fd >= 0).then(|| Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer) })
 }

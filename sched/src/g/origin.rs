@@ -29,12 +29,15 @@ struct Named {
     name: Box<str>,
 }
 
+#[allow(dead_code, reason = "read where debuggers are served: g/layout.rs")]
 impl Origin {
     /// Where the word lies in an `Origin`, and what it leads to in a `Named`, for debuggers.
     pub(crate) const WORD: usize = offset_of!(Origin, word);
     pub(crate) const PLACE: usize = offset_of!(Named, place);
     pub(crate) const NAME: usize = offset_of!(Named, name);
+}
 
+impl Origin {
     pub(crate) const fn new() -> Origin {
         Origin { word: Cell::new(ptr::null()), parent: AtomicU64::new(0) }
     }
@@ -56,11 +59,12 @@ impl Origin {
     /// Drops the name. *Runs on: the thread that gave the last reference to the G up.*
     #[inline]
     pub(crate) fn forget(&self) {
-        if let Some(named) = self.named() {
+        let word = self.word.get();
+        if word.addr() & NAMED != 0 {
+            // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has a reference into it: the
+            // caller has given up the last reference to the G.
+            let named = unsafe { Box::from_raw(word.map_addr(|a| a & !NAMED).cast::<Named>().cast_mut()) };
             self.word.set(ptr::from_ref(named.place).cast());
-            // SAFETY: `begin` made the pointer from a box. No word leads to the box any more, and no thread has a reference into
-            // it: the caller has given up the last reference to the G.
-            drop(unsafe { Box::from_raw(ptr::from_ref(named).cast_mut()) });
         }
     }
 

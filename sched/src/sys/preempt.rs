@@ -12,6 +12,7 @@ pub(crate) type OnSignal = fn(bool, &Registers);
 
 /// The registers of the interrupted code from which an unwinder begins; 0 if they are not known for this processor.
 #[derive(Clone, Copy, Debug, Default)]
+#[allow(dead_code, reason = "read where stacks of running green threads can be had: stack/saved.rs")]
 pub(crate) struct Registers {
     pub(crate) pc: usize,
     pub(crate) sp: usize,
