@@ -46,6 +46,9 @@ keep_their_p=(
     a_waker_may_block_on_a_lock_of_a_parked_thread
     os_threads_with_bound_threads_take_turns
     a_panic_in_the_drop_of_a_closure_that_never_began
+    branches_and_threads_meet_at_a_barrier
+    branches_of_one_task_take_turns
+    the_output_of_a_child_is_awaited_beside_other_branches
     profiling_and_alarm_timers_may_interrupt_at_any_time
     # The test waits for OS threads that sysmon ends.
     an_os_thread_with_a_parked_poll_does_not_end
