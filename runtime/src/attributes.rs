@@ -48,7 +48,7 @@ use crate::spawn::Entry;
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     let threads: Vec<_> = (0..100).map(|i: u64| runtime::spawn(move || i)).collect();
 ///     let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-///     assert_eq!(sum, "4950".parse()?);
+///     assert_eq!(sum, "4950".parse::<u64>()?);
 ///     Ok(())
 /// }
 /// ```

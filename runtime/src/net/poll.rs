@@ -6,7 +6,7 @@
 use std::io;
 use std::net::Shutdown;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use netpoll::Direction;
 use netpoll::source::Source;
@@ -142,7 +142,7 @@ macro_rules! tokio_io {
                 buf: &mut tokio::io::ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 let room = buf.initialize_unfilled();
-                let n = ready!(
+                let n = std::task::ready!(
                     self.0.poll(Direction::Read, cx, |mut stream| { io::Read::read(&mut stream, room) })
                 )?;
                 buf.advance(n);
@@ -164,7 +164,7 @@ macro_rules! hyper {
                 cx: &mut Context<'_>,
                 mut buf: ::hyper::rt::ReadBufCursor<'_>,
             ) -> Poll<io::Result<()>> {
-                let n = ready!(self.0.poll(Direction::Read, cx, |stream| {
+                let n = std::task::ready!(self.0.poll(Direction::Read, cx, |stream| {
                     // SAFETY: `recv` writes initialized bytes only, and reads none.
                     let room = unsafe { buf.as_mut() };
                     stream.try_io(|| socket2::SockRef::from(stream).recv(room))
