@@ -67,11 +67,11 @@
 //! reports without stacks.
 //!
 //! ```text
-//! green thread 3 'hog' computed for 10.2ms, spawned at src/main.rs:12
+//! green thread 3 'hog' computed for 10.272992ms, spawned at src/main.rs:8
 //!     app::checksum
-//!         at src/main.rs:31
-//!     app::main::{{closure}}
-//!         at src/main.rs:12
+//!         at /home/me/app/src/main.rs:20
+//!     app::main::{{closure}}::{{closure}}
+//!         at /home/me/app/src/main.rs:8
 //! ```
 //!
 //! [`Builder::on_late_wake`](crate::Builder::on_late_wake) is told of green threads that waited for a P for longer than a bound.
