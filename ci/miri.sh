@@ -9,7 +9,7 @@ ci/need-nightly.sh ci/miri.sh miri rust-src || exit $(($? == 3 ? 0 : 1))
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
 
 # The calls below leave out tests that map or protect memory, switch stacks, read the processor's counter or need a timerfd. They leave
-# out the property tests of timers, which are long and test safe code. They leave out all of sysmon.
+# out the property tests of timers and those of the sampler, which are long and test safe code. They leave out all of sysmon.
 miri() {
     local start=$SECONDS
     cargo +nightly miri test --quiet "$@"
@@ -20,7 +20,7 @@ for borrows in "" -Zmiri-tree-borrows; do
     export MIRIFLAGS="-Zmiri-strict-provenance $borrows -Zmiri-env-set=PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 -Zmiri-env-set=PROPTEST_CASES=4"
     echo "ci/miri.sh: ${borrows:--Zmiri-stacked-borrows}, $seeds seeds"
     miri -p gmp-timers -p gmp-netpoll --lib -- --skip heap:: --skip properties::
-    miri -p gmp-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads::
+    miri -p gmp-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads:: --skip sampler::
     miri -p gmp-runtime --lib -- --skip process::
     MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$seeds" miri -p gmp-runtime --test plain_threads -- "${@:2}"
 done
