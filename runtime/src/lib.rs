@@ -178,6 +178,8 @@ pub mod io;
 pub mod metrics;
 pub mod net;
 #[cfg(unix)]
+#[cfg(feature = "dump-pprof")]
+mod pprof;
 pub mod process;
 #[cfg(all(
     feature = "debug",

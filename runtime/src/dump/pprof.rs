@@ -4,87 +4,9 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use prost::Message;
-
 use super::groups::{self, Key};
 use super::{Frame, GreenThread, Snapshot};
-
-/// The messages of pprof's `profile.proto`, without the fields that a dump leaves empty.
-mod proto {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Profile {
-        #[prost(message, repeated, tag = "1")]
-        pub(super) sample_type: Vec<ValueType>,
-        #[prost(message, repeated, tag = "2")]
-        pub(super) sample: Vec<Sample>,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) location: Vec<Location>,
-        #[prost(message, repeated, tag = "5")]
-        pub(super) function: Vec<Function>,
-        #[prost(string, repeated, tag = "6")]
-        pub(super) string_table: Vec<String>,
-        #[prost(int64, tag = "9")]
-        pub(super) time_nanos: i64,
-        #[prost(message, optional, tag = "11")]
-        pub(super) period_type: Option<ValueType>,
-        #[prost(int64, tag = "12")]
-        pub(super) period: i64,
-    }
-
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
-    pub(super) struct ValueType {
-        #[prost(int64, tag = "1")]
-        pub(super) r#type: i64,
-        #[prost(int64, tag = "2")]
-        pub(super) unit: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Sample {
-        #[prost(uint64, repeated, tag = "1")]
-        pub(super) location_id: Vec<u64>,
-        #[prost(int64, repeated, tag = "2")]
-        pub(super) value: Vec<i64>,
-        #[prost(message, repeated, tag = "3")]
-        pub(super) label: Vec<Label>,
-    }
-
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
-    pub(super) struct Label {
-        #[prost(int64, tag = "1")]
-        pub(super) key: i64,
-        #[prost(int64, tag = "2")]
-        pub(super) str: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Location {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) line: Vec<Line>,
-    }
-
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
-    pub(super) struct Line {
-        #[prost(uint64, tag = "1")]
-        pub(super) function_id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) line: i64,
-    }
-
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
-    pub(super) struct Function {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) name: i64,
-        #[prost(int64, tag = "3")]
-        pub(super) system_name: i64,
-        #[prost(int64, tag = "4")]
-        pub(super) filename: i64,
-    }
-}
+use crate::pprof::{Message, Tables, proto};
 
 impl Snapshot {
     /// Returns the snapshot as a profile in pprof's format, which `go tool pprof` and Perfetto's and Speedscope's pages read. It has
@@ -103,7 +25,7 @@ impl Snapshot {
     pub fn to_pprof(&self) -> Vec<u8> {
         let mut profile = Builder::new();
         groups::group(self).into_iter().for_each(|(key, threads)| profile.add(self, key, &threads));
-        profile.profile.encode_to_vec()
+        profile.tables.profile.encode_to_vec()
     }
 
     /// Writes what [`to_pprof`](Snapshot::to_pprof) returns.
@@ -116,32 +38,23 @@ impl Snapshot {
     }
 }
 
-/// A profile in the making. Its ids are places in its lists, from 1.
+/// A profile in the making.
 struct Builder {
-    profile: proto::Profile,
-    strings: HashMap<String, i64>,
+    tables: Tables,
     /// The locations by function, file and line.
     locations: HashMap<Frame, u64>,
-    functions: HashMap<(String, Option<String>), u64>,
 }
 
 impl Builder {
     fn new() -> Builder {
-        let mut this = Builder {
-            profile: proto::Profile::default(),
-            strings: HashMap::new(),
-            locations: HashMap::new(),
-            functions: HashMap::new(),
-        };
-        // The first string must be empty.
-        this.string("");
-        let count = proto::ValueType { r#type: this.string("green_threads"), unit: this.string("count") };
-        let waited = proto::ValueType { r#type: this.string("waited"), unit: this.string("nanoseconds") };
-        this.profile.sample_type = vec![count, waited];
-        (this.profile.period_type, this.profile.period) = (Some(count), 1);
+        let mut tables = Tables::new();
+        let count = tables.value_type("green_threads", "count");
+        let waited = tables.value_type("waited", "nanoseconds");
+        tables.profile.sample_type = vec![count, waited];
+        (tables.profile.period_type, tables.profile.period) = (Some(count), 1);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        this.profile.time_nanos = nanos(now);
-        this
+        tables.profile.time_nanos = nanos(now);
+        Builder { tables, locations: HashMap::new() }
     }
 
     fn add(&mut self, snapshot: &Snapshot, key: Key, threads: &[&GreenThread]) {
@@ -156,43 +69,20 @@ impl Builder {
         let frames = std::iter::once(named(does.clone(), None, None)).chain(stack).chain(spawned);
         let location_id = frames.map(|frame| self.location(frame)).collect();
         let waited = threads.iter().filter_map(|thread| Some(thread.wait.as_ref()?.waited)).sum();
-        let label = proto::Label { key: self.string("does"), str: self.string(&does) };
+        let label = proto::Label { key: self.tables.string("does"), str: self.tables.string(&does), num: 0 };
         let value = vec![i64::try_from(threads.len()).unwrap_or(i64::MAX), nanos(waited)];
-        self.profile.sample.push(proto::Sample { location_id, value, label: vec![label] });
+        self.tables.profile.sample.push(proto::Sample { location_id, value, label: vec![label] });
     }
 
     fn location(&mut self, frame: Frame) -> u64 {
         if let Some(&id) = self.locations.get(&frame) {
             return id;
         }
-        let line = frame.line.unwrap_or_default().into();
-        let function_id = self.function(&frame);
-        let id = self.profile.location.len() as u64 + 1;
-        self.profile.location.push(proto::Location { id, line: vec![proto::Line { function_id, line }] });
+        let file = frame.file.as_deref().unwrap_or_default();
+        let line = self.tables.line(&frame.function, file, frame.line.unwrap_or_default());
+        let id = self.tables.add_location(0, vec![line]);
         self.locations.insert(frame, id);
         id
-    }
-
-    fn function(&mut self, frame: &Frame) -> u64 {
-        let key = (frame.function.clone(), frame.file.clone());
-        if let Some(&id) = self.functions.get(&key) {
-            return id;
-        }
-        let (name, filename) = (self.string(&key.0), self.string(key.1.as_deref().unwrap_or_default()));
-        let id = self.profile.function.len() as u64 + 1;
-        self.profile.function.push(proto::Function { id, name, system_name: name, filename });
-        self.functions.insert(key, id);
-        id
-    }
-
-    fn string(&mut self, text: &str) -> i64 {
-        if let Some(&at) = self.strings.get(text) {
-            return at;
-        }
-        let at = self.profile.string_table.len() as i64;
-        self.profile.string_table.push(text.to_owned());
-        self.strings.insert(text.to_owned(), at);
-        at
     }
 }
 

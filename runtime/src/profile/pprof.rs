@@ -2,100 +2,23 @@
 
 use std::collections::HashMap;
 
-use prost::Message;
-
-use super::{INTERVAL, Profile};
-
-/// The messages of `profile.proto`, as far as they are used. A string is an index into `string_table`.
-mod proto {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Profile {
-        #[prost(message, repeated, tag = "1")]
-        pub(super) sample_type: Vec<ValueType>,
-        #[prost(message, repeated, tag = "2")]
-        pub(super) sample: Vec<Sample>,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) location: Vec<Location>,
-        #[prost(message, repeated, tag = "5")]
-        pub(super) function: Vec<Function>,
-        #[prost(string, repeated, tag = "6")]
-        pub(super) string_table: Vec<String>,
-        #[prost(int64, tag = "10")]
-        pub(super) duration_nanos: i64,
-        #[prost(message, optional, tag = "11")]
-        pub(super) period_type: Option<ValueType>,
-        #[prost(int64, tag = "12")]
-        pub(super) period: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct ValueType {
-        #[prost(int64, tag = "1")]
-        pub(super) r#type: i64,
-        #[prost(int64, tag = "2")]
-        pub(super) unit: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Sample {
-        #[prost(uint64, repeated, tag = "1")]
-        pub(super) location_id: Vec<u64>,
-        #[prost(int64, repeated, tag = "2")]
-        pub(super) value: Vec<i64>,
-        #[prost(message, repeated, tag = "3")]
-        pub(super) label: Vec<Label>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Label {
-        #[prost(int64, tag = "1")]
-        pub(super) key: i64,
-        #[prost(int64, tag = "2")]
-        pub(super) str: i64,
-        #[prost(int64, tag = "3")]
-        pub(super) num: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Location {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(uint64, tag = "3")]
-        pub(super) address: u64,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) line: Vec<Line>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Line {
-        #[prost(uint64, tag = "1")]
-        pub(super) function_id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) line: i64,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Function {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) name: i64,
-        #[prost(int64, tag = "4")]
-        pub(super) filename: i64,
-    }
-}
+use super::{Function, INTERVAL, Profile};
+use crate::pprof::{Message, Tables, proto};
 
 pub(super) fn of(profile: &Profile) -> Vec<u8> {
-    let mut tables = Tables::default();
-    tables.string("");
-    let [samples, count, cpu, nanos] =
-        ["samples", "count", "cpu", "nanoseconds"].map(|text| tables.string(text));
+    let (mut tables, mut locations) = (Tables::new(), HashMap::new());
+    let samples = tables.value_type("samples", "count");
+    let cpu = tables.value_type("cpu", "nanoseconds");
     let period = INTERVAL.as_nanos() as i64;
-    let cpu = proto::ValueType { r#type: cpu, unit: nanos };
     let sample = profile.counts.iter().map(|((thread, stack), &n)| {
         let stack = &profile.stacks[*stack].addresses;
-        let location_id =
-            stack.iter().map(|(address, functions)| tables.location(*address, functions)).collect();
+        let mut location = |&(address, ref functions): &(u64, Vec<Function>)| {
+            *locations.entry(address).or_insert_with(|| {
+                let line = functions.iter().map(|of| tables.line(&of.name, &of.file, of.line)).collect();
+                tables.add_location(address, line)
+            })
+        };
+        let location_id = stack.iter().map(&mut location).collect();
         let mut label = Vec::new();
         if thread.id != 0 {
             label.push(proto::Label {
@@ -117,74 +40,22 @@ pub(super) fn of(profile: &Profile) -> Vec<u8> {
         proto::Sample { location_id, value: vec![n as i64, n as i64 * period], label }
     });
     let sample = sample.collect();
-    let Tables { strings, functions, locations, .. } = tables;
     proto::Profile {
-        sample_type: vec![proto::ValueType { r#type: samples, unit: count }, cpu.clone()],
+        sample_type: vec![samples, cpu],
         sample,
-        location: locations,
-        function: functions,
-        string_table: strings,
         duration_nanos: profile.taken.as_nanos() as i64,
         period_type: Some(cpu),
         period,
+        ..tables.profile
     }
     .encode_to_vec()
-}
-
-/// The tables of a profile, and where each entry is.
-#[derive(Default)]
-struct Tables {
-    strings: Vec<String>,
-    string_of: HashMap<String, i64>,
-    functions: Vec<proto::Function>,
-    function_of: HashMap<(i64, i64), u64>,
-    locations: Vec<proto::Location>,
-    location_of: HashMap<u64, u64>,
-}
-
-impl Tables {
-    fn string(&mut self, text: &str) -> i64 {
-        if let Some(&at) = self.string_of.get(text) {
-            return at;
-        }
-        let at = self.strings.len() as i64;
-        self.strings.push(text.into());
-        self.string_of.insert(text.into(), at);
-        at
-    }
-
-    fn location(&mut self, address: u64, functions: &[super::Function]) -> u64 {
-        if let Some(&id) = self.location_of.get(&address) {
-            return id;
-        }
-        let line = |function: &super::Function| proto::Line {
-            function_id: self.function(function),
-            line: function.line.into(),
-        };
-        let line = functions.iter().map(line).collect();
-        let id = self.locations.len() as u64 + 1;
-        self.locations.push(proto::Location { id, address, line });
-        self.location_of.insert(address, id);
-        id
-    }
-
-    fn function(&mut self, function: &super::Function) -> u64 {
-        let (name, filename) = (self.string(&function.name), self.string(&function.file));
-        if let Some(&id) = self.function_of.get(&(name, filename)) {
-            return id;
-        }
-        let id = self.functions.len() as u64 + 1;
-        self.functions.push(proto::Function { id, name, filename });
-        self.function_of.insert((name, filename), id);
-        id
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Function, Stack};
+    use super::super::Stack;
     use super::*;
 
     #[test]
