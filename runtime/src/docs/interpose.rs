@@ -75,7 +75,7 @@
 //! the OS thread where it began, as every caught call does.
 //!
 //! - **No cancellation or [`timeout`](crate::time::timeout) ends such a wait**: std would wait again at once. The next parking call
-//!   of this crate unwinds. The locks of [`sync`](crate::sync) have no such limit. [`dump`](crate::dump()) shows such a wait as
+//!   of this crate unwinds. The drop of a [`Runtime`](crate::Runtime) waits for it, too. The locks of [`sync`](crate::sync) have no such limit. [`dump`](crate::dump()) shows such a wait as
 //!   "a lock or condition of std", and the search for deadlocks counts it as a parked green thread.
 //! - **`std::thread::park`, `std::sync::mpsc`, `crossbeam-channel`**: see [below](#channels-of-std).
 //! - **Locks that know their OS thread**: `ReentrantLock`, and so `StdoutLock` and `StderrLock`. Two green threads on one OS
@@ -95,11 +95,19 @@
 //! - **Green threads that were bound to that OS thread before return to it**: those that wait in a caught call there, or for a
 //!   lock of std's, and in strict mode those that have begun there. A message that such a green thread sends passes over the claimer, as
 //!   if the claimer sent to itself, and the claimer **may wait for ever**. So do not let a green thread whose first wait is for a channel of
-//!   std's depend on one that has made caught calls only. Use a channel of this crate there.
+//!   std's depend on one that is inside a caught call at that time. Use a channel of this crate there, or start the waiter by
+//!   `std::thread::spawn`, which costs the same.
 //! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another OS thread.
 //! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there; `park` may always return
 //!   without a cause. A token that one of them takes from another costs 50 ms at most.
-//! - While an OS thread is claimed, the search for deadlocks finds none.
+//! - [The search for deadlocks](super::deadlock) counts such a wait as a parked green thread, but not beside green threads that share
+//!   the OS thread: each of these waits ends every 50 ms.
+//!
+//! Why the second point is not mended: the channel writes down the waiter's OS thread before its first call that can be caught, and
+//! a caught call has promised the same OS thread to C. From then on both green threads have one thread id, which is all that the sender
+//! compares, by code in the program itself. The waiter cannot move, because the token for it goes to that OS thread. The sender cannot
+//! move, because C may keep the address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter cannot be made
+//! to look again: the `recv` of these channels goes back to `park` until a sender has chosen it.
 //!
 //! # What is not caught
 //!

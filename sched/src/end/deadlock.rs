@@ -7,14 +7,15 @@
 //! A false alarm would be far worse than a missed deadlock. So every thread of the process must be accounted for:
 //!
 //! ```text
-//!   a thread of a runtime       its runtime is quiet: all Ps idle, all Ms parked but the M in the netpoller, all queues empty,
-//!                               no timer armed, no source registered, no G waiting for a stack
+//!   a thread of a runtime       its runtime is quiet: all Ps idle, all Ms parked, reserved and asleep, or in the netpoller, all queues
+//!                               empty, no timer armed, no source registered, no G waiting for a stack
 //!   another thread              parked, without a time-out, for something of a runtime's
 //! ```
 //!
 //! A thread in any other state might go on and wake a waiter: in a system call, `blocking`, a std lock, a sleep, a
 //! wait with a time-out. So these hide a deadlock: a green thread that is pinned or unwinds and takes its OS thread
-//! along when it parks; and any thread that a library has started.
+//! along when it parks; and any thread that a library has started. (An M that a G has claimed or reserved hides none: it sleeps like
+//! others, and `m/rest.rs` tells when.)
 //!
 //! These looks do not happen at one moment. But a thread that runs leaves a trace. The tick of a P grows when the P
 //! is lent. A plain thread is counted when it parks and when it is woken. If the traces are equal before and after
@@ -108,8 +109,10 @@ impl Sched {
         let ms = self.crew.lock();
         let threads = self.crew.threads();
         let at_rest = |m: &crate::m::M| m.running_or_hooked().is_none() && m.home.is_empty();
-        // All Ms but one are parked. That M waits in the netpoller or is about to: there always is such an M.
-        if self.is_closing() || threads != self.idle.parked_ms() + 1 || !ms.all().iter().all(|m| at_rest(m)) {
+        // First how an M sleeps, then its queue: `m/rest.rs` says why.
+        let unlisted = ms.all().iter().filter(|m| m.rest.sleeps_unlisted()).count();
+        let asleep = threads == self.idle.parked_ms() + unlisted;
+        if self.is_closing() || !asleep || !ms.all().iter().all(|m| at_rest(m)) {
             return false;
         }
         tids.extend(ms.all().iter().map(|m| m.tid()));

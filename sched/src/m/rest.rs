@@ -13,6 +13,19 @@
 //! ```
 //!
 //! A wake-up may come when the M is already awake for another reason. The M then looks at its queue once more than needed.
+//!
+//! **The search for deadlocks** reads the same word (`end/deadlock.rs`). An M that sleeps outside of the list of parked Ms is at rest if it
+//! says so and its queue is empty:
+//!
+//! ```text
+//!   the M                                          the search
+//!   begin   before it sleeps, without a P          read: does the M sleep?
+//!   over    before it takes a P                    look at the M's queue: is it empty?
+//!   take a G, with a P                             look at the Ps: are all idle? are the ticks as before?
+//! ```
+//!
+//! The M says that it is awake before it can have a G in hand. So a wait that was decided before its commit, which the M makes
+//! runnable without a P, is never overlooked.
 
 use crate::sync::{
     atomic::{AtomicU8, AtomicUsize, Ordering},
@@ -27,6 +40,8 @@ pub(crate) enum SleepKind {
     Parked = 1,
     /// In the netpoller.
     Polls = 2,
+    /// On its note, as `Parked`; it is in no list of parked Ms, because it is reserved (`run/reserved.rs`).
+    Reserved = 3,
 }
 
 /// How many Gs are bound to an M, parked Gs included.
@@ -76,7 +91,8 @@ impl Rest {
     /// Announces that the M goes to sleep. Returns `false` if `has_work` finds a G for the M; the M then stays awake. *Runs on:
     /// the M.*
     pub(crate) fn begin(&self, how: SleepKind, has_work: impl FnOnce() -> bool) -> bool {
-        self.0.store(how as u8, Ordering::Relaxed);
+        // Release: a search for deadlocks that reads this sees what the M has done before. Pairs with `sleeps_unlisted`.
+        self.0.store(how as u8, Ordering::Release);
         if !broken!("rest_no_fence") {
             // Pairs with the fence in `look`.
             full_fence();
@@ -90,8 +106,18 @@ impl Rest {
 
     /// Announces that the M is awake. *Runs on: the M.*
     pub(crate) fn over(&self) {
-        // Relaxed: `begin` fences before it looks at the queue.
-        self.0.store(AWAKE, Ordering::Relaxed);
+        if !broken!("rest_awake_in_silence") {
+            // Relaxed: `begin` fences before it looks at the queue. The lock of the queue, from which the M takes a G later, orders this
+            // for a search for deadlocks.
+            self.0.store(AWAKE, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns `true` if the M sleeps, or is about to, in the netpoller or because it is reserved. *Runs on: a thread that searches for
+    /// deadlocks, before it looks at the M's queue.*
+    pub(crate) fn sleeps_unlisted(&self) -> bool {
+        // Acquire: pairs with `begin`.
+        self.0.load(Ordering::Acquire) >= SleepKind::Polls as u8
     }
 
     /// Returns how the M must be woken; `None` if the M is awake. *Runs on: a thread that has put a G into the M's queue.*
@@ -110,7 +136,11 @@ impl Rest {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::AtomicBool;
+    use crate::g::wait::{Cancel, Decision, Outcome, Wait};
+    use crate::m::activity::at_one_moment;
+    use crate::m::thread_parker::ThreadParker;
+    use crate::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use crate::sync::models::{Reached, explore};
     use loom::sync::Arc;
     use loom::thread;
 
@@ -145,5 +175,96 @@ mod models {
             let woken = world.woken.load(Ordering::Acquire);
             assert!(!asleep || woken, "a bound G waits while its M sleeps");
         });
+    }
+
+    /// A runtime with one P and one M, which is reserved; its G; and a plain thread.
+    struct Searched {
+        rest: Rest,
+        note: ThreadParker,
+        queue: AtomicUsize,
+        wait: Wait,
+        idle: AtomicBool,
+        tick: AtomicUsize,
+        /// True once the plain thread is parked.
+        parked: AtomicUsize,
+    }
+
+    impl Searched {
+        /// The G was made runnable, and its M is about to wake up from its sleep.
+        fn new() -> Arc<Searched> {
+            let world = Searched {
+                rest: Rest::new(),
+                note: ThreadParker::default(),
+                queue: AtomicUsize::new(0),
+                wait: Wait::new(),
+                idle: AtomicBool::new(true),
+                tick: AtomicUsize::new(0),
+                parked: AtomicUsize::new(0),
+            };
+            assert!(world.rest.begin(SleepKind::Reserved, || false));
+            world.queue.store(1, SeqCst);
+            Arc::new(world)
+        }
+
+        /// What the M does with its G: takes a P, runs the G, and passes the P on.
+        fn runs_g(&self) {
+            self.rest.over();
+            self.idle.swap(false, SeqCst);
+            self.queue.fetch_sub(1, SeqCst);
+            self.tick.fetch_add(1, SeqCst);
+            self.idle.swap(true, SeqCst);
+        }
+
+        /// Runs the G, which then waits, and runs it once more.
+        fn runs_g_twice(&self) {
+            self.runs_g();
+            if !self.wait.commit() {
+                self.queue.fetch_add(1, SeqCst);
+            }
+            if self.rest.begin(SleepKind::Reserved, || self.queue.fetch_add(0, SeqCst) > 0) {
+                self.note.sleep();
+            }
+            self.runs_g();
+            assert!(self.rest.begin(SleepKind::Reserved, || false));
+        }
+
+        /// What the plain thread does: wakes the G, and parks.
+        fn wakes_and_parks(&self, number: u32) {
+            if self.wait.decide(number, Outcome::Woken) == Decision::Parked {
+                self.queue.fetch_add(1, SeqCst);
+                if self.rest.look().is_some() {
+                    self.note.wake();
+                }
+            }
+            self.parked.fetch_add(1, SeqCst);
+        }
+
+        fn is_deadlocked(&self) -> bool {
+            let traces = || (self.tick.fetch_add(0, SeqCst), self.parked.fetch_add(0, SeqCst));
+            at_one_moment(traces, |&(_, parked)| {
+                let rests = self.rest.sleeps_unlisted() && self.queue.fetch_add(0, SeqCst) == 0;
+                rests && self.idle.fetch_or(false, SeqCst) && parked == 1
+            })
+        }
+    }
+
+    /// The search finds a deadlock only after the G has run for the last time.
+    #[test]
+    fn a_reserved_m_with_a_g_in_hand_is_not_at_rest() {
+        static ENDED: Reached = Reached::new();
+        explore(3, || {
+            let world = Searched::new();
+            let number = world.wait.arm(Cancel::Waits);
+            let (m, plain) = (world.clone(), world.clone());
+            let m = thread::spawn(move || m.runs_g_twice());
+            let plain = thread::spawn(move || plain.wakes_and_parks(number));
+            if world.is_deadlocked() {
+                assert_eq!(world.tick.load(SeqCst), 2, "a false alarm");
+            }
+            m.join().unwrap();
+            plain.join().unwrap();
+            ENDED.note(world.is_deadlocked());
+        });
+        ENDED.assert();
     }
 }

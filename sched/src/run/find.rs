@@ -277,10 +277,11 @@ impl Sched {
         self.outside.notes(Kind::NetBlock, 0, 0);
         let woken = self.wait_for_events(m, turn, until);
         self.outside.notes(Kind::NetReturn, 0, 0);
-        m.rest.over();
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
+            // Before `over`: the look counts this M as asleep.
             self.look_for_deadlock();
         }
+        m.rest.over();
         Some(woken)
     }
 

@@ -77,7 +77,7 @@ impl Sched {
         while !m.has_bound_g() {
             self.fire_due_timers(m);
             let until = self.heaps.time_sleep_until().max(clock::now() + DUE_ELSEWHERE_NS);
-            if m.rest.begin(SleepKind::Parked, || m.has_bound_g()) {
+            if m.rest.begin(SleepKind::Reserved, || m.has_bound_g()) {
                 m.note.sleep_for(Duration::from_nanos(until.saturating_sub(clock::now())));
                 m.rest.over();
             }

@@ -167,7 +167,7 @@ impl Sched {
         m.home.push(g);
         match m.rest.look() {
             None => {}
-            Some(SleepKind::Parked) => m.note.wake(),
+            Some(SleepKind::Parked | SleepKind::Reserved) => m.note.wake(),
             // Another M may block in the netpoller by now; it then returns without need.
             Some(SleepKind::Polls) => self.netpoll.break_poll(),
         }

@@ -17,6 +17,10 @@
 //!
 //! - *A claim for the time of the wait.* The next wait could begin where Gs are bound, and they would have the waiter's thread id.
 //! - *Other Gs are moved off a claimed M.* A caught call promises its caller the same OS thread.
+//! - *The waiter moves to an M without bound Gs.* The channel has written down the waiter's thread id and its token before the first
+//!   call that is caught. Nothing before that call is: std's `recv` makes no other one.
+//! - *Gs in caught calls share no M with free Gs*, so that no free G claims beside them. Any free G may make its first caught call, in
+//!   frames of C already. So each would need an M of its own.
 
 use std::ptr;
 use std::sync::atomic::AtomicU32;

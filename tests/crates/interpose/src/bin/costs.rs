@@ -179,6 +179,12 @@ fn print(rows: &[(&str, [f64; 2])]) {
 }
 
 fn main() {
+    // With an argument, only the ping-pong over these sockets, for a profiler.
+    match std::env::args().nth(1).as_deref() {
+        Some("std") => return println!("{:.1} us", ping_pong!(std::net)),
+        Some("runtime") => return println!("{:.1} us", ping_pong!(runtime::net)),
+        _ => {}
+    }
     println!("ns by                         libc's  system  more");
     println!("-- on a plain OS thread");
     print(&std::thread::spawn(rows).join().unwrap());

@@ -24,22 +24,32 @@ const LOST: Duration = Duration::from_secs(120);
 /// What plain OS threads got, by the operation's name and seed.
 type Expected = BTreeMap<(&'static str, u64), String>;
 
-/// The operations that are under way, by worker.
+/// How often the main thread looks for an operation that hangs.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The operations that are under way, by worker, each with the number of looks at which it began. Looks tell the time: while the whole
+/// process is stopped, there are none.
 #[derive(Default)]
-struct UnderWay(Mutex<BTreeMap<u64, (Instant, &'static str, u64)>>);
+struct UnderWay {
+    operations: Mutex<BTreeMap<u64, (u64, &'static str, u64)>>,
+    looks: AtomicU64,
+}
 
 impl UnderWay {
     fn set(&self, worker: u64, what: Option<(&'static str, u64)>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
         match what {
-            Some((name, seed)) => all.insert(worker, (Instant::now(), name, seed)),
+            Some((name, seed)) => all.insert(worker, (self.looks.load(Ordering::Relaxed), name, seed)),
             None => all.remove(&worker),
         };
     }
 
     fn check(&self) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((worker, (_, name, seed))) = all.iter().find(|(_, (start, ..))| start.elapsed() > LOST) {
+        let all = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: no operation that is found has begun after `now`.
+        let now = self.looks.fetch_add(1, Ordering::Relaxed);
+        let lost = (LOST.as_nanos() / LOOK.as_nanos()) as u64;
+        if let Some((worker, (_, name, seed))) = all.iter().find(|(_, (began, ..))| now - began > lost) {
             eprintln!("worker {worker} hangs in `{name}` with seed {seed}");
             let _ = runtime::dump(&mut std::io::stderr());
             std::process::abort();
@@ -85,7 +95,7 @@ fn run(runtime: &Runtime, seed: u64, time: Duration, expected: &Arc<Expected>) -
     });
     let workers: Vec<_> = workers.collect();
     while workers.iter().any(|worker| !worker.is_finished()) {
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(LOOK);
         under_way.check();
     }
     workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
