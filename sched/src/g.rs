@@ -481,6 +481,16 @@ impl G {
         unsafe { (*self.joiner.get()).replace(joiner) }
     }
 
+    /// Writes the parked waiter for the end. Precondition: there is none.
+    ///
+    /// # Safety
+    /// As for `replace_joiner`.
+    #[inline(always)]
+    pub(crate) unsafe fn set_parked_joiner(&self, ticket: Ticket) {
+        // SAFETY: as for `replace_joiner`, by this contract.
+        unsafe { (*self.joiner.get()).set_parked(ticket) }
+    }
+
     /// Takes the waiter for the end.
     ///
     /// # Safety

@@ -221,6 +221,9 @@ impl Own {
 
     #[inline]
     pub(crate) fn set_records(&self, records: bool) {
+        if records != self.records() {
+            self.sampler.look_at_each(records);
+        }
         let others = self.alerts.get() & !RECORDS;
         self.alerts.set(if records { others | RECORDS } else { others });
     }

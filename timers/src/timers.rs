@@ -7,6 +7,8 @@ mod locked;
 #[cfg(all(test, not(loom)))]
 mod properties;
 
+use std::mem::ManuallyDrop;
+
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
@@ -90,39 +92,46 @@ impl<H: Handle> Timers<H> {
         let now = now.min(NEVER - 1);
         let mut sweep = own && self.counts.mostly_deleted();
         let (mut ran, mut removed, mut adjusted) = (false, 0, 0);
-        loop {
+        let over = |sweep: bool, ran: bool, removed: usize, adjusted: usize| {
             let next = self.counts.earliest();
             if next > now && !sweep {
-                return Checked { next, ran, more: own && self.counts.many_deleted(PORTION) };
+                return Some(Checked { next, ran, more: own && self.counts.many_deleted(PORTION) });
             }
-            if removed >= PORTION || adjusted >= ADJUST_AT_CHECK {
-                return Checked { next, ran, more: true };
-            }
-            let due = self.take_due(now, sweep);
+            (removed >= PORTION || adjusted >= ADJUST_AT_CHECK).then_some(Checked { next, ran, more: true })
+        };
+        if let Some(checked) = over(sweep, ran, removed, adjusted) {
+            return checked;
+        }
+        // One batch, filled in place, because a copy would copy each of its places. `fire` empties it, also if a callback panics, so it
+        // has nothing to drop, and no place needs a look.
+        let mut due = ManuallyDrop::new(Batch::new());
+        loop {
+            self.take_due(now, sweep, &mut due);
             // Sweeps once a call: a sweep cannot remove a deleted timer in a brief state, so more sweeps might not end.
             sweep = false;
             removed += due.removed;
             adjusted += due.adjusted;
             ran |= due.taken > 0;
             due.fire(fire);
+            if let Some(checked) = over(sweep, ran, removed, adjusted) {
+                return checked;
+            }
         }
     }
 
-    /// Adjusts a portion, and takes a batch of due timers out of the heap; then sweeps a portion if `sweep`. The callbacks
+    /// Adjusts a portion, and takes due timers out of the heap into the empty batch `due`; then sweeps a portion if `sweep`. The callbacks
     /// run after this, without the lock: they may add timers (Go's issue 35532).
-    fn take_due(&self, now: u64, sweep: bool) -> Batch<H> {
-        let mut due = Batch::new();
+    fn take_due(&self, now: u64, sweep: bool, due: &mut Batch<H>) {
         let mut locked = self.lock();
         due.adjusted = locked.adjust(now, ADJUST_PORTION);
         let mut heads = 0;
-        while due.taken < BATCH && heads < HEADS && locked.run_head(now, &mut due) {
+        while due.taken < BATCH && heads < HEADS && locked.run_head(now, due) {
             heads += 1;
         }
         if sweep {
             locked.sweep(PORTION);
         }
         due.removed = locked.count_removed();
-        due
     }
 
     /// Removes a portion of the deleted timers if they are many. Returns `true` if they were many: call again soon.

@@ -175,7 +175,7 @@ impl<T> Join<T> {
         // SAFETY: `on` and the handle stay in place until this function returns, after the wait.
         let waiting = unsafe { Waiting::begin_on(Why::End, &on, cancel) };
         // SAFETY: the caller is the join handle, and `unwait` returned `true`.
-        let _absent = unsafe { self.g.0.replace_joiner(Joiner::Parked(waiting.ticket())) };
+        unsafe { self.g.0.set_parked_joiner(waiting.ticket()) };
         if life.wait() && waiting.park() == Outcome::Cancelled && life.unwait() {
             // SAFETY: the caller is the join handle, and `unwait` returned `true`.
             drop(unsafe { self.g.0.take_joiner() });

@@ -170,10 +170,9 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
     init(g);
     sched.make_work(|| match entered.held() {
         Some(held) => held.counters.spawn(|| {
-            if held.own().sampler.is_due() {
-                sched.stamp_new(held, g);
+            if held.own().sampler.counts_to_look() {
+                sched.look_at_spawn(held, g);
             }
-            held.spawns(g);
             held.queue.put_fresh(g);
         }),
         None => sched.closing.spawn_without_p(|| {

@@ -43,6 +43,13 @@ impl JoinerWords {
         mem::replace(self, JoinerWords::new(joiner)).joiner()
     }
 
+    /// Writes the parked `ticket`. Precondition: there is no joiner.
+    #[inline(always)]
+    pub(crate) fn set_parked(&mut self, ticket: Ticket) {
+        debug_assert!(self.first.is_null());
+        *self = JoinerWords::new(Joiner::Parked(ticket));
+    }
+
     #[inline(always)]
     fn new(joiner: Joiner) -> JoinerWords {
         match joiner {

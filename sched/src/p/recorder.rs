@@ -85,8 +85,8 @@ impl Recorder {
     }
 }
 
-/// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. The other hooks look whether a
-/// recording has begun or ended.
+/// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. Those of a wake-up and of a spawn are
+/// called when the sampler of the P says so. The other hooks look whether a recording has begun or ended.
 impl Held<'_> {
     /// Notices that a recording has begun. Every so many rounds suffice.
     #[inline]
@@ -136,20 +136,15 @@ impl Held<'_> {
         }
     }
 
-    /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue.*
-    #[inline(always)]
+    /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after the look's
+    /// `ends_at_sample`.*
     pub(crate) fn readies(self, g: &G) {
-        if self.recorder.on().is_some() {
-            self.records(|tape| tape.write(Kind::Ready, g.id(), 0));
-        }
+        self.records(|tape| tape.write(Kind::Ready, g.id(), 0));
     }
 
     /// Records that `g` was spawned. *Runs on: as `readies`.*
-    #[inline(always)]
     pub(crate) fn spawns(self, g: &G) {
-        if self.recorder.on().is_some() {
-            self.records(|tape| tape.spawns(g));
-        }
+        self.records(|tape| tape.spawns(g));
     }
 
     /// Records any other event.

@@ -2,6 +2,8 @@
 //!
 //! A measured wake-up costs two readings of the clock. A P that wakes few Gs measures each. Each sample has as its weight the number
 //! of wake-ups that it stands for, so the weights of all samples add up to about the number of wake-ups.
+//!
+//! The count is also the one look of the waker: while the flight recorder is on, it ends at each wake-up.
 
 use std::cell::Cell;
 
@@ -14,8 +16,12 @@ const MOST: u8 = 10;
 
 /// See the file's head. Only the holder of the P uses it.
 pub(crate) struct Sampler {
-    /// How many wake-ups are left until the next sample.
+    /// How many wake-ups are left until the next look.
     left: Cell<u32>,
+    /// How many wake-ups are left from that look until the next sample.
+    beyond: Cell<u32>,
+    /// True if the waker looks at each wake-up.
+    each: Cell<bool>,
     /// How many wake-ups the next sample stands for, as a power of two.
     weight: Cell<u8>,
     /// When the last sample was taken.
@@ -28,15 +34,51 @@ impl Sampler {
     /// With `all` each wake-up is a sample.
     pub(crate) fn new(all: bool) -> Self {
         let most = if all { 0 } else { MOST };
-        Sampler { left: Cell::new(1), weight: Cell::new(0), last: Cell::new(0), most }
+        Sampler {
+            left: Cell::new(1),
+            beyond: Cell::new(0),
+            each: Cell::new(false),
+            weight: Cell::new(0),
+            last: Cell::new(0),
+            most,
+        }
     }
 
-    /// Counts a wake-up. Returns `true` if it is to be a sample; the caller then calls `take`.
+    /// Counts a wake-up. Returns `true` if the waker is to look at it; the waker then calls `ends_at_sample`.
     #[inline(always)]
-    pub(crate) fn is_due(&self) -> bool {
+    pub(crate) fn counts_to_look(&self) -> bool {
         let left = self.left.get().wrapping_sub(1);
         self.left.set(left);
         left == 0
+    }
+
+    /// Returns `true` if the wake-up at which the waker looks is to be a sample; the waker then calls `take`. Else begins the way to the
+    /// next look.
+    #[inline]
+    pub(crate) fn ends_at_sample(&self) -> bool {
+        debug_assert_eq!(self.left.get(), 0);
+        match self.beyond.get() {
+            0 => true,
+            left => {
+                self.set_left(left);
+                false
+            }
+        }
+    }
+
+    /// Sets whether the waker looks at each wake-up from now on. *Runs on: the holder of the P, not between `counts_to_look` and the end of
+    /// that look.*
+    pub(crate) fn look_at_each(&self, each: bool) {
+        self.each.set(each);
+        self.set_left(self.left.get() + self.beyond.get());
+    }
+
+    /// Sets the number of wake-ups until the next sample, that one included.
+    fn set_left(&self, left: u32) {
+        debug_assert_ne!(left, 0);
+        let look = if self.each.get() { 1 } else { left };
+        self.left.set(look);
+        self.beyond.set(left - look);
     }
 
     /// Begins the way to the next sample. Returns the weight of this one, as a power of two.
@@ -49,14 +91,14 @@ impl Sampler {
             _ => weight.saturating_sub((since / TOO_LATE_NS).ilog2() as u8 + 1),
         };
         self.weight.set(next);
-        self.left.set(1 << next);
+        self.set_left(1 << next);
         weight
     }
 
     /// Makes the next wake-up a sample, because this one cannot be. `weight` is what `take` returned.
     pub(crate) fn retry(&self, weight: u8) {
         self.weight.set(weight);
-        self.left.set(1);
+        self.set_left(1);
     }
 }
 
@@ -69,7 +111,7 @@ mod tests {
         let (mut samples, mut weights) = (0, 0);
         for _ in 0..n {
             *now += gap;
-            if sampler.is_due() {
+            if sampler.counts_to_look() && sampler.ends_at_sample() {
                 samples += 1;
                 weights += 1 << sampler.take(*now);
             }
@@ -88,6 +130,27 @@ mod tests {
             let most = (n * gap / TOO_SOON_NS + 20).max(n >> (MOST - 1));
             assert!(samples <= most, "{samples} samples of wake-ups {gap} ns apart");
         }
+    }
+
+    /// The recorder is on at times: the samples are as often as without it.
+    #[test]
+    fn looks_at_each_wake_up_change_no_sample() {
+        let (with, without) = (Sampler::new(false), Sampler::new(false));
+        let (mut now, mut now_without) = (0, 0);
+        let mut looks = 0;
+        for round in 0..2000_u32 {
+            with.look_at_each(round % 3 != 0);
+            for _ in 0..round % 97 {
+                now += 100;
+                let is_look = with.counts_to_look();
+                looks += u32::from(is_look);
+                assert!(is_look || round % 3 == 0);
+                let sample = is_look && with.ends_at_sample();
+                sample.then(|| with.take(now));
+                assert_eq!((u64::from(sample), 1), (wake(&without, &mut now_without, 1, 100).0, 1));
+            }
+        }
+        assert!(looks > 10_000);
     }
 
     #[test]

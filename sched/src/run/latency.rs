@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   the waker                                   the M that runs the G
-//!   sampler of its P: is this one a sample?     is the binding of the G special? (it is asked anyway)
+//!   sampler of its P: look at this wake-up?     is the binding of the G special? (it is asked anyway)
+//!   if so: is it a sample?
 //!   stamp    time -> table, sample -> binding   run_sampled    latency = now - time
 //!   put the G into a run queue                                 run the G; how long does it run?
 //! ```
@@ -102,27 +103,52 @@ impl Latency {
 }
 
 impl Sched {
-    /// Makes the wake-up of `g` a sample, because the sampler of this P says so. *Runs on: the holder of the P, which then puts `g`
-    /// into a run queue.*
+    /// Looks at the wake-up of `g`, because the sampler of this P says so: measures and records it. *Runs on: the waker, which holds the
+    /// P and then puts `g` into a run queue.*
     #[cold]
     #[inline(never)]
-    pub(crate) fn stamp(&self, held: Held<'_>, g: GRef) {
+    pub(crate) fn look_at_wake_up(&self, held: Held<'_>, g: GRef) {
+        self.stamp_if_sample(held, g);
+        held.readies(g);
+    }
+
+    /// As `look_at_wake_up`, for a new G. *Runs on: the spawner, which holds the P.*
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_at_spawn(&self, held: Held<'_>, g: GRef) {
+        if self.stamp_if_sample(held, g)
+            && let Some(weight) = g.binding.sample()
+        {
+            self.latency.places.spawned(g.place(), 1 << weight);
+        }
+        held.spawns(g);
+    }
+
+    /// As `look_at_wake_up`, for a G that yields. The switch has recorded that.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_at_yield(&self, held: Held<'_>, g: GRef) {
+        self.stamp_if_sample(held, g);
+    }
+
+    /// Makes the wake-up of `g` a sample if the sampler says so. Returns `true` if the sampler did.
+    #[inline(always)]
+    fn stamp_if_sample(&self, held: Held<'_>, g: GRef) -> bool {
+        let is_sample = held.own().sampler.ends_at_sample();
+        if is_sample {
+            self.stamp(held, g);
+        }
+        is_sample
+    }
+
+    #[inline(never)]
+    fn stamp(&self, held: Held<'_>, g: GRef) {
         let now = clock::now();
         let weight = held.own().sampler.take(now);
         if self.latency.put(g, now) {
             g.binding.set_sample(weight);
         } else {
             held.own().sampler.retry(weight);
-        }
-    }
-
-    /// As `stamp`, for a new G. *Runs on: the spawner, which holds the P.*
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn stamp_new(&self, held: Held<'_>, g: GRef) {
-        self.stamp(held, g);
-        if let Some(weight) = g.binding.sample() {
-            self.latency.places.spawned(g.place(), 1 << weight);
         }
     }
 

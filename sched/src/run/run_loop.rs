@@ -212,8 +212,8 @@ impl Sched {
         match m.held() {
             Some(held) => {
                 held.counters.yields.one();
-                if held.own().sampler.is_due() {
-                    self.stamp(held, g);
+                if held.own().sampler.counts_to_look() {
+                    self.look_at_yield(held, g);
                 }
                 if g.binding.is_home() {
                     m.home.push(g);

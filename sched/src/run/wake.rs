@@ -54,10 +54,9 @@ pub(crate) fn ready(g: GRef) {
     match entered.as_ref().and_then(|e| local_p(e, g)) {
         Some(held) => {
             let sched = entered.as_ref().expect("a P is held").m().sched();
-            if held.own().sampler.is_due() {
-                sched.stamp(held, g);
+            if held.own().sampler.counts_to_look() {
+                sched.look_at_wake_up(held, g);
             }
-            held.readies(g);
             held.queue.put_next(g);
             sched.wake_idle_p();
         }
@@ -182,10 +181,9 @@ impl Sched {
         self.make_work(|| {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
-                if held.own().sampler.is_due() {
-                    self.stamp(held, g);
+                if held.own().sampler.counts_to_look() {
+                    self.look_at_wake_up(held, g);
                 }
-                held.readies(g);
                 held.queue.put_woken(g);
             }
         });

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -77,7 +78,7 @@ pub(crate) enum Fired {
 /// A counted reference to a G, an [`Alarm`] or a function (`timer/function.rs`); the low bits tell which. The count keeps
 /// a G from being reused while its stopped timer still lies in a heap. The G's next runtime might not be the runtime
 /// of that heap.
-pub(crate) struct TimerRef(usize);
+pub(crate) struct TimerRef(NonZeroUsize);
 
 const KIND: usize = 3;
 const ALARM: usize = 1;
@@ -96,16 +97,17 @@ impl TimerRef {
     #[inline]
     pub(crate) fn of_g(g: GRef) -> Self {
         g.life.retain();
-        TimerRef(std::ptr::from_ref(g).expose_provenance())
+        TimerRef(NonNull::from(g).expose_provenance())
     }
 
     pub(crate) fn of_alarm(alarm: Arc<Alarm>) -> Self {
-        TimerRef(Arc::into_raw(alarm).expose_provenance() | ALARM)
+        let alarm = NonNull::new(Arc::into_raw(alarm).cast_mut()).expect("an `Arc` leads to an alarm");
+        TimerRef(alarm.expose_provenance() | ALARM)
     }
 
     /// Makes the entry of a function, and takes over one of its owners.
     pub(crate) fn of_func(head: NonNull<Head>) -> Self {
-        TimerRef(head.expose_provenance().get() | FUNC)
+        TimerRef(head.expose_provenance() | FUNC)
     }
 
     /// Makes the entry of a function without an owner of its own. The caller must keep `head` alive meanwhile.
@@ -115,8 +117,8 @@ impl TimerRef {
 
     #[inline]
     fn what(&self) -> What<'_> {
-        let address = self.0 & !KIND;
-        match self.0 & KIND {
+        let address = self.0.get() & !KIND;
+        match self.0.get() & KIND {
             // SAFETY: `of_g` made the address from a G, and Gs are never freed.
             0 => What::G(unsafe { &*std::ptr::with_exposed_provenance::<G>(address) }),
             // SAFETY: `of_alarm` made the address from an `Arc`, and this reference counts as one.
