@@ -33,7 +33,7 @@ pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod why;
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -175,6 +175,8 @@ pub(crate) struct Rare {
     pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
+    /// The shares of reader-writer locks that the thread has, by the address of the lock: `wait/locks/holder.rs`.
+    pub(crate) shares: RefCell<Vec<usize>>,
     /// The thread has unwound because it was cancelled. If it unwinds so again, or returns, user code has caught that.
     pub(crate) unwound: Cell<bool>,
 }
@@ -290,6 +292,7 @@ impl G {
             locals,
             contexts,
             pins: Cell::new(0),
+            shares: RefCell::default(),
             unwound: Cell::new(false),
         };
         // SAFETY: there is no box yet, so there is no reference into it.

@@ -145,6 +145,68 @@ fn circles_of_all_kinds() {
     });
 }
 
+/// Readers have a lock together, so a writer waits for each of them.
+#[test]
+fn circles_with_readers() {
+    let _dog = Watchdog::new();
+    searched().block_on(|| {
+        let (a, b) = (Arc::new(RwLock::new(1)), Arc::new(RwLock::new(2)));
+        let others: Vec<_> = (0..3).map(|_| a.clone()).collect();
+        let crosswise = |name, first: &Arc<RwLock<u32>>, second: &Arc<RwLock<u32>>| {
+            let (first, second) = (first.clone(), second.clone());
+            named(name, move || {
+                let first = first.read();
+                runtime::sleep(Duration::from_millis(10));
+                *second.write() += *first;
+            })
+        };
+        // Another reader goes on, and then the circle alone is left.
+        let goes_on = others.into_iter().map(|lock| {
+            spawn(move || {
+                let _guard = lock.read();
+                runtime::sleep(4 * INTERVAL);
+            })
+        });
+        let goes_on: Vec<_> = goes_on.collect();
+        let (one, two) = (crosswise("reader 1", &a, &b), crosswise("reader 2", &b, &a));
+        let deadlock = wait_for(&["reader 1", "reader 2"]);
+        assert!(deadlock.to_string().contains("held by 1 reader: green thread "), "{deadlock}");
+        goes_on.into_iter().for_each(|thread| thread.join().unwrap());
+        one.cancel();
+        assert!(one.join().is_err());
+        two.join().unwrap();
+        // A reader that reads again waits behind a writer that waits for the reader.
+        let again = a.clone();
+        let reads_twice = named("reads twice", move || {
+            let _guard = again.read();
+            wait_until("a writer waits", || again.try_read().is_none());
+            drop(again.read());
+        });
+        wait_until("the reader has the lock", || a.is_locked());
+        let writes = named("writes behind", move || *a.write() += 1);
+        wait_for(&["reads twice", "writes behind"]);
+        // A reader that upgrades waits for the other reader, which waits for its end.
+        let lock = Arc::new(RwLock::new(0));
+        let upgraded = lock.clone();
+        let upgrades = named("upgrades", move || {
+            let guard = upgraded.upgradable_read();
+            runtime::sleep(Duration::from_millis(20));
+            drop(runtime::sync::RwLockUpgradableReadGuard::upgrade(guard));
+        });
+        let (handles, handle) = runtime::channel::bounded::<JoinHandle<()>>(1);
+        let joins = named("joins", move || {
+            let _guard = lock.read();
+            let _ = handle.recv().unwrap().join();
+        });
+        let joined = upgrades.abort_handle();
+        handles.send(upgrades).unwrap();
+        wait_for(&["upgrades", "joins"]);
+        joined.cancel();
+        joins.join().unwrap();
+        end(vec![reads_twice, writes]);
+    });
+}
+
 /// What only looks like a circle is not told: waits with a time-out or in a context, a circle that is over after a while, and locks
 /// that change hands all the time, with searches in between.
 #[test]
@@ -177,6 +239,17 @@ fn nothing_else_is_told() {
             let context = runtime::context::Context::background().with_timeout(10 * INTERVAL).0;
             assert!(context.run(|| drop(c2.lock())).is_err());
         });
+        // A writer that waits no longer than a while lets the readers behind it in.
+        let read = Arc::new(RwLock::new(()));
+        let read2 = read.clone();
+        let reads_again = named("reads again", move || {
+            let _guard = read.read();
+            wait_until("a writer waits", || read.try_read().is_none());
+            drop(read.read());
+        });
+        wait_until("the reader has the lock", || read2.is_locked());
+        let writes_for_a_while =
+            named("writes for a while", move || assert!(read2.try_write_for(10 * INTERVAL).is_none()));
         let over = AtomicBool::new(false);
         let locked = AtomicU64::new(0);
         let locks: [Mutex<u64>; 4] = std::array::from_fn(|_| Mutex::new(0));
@@ -222,12 +295,14 @@ fn nothing_else_is_told() {
             }
             over.store(true, Ordering::Relaxed);
         });
-        [patient, timed, other, in_context].into_iter().for_each(|thread| thread.join().unwrap());
+        [patient, timed, other, in_context, reads_again, writes_for_a_while]
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
         assert!(locked.load(Ordering::Relaxed) > 0);
     });
     let told = TOLD.lock().unwrap();
     let wrong = told.iter().find(|it| {
-        let names = ["patient", "timed", "other", "in a context"];
+        let names = ["patient", "timed", "other", "in a context", "reads again", "writes for a while"];
         names_of(it).iter().any(|name| names.contains(&&**name) || name.starts_with("busy"))
     });
     assert!(wrong.is_none(), "{wrong:?}");

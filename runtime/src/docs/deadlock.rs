@@ -46,16 +46,16 @@
 //!         at /home/me/app/src/main.rs:11
 //! ```
 //!
-//! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an [`RwLock`](crate::sync::RwLock) that a writer has, for
-//! the end of a green thread, for the end of a scope. It is told if two looks have found each of its green threads in the same wait,
+//! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an [`RwLock`](crate::sync::RwLock) that a writer or
+//! readers have, for the end of a green thread, for the end of a scope. A reader that reads again while a writer waits is such a
+//! circle: the second read waits behind the writer. A circle is told if two looks have found each of its green threads in the same wait,
 //! so a wait that goes on is never told. These are not found:
 //!
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
-//! - A circle over readers of an `RwLock`: a reader leaves no record.
 //! - A circle over channels: nothing says which green thread has the other end.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
 //!
-//! **Suspected.** A lock records the thread that took it. If its guard is sent to another thread, that record is wrong. When the
+//! **Suspected.** A lock records the thread that took it, and each reader its shares. If its guard is sent to another thread, that record is wrong. When the
 //! process has once dropped a guard on another thread than the one that locked, circles with a lock are "suspected" from then on. A
 //! lock whose thread has ended without unlocking it is a suspicion, too: the guard was forgotten, or lives elsewhere.
 //!

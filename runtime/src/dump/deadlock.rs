@@ -4,6 +4,10 @@
 //! something. A thread that waits for a lock has an arrow to the thread that took it, a joiner to the thread whose end it waits for,
 //! and the owner of a scope to each thread in it. In a circle of such arrows no thread ever goes on.
 //!
+//! A writer that waits for the readers of a lock has an arrow to each of them that waits itself. A reader that waits while other
+//! readers have the lock is behind a writer. Which writer is not known, so the reader has an arrow to each writer that waits, and no
+//! arrow if the wait of one of these may end.
+//!
 //! A snapshot is not of one moment. So a circle counts only if two snapshots show it, and each of its threads in the same wait, by
 //! the wait's number. None of these threads ran in between, and the arrows did not change. What a thread recorded of its locks
 //! before it parked is seen by the look that held the thread, so the second snapshot shows no lock that was unlocked before.
@@ -69,9 +73,20 @@ pub(super) fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
     let stuck: Vec<&GreenThread> =
         later.green_threads.iter().filter(|thread| is_stuck(earlier.get(thread.id), thread)).collect();
     let index: HashMap<u64, usize> = stuck.iter().enumerate().map(|(at, thread)| (thread.id, at)).collect();
+    let writers = writers(later);
     let arrows: Vec<Vec<usize>> = stuck
         .iter()
-        .map(|thread| needs(thread).iter().filter_map(|id| index.get(id).copied()).collect())
+        .map(|thread| match reads_behind(thread, &writers) {
+            Some(writers) => {
+                writers.iter().map(|id| index.get(id).copied()).collect::<Option<_>>().unwrap_or_default()
+            }
+            None => {
+                // A scope or the readers of a lock may have become fewer: what both looks show has not changed.
+                let before = earlier.get(thread.id).map(needs).unwrap_or_default();
+                let both = needs(thread).into_iter().filter(|id| before.contains(id));
+                both.filter_map(|id| index.get(&id).copied()).collect()
+            }
+        })
         .collect();
     let mut found = Vec::new();
     for circle in circles(&arrows) {
@@ -95,16 +110,12 @@ pub(super) fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
     found
 }
 
-/// Returns `true` if `later` is in the same wait as `earlier`, on the same object, and time alone does not end that wait.
+/// Returns `true` if `later` is in the same wait as `earlier`, and time alone does not end that wait.
 fn is_stuck(earlier: Option<&GreenThread>, later: &GreenThread) -> bool {
     let (Some(was), Some(is)) = (earlier.and_then(|thread| thread.wait.as_ref()), later.wait.as_ref()) else {
         return false;
     };
-    is.number.is_some()
-        && was.number == is.number
-        && !is.may_end
-        && !was.may_end
-        && earlier.map(needs) == Some(needs(later))
+    is.number.is_some() && was.number == is.number && !is.may_end && !was.may_end
 }
 
 /// Returns the ids of the threads that must each do something before `thread` goes on.
@@ -113,9 +124,36 @@ fn needs(thread: &GreenThread) -> Vec<u64> {
         Some(Object::Mutex { locked: true, holder, .. } | Object::RwLock { writer: true, holder, .. }) => {
             holder.iter().copied().collect()
         }
+        // More records than readers: a guard was dropped by another thread, and the record of its taker stayed.
+        Some(Object::RwLock { to_write: true, readers, waiting_readers, .. })
+            if waiting_readers.len() <= *readers =>
+        {
+            waiting_readers.clone()
+        }
         Some(Object::GreenThread { id }) => vec![*id],
         Some(Object::Scope { green_threads }) => green_threads.clone(),
         _ => Vec::new(),
+    }
+}
+
+/// Returns the ids of the threads that wait to write, by the address of the lock.
+fn writers(snapshot: &Snapshot) -> HashMap<usize, Vec<u64>> {
+    let mut writers: HashMap<usize, Vec<u64>> = HashMap::new();
+    for thread in &snapshot.green_threads {
+        if let Some(Object::RwLock { address, to_write: true, .. }) = thread.object() {
+            writers.entry(*address).or_default().push(thread.id);
+        }
+    }
+    writers
+}
+
+/// Returns the ids of the writers behind one of which `thread` waits to read, if readers have the lock.
+fn reads_behind<'w>(thread: &GreenThread, writers: &'w HashMap<usize, Vec<u64>>) -> Option<&'w [u64]> {
+    match thread.object() {
+        Some(Object::RwLock { address, writer: false, to_write: false, .. }) => {
+            writers.get(address).map(Vec::as_slice)
+        }
+        _ => None,
     }
 }
 
@@ -259,6 +297,9 @@ impl Display for Deadlock {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::{Reason, State, Wait};
     use super::*;
 
     #[test]
@@ -271,6 +312,44 @@ mod tests {
         // The second of two arrows leads to the circle; two circles beside each other; one with an arrow into it.
         assert_eq!(of(&[&[1, 2], &[], &[0]]), [[0, 2]]);
         assert_eq!(of(&[&[1], &[0], &[3], &[2], &[2]]), [[0, 1], [2, 3]]);
+    }
+
+    /// Returns a green thread that waits for the end of another one.
+    fn joiner(id: u64, of: u64, number: u32) -> GreenThread {
+        GreenThread {
+            id,
+            name: None,
+            state: State::Waiting,
+            wait: Some(Wait {
+                reason: Reason::End,
+                waited: Duration::ZERO,
+                due_in: None,
+                may_end: false,
+                number: Some(number),
+                object: Some(Object::GreenThread { id: of }),
+            }),
+            spawned_at: None,
+            parent: None,
+            scope: None,
+            future: None,
+            stack: None,
+            shares: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_circle_counts_only_if_each_wait_is_the_same_in_both_looks() {
+        let look = |numbers: [u32; 2]| Snapshot {
+            green_threads: vec![joiner(1, 2, numbers[0]), joiner(2, 1, numbers[1])],
+            ..Snapshot::default()
+        };
+        let found = of_both(&look([7, 8]), &look([7, 8]));
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].certain, found[0].members.len()), (true, 2));
+        // One of them has waited for the same again: it ran in between, so it was not stuck.
+        for earlier in [[6, 8], [7, 9]] {
+            assert!(of_both(&look(earlier), &look([7, 8])).is_empty(), "{earlier:?}");
+        }
     }
 
     #[test]

@@ -70,6 +70,9 @@ pub struct GreenThread {
     pub future: Option<String>,
     /// Its stack: an index into [`Snapshot::stacks`]. `None` if it has none, or none is known.
     pub stack: Option<usize>,
+    /// The shares of reader-writer locks that it has, if it was found parked: see [`sched::locks::UPGRADABLE_SHARE`].
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    pub(super) shares: Vec<usize>,
 }
 
 /// What a [`GreenThread`] did.
@@ -206,6 +209,8 @@ pub enum Object {
         writer: bool,
         /// The id of the writer, if that was recorded.
         holder: Option<u64>,
+        /// The ids of the readers that waited themselves, if they were recorded as for [`Object::Mutex`].
+        waiting_readers: Vec<u64>,
         /// True if the green thread waited to write.
         to_write: bool,
     },
@@ -335,6 +340,7 @@ impl Snapshot {
         let stacks = stacks.into_iter().map(frames).collect();
         let mut snapshot = Snapshot { green_threads: threads, stacks, plain_threads, ..Snapshot::default() };
         snapshot.set_scopes();
+        snapshot.set_readers();
         Ok(snapshot)
     }
 
@@ -382,6 +388,30 @@ impl Snapshot {
         }
     }
 
+    /// Sets which readers a wait for a reader-writer lock is for. The own upgradable share of a waiter does not count: the waiter
+    /// upgrades it.
+    fn set_readers(&mut self) {
+        let mut readers: HashMap<usize, Vec<(u64, bool)>> = HashMap::new();
+        for thread in &self.green_threads {
+            for share in &thread.shares {
+                let upgradable = share & sched::locks::UPGRADABLE_SHARE != 0;
+                let address = share & !sched::locks::UPGRADABLE_SHARE;
+                readers.entry(address).or_default().push((thread.id, upgradable));
+            }
+        }
+        if readers.is_empty() {
+            return;
+        }
+        for thread in &mut self.green_threads {
+            let object = thread.wait.as_mut().and_then(|wait| wait.object.as_mut());
+            if let Some(Object::RwLock { address, waiting_readers, .. }) = object {
+                let known = readers.get(address).into_iter().flatten();
+                let others = known.filter(|&&(id, upgradable)| id != thread.id || !upgradable);
+                *waiting_readers = others.map(|&(id, _)| id).collect();
+            }
+        }
+    }
+
     /// Takes a snapshot as [`take`](Snapshot::take) does, and looks for green threads that wait for each other. If one may have
     /// waited for the others before, it looks a second time after some milliseconds, so that what it tells did not change between.
     ///
@@ -425,9 +455,9 @@ impl fmt::Display for Snapshot {
 
 impl GreenThread {
     fn of(seen: SeenThread, stack: Option<usize>) -> GreenThread {
-        let (number, due_in, may_end, on, future) = match seen.parked {
-            Some(parked) => (Some(parked.number), parked.due_in, parked.may_end, parked.on, parked.future),
-            None => (None, None, false, None, None),
+        let (number, due_in, may_end, on, future, shares) = match seen.parked {
+            Some(it) => (Some(it.number), it.due_in, it.may_end, it.on, it.future, it.shares),
+            None => (None, None, false, None, None, Vec::new()),
         };
         let (state, wait) = match seen.does {
             Does::Ready => (State::Ready, None),
@@ -451,6 +481,7 @@ impl GreenThread {
             scope: None,
             future: future.map(str::to_owned),
             stack,
+            shares,
         }
     }
 
@@ -465,7 +496,7 @@ impl Object {
         match awaited {
             Awaited::Mutex { address, locked, holder } => Object::Mutex { address, locked, holder },
             Awaited::RwLock { address, readers, writer, holder, to_write } => {
-                Object::RwLock { address, readers, writer, holder, to_write }
+                Object::RwLock { address, readers, writer, holder, to_write, waiting_readers: Vec::new() }
             }
             Awaited::Thread { id } => Object::GreenThread { id },
             Awaited::Scope { threads } => Object::Scope { green_threads: threads },

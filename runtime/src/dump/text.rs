@@ -107,12 +107,18 @@ impl Display for Described<'_> {
                     None => f.write_str(if *locked { ", locked" } else { ", free" }),
                 }
             }
-            Object::RwLock { address, readers, writer, holder, to_write } => {
+            Object::RwLock { address, readers, writer, holder, to_write, waiting_readers } => {
                 write!(f, "{address:#x} to {}", if *to_write { "write" } else { "read" })?;
                 match (holder, writer) {
                     (Some(holder), _) => write!(f, ", held by {}", self.thread(*holder)),
                     (None, true) => f.write_str(", held by a writer"),
-                    (None, false) => write!(f, ", held by {readers} reader{}", s(readers)),
+                    (None, false) => {
+                        write!(f, ", held by {readers} reader{}", s(readers))?;
+                        for (i, reader) in waiting_readers.iter().enumerate() {
+                            write!(f, "{} {}", if i == 0 { ":" } else { "," }, self.thread(*reader))?;
+                        }
+                        Ok(())
+                    }
                 }
             }
             Object::GreenThread { id } => f.write_str(&self.thread(*id)),

@@ -61,6 +61,9 @@ pub struct Parked {
     pub due_in: Option<Duration>,
     /// True if time alone may end the wait: it has a deadline, or lies in a stretch of code that ends with a context.
     pub may_end: bool,
+    /// The shares of reader-writer locks that it has, if they were recorded: the address of the lock, plus
+    /// [`UPGRADABLE_SHARE`](crate::locks::UPGRADABLE_SHARE) if the green thread may upgrade.
+    pub shares: Vec<usize>,
     /// The type of the future that the green thread runs; `None` for a closure.
     pub future: Option<&'static str>,
 }
@@ -139,6 +142,7 @@ impl Held {
             on,
             due_in: due.map(|due| Duration::from_nanos(due.saturating_sub(clock::now()))),
             may_end: timed || in_stretch,
+            shares: g.rare().map(|rare| rare.shares.borrow().clone()).unwrap_or_default(),
             future: (g.task().future)(),
         }
     }

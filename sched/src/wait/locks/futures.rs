@@ -120,6 +120,7 @@ impl<const RECURSIVE: bool> PassOn<Queues, RwWaiter> for RwLockLeaver<'_, RECURS
         }
         if waiter.has {
             drop(queues);
+            self.0.record(waiter.wants);
             // SAFETY: the dropped future was given the lock in this mode, and had not taken notice of that.
             unsafe { self.0.unlock_fair(waiter.wants) };
         } else if !broken!("rwlock_future_keeps_its_wake") {
@@ -154,9 +155,7 @@ impl<const RECURSIVE: bool> Future for RwLockFuture<'_, RECURSIVE> {
         let waker = cx.waker().clone();
         if waits.is_waiting() {
             if ready!(waits.as_mut().poll_granted(cx)).has {
-                if this.wants == Wants::Alone {
-                    this.lock.holder.took();
-                }
+                this.lock.record(this.wants);
                 return Poll::Ready(());
             }
             this.line.woken = true;

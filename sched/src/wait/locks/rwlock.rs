@@ -23,7 +23,7 @@
 //! - *`RECURSIVE` locks* let a reader in while another reader is in, even past queued writers. So a thread that has a
 //!   share always gets a second share.
 
-use super::holder::Holder;
+use super::holder::{self, Holder};
 use super::{Line, Patience, Wakes, is_long_ago, spin, stay};
 use crate::g::wait::Outcome;
 use crate::g::why::{Awaited, Why};
@@ -58,8 +58,8 @@ const IN_TURN_ONLY: usize = STARVING | WRITER_WAITS;
 pub struct RwLock<const RECURSIVE: bool> {
     word: AtomicUsize,
     pub(super) queues: Lock<Queues>,
-    /// The writer.
-    pub(super) holder: Holder,
+    /// The writer. Readers are recorded elsewhere.
+    holder: Holder,
 }
 
 #[derive(Default)]
@@ -192,15 +192,35 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
-                    if wants == Wants::Alone {
-                        self.holder.took();
-                    }
+                    self.record(wants);
                     return true;
                 }
                 Err(now) => word = now,
             }
         }
         false
+    }
+
+    /// Records that the caller has the lock in this mode. *Runs on: the thread that has just taken the lock.*
+    #[inline(always)]
+    pub(super) fn record(&self, has: Wants) {
+        match has {
+            Wants::Alone => self.holder.took(),
+            has => holder::took_share(self.address(), has == Wants::Upgradable),
+        }
+    }
+
+    /// Removes what `record` has recorded. *Runs on: the thread that is about to unlock.*
+    #[inline(always)]
+    fn unrecord(&self, has: Wants) {
+        match has {
+            Wants::Alone => self.holder.unlocks(),
+            has => holder::gives_share_back(self.address(), has == Wants::Upgradable),
+        }
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Tells a dump about the lock for a waiter that wants to read. *Runs on: any thread.*
@@ -216,7 +236,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     fn look_from_afar(&self, to_write: bool) -> Option<Awaited> {
         let word = self.word.load(Ordering::Relaxed);
         Some(Awaited::RwLock {
-            address: std::ptr::from_ref(self).addr(),
+            address: self.address(),
             readers: (word & READERS) / READER,
             writer: word & WRITER != 0,
             holder: self.holder.id(),
@@ -250,9 +270,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             let look = if wants == Wants::Alone { Self::look_as_writer } else { Self::look_as_reader };
             match stay(Why::RwLock, (self, look), queues, |queues| &mut queues.line, line, patience, waiter) {
                 Ok(Waiter { has: true, .. }) => {
-                    if wants == Wants::Alone {
-                        self.holder.took();
-                    }
+                    self.record(wants);
                     return Ok(());
                 }
                 Ok(_) => line.woken = true,
@@ -339,6 +357,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller has a share that is not upgradable.
     #[inline]
     pub unsafe fn unlock_shared(&self) {
+        self.unrecord(Wants::Shared);
         let order =
             if broken!("rwlock_share_given_back_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: orders the reads of this reader before the next writer. Pairs with the Acquire of `take`,
@@ -357,6 +376,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller has the upgradable share.
     #[inline]
     pub unsafe fn unlock_upgradable(&self) {
+        self.unrecord(Wants::Upgradable);
         // Release: orders the reads of this reader before the next writer. Pairs with the Acquire of `take` and
         // `serve_line`.
         let word = self.word.fetch_sub(READER | UPGRADABLE, Ordering::Release);
@@ -375,7 +395,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller is the writer.
     #[inline]
     pub unsafe fn unlock_alone(&self) {
-        self.holder.unlocks();
+        self.unrecord(Wants::Alone);
         let order = if broken!("rwlock_given_back_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: publishes what the writer did. Pairs with the Acquire of `take` and `serve_line`.
         let word = self.word.fetch_sub(WRITER, order);
@@ -391,13 +411,13 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller has what `has` says.
     #[inline]
     pub unsafe fn unlock_fair(&self, has: Wants) {
-        if has == Wants::Alone {
-            self.holder.unlocks();
-        }
         // SAFETY: the caller has what `has` says, and each arm gives back just that.
         unsafe {
             match has {
-                _ if self.is_waited_for() => self.unlock_fair_slow(has.share()),
+                _ if self.is_waited_for() => {
+                    self.unrecord(has);
+                    self.unlock_fair_slow(has.share());
+                }
                 Wants::Shared => self.unlock_shared(),
                 Wants::Upgradable => self.unlock_upgradable(),
                 Wants::Alone => self.unlock_alone(),
@@ -534,13 +554,18 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             // Acquire: the other readers have finished. Pairs with the Release of `unlock_shared`.
             match self.word.compare_exchange_weak(word, alone, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.holder.took();
+                    self.record_upgrade();
                     return true;
                 }
                 Err(now) => word = now,
             }
         }
         false
+    }
+
+    fn record_upgrade(&self) {
+        self.unrecord(Wants::Upgradable);
+        self.record(Wants::Alone);
     }
 
     /// Turns the caller's upgradable share into the whole lock, waiting for the other readers as `patience` allows.
@@ -569,7 +594,7 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             waiter,
         ) {
             Ok(waiter) => {
-                self.holder.took();
+                self.record_upgrade();
                 debug_assert!(waiter.has);
                 Ok(())
             }
@@ -612,9 +637,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     /// The caller has what `from` says, and `to` is a smaller mode.
     #[inline]
     pub unsafe fn downgrade(&self, from: Wants, to: Wants) {
-        if from == Wants::Alone {
-            self.holder.unlocks();
-        }
+        self.unrecord(from);
+        self.record(to);
         // Release: publishes what the writer did to the readers that are let in. Pairs with the Acquire of `take` and
         // `serve_line`.
         let word = self.word.fetch_add(to.share().wrapping_sub(from.share()), Ordering::Release);
