@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex as StdMutex, Once};
 use std::time::Duration;
 
 use runtime::dump::{Deadlock, DeadlockKind, Snapshot, on_deadlock};
-use runtime::sync::{Condvar, Mutex, RwLock};
+use runtime::sync::{Barrier, Condvar, Mutex, RwLock};
 use runtime::thread::AbortHandle;
 use runtime::{Builder, JoinHandle, Runtime, spawn, thread};
 use tests::{Random, Watchdog, wait_until};
@@ -152,11 +152,12 @@ fn circles_with_readers() {
     searched().block_on(|| {
         let (a, b) = (Arc::new(RwLock::new(1)), Arc::new(RwLock::new(2)));
         let others: Vec<_> = (0..3).map(|_| a.clone()).collect();
+        let both = Arc::new(Barrier::new(2));
         let crosswise = |name, first: &Arc<RwLock<u32>>, second: &Arc<RwLock<u32>>| {
-            let (first, second) = (first.clone(), second.clone());
+            let (first, second, both) = (first.clone(), second.clone(), both.clone());
             named(name, move || {
                 let first = first.read();
-                runtime::sleep(Duration::from_millis(10));
+                both.wait();
                 *second.write() += *first;
             })
         };
@@ -188,14 +189,16 @@ fn circles_with_readers() {
         // A reader that upgrades waits for the other reader, which waits for its end.
         let lock = Arc::new(RwLock::new(0));
         let upgraded = lock.clone();
+        let (tells, reads) = runtime::channel::bounded(1);
         let upgrades = named("upgrades", move || {
             let guard = upgraded.upgradable_read();
-            runtime::sleep(Duration::from_millis(20));
+            reads.recv().unwrap();
             drop(runtime::sync::RwLockUpgradableReadGuard::upgrade(guard));
         });
         let (handles, handle) = runtime::channel::bounded::<JoinHandle<()>>(1);
         let joins = named("joins", move || {
             let _guard = lock.read();
+            tells.send(()).unwrap();
             let _ = handle.recv().unwrap().join();
         });
         let joined = upgrades.abort_handle();
