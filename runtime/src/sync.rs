@@ -13,6 +13,7 @@
 //! | [`LockAsync`], [`RwLockAsync`] | mutexes and reader-writer locks that are awaited: `lock_async`, `read_async`, `write_async` |
 //! | [`WaitGroup`] | `crossbeam-utils` |
 //! | [`singleflight`] | Go: one call for all threads that ask for the same thing at the same time |
+//! | [`Pool`] | Go: objects that are used again, kept for each P |
 //!
 //! # Cancellation and time-outs
 //!
@@ -33,6 +34,7 @@ mod once;
 mod once_cell;
 mod once_lock;
 pub mod oneshot;
+mod pool;
 mod reentrant_mutex;
 mod relock;
 mod rwlock;
@@ -55,6 +57,7 @@ pub use notify::{Notified, Notify};
 pub use once::{Once, OnceState};
 pub use once_cell::{OnceCell, SetError};
 pub use once_lock::OnceLock;
+pub use pool::{Pool, PoolGuard};
 pub use reentrant_mutex::{
     ArcReentrantMutexGuard, MappedReentrantMutexGuard, RawThreadId, ReentrantMutex, ReentrantMutexGuard,
 };

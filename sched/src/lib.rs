@@ -220,6 +220,7 @@ pub use {
     g::wait::{Cancel, Outcome},
     g::why::{Awaited, On, Why},
     g::{Status, Ticket},
+    m::current::current_p,
     m::os_thread::{Around, set_around_park},
     p::event::{Kind, POLLS, Stopped},
     p::histogram::Histogram,

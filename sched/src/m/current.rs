@@ -48,3 +48,9 @@ pub(crate) fn on_m<R>(look: impl FnOnce(&M) -> R) -> Option<R> {
     // SAFETY: `current` names the M of this OS thread, which outlives that thread.
     unsafe { current().as_ref() }.map(look)
 }
+
+/// Returns the number of the P with which this OS thread runs user code; `None` on a plain OS thread, and in `blocking`. The caller may
+/// have lost that P already, so the number is only a hint. *Runs on: any thread.*
+pub fn current_p() -> Option<usize> {
+    on_m(|m| Some(m.lent_p()?.index)).flatten()
+}
