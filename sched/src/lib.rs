@@ -215,7 +215,7 @@ pub use watch::profile::{Sampled, Sampler};
 pub use {
     api::join::{GHandle, Join},
     api::{block_on, contexts, locals, park, revocable, sleep, spawn},
-    end::deadlock::TEXT as DEADLOCK,
+    end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::mains::InBlockOn,
     g::wait::{Cancel, Outcome},
     g::why::{Awaited, On, Why},

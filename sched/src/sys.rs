@@ -46,7 +46,8 @@ mod ticks;
 
 pub use threads::Doing;
 pub(crate) use threads::{
-    LISTS_THREADS, doing, set_timer_slack, shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack,
+    LISTS_THREADS, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread, thread_id,
+    thread_ids, timer_slack,
 };
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use ticks::SKEW;

@@ -7,6 +7,9 @@
 //! what [`dump()`](crate::dump()) writes. It comes some tens of milliseconds after the last green thread has begun to wait.
 //! This exists on Linux only.
 //!
+//! A test with [`#[runtime::test]`](macro@crate::test) fails with that report. The main thread of the test harness does not hide a
+//! deadlock, but other tests in the same process do while they run.
+//!
 //! ```no_run
 //! runtime::block_on(|| {
 //!     let (_sender, receiver) = runtime::channel::unbounded::<u32>();

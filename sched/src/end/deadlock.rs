@@ -22,9 +22,14 @@
 //! the looks, all that was seen held at one moment (`m/activity.rs`, with a model). In each runtime the queues are
 //! read before the Ps: a thread that took a G out of a queue has a P by then.
 //!
+//! In a process of Rust's test harness the main thread waits for the tests, and no test waits for the main thread. So that thread is
+//! left out while it is blocked (`set_in_test_harness`), unless it has ever waited for something of a runtime's: then it is a plain
+//! thread as any other. A test hides the deadlock of another test that runs beside, so the search goes on every second.
+//!
 //! Only Linux lists the threads of a process; on other systems there is no report.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use timers::clock;
 
@@ -32,10 +37,11 @@ use crate::api::join::GHandle;
 use crate::end::mains::InBlockOn;
 use crate::g::wait::Decision;
 use crate::m::activity::{PARKS, at_one_moment};
+use crate::m::os_thread;
 use crate::m::release::release;
 use crate::run::sched::Sched;
 use crate::run::wake;
-use crate::sys;
+use crate::sys::{self, Doing};
 use crate::watch::dump::report;
 
 /// The message with which `block_on` panics.
@@ -44,6 +50,21 @@ pub const TEXT: &str = "all green threads are asleep - deadlock!";
 /// How long an M blocks without anything to wait for before each look. The M looks a few times, because a thread may
 /// just be ending. After the last look the M looks no more until a G has run: an idle process sleeps.
 const LOOK_AFTER_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
+
+/// How long an M in a process of the test harness blocks before each further look.
+const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+
+static IN_TEST_HARNESS: AtomicBool = AtomicBool::new(false);
+
+/// Says that the main thread of this process belongs to Rust's test harness: it wakes no green thread. *Runs on: any thread.*
+pub fn set_in_test_harness() {
+    // Relaxed: the flag guards no data. The caller's runtime, which looks for deadlocks, is started after this.
+    IN_TEST_HARNESS.store(true, Ordering::Relaxed);
+}
+
+fn in_test_harness() -> bool {
+    IN_TEST_HARNESS.load(Ordering::Relaxed)
+}
 
 impl InBlockOn<'_> {
     /// Records that the caller is about to wait for the end of `main`.
@@ -68,7 +89,8 @@ impl Sched {
             return clock::NEVER;
         }
         let looks = self.mains.looks_since(self.ticks());
-        LOOK_AFTER_NS.get(looks).map_or(clock::NEVER, |after| clock::now() + after)
+        let again = || in_test_harness().then_some(&LOOK_AGAIN_NS);
+        LOOK_AFTER_NS.get(looks).or_else(again).map_or(clock::NEVER, |after| clock::now() + after)
     }
 
     /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on: the M
@@ -143,7 +165,17 @@ fn is_deadlocked() -> bool {
             return false;
         }
         let Some(threads) = sys::thread_ids() else { return false };
-        let others = threads.iter().filter(|tid| !ours.contains(tid)).count() as u64;
+        let harness = harness_thread();
+        let others =
+            threads.iter().filter(|&tid| !ours.contains(tid) && Some(*tid) != harness).count() as u64;
         others == began.wrapping_sub(ended)
     })
+}
+
+/// Returns the id of the main thread if it is the test harness's, waits, and is never counted as parked.
+fn harness_thread() -> Option<i32> {
+    let main = sys::main_thread_id();
+    let is_left_out =
+        in_test_harness() && !os_thread::main_thread_waits() && sys::doing(main) == Doing::Blocked;
+    is_left_out.then_some(main)
 }

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::g::{GRef, Payload, table};
 use crate::m::activity::{Counted, PARKS};
 use crate::m::current::on_m;
 use crate::m::thread_parker::ThreadParker;
-use crate::sys::fork;
+use crate::sys::{self, fork};
 
 /// What a proxy G keeps in its payload for ever: the means to park its thread.
 #[derive(Default)]
@@ -104,7 +105,24 @@ pub(crate) fn is_over() -> bool {
     OVER.get()
 }
 
+static MAIN_THREAD_WAITS: AtomicBool = AtomicBool::new(false);
+
+/// Returns `true` if the main thread of the process may be counted as parked: it has a proxy G, or has been in `at_rest`.
+pub(crate) fn main_thread_waits() -> bool {
+    // SeqCst: pairs with the store in `note_main_thread`, which precedes each count of that thread in `PARKS`. A look that sees such a
+    // count sees the store, too.
+    MAIN_THREAD_WAITS.load(Ordering::SeqCst)
+}
+
+/// Records that the calling thread may be counted as parked.
+pub(crate) fn note_main_thread() {
+    if sys::thread_id() == sys::main_thread_id() {
+        MAIN_THREAD_WAITS.store(true, Ordering::SeqCst);
+    }
+}
+
 fn new_proxy_g() -> GRef {
+    note_main_thread();
     let g = table::take_proxy_g(init_proxy_g);
     let name = thread::current().name().map(Into::into);
     let place = std::panic::Location::caller();

@@ -24,6 +24,11 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_gettid) as i32 }
     }
 
+    /// Returns the kernel's id of the thread with which this process began.
+    pub(crate) fn main_thread_id() -> i32 {
+        std::process::id().cast_signed()
+    }
+
     /// Returns what thread `tid` of this process is doing. The thread's CPU clock cannot tell: a starved thread looks blocked.
     pub(crate) fn doing(tid: i32) -> Doing {
         match std::fs::read(format!("/proc/self/task/{tid}/syscall")) {
@@ -119,7 +124,8 @@ mod linux {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    LISTS_THREADS, doing, set_timer_slack, shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack,
+    LISTS_THREADS, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread, thread_id,
+    thread_ids, timer_slack,
 };
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -128,6 +134,10 @@ mod other {
 
     pub(crate) fn thread_id() -> i32 {
         0
+    }
+
+    pub(crate) fn main_thread_id() -> i32 {
+        -1
     }
 
     pub(crate) fn doing(_tid: i32) -> Doing {
@@ -155,5 +165,6 @@ mod other {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use other::{
-    LISTS_THREADS, doing, set_timer_slack, shorten_slice, sleep_thread, thread_id, thread_ids, timer_slack,
+    LISTS_THREADS, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread, thread_id,
+    thread_ids, timer_slack,
 };

@@ -12,6 +12,7 @@ use crate::g::binding::Binding;
 use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
+use crate::m::os_thread;
 use crate::m::release::release;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
@@ -171,6 +172,7 @@ fn waits(g: &G) -> Does {
 
 /// Runs `wait` for a plain OS thread that waits for a request of a dump. Until `wait` returns, the thread hides no deadlock.
 pub fn at_rest<T>(wait: impl FnOnce() -> T) -> T {
+    os_thread::note_main_thread();
     PARKS.around(wait)
 }
 
