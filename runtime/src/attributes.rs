@@ -1,5 +1,6 @@
 //! The attributes `main` and `test`, and the functions that their expansions call.
 
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{ExitCode, Termination};
 use std::sync::Arc;
@@ -30,8 +31,9 @@ use crate::spawn::Entry;
 /// process ends when the function has returned, and takes other green threads with it, as in Go.
 ///
 /// A plain function is a closure for the runtime: it may [resume on another OS thread](crate::docs::moving) after a call that
-/// parks. The future of an `async` function must be [`Send`]. A plain function may give a
-/// future that is not to [`block_on_local`](crate::block_on_local).
+/// parks. The future of an `async` function need not be [`Send`]. One that is not stays on the OS thread where it began, as in
+/// [`block_on_local`](crate::block_on_local) on a green thread: if another green thread computes for long on that OS thread, the
+/// function waits for it.
 ///
 /// # Errors
 ///
@@ -62,6 +64,19 @@ use crate::spawn::Entry;
 /// #[green::main(migration = Migration::BeforeStart, crate = "green")]
 /// async fn main() {
 ///     sleep_async(Duration::from_millis(1)).await;
+/// }
+/// ```
+///
+/// The future is not `Send`, because it keeps an `Rc` while it waits:
+///
+/// ```
+/// use std::rc::Rc;
+///
+/// #[runtime::main]
+/// async fn main() {
+///     let mine = Rc::new(7);
+///     runtime::time::sleep_async(std::time::Duration::from_millis(1)).await;
+///     assert_eq!(*mine, 7);
 /// }
 /// ```
 ///
@@ -97,8 +112,9 @@ pub use runtime_macros::main;
 /// | --- | --- |
 /// | `timeout` | [`Duration`]: how long the test and the end of its green threads may take |
 ///
-/// Without a `timeout` a test that waits for ever hangs: the test harness has OS threads of its own, so a
-/// [deadlock](crate::docs::deadlock) is not reported.
+/// A test fails with the report of a [deadlock](crate::docs::deadlock) if all green threads wait and none can ever be woken. Another
+/// test of the process that runs or waits for something else hides that until it has ended. Any other wait without an end hangs,
+/// unless there is a `timeout`.
 ///
 /// A test that takes longer than `timeout` fails. Its output shows the [`dump`](crate::dump()) of that moment, with what each
 /// green thread of the process waits for. The test's green threads are then cancelled. Those that compute or block go
@@ -148,6 +164,57 @@ pub async fn report_async<T: Termination>(future: impl Future<Output = T>) -> Ex
     future.await.report()
 }
 
+/// Knows the type of an `async` function's future. `(&kind_of(&make)).kind()` is a [`Task`] if that type is `Send`, and a [`Local`]
+/// if not: the compiler prefers the method that needs fewer references.
+#[derive(Debug)]
+pub struct KindOf<F>(PhantomData<F>);
+
+/// Returns the `KindOf` of the future that `make` makes.
+pub fn kind_of<F>(_make: &impl FnOnce() -> F) -> KindOf<F> {
+    KindOf(PhantomData)
+}
+
+/// A future that runs as a green thread, which takes a stack during polls only.
+#[derive(Debug)]
+pub struct Task;
+
+/// A future that stays on the OS thread where it is made.
+#[derive(Debug)]
+pub struct Local;
+
+/// See [`KindOf`].
+pub trait IsTask {
+    /// Returns the kind of a future that is `Send`.
+    fn kind(&self) -> Task {
+        Task
+    }
+}
+
+/// See [`KindOf`].
+pub trait IsLocal {
+    /// Returns the kind of any other future.
+    fn kind(&self) -> Local {
+        Local
+    }
+}
+
+impl<F: Send> IsTask for KindOf<F> {}
+impl<F> IsLocal for &KindOf<F> {}
+
+impl Task {
+    /// Returns the future.
+    pub fn entry<F: Future>(self, make: impl FnOnce() -> F) -> F {
+        make()
+    }
+}
+
+impl Local {
+    /// Returns a closure for a green thread, which makes and runs the future there.
+    pub fn entry<F: Future>(self, make: impl FnOnce() -> F + Send) -> impl FnOnce() -> F::Output + Send {
+        move || crate::block_on_local(make())
+    }
+}
+
 /// Runs the function under `main` on the default runtime, which it sets up if `builder` is given.
 #[track_caller]
 pub fn run_main<M, E>(builder: Option<Builder>, entry: E) -> ExitCode
@@ -178,6 +245,7 @@ where
     M: 'static,
     E: Entry<M, Output = ExitCode> + Send + 'static,
 {
+    sched::set_in_test_harness();
     let runtime = builder.build().unwrap_or_else(|error| panic!("cannot start the test's runtime: {error}"));
     let Some(timeout) = timeout else { return runtime.block_on(entry) };
     let Some(result) = within(timeout, runtime, entry) else {
@@ -209,7 +277,8 @@ where
     };
     let name = os::current().name().unwrap_or("test").to_string();
     os::Builder::new().name(name).spawn(whole).expect("an OS thread that runs the test");
-    if let Ok(result) = ended.recv_timeout(time) {
+    // The caller wakes no green thread, so it hides no deadlock.
+    if let Ok(result) = sched::at_rest(|| ended.recv_timeout(time)) {
         return Some(result);
     }
     let mut dump = Vec::new();

@@ -219,7 +219,9 @@ pub use time::{sleep, sleep_until};
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub mod __attributes {
-    pub use crate::attributes::{report, report_async, run_main, run_test};
+    pub use crate::attributes::{
+        IsLocal, IsTask, KindOf, Local, Task, kind_of, report, report_async, run_main, run_test,
+    };
 }
 
 /// Lets other ready green threads run first: the caller goes to the end of its run queue.

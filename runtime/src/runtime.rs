@@ -30,7 +30,10 @@ use crate::thread::JoinHandle;
 use trace::Trace;
 
 pub use builder::{Builder, Migration};
-pub(crate) use default::{current_sched, default_sched, default_sched_or_panic, started_sched};
+pub(crate) use default::{
+    Entered, current_sched, default_sched, sched_of_plain_thread, sched_of_plain_thread_or_panic,
+    started_sched,
+};
 pub use handle::Handle;
 
 /// A runtime of its own, with its own OS threads, netpoller and monitor thread.
@@ -110,6 +113,33 @@ impl Runtime {
         E::Output: Send,
     {
         start::block_on(&self.sched, Location::caller(), main)
+    }
+
+    /// Runs a future that need not be `Send` on the calling thread, and returns its output: see
+    /// [`block_on_local`](crate::block_on_local()). What the future spawns belongs to this runtime, and so do its timers and sockets.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the future panics, with that panic, and on a green thread of another runtime.
+    ///
+    /// # Cancellation
+    ///
+    /// On a green thread, a cancellation ends the wait for a future that is not ready. The future is dropped.
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// let runtime = runtime::Builder::new().procs(3).build()?;
+    /// let mine = Rc::new(39);
+    /// let sum = runtime.block_on_local(async {
+    ///     let procs = runtime::spawn(async { runtime::Handle::current().procs() });
+    ///     *mine + procs.await.unwrap()
+    /// });
+    /// assert_eq!(sum, 42);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn block_on_local<F: Future>(&self, future: F) -> F::Output {
+        start::block_on_local(&self.sched, future)
     }
 
     /// Starts a green thread of this runtime that runs a closure or a future, and returns its handle.

@@ -249,7 +249,7 @@ impl<'scope> Scope<'scope, '_> {
         start: impl FnOnce(Where<'static>, MemberEnd) -> io::Result<Join<U>>,
     ) -> io::Result<ScopedJoinHandle<'scope, U>> {
         let starting = Starting::begin(&self.family);
-        let at = Where::Here(runtime::default_sched);
+        let at = Where::Here(runtime::sched_of_plain_thread);
         match start(at, MemberEnd(Arc::clone(&self.family))) {
             Ok(join) => {
                 std::mem::forget(starting);

@@ -55,7 +55,7 @@ where
     if sched::park::on_green_thread() {
         return main.run_here();
     }
-    start::block_on(runtime::default_sched_or_panic(), Location::caller(), main)
+    start::block_on(&runtime::sched_of_plain_thread_or_panic(), Location::caller(), main)
 }
 
 /// Runs a future that need not be `Send` on the calling thread, and returns its output.
@@ -65,8 +65,9 @@ where
 /// [migration](crate::Migration).
 ///
 /// - **On a plain OS thread**, for example in `main`, that OS thread polls the future and blocks between polls. The future
-///   is no green thread. What it calls, it calls as a plain OS thread: [`spawn()`] uses the default runtime, a call that
-///   parks blocks the OS thread. A [deadlock](crate::docs::deadlock) is not reported.
+///   is no green thread. What it calls, it calls as a plain OS thread: [`spawn()`] uses the default runtime
+///   ([`Runtime::block_on_local`](crate::Runtime::block_on_local) another), a call that parks blocks the OS thread. A
+///   [deadlock](crate::docs::deadlock) is not reported.
 /// - **On a green thread**, that green thread polls the future and parks between polls, and goes on at the same OS thread.
 ///   Other green threads run there meanwhile. If one of them computes for long, the future waits for it.
 ///
@@ -130,5 +131,5 @@ where
     E::Output: Send + 'static,
 {
     let spec = Spec::at(Location::caller());
-    start::or_panic(start::spawn(Where::Here(runtime::default_sched), spec, task))
+    start::or_panic(start::spawn(Where::Here(runtime::sched_of_plain_thread), spec, task))
 }

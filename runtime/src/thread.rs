@@ -147,7 +147,7 @@ impl Builder {
         E::Output: Send + 'static,
     {
         let spec = self.into_spec(Location::caller())?;
-        start::spawn(Where::Here(runtime::default_sched), spec, task)
+        start::spawn(Where::Here(runtime::sched_of_plain_thread), spec, task)
     }
 
     /// Starts a green thread as [`spawn`](Builder::spawn) does, in the runtime of `handle`. It may be called on any thread.

@@ -27,7 +27,6 @@ mod ticker;
 mod timer;
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub use crate::channel::{after, at};
@@ -102,7 +101,7 @@ pub fn sleep_until(deadline: Instant) {
 /// assert!(start.elapsed() >= Duration::from_millis(5));
 /// ```
 pub fn sleep_async(time: Duration) -> Sleep {
-    Sleep(sched::sleep::Sleep::new(time, || Arc::clone(runtime::default_sched_or_panic())))
+    Sleep(sched::sleep::Sleep::new(time, runtime::sched_of_plain_thread_or_panic))
 }
 
 /// The future that [`sleep_async`] returns.

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use runtime::channel::bounded;
 use runtime::{Handle, Migration, spawn, thread};
 use tests::{Drops, Watchdog, child};
 
@@ -51,6 +52,23 @@ fn the_process_ends_with_main() {
 #[test]
 fn a_deadlock_of_main_is_reported() {
     ends("waits", &[], 101, "deadlock");
+    ends("local_waits", &[], 101, "deadlock");
+}
+
+#[test]
+fn the_future_of_main_need_not_be_send() {
+    ends("local", &[], 1, "local 7 Some(3)\nError: \"too bad\"");
+    ends("local_panics", &[], 101, "on purpose 7");
+}
+
+#[runtime::test(procs = 2, timeout = Duration::from_secs(50))]
+async fn the_future_of_a_test_need_not_be_send() {
+    let mine = std::rc::Rc::new(std::cell::Cell::new(0));
+    for _ in 0..10 {
+        runtime::time::sleep_async(Duration::from_micros(100)).await;
+        mine.set(mine.get() + spawn(async { Handle::current().procs() }).await.unwrap());
+    }
+    assert_eq!(mine.get(), 20);
 }
 
 #[runtime::test]
@@ -144,14 +162,90 @@ async fn leaves_a_thread_that_never_ends() -> Result<(), String> {
     Ok(())
 }
 
+/// Tests that wait for each other: no thread can wake them.
+mod deadlocks {
+    use super::*;
+
+    fn wait_for_each_other() {
+        if on_purpose() {
+            let ((a, from_a), (b, from_b)) = (bounded::<()>(0), bounded::<()>(0));
+            let first = spawn(move || from_b.recv().map(|()| a.send(())));
+            from_a.recv().unwrap();
+            drop((first, b));
+        }
+    }
+
+    #[runtime::test]
+    fn alone() {
+        wait_for_each_other();
+    }
+
+    #[runtime::test(timeout = Duration::from_secs(3600))]
+    fn with_a_timeout() {
+        wait_for_each_other();
+    }
+
+    #[runtime::test]
+    async fn local() {
+        let mine = std::rc::Rc::new(());
+        if on_purpose() {
+            std::future::pending::<()>().await;
+        }
+        drop(mine);
+    }
+
+    /// Hides the deadlocks of the tests beside until it has ended.
+    #[test]
+    fn beside() {
+        if on_purpose() {
+            std::thread::sleep(Duration::from_secs(3));
+        }
+    }
+
+    /// A plain OS thread of the test wakes its green thread late.
+    #[runtime::test]
+    fn none() {
+        let (sender, receiver) = bounded(1);
+        let plain = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(if on_purpose() { 2500 } else { 1 }));
+            sender.send(()).unwrap();
+        });
+        receiver.recv().unwrap();
+        runtime::blocking(|| plain.join()).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_deadlock_fails_its_test() {
+    const TEXT: &str = "all green threads are asleep - deadlock!";
+    for threads in ["1", "2"] {
+        for name in ["deadlocks::alone", "deadlocks::with_a_timeout", "deadlocks::local"] {
+            let text = failed_with(&["--exact", name, "--test-threads", threads]);
+            assert!(text.contains(TEXT) && text.contains("attributes.rs:"), "{name} {threads}: {text}");
+        }
+    }
+    // Each is told once no other test runs. The test that is woken late passes.
+    let text = failed_with(&["deadlocks::", "--test-threads=5"]);
+    assert!(text.contains("2 passed; 3 failed") && text.matches(TEXT).count() >= 3, "{text}");
+    for waits in ["a channel to receive", "a wake-up of its future"] {
+        assert!(text.contains(waits), "{waits}: {text}");
+    }
+}
+
 /// Runs the test `name` in a child process, where it fails. Returns its output.
 fn failed(name: &str) -> String {
+    failed_with(&["--exact", name, "--test-threads=1"])
+}
+
+/// Runs tests of this file in a child process, where some fail. Returns the output.
+fn failed_with(args: &[&str]) -> String {
     let _dog = Watchdog::new();
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", name, "--test-threads=1"]).env(ON_PURPOSE, "1").env("RUST_BACKTRACE", "0");
+    program.args(args).env(ON_PURPOSE, "1").env("RUST_BACKTRACE", "0");
     let output = program.stdin(Stdio::null()).output().unwrap();
     let text = child::text(&output);
-    assert!(!output.status.success() && text.contains("1 failed"), "{text}");
+    assert!(!output.status.success() && text.contains(" failed;"), "{text}");
     text
 }
 

@@ -1,6 +1,7 @@
 //! Futures that are not `Send`, and awaited variants of calls that block: other branches of the task go on meanwhile.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -13,9 +14,9 @@ use runtime::channel::{bounded, unbounded};
 use runtime::sync::WaitGroup;
 use runtime::thread::Cancelled;
 use runtime::time::{sleep_async, timeout};
-use runtime::{block_on_local, blocking_async, spawn};
+use runtime::{Handle, block_on_local, blocking_async, spawn};
 use tests::crowd::{in_each, with_each};
-use tests::{Drops, panics_with, wait_until};
+use tests::{Drops, Watchdog, panics_with, quiet_panics_on_purpose, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -271,5 +272,37 @@ fn the_output_of_a_child_is_awaited_beside_other_branches() {
         let child = Command::new("true").stdout(Stdio::null()).spawn().unwrap();
         let output = futures::executor::block_on(child.wait_with_output_async()).unwrap();
         assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    });
+}
+
+#[test]
+fn a_local_future_belongs_to_the_runtime_that_runs_it() {
+    let _dog = Watchdog::new();
+    quiet_panics_on_purpose();
+    let default = Handle::current().procs();
+    let (one, other) = (tests::runtime(default + 1), tests::runtime(default + 2));
+    let belongs_to = async |procs: usize| {
+        let mine = Rc::new(procs);
+        let child = || Handle::current().procs();
+        sleep_async(Duration::from_millis(1)).await;
+        assert_eq!((child(), spawn(child).await.unwrap()), (*mine, *mine));
+        assert_eq!(runtime::scope(|s| s.spawn(child).join().unwrap()), procs);
+        assert_eq!(runtime::block_on(child), procs);
+        let (fired, fires) = runtime::channel::bounded(1);
+        let _timer = runtime::time::after_func(Duration::ZERO, move || fired.send(child()).unwrap());
+        assert_eq!(fires.recv_async().await, Ok(procs));
+    };
+    one.block_on_local(async {
+        belongs_to(default + 1).await;
+        other.handle().block_on_local(belongs_to(default + 2));
+        let panics = || other.block_on_local(async { panic!("on purpose") });
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        belongs_to(default + 1).await;
+    });
+    block_on_local(belongs_to(default));
+    let handle = one.handle();
+    one.block_on(|| handle.block_on_local(belongs_to(default + 1)));
+    other.block_on(|| {
+        panics_with("on a green thread of another runtime", || handle.block_on_local(async {}));
     });
 }

@@ -94,7 +94,12 @@ fn entry(arguments: &Arguments, function: &ItemFn) -> TokenStream {
     };
     if function.sig.asyncness.is_some() {
         let report = quote_spanned!(span=> report_async);
-        quote!(#krate::__attributes::#report(#name()))
+        quote!({
+            #[allow(unused_imports)]
+            use #krate::__attributes::{IsLocal as _, IsTask as _};
+            let make = || #krate::__attributes::#report(#name());
+            (&#krate::__attributes::kind_of(&make)).kind().entry(make)
+        })
     } else {
         let report = quote_spanned!(span=> report);
         quote!(|| #krate::__attributes::#report(#name))

@@ -6,9 +6,12 @@
 //! #[runtime::main(procs = 4)]              fn main() -> ExitCode {
 //! async fn main() -> io::Result<()> {          async fn main() -> io::Result<()> { body }
 //!     body                                     let builder = Builder::new().procs(4);
-//! }                                            run_main(Some(builder), report_async(main()))
+//! }                                            run_main(Some(builder), entry)
 //!                                          }
 //! ```
+//!
+//! The entry of a plain function is a closure that calls it, and that of an `async` function is its future. A future that is not
+//! `Send` is made by a closure on the green thread, and stays there (`KindOf` in `runtime/src/attributes.rs`).
 //!
 //! The value is turned into an `ExitCode` on the green thread. So it need not be `Send`, as std's `main` does not need it.
 //!

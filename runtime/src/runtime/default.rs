@@ -1,6 +1,9 @@
-//! The default runtime: started at its first use, or by `Builder::build_global`. It lives as long as the process.
+//! The default runtime: started at its first use, or by `Builder::build_global`. It lives as long as the process. Plain OS threads use
+//! it, except during a `block_on_local` of another runtime.
 
+use std::cell::RefCell;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -40,21 +43,64 @@ pub(crate) fn default_sched() -> io::Result<&'static Arc<Sched>> {
     Ok(&DEFAULT.get().expect("the default runtime was started above").sched)
 }
 
-/// Returns the scheduler of the default runtime, or `None` if that runtime has not been started.
-pub(crate) fn started_sched() -> Option<&'static Arc<Sched>> {
-    Some(&DEFAULT.get()?.sched)
+thread_local! {
+    /// The scheduler of the runtime whose `block_on_local` runs on this plain OS thread.
+    static ENTERED: RefCell<Option<Arc<Sched>>> = const { RefCell::new(None) };
 }
 
-/// Returns the scheduler of the default runtime, as [`default_sched`] does. Panics with the reason if it cannot be
-/// started.
-pub(crate) fn default_sched_or_panic() -> &'static Arc<Sched> {
-    default_sched().unwrap_or_else(|error| panic!("{error}"))
+/// Makes a runtime that of a plain OS thread, until it is dropped there.
+pub(crate) struct Entered {
+    before: Option<Arc<Sched>>,
+    /// Must be dropped on the same thread.
+    _not_send: PhantomData<*const ()>,
 }
 
-/// Returns the scheduler of the caller's green thread. On a plain OS thread it is that of the default runtime.
+impl Entered {
+    /// *Runs on: a plain OS thread.*
+    pub(crate) fn enter(sched: &Arc<Sched>) -> Entered {
+        let before = ENTERED.replace(Some(Arc::clone(sched)));
+        Entered { before, _not_send: PhantomData }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let left = ENTERED.replace(self.before.take());
+        drop(left);
+    }
+}
+
+/// Returns the scheduler whose `block_on_local` runs on this plain OS thread. Never inlined: a green thread may come here on one OS
+/// thread after the other.
+#[inline(never)]
+fn entered() -> Option<Arc<Sched>> {
+    // At the end of a thread there is no variable any more, and no `block_on_local`.
+    ENTERED.try_with(|entered| entered.borrow().clone()).ok().flatten()
+}
+
+/// Returns the scheduler for a caller that is no green thread: that of a `block_on_local` on this OS thread, or the default runtime,
+/// which is started if this is the first use.
+///
+/// # Errors
+/// Returns the errors of [`default_sched`].
+pub(crate) fn sched_of_plain_thread() -> io::Result<Arc<Sched>> {
+    entered().map_or_else(|| default_sched().cloned(), Ok)
+}
+
+/// Returns what [`sched_of_plain_thread`] does. Panics with the reason if the default runtime cannot be started.
+pub(crate) fn sched_of_plain_thread_or_panic() -> Arc<Sched> {
+    sched_of_plain_thread().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Returns the scheduler of the caller, or `None` if that would be the default runtime's and it has not been started.
+pub(crate) fn started_sched() -> Option<Arc<Sched>> {
+    Sched::current().or_else(entered).or_else(|| Some(DEFAULT.get()?.sched.clone()))
+}
+
+/// Returns the scheduler of the caller's green thread. Elsewhere it is that of [`sched_of_plain_thread`].
 ///
 /// # Errors
 /// Returns the errors of [`default_sched`].
 pub(crate) fn current_sched() -> io::Result<Arc<Sched>> {
-    Sched::current().map_or_else(|| default_sched().cloned(), Ok)
+    Sched::current().map_or_else(sched_of_plain_thread, Ok)
 }

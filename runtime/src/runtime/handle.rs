@@ -132,6 +132,33 @@ impl Handle {
         start::block_on(&self.sched, Location::caller(), main)
     }
 
+    /// Runs a future that need not be `Send` on the calling thread, and returns its output: see
+    /// [`block_on_local`](crate::block_on_local()). What the future spawns belongs to this runtime, and so do its timers and sockets.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the future panics, with that panic, and on a green thread of another runtime.
+    ///
+    /// # Cancellation
+    ///
+    /// On a green thread, a cancellation ends the wait for a future that is not ready. The future is dropped.
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// let runtime = runtime::Builder::new().procs(3).build()?;
+    /// let mine = Rc::new(39);
+    /// let sum = runtime.handle().block_on_local(async {
+    ///     let procs = runtime::spawn(async { runtime::Handle::current().procs() });
+    ///     *mine + procs.await.unwrap()
+    /// });
+    /// assert_eq!(sum, 42);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn block_on_local<F: Future>(&self, future: F) -> F::Output {
+        start::block_on_local(&self.sched, future)
+    }
+
     /// Returns the number of Ps: how many green threads run at the same moment.
     ///
     /// ```

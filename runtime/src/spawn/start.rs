@@ -11,6 +11,7 @@ use sched::spawn::{Spec, Where};
 use sched::{After, Join, Sched};
 
 use super::entry::Entry;
+use crate::runtime::Entered;
 use crate::thread::JoinHandle;
 
 /// Starts a green thread whose closure or future borrows nothing.
@@ -56,6 +57,19 @@ where
         (Some(report), result) if !is_panic(&result) => panic!("{}\n\n{report}", sched::DEADLOCK),
         (_, result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
     }
+}
+
+/// Runs a future that need not be `Send` on the calling thread. What it spawns belongs to the runtime of `sched`.
+#[track_caller]
+pub(crate) fn block_on_local<F: Future>(sched: &Arc<Sched>, future: F) -> F::Output {
+    let entered = match Sched::current() {
+        None => Some(Entered::enter(sched)),
+        Some(own) if Arc::ptr_eq(&own, sched) => None,
+        Some(_) => panic!("block_on_local on a green thread of another runtime"),
+    };
+    let output = crate::block_on_local(future);
+    drop(entered);
+    output
 }
 
 /// Returns `true` if the green thread ended by a panic and not by a cancellation.

@@ -449,7 +449,7 @@ impl<T: Send + 'static> JoinSet<T> {
         E: Entry<M, Output = T> + Send + 'static,
     {
         self.group.take_slot();
-        let at = Where::Here(runtime::default_sched);
+        let at = Where::Here(runtime::sched_of_plain_thread);
         start::or_panic(self.start(at, Spec::at(Location::caller()), task))
     }
 
@@ -506,7 +506,7 @@ impl<T: Send + 'static> JoinSet<T> {
         if !self.group.try_take_slot() {
             return Err(TrySpawnError(task));
         }
-        let at = Where::Here(runtime::default_sched);
+        let at = Where::Here(runtime::sched_of_plain_thread);
         Ok(start::or_panic(self.start(at, Spec::at(Location::caller()), task)))
     }
 
@@ -555,7 +555,7 @@ impl Builder {
     {
         let spec = self.into_spec(Location::caller())?;
         set.group.take_slot();
-        set.start(Where::Here(runtime::default_sched), spec, task)
+        set.start(Where::Here(runtime::sched_of_plain_thread), spec, task)
     }
 }
 

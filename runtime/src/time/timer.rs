@@ -1,7 +1,6 @@
 //! `Timer` and `after_func`: one moment in the future, at which a message comes or a function runs.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sched::AfterFunc;
@@ -87,8 +86,7 @@ impl Timer {
     /// ```
     #[track_caller]
     pub fn after_func(time: Duration, f: impl Fn() + Send + Sync + 'static) -> Timer {
-        let default = || Arc::clone(runtime::default_sched_or_panic());
-        Timer(Kind::Function(AfterFunc::new(time, f, default)))
+        Timer(Kind::Function(AfterFunc::new(time, f, runtime::sched_of_plain_thread_or_panic)))
     }
 
     /// Stops the timer. Returns `true` if it was pending: set, with a message not received or a function not started.

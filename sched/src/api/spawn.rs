@@ -42,7 +42,7 @@ impl Spec {
 pub enum Where<'s> {
     /// The runtime of the calling green thread; without one, the runtime that the function returns. If the function
     /// fails, the spawn returns that error.
-    Here(fn() -> io::Result<&'s Arc<Sched>>),
+    Here(fn() -> io::Result<Arc<Sched>>),
     /// This runtime.
     In(&'s Arc<Sched>),
 }
@@ -117,7 +117,7 @@ fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) 
             // The caller is in another runtime, or in none.
             drop(entered);
             match at {
-                Where::Here(sched) => spawn_from_outside(sched()?, spec, keeps_stack, init),
+                Where::Here(sched) => spawn_from_outside(&sched()?, spec, keeps_stack, init),
                 Where::In(sched) => spawn_from_outside(sched, spec, keeps_stack, init),
             }
         }

@@ -60,6 +60,48 @@ mod future_error {
     }
 }
 
+mod local {
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use runtime::time::{sleep_async, timeout, timeout_async};
+
+    /// The future is not `Send`. It runs as a green thread all the same.
+    #[runtime::main(procs = 3)]
+    pub(super) async fn main() -> Result<(), Box<dyn super::Error>> {
+        let (here, mine) = (std::thread::current().id(), Rc::new(7));
+        for _ in 0..20 {
+            sleep_async(Duration::from_micros(100)).await;
+            let child = runtime::spawn(|| (runtime::Handle::current().procs(), std::thread::current().id()));
+            assert_eq!(child.await.unwrap().0, 3);
+            assert_eq!(std::thread::current().id(), here, "its polls stay on one OS thread");
+        }
+        assert!(timeout(Duration::from_millis(1), || runtime::sleep(Duration::MAX)).is_err());
+        assert!(timeout_async(Duration::from_millis(1), sleep_async(Duration::MAX)).await.is_err());
+        let green = runtime::Handle::try_current().map(|handle| handle.procs());
+        println!("local {mine} {green:?}");
+        Err("too bad".into())
+    }
+}
+
+mod local_panics {
+    #[runtime::main]
+    pub(super) async fn main() {
+        let mine = std::rc::Rc::new(7);
+        runtime::time::sleep_async(std::time::Duration::from_millis(1)).await;
+        panic!("on purpose {mine}");
+    }
+}
+
+mod local_waits {
+    #[runtime::main]
+    pub(super) async fn main() {
+        let mine = std::rc::Rc::new(());
+        std::future::pending::<()>().await;
+        drop(mine);
+    }
+}
+
 mod panics {
     #[runtime::main]
     pub(super) fn main() {
@@ -129,6 +171,9 @@ fn main() -> ExitCode {
         "code" => code::main(),
         "error" => error::main(),
         "future_error" => future_error::main(),
+        "local" => local::main(),
+        "local_panics" => local_panics::main(),
+        "local_waits" => local_waits::main(),
         "panics" => panics::main(),
         "never" => never::main(),
         "again" => again::main(),
