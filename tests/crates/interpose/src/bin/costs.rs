@@ -152,16 +152,16 @@ fn ask(mut stream: impl Read + Write) -> f64 {
 }
 
 macro_rules! ping_pong {
-    ($net:path) => {{
+    ($net:path, $spawn:path) => {{
         use $net as net;
         let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let server = runtime::spawn(move || {
+        let server = $spawn(move || {
             let (stream, _) = listener.accept().unwrap();
             stream.set_nodelay(true).unwrap();
             answer(stream);
         });
-        let client = runtime::spawn(move || {
+        let client = $spawn(move || {
             let stream = net::TcpStream::connect(address).unwrap();
             stream.set_nodelay(true).unwrap();
             ask(stream)
@@ -178,11 +178,23 @@ fn print(rows: &[(&str, [f64; 2])]) {
     }
 }
 
+fn std_on_green_threads() -> f64 {
+    ping_pong!(std::net, runtime::spawn)
+}
+
+fn ours() -> f64 {
+    ping_pong!(runtime::net, runtime::spawn)
+}
+
+fn std_on_os_threads() -> f64 {
+    ping_pong!(std::net, std::thread::spawn)
+}
+
 fn main() {
     // With an argument, only the ping-pong over these sockets, for a profiler.
     match std::env::args().nth(1).as_deref() {
-        Some("std") => return println!("{:.1} us", ping_pong!(std::net)),
-        Some("runtime") => return println!("{:.1} us", ping_pong!(runtime::net)),
+        Some("std") => return println!("{:.1} us", std_on_green_threads()),
+        Some("runtime") => return println!("{:.1} us", ours()),
         _ => {}
     }
     println!("ns by                         libc's  system  more");
@@ -190,9 +202,9 @@ fn main() {
     print(&std::thread::spawn(rows).join().unwrap());
     println!("-- on a green thread");
     print(&runtime::spawn(rows).join().unwrap());
-    let (std, ours) = (ping_pong!(std::net), ping_pong!(runtime::net));
+    let (std, ours, plain) = (std_on_green_threads(), ours(), std_on_os_threads());
     println!(
-        "-- us of a round trip over TCP: std's sockets {std:.1}, the runtime's {ours:.1}: {:.2}",
+        "-- us of a round trip over TCP: std's sockets {std:.1}, the runtime's {ours:.1}: {:.2}; std's on OS threads {plain:.1}",
         std / ours
     );
 }
