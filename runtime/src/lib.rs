@@ -177,9 +177,9 @@ mod interpose;
 pub mod io;
 pub mod metrics;
 pub mod net;
-#[cfg(unix)]
 #[cfg(feature = "dump-pprof")]
 mod pprof;
+#[cfg(unix)]
 pub mod process;
 #[cfg(all(
     feature = "debug",

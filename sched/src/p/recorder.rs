@@ -9,14 +9,14 @@
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::g::G;
 use crate::p::Held;
 use crate::p::event::{Kind, POLLS, Stopped, pack, pack_place};
-use crate::p::ring::{Ring, Words};
+use crate::p::ring::{Read, Ring, Words};
 use crate::sys;
 
 /// The recorder of one P.
@@ -32,10 +32,7 @@ pub(crate) struct Recorder {
 #[derive(Debug)]
 pub(crate) struct Tape {
     ring: Ring,
-    /// How the last G has stopped; 0 if that is written.
-    stopped: AtomicU16,
-    stopped_at: AtomicU64,
-    /// When this recording began: an older stop belongs to an earlier recording.
+    /// When this recording began.
     since: AtomicU64,
 }
 
@@ -49,12 +46,7 @@ impl Recorder {
         let mut tapes = self.tapes.lock();
         let known = tapes.iter().find(|tape| tape.ring.places() == events).cloned();
         let tape = known.unwrap_or_else(|| {
-            let tape = Arc::new(Tape {
-                ring: Ring::new(events),
-                stopped: AtomicU16::new(0),
-                stopped_at: AtomicU64::new(0),
-                since: AtomicU64::new(0),
-            });
+            let tape = Arc::new(Tape { ring: Ring::new(events), since: AtomicU64::new(0) });
             tapes.push(tape.clone());
             tape
         });
@@ -167,22 +159,16 @@ impl Held<'_> {
 impl Tape {
     #[inline]
     fn runs(&self, g: &G) {
-        let stopped = self.stopped.load(Ordering::Relaxed);
-        let at = self.stopped_at.load(Ordering::Relaxed);
         let polls = if g.polls() { POLLS } else { 0 };
-        if stopped != 0 && at >= self.since.load(Ordering::Relaxed) {
-            self.stopped.store(0, Ordering::Relaxed);
-            self.ring.push(pack(Kind::Run, at, g.id(), stopped | polls));
-        } else {
-            self.stopped.store(0, Ordering::Relaxed);
-            self.ring.push(pack(Kind::Run, sys::stamp(), g.id(), polls));
-        }
+        // An older stop belongs to an earlier recording.
+        let stop = self.ring.take_stop().filter(|&(at, _)| at >= self.since.load(Ordering::Relaxed));
+        let (at, stopped) = stop.unwrap_or_else(|| (sys::stamp(), 0));
+        self.ring.push(pack(Kind::Run, at, g.id(), stopped | polls));
     }
 
     #[inline]
     fn stops(&self, stopped: u16) {
-        self.stopped_at.store(sys::stamp(), Ordering::Relaxed);
-        self.stopped.store(stopped, Ordering::Relaxed);
+        self.ring.note_stop(sys::stamp(), stopped);
     }
 
     #[inline]
@@ -192,17 +178,13 @@ impl Tape {
     }
 
     fn goes_on(&self) {
-        if self.stopped.load(Ordering::Relaxed) != 0 {
-            self.stopped.store(Stopped::Yield.argument(), Ordering::Relaxed);
-        }
+        self.ring.correct_stop(Stopped::Yield.argument());
     }
 
     #[inline]
     fn write_stop(&self) {
-        let stopped = self.stopped.load(Ordering::Relaxed);
-        if stopped != 0 {
-            self.stopped.store(0, Ordering::Relaxed);
-            self.ring.push(pack(Kind::Stop, self.stopped_at.load(Ordering::Relaxed), 0, stopped));
+        if let Some((at, stopped)) = self.ring.take_stop() {
+            self.ring.push(pack(Kind::Stop, at, 0, stopped));
         }
     }
 
@@ -216,7 +198,9 @@ impl Tape {
 
     /// Returns the newest events, the oldest first, and how many were overwritten. *Runs on: any thread.*
     pub(crate) fn read(&self) -> (Vec<Words>, u64) {
-        self.ring.read()
+        let Read { mut events, lost, stop } = self.ring.read();
+        events.extend(stop.map(|(at, stopped)| pack(Kind::Stop, at, 0, stopped)));
+        (events, lost)
     }
 }
 

@@ -16,9 +16,22 @@
 //! before the reader's second load. That load then shows that the writer has come to this position.
 //!
 //! Rejected: a sequence number in each event, because a third word costs the writer more than a second look costs the reader.
+//!
+//! A stop is noted beside the ring until the next event, which contains it or follows it. A reader sees a noted stop too: the M that
+//! noted it may have been off its processor ever since.
+//!
+//! ```text
+//!            the writer                               the reader
+//!   note     store the stamp  (Release)               load the head           (Acquire)
+//!            store the reason (Release)               load the reason         (Acquire)
+//!   next     store no reason, push                    load the stamp          (Acquire)
+//!                                                     read; the head is the same? then the stop is the last event
+//! ```
+//!
+//! If the reader has loaded the stamp of a later stop, it sees the push before that stop. It then finds another head.
 
 use crate::sync::{
-    atomic::{AtomicU64, Ordering, fence},
+    atomic::{AtomicU16, AtomicU64, Ordering, fence},
     broken,
 };
 
@@ -33,6 +46,20 @@ pub(crate) struct Ring {
     /// The number of places less one. The number is a power of two.
     mask: u64,
     places: Box<[[AtomicU64; 2]]>,
+    /// Why the last G has stopped, and when; 0 if an event has it.
+    stop: AtomicU16,
+    stop_at: AtomicU64,
+}
+
+/// What a reader gets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// The newest events, in their order.
+    pub(crate) events: Vec<Words>,
+    /// How many older events were overwritten.
+    pub(crate) lost: u64,
+    /// The stop that follows the last event, with its stamp.
+    pub(crate) stop: Option<(u64, u16)>,
 }
 
 impl Ring {
@@ -44,6 +71,8 @@ impl Ring {
             head: AtomicU64::new(0),
             mask: places as u64 - 1,
             places: (0..places).map(|_| empty()).collect(),
+            stop: AtomicU16::new(0),
+            stop_at: AtomicU64::new(0),
         }
     }
 
@@ -70,8 +99,54 @@ impl Ring {
         self.head.store(head + 1, order);
     }
 
-    /// Returns the newest events, in their order, and how many older ones were overwritten. *Runs on: any thread.*
-    pub(crate) fn read(&self) -> (Vec<Words>, u64) {
+    /// Notes why and when the running G has stopped. The next event is to have it. *Runs on: the holder of the P.*
+    #[inline]
+    pub(crate) fn note_stop(&self, at: u64, why: u16) {
+        let order = if broken!("ring_stamp_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        // Release: pairs with the Acquire in `noted`, which then sees the push of the stop before.
+        self.stop_at.store(at, order);
+        // Release: pairs with the Acquire in `noted`, which then sees the stamp.
+        self.stop.store(why, Ordering::Release);
+    }
+
+    /// Changes why the G has stopped, if that is noted. *Runs on: the holder of the P.*
+    pub(crate) fn correct_stop(&self, why: u16) {
+        // Relaxed: only the writer stores it.
+        if self.stop.load(Ordering::Relaxed) != 0 {
+            self.stop.store(why, Ordering::Release);
+        }
+    }
+
+    /// Takes the noted stop, which the caller writes with the next `push`. *Runs on: the holder of the P.*
+    #[inline]
+    pub(crate) fn take_stop(&self) -> Option<(u64, u16)> {
+        // Relaxed: only the writer stores both.
+        let why = self.stop.load(Ordering::Relaxed);
+        if why == 0 {
+            return None;
+        }
+        self.stop.store(0, Ordering::Relaxed);
+        Some((self.stop_at.load(Ordering::Relaxed), why))
+    }
+
+    fn noted(&self) -> Option<(u64, u16)> {
+        // Acquire: both pair with the Release stores in `note_stop`.
+        let why = self.stop.load(Ordering::Acquire);
+        (why != 0).then(|| (self.stop_at.load(Ordering::Acquire), why))
+    }
+
+    /// Returns what was written. *Runs on: any thread.*
+    pub(crate) fn read(&self) -> Read {
+        // Acquire: pairs with the Release in `push`.
+        let before = self.head.load(Ordering::Acquire);
+        let noted = self.noted();
+        let (events, lost) = self.read_events();
+        let now = lost + events.len() as u64;
+        let stop = noted.filter(|_| now == before || broken!("ring_stop_of_another_event"));
+        Read { events, lost, stop }
+    }
+
+    fn read_events(&self) -> (Vec<Words>, u64) {
         // Acquire: pairs with the Release in `push`.
         let head = self.head.load(Ordering::Acquire);
         let first = head.saturating_sub(self.mask + 1);
@@ -123,7 +198,7 @@ mod models {
         /// Reads, and returns how many events it has seen.
         fn check(&self) -> u64 {
             self.turns.take();
-            let (events, lost) = self.ring.read();
+            let Read { events, lost, .. } = self.ring.read();
             assert!(events.len() <= self.ring.places());
             for (i, words) in events.iter().enumerate() {
                 assert_eq!(*words, event(lost + i as u64), "a torn event, or one out of order");
@@ -164,6 +239,40 @@ mod models {
         });
         BETWEEN.assert();
     }
+
+    /// Event `n` has the stop with the stamp `n + 1` and the reason `n + 1`.
+    #[test]
+    fn a_noted_stop_follows_the_last_event() {
+        static NOTED: Reached = Reached::new();
+        loom::model(|| {
+            let world = World::new(4);
+            let writer = world.clone();
+            let writer = thread::spawn(move || {
+                for n in 0..2 {
+                    world_turn(&writer);
+                    writer.ring.note_stop(n + 1, n as u16 + 1);
+                    world_turn(&writer);
+                    let (at, why) = writer.ring.take_stop().unwrap();
+                    assert_eq!((at, why), (n + 1, n as u16 + 1));
+                    writer.ring.push(event(n));
+                }
+            });
+            world_turn(&world);
+            let read = world.ring.read();
+            let written = read.lost + read.events.len() as u64;
+            NOTED.note(read.stop.is_some() && written == 1);
+            if let Some(stop) = read.stop {
+                assert_eq!(stop, (written + 1, written as u16 + 1), "the stop of another event");
+            }
+            writer.join().unwrap();
+            assert_eq!(world.ring.read().stop, None);
+        });
+        NOTED.assert();
+    }
+
+    fn world_turn(world: &World) {
+        world.turns.take();
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -175,12 +284,26 @@ mod tests {
     #[test]
     fn the_newest_events_stay() {
         let ring = Ring::new(8);
-        assert_eq!(ring.read(), (vec![], 0));
+        assert_eq!(ring.read_events(), (vec![], 0));
         (0..5).for_each(|n| ring.push([n, n]));
-        assert_eq!(ring.read(), ((0..5).map(|n| [n, n]).collect(), 0));
+        assert_eq!(ring.read_events(), ((0..5).map(|n| [n, n]).collect(), 0));
         (5..21).for_each(|n| ring.push([n, n]));
         // The place of event 13 is the next to be written, so the reader leaves it out.
-        assert_eq!(ring.read(), ((14..21).map(|n| [n, n]).collect(), 14));
+        assert_eq!(ring.read_events(), ((14..21).map(|n| [n, n]).collect(), 14));
+    }
+
+    #[test]
+    fn a_stop_is_read_until_an_event_has_it() {
+        let ring = Ring::new(8);
+        ring.push([1, 1]);
+        ring.correct_stop(9);
+        assert_eq!(ring.read().stop, None);
+        ring.note_stop(5, 7);
+        assert_eq!(ring.read().stop, Some((5, 7)));
+        ring.correct_stop(9);
+        assert_eq!(ring.read().stop, Some((5, 9)));
+        assert_eq!(ring.take_stop(), Some((5, 9)));
+        assert_eq!((ring.take_stop(), ring.read().stop), (None, None));
     }
 
     #[test]
@@ -197,7 +320,7 @@ mod tests {
             }
         });
         for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
-            let (events, lost) = ring.read();
+            let Read { events, lost, .. } = ring.read();
             for (i, [a, b]) in events.iter().enumerate() {
                 assert_eq!((*a, *b), (lost + i as u64, !(lost + i as u64)));
             }
