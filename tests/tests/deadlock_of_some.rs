@@ -152,7 +152,7 @@ fn circles_with_readers() {
     searched().block_on(|| {
         let (a, b) = (Arc::new(RwLock::new(1)), Arc::new(RwLock::new(2)));
         let others: Vec<_> = (0..3).map(|_| a.clone()).collect();
-        let both = Arc::new(Barrier::new(2));
+        let (both, read) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(4)));
         let crosswise = |name, first: &Arc<RwLock<u32>>, second: &Arc<RwLock<u32>>| {
             let (first, second, both) = (first.clone(), second.clone(), both.clone());
             named(name, move || {
@@ -163,12 +163,15 @@ fn circles_with_readers() {
         };
         // Another reader goes on, and then the circle alone is left.
         let goes_on = others.into_iter().map(|lock| {
+            let read = read.clone();
             spawn(move || {
                 let _guard = lock.read();
+                read.wait();
                 runtime::sleep(4 * INTERVAL);
             })
         });
         let goes_on: Vec<_> = goes_on.collect();
+        read.wait();
         let (one, two) = (crosswise("reader 1", &a, &b), crosswise("reader 2", &b, &a));
         let deadlock = wait_for(&["reader 1", "reader 2"]);
         assert!(deadlock.to_string().contains("held by 1 reader: green thread "), "{deadlock}");
