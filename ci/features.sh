@@ -32,7 +32,7 @@ cargo test -p gmp-runtime --features debug --lib debug
 cargo test -p gmp-runtime --features debug --lib profile
 cargo test -p gmp-runtime --features debug --doc debug
 cargo test -p gmp-runtime --features debug --doc profile
-cargo test -p tests --features debug --test debug_page --test profile
+cargo test -p tests --features debug --test debug_page --test debug_browser --test profile
 # gdb walks the stacks of an optimised program, too; ci/test.sh does that for a debug build.
 cargo test --release -p tests --test debuggers
 cargo clippy -p tests -p gmp-runtime --features tests/perfetto --all-targets -- -D warnings
