@@ -203,6 +203,8 @@ mod watch;
 
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
 pub use api::foreign;
+#[cfg(all(unix, not(loom)))]
+pub use stack::last_dump;
 pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",

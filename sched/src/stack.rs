@@ -31,6 +31,8 @@
 pub(crate) mod coro;
 #[cfg(unix)]
 mod guard;
+#[cfg(unix)]
+pub mod last_dump;
 pub(crate) mod overflow;
 pub(crate) mod pool;
 // Elsewhere a dump shows no stacks. AddressSanitizer would report the reads of other frames.

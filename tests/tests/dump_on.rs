@@ -52,6 +52,45 @@ fn hogs_all() {
     let _ = parked.join();
 }
 
+/// Overflows its stack.
+#[inline(never)]
+#[allow(unconditional_recursion, reason = "it overflows its stack")]
+fn endless(n: u64) -> u64 {
+    let frame = std::hint::black_box([n; 64]);
+    endless(n + 1) + std::hint::black_box(frame[(n % 64) as usize])
+}
+
+#[test]
+fn a_fatal_overflow_writes_a_dump_if_one_was_asked_for() {
+    for asked in [true, false] {
+        child::run(
+            "a_fatal_overflow_writes_a_dump_if_one_was_asked_for",
+            if asked { "asked" } else { "not asked" },
+            || {
+                let mut builder = Builder::new().procs(2);
+                if asked {
+                    builder = builder.dump_on(runtime::signal::SIGQUIT);
+                }
+                builder.build().unwrap().block_on(|| {
+                    let parked = thread::Builder::new().name("parked".into()).spawn(parks_for_ever).unwrap();
+                    runtime::sleep(std::time::Duration::from_millis(50));
+                    let deep = thread::Builder::new().name("deep".into()).spawn(|| endless(0)).unwrap();
+                    let _ = (deep.join(), parked.join());
+                });
+            },
+            |output| {
+                let said = child::stderr(output);
+                let overflow = said.find("has overflowed its stack").unwrap();
+                let dump = said.find("'parked': waits for an unpark");
+                assert_eq!(dump.is_some_and(|dump| dump > overflow), asked, "{said}");
+                assert_eq!(said.contains("'deep': running, spawned at "), asked, "{said}");
+                assert_eq!(said.trim_end().ends_with("3 green threads"), asked, "{said}");
+                assert_eq!(std::os::unix::process::ExitStatusExt::signal(&output.status), Some(6), "{said}");
+            },
+        );
+    }
+}
+
 #[test]
 fn a_signal_writes_a_dump_while_all_ps_are_kept() {
     const TEST: &str = "a_signal_writes_a_dump_while_all_ps_are_kept";

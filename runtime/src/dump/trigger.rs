@@ -1,4 +1,5 @@
-//! Dumps on a signal: a plain OS thread waits for the signal, so a dump is written even while green threads keep every P.
+//! Dumps on a signal: a plain OS thread waits for the signal, so a dump is written even while green threads keep every P. The same
+//! thread writes the dump before a stack overflow ends the process.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
@@ -38,9 +39,12 @@ pub(crate) fn dump_on(signal: i32) -> io::Result<()> {
     let mut signals = SIGNALS.lock();
     if !signals.contains(&signal) {
         let (wakes, wake) = UnixStream::pair()?;
+        let asks = wake.try_clone()?;
         // If the registration fails, the drop of `wake` ends the thread.
         thread::Builder::new().name("dumps".into()).spawn(move || write_dumps(&wakes))?;
         crate::signal::wake_for_ever(signal, wake)?;
+        // A fatal overflow asks the same thread.
+        sched::last_dump::set_writer(asks.into());
         signals.push(signal);
     }
     Ok(())
@@ -55,6 +59,7 @@ fn write_dumps(mut wakes: &UnixStream) {
                 if let Err(error) = super::dump(&mut io::stderr()) {
                     eprintln!("runtime: no dump: {error}");
                 }
+                sched::last_dump::dump_is_written();
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             _ => return,

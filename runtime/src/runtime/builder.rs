@@ -302,7 +302,8 @@ impl Builder {
     ///
     /// This holds for the process from the start of this runtime on, also after the runtime's end. The signal no longer has its
     /// default effect. A plain OS thread writes the dump, so it comes even while green threads keep every P. That thread does
-    /// not hide a [deadlock](crate::docs::deadlock).
+    /// not hide a [deadlock](crate::docs::deadlock). A green thread that [overflows its stack](crate::docs::stacks) gets a dump, too, before
+    /// the process ends.
     ///
     /// Unix only.
     ///

@@ -57,6 +57,7 @@ mod unix {
     use std::sync::{Once, OnceLock};
 
     use super::{LOOKUP, Overflowed};
+    use crate::stack::last_dump;
     use crate::sys;
 
     /// The signals that an access to a guard may raise; systems differ in which one it is.
@@ -90,6 +91,7 @@ mod unix {
         let fault = Fault::new(unsafe { &*info });
         if let Some(overflowed) = fault.address.and_then(|address| LOOKUP.get()?(address)) {
             report(&overflowed);
+            last_dump::ask_and_wait();
             process::abort();
         }
         pass_on(signal, fault, info, context);

@@ -1,0 +1,90 @@
+//! The dump before a fatal stack overflow ends the process. A fault handler cannot write a dump: it may not allocate. So it asks a plain
+//! OS thread that waits for such requests, and waits until that thread has written the dump.
+//!
+//! ```text
+//!   the fault handler                     the thread that writes dumps
+//!   n = WRITTEN
+//!   a byte into the socket of the thread  reads the byte, and writes the dump
+//!   until WRITTEN != n, 5 s at most:      WRITTEN += 1
+//!     sleep
+//!   abort
+//! ```
+//!
+//! The wait has a bound, because the code that overflowed may have a lock that the dump needs, such as that of the allocator.
+
+#![allow(unsafe_code)]
+
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// How often, and for how long each time, the handler sleeps.
+const SLEEPS: u32 = 500;
+const SLEEP_NS: libc::c_long = 10_000_000;
+
+/// The descriptor to which the handler writes; -1 if no thread writes dumps.
+static ASKS: AtomicI32 = AtomicI32::new(-1);
+/// How many dumps that thread has written.
+static WRITTEN: AtomicU32 = AtomicU32::new(0);
+
+/// Sets where a thread that writes dumps reads its requests. The first call counts. The descriptor stays open for ever.
+pub fn set_writer(asks: OwnedFd) {
+    let fd = asks.into_raw_fd();
+    // Relaxed: a descriptor is its number.
+    if ASKS.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        // SAFETY: `into_raw_fd` gave this descriptor, and no other code has its number.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// Tells that the thread of `set_writer` has written a dump. *Runs on: that thread.*
+pub fn dump_is_written() {
+    // Release: pairs with the Acquire in `ask_and_wait`.
+    WRITTEN.fetch_add(1, Ordering::Release);
+}
+
+/// Asks for a dump and waits until it is written, for 5 s at most. Returns at once if no thread writes dumps. *Runs on: a fault handler.*
+pub(crate) fn ask_and_wait() {
+    let fd = ASKS.load(Ordering::Relaxed);
+    if fd == -1 {
+        return;
+    }
+    let before = WRITTEN.load(Ordering::Relaxed);
+    // SAFETY: `write` reads one byte of a static, and may be called in a signal handler. The descriptor is never closed.
+    if unsafe { libc::write(fd, b"!".as_ptr().cast(), 1) } != 1 {
+        return;
+    }
+    for _ in 0..SLEEPS {
+        // Acquire: pairs with the Release in `dump_is_written`.
+        if WRITTEN.load(Ordering::Acquire) != before {
+            return;
+        }
+        let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
+        // SAFETY: `nanosleep` reads the time, and may be called in a signal handler.
+        unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn the_handler_waits_for_the_dump() {
+        let (mut reads, writes) = UnixStream::pair().unwrap();
+        set_writer(writes.into());
+        let writer = thread::spawn(move || {
+            let mut byte = [0];
+            reads.read_exact(&mut byte).unwrap();
+            dump_is_written();
+            byte
+        });
+        ask_and_wait();
+        assert_eq!(WRITTEN.load(Ordering::Relaxed), 1);
+        assert_eq!(&writer.join().unwrap(), b"!");
+    }
+}
