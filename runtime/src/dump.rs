@@ -44,6 +44,7 @@ pub use watch::on_deadlock;
 /// green thread runs or is ready to run, or what it waits for and for how long, to within some milliseconds. What is known of the
 /// object of the wait follows: the holder of a lock, the ends of a channel, the addresses of a socket. Green threads that wait
 /// [for each other](crate::docs::deadlock#of-some) are told at the end; if there may be some, the dump takes some milliseconds more.
+/// Before these, lines that begin with `hogs` say at which spawn places green threads have kept a P too long, and how often.
 /// A [`dump::Snapshot`](crate::dump::Snapshot) has the same as values and in other forms.
 ///
 /// With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, the stack of each parked closure follows its line. A frame

@@ -51,6 +51,14 @@ fn hog_until(name: &str, hog: fn(&AtomicBool), is_it: impl Fn(&Hog) -> bool) -> 
     let counted = runtime.handle().hogs();
     let at = counted.iter().find(|at| at.place.is_some_and(|place| place.line() == line)).unwrap();
     assert!(at.computing + at.blocked >= 1 && at.away > Duration::ZERO, "{at:#?}");
+    // A dump shows the same, with the last stack.
+    let mut dump = Vec::new();
+    runtime::dump(&mut dump).unwrap();
+    let dump = String::from_utf8(dump).unwrap();
+    let of_place = dump.split_once(&format!("\nhogs spawned at {}:{line}:", file!()));
+    let mut lines = of_place.unwrap_or_else(|| panic!("{dump}")).1.lines();
+    assert!(lines.next().unwrap().contains(": kept a P too long "), "{dump}");
+    assert_eq!(lines.next().unwrap().starts_with("    "), !at.stack.is_empty(), "{dump}");
     other.cancel();
     hog
 }

@@ -79,7 +79,8 @@
 //!
 //! Start it with `RUNTIME_DUMP=QUIT`, or set [`Builder::dump_on`](crate::Builder::dump_on). `kill -QUIT`, or Ctrl-\\ in a
 //! terminal, then writes a dump to stderr, and the program goes on. This works while green threads keep every P, too.
-//! The report of a [deadlock](crate::docs::deadlock) of all green threads has a dump in any case.
+//! A green thread that overflows its stack then gets a dump, too, before the process ends. The report of a
+//! [deadlock](crate::docs::deadlock) of all green threads has a dump in any case.
 //!
 //! # What the frames need
 //!

@@ -9,6 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use sched::{Awaited, Does, SeenThread, StackCopy, Why};
 
+use crate::metrics::hogs::{self, HogPlace};
+
 use super::stacks::Stacks;
 use super::{Deadlock, Frame};
 use super::{deadlock, frame, groups, text, tree};
@@ -42,6 +44,10 @@ pub struct Snapshot {
     /// Green threads that wait for each other. [`Snapshot::take`] leaves it empty;
     /// [`Snapshot::take_with_deadlocks`] fills it.
     pub deadlocks: Vec<Deadlock>,
+    /// The green threads that have kept their Ps too long, by spawn place, with the last stack that is known: see
+    /// [`metrics::hogs`](crate::metrics::hogs()). JSON does not have them.
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    pub hogs: Vec<HogPlace>,
     /// The ids of the plain OS threads that have used the runtime and live.
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) plain_threads: Vec<u64>,
@@ -305,7 +311,9 @@ impl Snapshot {
 
     /// As `take`, on the calling OS thread.
     pub(crate) fn take_here() -> io::Result<Snapshot> {
-        Snapshot::look(true)
+        let mut snapshot = Snapshot::look(true)?;
+        snapshot.hogs = hogs::of_all();
+        Ok(snapshot)
     }
 
     /// As `take_here`, without stacks.

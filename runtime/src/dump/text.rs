@@ -4,16 +4,29 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use super::{Frame, GreenThread, Object, Snapshot, State, Wait};
+use crate::metrics::HogPlace;
 
 pub(super) fn write(snapshot: &Snapshot, f: &mut Formatter<'_>) -> fmt::Result {
     for thread in &snapshot.green_threads {
         writeln!(f, "{}", Line { snapshot, thread })?;
         snapshot.stack(thread).iter().try_for_each(|frame| writeln!(f, "{}", Indented(frame)))?;
     }
+    for hog in &snapshot.hogs {
+        write_hog(f, hog)?;
+    }
     for deadlock in &snapshot.deadlocks {
         writeln!(f, "{deadlock}")?;
     }
     writeln!(f, "{}", count(snapshot.green_threads.len()))
+}
+
+/// Writes how often green threads of one place were hogs, and the last stack that is known.
+fn write_hog(f: &mut Formatter<'_>, hog: &HogPlace) -> fmt::Result {
+    let (times, place) = (hog.computing + hog.blocked, hog.place.map(ToString::to_string));
+    write!(f, "hogs spawned at {}: kept a P too long ", place.as_deref().unwrap_or("no known place"))?;
+    write!(f, "{times} time{}", if times == 1 { "" } else { "s" })?;
+    writeln!(f, " ({} computing, {} blocked), {} in all", hog.computing, hog.blocked, InWords(hog.away))?;
+    hog.stack.iter().try_for_each(|frame| writeln!(f, "{}", Indented(frame)))
 }
 
 /// Returns the number in words: "2 green threads".

@@ -161,6 +161,11 @@ pub struct HogPlace {
     pub stack: Vec<Frame>,
 }
 
+/// Returns the hogs of all runtimes, those of one runtime after those of the other.
+pub(crate) fn of_all() -> Vec<HogPlace> {
+    Sched::all().iter().flat_map(|sched| by_place(sched)).collect()
+}
+
 /// Returns the hogs of a runtime by spawn place, the most frequent first.
 pub(crate) fn by_place(sched: &Sched) -> Vec<HogPlace> {
     let stacks = places_of(sched).stacks.lock();

@@ -275,7 +275,7 @@ impl Sched {
     }
 
     /// Returns all runtimes of the process.
-    pub(crate) fn all() -> Vec<Arc<Sched>> {
+    pub fn all() -> Vec<Arc<Sched>> {
         ALL.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
