@@ -55,10 +55,12 @@ fn hog_until(name: &str, hog: fn(&AtomicBool), is_it: impl Fn(&Hog) -> bool) -> 
     let mut dump = Vec::new();
     runtime::dump(&mut dump).unwrap();
     let dump = String::from_utf8(dump).unwrap();
-    let of_place = dump.split_once(&format!("\nhogs spawned at {}:{line}:", file!()));
-    let mut lines = of_place.unwrap_or_else(|| panic!("{dump}")).1.lines();
-    assert!(lines.next().unwrap().contains(": kept a P too long "), "{dump}");
-    assert_eq!(lines.next().unwrap().starts_with("    "), !at.stack.is_empty(), "{dump}");
+    // Runtimes of other tests may have hogs of this place, too.
+    let of_place: Vec<_> =
+        dump.split(&format!("\nhogs spawned at {}:{line}: kept a P too long ", file!())).skip(1).collect();
+    assert!(!of_place.is_empty(), "{dump}");
+    let with_frames = |lines: &&str| lines.lines().nth(1).is_some_and(|frame| frame.starts_with("    "));
+    assert!(at.stack.is_empty() || of_place.iter().any(|lines| with_frames(lines)), "{dump}");
     other.cancel();
     hog
 }
