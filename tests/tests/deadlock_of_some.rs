@@ -61,7 +61,7 @@ fn end(threads: Vec<JoinHandle<()>>) {
 #[inline(never)]
 fn locks_crosswise(first: &Mutex<u32>, second: &Mutex<u32>) {
     let mut first = first.lock();
-    runtime::sleep(Duration::from_millis(10));
+    wait_until("the other lock is taken", || second.is_locked());
     *second.lock() += *first;
     *first += 1;
 }
@@ -124,8 +124,7 @@ fn circles_of_all_kinds() {
         let its_mutex = mutex.clone();
         let reads = named("reads", move || {
             let _guard = its_mutex.lock();
-            // Lets the writer in first.
-            runtime::sleep(Duration::from_millis(20));
+            wait_until("the writer is in", || rwlock.is_locked());
             drop(rwlock.read());
         });
         wait_until("the mutex is taken", || mutex.is_locked());
