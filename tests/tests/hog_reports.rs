@@ -56,8 +56,7 @@ fn hog_until(name: &str, hog: fn(&AtomicBool), is_it: impl Fn(&Hog) -> bool) -> 
     runtime::dump(&mut dump).unwrap();
     let dump = String::from_utf8(dump).unwrap();
     // Runtimes of other tests may have hogs of this place, too.
-    let of_place: Vec<_> =
-        dump.split(&format!("\nhogs spawned at {}:{line}: kept a P too long ", file!())).skip(1).collect();
+    let of_place: Vec<_> = dump.split(&format!("\nhogs spawned at {}:{line}:", file!())).skip(1).collect();
     assert!(!of_place.is_empty(), "{dump}");
     let with_frames = |lines: &&str| lines.lines().nth(1).is_some_and(|frame| frame.starts_with("    "));
     assert!(at.stack.is_empty() || of_place.iter().any(|lines| with_frames(lines)), "{dump}");
