@@ -35,6 +35,7 @@ type OnError = Box<dyn Fn(io::Error) + Send + Sync>;
 #[must_use = "a server begins with `start`"]
 pub struct ServerBuilder {
     max_connections: usize,
+    end_input: bool,
     on_error: OnError,
 }
 
@@ -88,7 +89,7 @@ impl Server {
     /// ```
     pub fn builder() -> ServerBuilder {
         let on_error = Box::new(|error| eprintln!("cannot serve a connection: {error}"));
-        ServerBuilder { max_connections: Semaphore::MAX_PERMITS, on_error }
+        ServerBuilder { max_connections: Semaphore::MAX_PERMITS, end_input: true, on_error }
     }
 
     /// Returns how many connections are open. Another connection may come or end meanwhile.
@@ -106,7 +107,7 @@ impl Server {
     /// Ends the server. Returns how many connections had to be cancelled.
     ///
     /// 1. No further connection is accepted, and the listener is closed.
-    /// 2. The reading half of each connection is shut down. A handler that waits for its next request reads the end of the
+    /// 2. The reading half of each connection is shut down, unless [`end_input`](ServerBuilder::end_input) is `false`. A handler that waits for its next request reads the end of the
     ///    input, as if the client had left. A handler that has its whole request goes on, and can write its reply.
     /// 3. After `patience` the other handlers are [cancelled](crate::docs::cancellation). The call waits for them for
     ///    `patience` once more: a handler that computes, or blocks its OS thread, is left behind.
@@ -128,7 +129,7 @@ impl Server {
     /// ```
     pub fn shutdown(mut self, patience: Duration) -> usize {
         self.end_acceptor().map(JoinHandle::join);
-        self.open.end_input();
+        self.open.begin_end();
         if self.open.wait(patience) {
             return 0;
         }
@@ -145,7 +146,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end_acceptor();
-        self.open.end_input();
+        self.open.begin_end();
         self.open.cancel();
     }
 }
@@ -171,6 +172,33 @@ impl ServerBuilder {
     pub fn max_connections(mut self, most: usize) -> Self {
         assert!(most > 0, "a server needs at least one connection: give max_connections a larger number");
         self.max_connections = most.min(Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// Sets whether [`shutdown`](Server::shutdown) shuts the reading half of each connection; `true` by default.
+    ///
+    /// With `false` the handlers must learn of the end in another way, for example from a [`Context`](crate::context::Context) that
+    /// the program cancels before `shutdown`. Protocols whose end is a conversation need this: in HTTP/2 the server sends GOAWAY,
+    /// and goes on reading what belongs to open requests.
+    ///
+    /// ```
+    /// use runtime::context::Context;
+    /// use runtime::net::{Server, TcpListener, TcpStream};
+    /// use std::io::Write;
+    /// use std::time::Duration;
+    ///
+    /// let (ends, end) = Context::background().with_cancel();
+    /// let handler = move |mut stream: TcpStream| {
+    ///     let _ = ends.done().recv();
+    ///     let _ = stream.write_all(b"goodbye");
+    /// };
+    /// let server = Server::builder().end_input(false).start(TcpListener::bind("127.0.0.1:0")?, handler)?;
+    /// end.cancel();
+    /// assert_eq!(server.shutdown(Duration::from_secs(10)), 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn end_input(mut self, ends: bool) -> Self {
+        self.end_input = ends;
         self
     }
 
@@ -205,7 +233,7 @@ impl ServerBuilder {
         listener: L,
         handler: impl Fn(L::Stream) + Send + Sync + 'static,
     ) -> io::Result<Server> {
-        let open = Arc::new(Open::default());
+        let open = Arc::new(Open::new(self.end_input));
         let acceptor = Acceptor { listener, open: open.clone(), handler: Arc::new(handler), settings: self };
         let acceptor = Builder::new().name("acceptor".into()).spawn(move || acceptor.run())?;
         Ok(Server { acceptor: Some(acceptor), open })
@@ -312,6 +340,8 @@ struct Open<S> {
     all: Mutex<Connections<S>>,
     /// Notified when the last connection has ended.
     none: Condvar,
+    /// Whether the end of the server shuts the reading half of each connection.
+    end_input: bool,
 }
 
 struct Connections<S> {
@@ -322,11 +352,12 @@ struct Connections<S> {
     ends: bool,
 }
 
-impl<S> Default for Open<S> {
-    fn default() -> Self {
+impl<S> Open<S> {
+    fn new(end_input: bool) -> Self {
         Open {
             all: Mutex::new(Connections { next: 0, open: HashMap::new(), ends: false }),
             none: Condvar::new(),
+            end_input,
         }
     }
 }
@@ -380,8 +411,8 @@ impl<S> Drop for Entry<S> {
 /// The open connections, whatever the type of their streams.
 trait OpenConnections: Send + Sync {
     fn count(&self) -> usize;
-    /// Ends the input of all connections. No connection is added any more.
-    fn end_input(&self);
+    /// Ends the input of all connections, if the settings say so. No connection is added any more.
+    fn begin_end(&self);
     /// Cancels all connections and returns how many there are.
     fn cancel(&self) -> usize;
     /// Waits until there are no connections. Returns `false` if there are some after `time`.
@@ -393,10 +424,12 @@ impl<S: sealed::Stream> OpenConnections for Open<S> {
         self.all.lock().open.len()
     }
 
-    fn end_input(&self) {
+    fn begin_end(&self) {
         let mut all = self.all.lock();
         all.ends = true;
-        all.open.values().for_each(|(stream, _)| stream.end_input());
+        if self.end_input {
+            all.open.values().for_each(|(stream, _)| stream.end_input());
+        }
     }
 
     fn cancel(&self) -> usize {
