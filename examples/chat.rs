@@ -10,15 +10,16 @@
 //! ```
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, Sender, bounded};
-use runtime::net::TcpStream;
+use runtime::context::Context;
+use runtime::net::{Server, TcpStream};
 use runtime::sync::Mutex;
 use support::Args;
 use support::server::{self, wrong};
@@ -36,6 +37,8 @@ const LINE: usize = 1000;
 const NAME: usize = 32;
 /// How long a write to a member may wait. After that the member leaves.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a member may go on talking at the end of the server.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 struct Room {
@@ -48,7 +51,11 @@ fn main() -> ExitCode {
     let addr = args.positional().map(|addr| addr.to_string_lossy().into_owned());
     args.end();
     let room = Room::default();
-    server::run(addr.as_deref(), move |stream| join(&room, stream), members)
+    let (end, cancel) = Context::background().with_cancel();
+    // A member that talks all the time would never let its reader see an end of the input.
+    let settings = Server::builder().end_input(false);
+    let tell = move || cancel.cancel();
+    server::run_with(addr.as_deref(), settings, tell, move |stream| join(&room, stream, &end), members)
 }
 
 impl Room {
@@ -62,14 +69,14 @@ impl Room {
     }
 }
 
-/// Serves a member from its first line to its last line.
-fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
+/// Serves a member from its first line to its last line, or until `end` is over.
+fn join(room: &Room, stream: TcpStream, end: &Context) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut writes = stream.try_clone()?;
     writes.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream);
     writes.write_all(b"your name?\n")?;
-    let Some(name) = server::line(&mut lines, LINE)? else { return Ok(()) };
+    let Some(name) = next_line(&mut lines, end)? else { return Ok(()) };
     if !is_name(&name) {
         return writes.write_all(b"a name has letters, digits and \"-\", at most 32\n");
     }
@@ -89,13 +96,33 @@ fn join(room: &Room, stream: TcpStream) -> io::Result<()> {
         }
     });
     room.say(me, format!("* {name} has come\n"));
-    let left = std::iter::from_fn(|| server::line(&mut lines, LINE).transpose())
+    let left = std::iter::from_fn(|| next_line(&mut lines, end).transpose())
         .try_for_each(|line| line.map(|line| room.say(me, format!("{name}: {line}\n"))));
     // Removing the sender disconnects the channel, which ends the writer.
     room.members.lock().remove(&me);
     room.say(me, format!("* {name} has gone\n"));
     writer.join().expect("a writer does not panic");
+    if end.err().is_some() {
+        say_goodbye(lines.get_mut());
+    }
     left
+}
+
+/// Reads the next line of a member. Returns `None` at the end of the stream, and once `end` is over.
+fn next_line(lines: &mut BufReader<TcpStream>, end: &Context) -> io::Result<Option<String>> {
+    match end.err() {
+        Some(_) => Ok(None),
+        None => end.run(|| server::line(lines, LINE)).unwrap_or(Ok(None)),
+    }
+}
+
+/// Ends the output, and reads what the member still says, for a moment. To close a stream with unread bytes resets it, and takes the
+/// last lines from the member.
+fn say_goodbye(stream: &mut TcpStream) {
+    let start = Instant::now();
+    let _ = stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(GOODBYE)));
+    let mut rest = [0; 4096];
+    while start.elapsed() < GOODBYE && matches!(stream.read(&mut rest), Ok(1..)) {}
 }
 
 /// No name may look like a line of the server or of another member.

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use runtime::channel::{Receiver, Sender, bounded};
+use runtime::context::Context;
 use runtime::net::{TcpListener, TcpStream};
 use runtime::select;
 use runtime::thread::{JoinError, JoinSet};
@@ -41,9 +42,10 @@ fn main() -> ExitCode {
     let served = runtime::block_on(|| {
         let listener = TcpListener::bind(addr.as_deref().unwrap_or("127.0.0.1:0"))?;
         let here = listener.local_addr()?;
+        let signals = signals()?;
         println!("serving on {here}");
         let clients = addr.is_none().then(|| runtime::spawn(move || clients(here)));
-        let greeted = serve(&listener)?;
+        let greeted = serve(&listener, &signals)?;
         println!("{greeted} clients were greeted");
         clients.map_or(Ok(()), |clients| clients.join().expect("a client does not panic"))
     });
@@ -57,17 +59,17 @@ fn main() -> ExitCode {
 }
 
 /// Accepts until a signal comes or a client says `quit`. Returns the number of greeted clients.
-fn serve(listener: &TcpListener) -> io::Result<usize> {
-    let signals = signals()?;
+fn serve(listener: &TcpListener, signals: &Receiver<i32>) -> io::Result<usize> {
     let (quit, quits) = bounded(1);
     let (mut connections, mut greeted) = (JoinSet::new(), 0);
+    let (end, cancel) = Context::background().with_cancel();
     loop {
         // The cases that are not chosen are withdrawn, and lose nothing: a client that waits is accepted in the next turn.
         select! {
             accept(listener) -> accepted => match accepted {
                 Ok((stream, _peer)) => {
-                    let quit = quit.clone();
-                    connections.spawn(move || greet(stream, &quit));
+                    let (quit, end) = (quit.clone(), end.clone());
+                    connections.spawn(move || greet(stream, &quit, &end));
                 }
                 Err(error) => {
                     // Most likely there is no free descriptor. A connection that ends gives one back.
@@ -80,7 +82,8 @@ fn serve(listener: &TcpListener) -> io::Result<usize> {
             recv(quits) -> _ => break,
         }
     }
-    // The open connections end by themselves.
+    // Clients that have not said their name end at once, and the others get their reply.
+    cancel.cancel();
     while let Some(ended) = connections.join_next() {
         greeted += count(ended);
     }
@@ -108,11 +111,13 @@ fn count(ended: Result<io::Result<bool>, JoinError>) -> usize {
     }
 }
 
-/// Returns `true` if the client was greeted.
-fn greet(mut stream: TcpStream, quit: &Sender<()>) -> io::Result<bool> {
+/// Returns `true` if the client was greeted. After `end` no name is waited for.
+fn greet(mut stream: TcpStream, quit: &Sender<()>, end: &Context) -> io::Result<bool> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let name = line(&mut BufReader::new(&stream), LINE)?;
+    let mut input = BufReader::new(&stream);
+    let Ok(name) = end.run(|| line(&mut input, LINE)) else { return Ok(false) };
+    let name = name?;
     match name.as_deref() {
         // The loop needs one message to end.
         Some("quit") => _ = quit.try_send(()),

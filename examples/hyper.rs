@@ -13,15 +13,18 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, client, server};
+use runtime::context::Context;
 use runtime::hyper::{Executor, Timer};
-use runtime::net::TcpStream;
+use runtime::net::{Server, TcpStream};
 use runtime::time::{sleep_async, timeout};
 use support::Args;
 use support::server::wrong;
@@ -52,26 +55,42 @@ fn main() -> ExitCode {
         };
     }
     args.end();
-    support::server::run(addr.as_deref(), serve, clients)
+    let (end, cancel) = Context::background().with_cancel();
+    // In HTTP/2 the server says goodbye, and reads on until the open requests have their replies.
+    let settings = Server::builder().end_input(false);
+    let tell = move || cancel.cancel();
+    support::server::run_with(addr.as_deref(), settings, tell, move |stream| serve(stream, &end), clients)
 }
 
-/// Peeks at the first bytes with a blocking call, then drives hyper's future on the same green thread.
-fn serve(stream: TcpStream) -> Result<(), Failure> {
+/// Peeks at the first bytes with a blocking call, then drives hyper's future on the same green thread. Once `end` is over, answers
+/// only the requests that have begun.
+fn serve(stream: TcpStream, end: &Context) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
-    let speaks_2 = timeout(Duration::from_secs(10), || begins_with(&stream, PREFACE))??;
+    let begin = || timeout(Duration::from_secs(10), || begins_with(&stream, PREFACE));
+    let Ok(speaks_2) = end.run(begin) else { return Ok(()) };
     let service = service_fn(answer);
     runtime::block_on(async {
-        match speaks_2 {
-            true => {
-                server::conn::http2::Builder::new(Executor)
-                    .timer(Timer)
-                    .serve_connection(stream, service)
-                    .await?
+        let ended = end.done().recv_async();
+        if speaks_2?? {
+            let mut http = server::conn::http2::Builder::new(Executor);
+            let mut connection = pin!(http.timer(Timer).serve_connection(stream, service));
+            match select(connection.as_mut(), pin!(ended)).await {
+                Either::Left((served, _)) => served?,
+                Either::Right(_) => {
+                    // Sends GOAWAY.
+                    connection.as_mut().graceful_shutdown();
+                    connection.await?;
+                }
             }
-            false => {
-                // A server that ends shuts the reading half. A request that has come is answered all the same.
-                let mut http = server::conn::http1::Builder::new();
-                http.half_close(true).timer(Timer).serve_connection(stream, service).await?
+        } else {
+            let mut http = server::conn::http1::Builder::new();
+            let mut connection = pin!(http.half_close(true).timer(Timer).serve_connection(stream, service));
+            match select(connection.as_mut(), pin!(ended)).await {
+                Either::Left((served, _)) => served?,
+                Either::Right(_) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await?;
+                }
             }
         }
         Ok(())

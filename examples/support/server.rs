@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use runtime::net::{Server, TcpListener, TcpStream};
+use runtime::net::{Server, ServerBuilder, TcpListener, TcpStream};
 
 /// The most connections that are open at a time. Further clients wait in the system's queue.
 const CONNECTIONS: usize = 10_000;
@@ -19,11 +19,23 @@ pub(crate) fn run<E: Display>(
     serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
     client: impl FnOnce(SocketAddr) -> io::Result<()> + Send,
 ) -> ExitCode {
+    run_with(addr, Server::builder(), || (), serve, client)
+}
+
+/// As [`run`], for a protocol in which the server says goodbye: calls `tell`, which tells the connections, before the end of the
+/// server.
+pub(crate) fn run_with<E: Display>(
+    addr: Option<&str>,
+    settings: ServerBuilder,
+    tell: impl FnOnce() + Send,
+    serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
+    client: impl FnOnce(SocketAddr) -> io::Result<()> + Send,
+) -> ExitCode {
     let done = runtime::block_on(|| {
         let listener = TcpListener::bind(addr.unwrap_or("127.0.0.1:0"))?;
         let here = listener.local_addr()?;
         let end = Signals::new()?;
-        let server = Server::builder().max_connections(CONNECTIONS).start(listener, move |stream| {
+        let server = settings.max_connections(CONNECTIONS).start(listener, move |stream| {
             if let Err(error) = serve(stream) {
                 eprintln!("connection ended with an error: {error}");
             }
@@ -33,6 +45,7 @@ pub(crate) fn run<E: Display>(
             Some(_) => end.wait(),
             None => client(here)?,
         }
+        tell();
         // Idle connections end at once, and busy ones finish their replies.
         let cancelled = server.shutdown(PATIENCE);
         if cancelled > 0 {

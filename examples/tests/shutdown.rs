@@ -1,12 +1,13 @@
 //! The server examples end by SIGTERM and SIGINT, and break no reply under load.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use helpers::{Server, Test, tls};
+use helpers::{Server, Test, h2, tls, wait_until};
 
 mod helpers;
 
@@ -14,11 +15,16 @@ const TESTS: &[Test] = &[
     ("idle_connections_end_at_once", &[], idle_connections_end_at_once),
     ("http_breaks_no_reply", &[], || under_load("http", &[], &[], GET, HELLO, tcp)),
     ("hyper_breaks_no_reply", &[], || under_load("hyper", &["hyper"], &[], GET, HYPER, tcp)),
+    ("hyper_says_goodbye_over_http2", &[], hyper_says_goodbye_over_http2),
     ("redis_breaks_no_reply", &[], || under_load("redis", &[], &[], b"PING\r\n", b"+PONG\r\n", tcp)),
     ("tls_breaks_no_reply", &[], || under_load("tls", &[], &[], b"hello\n", b"hello\n", tls::connect)),
     ("websocket_breaks_no_reply", &[], || under_load("websocket", &[], &[], ASK, b"\x81\x05hello", upgraded)),
     ("panics_breaks_no_reply", &[], || under_load("panics", &[], &[], DIVIDE, PANICKED, tcp)),
+    ("metrics_breaks_no_reply", &[], || under_load("metrics", &[], &[], GET, FIGURES, tcp)),
+    ("echo_breaks_no_reply", &[], || under_load("echo", &[], &[], b"hello\n", b"hello\n", tcp)),
     ("proxy_breaks_no_reply", &[], proxy_breaks_no_reply),
+    ("chat_breaks_no_line", &[], chat_breaks_no_line),
+    ("greeter_breaks_no_reply", &[], greeter_breaks_no_reply),
     ("udp_answers_until_its_end", &[], udp_answers_until_its_end),
 ];
 
@@ -27,11 +33,18 @@ const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-
                        Connection: keep-alive\r\n\r\nhello from a green thread\n";
 /// The reply of hyper has the time of day in it, so only its length is compared.
 const HYPER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\ndate: ..., .. ... .... ..:..:.. ...\r\n\r\nhello over HTTP/1.1\n";
+const FIGURES: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 28\r\n\
+                         Connection: keep-alive\r\n\r\nthe figures are at /metrics\n";
 const DIVIDE: &[u8] = b"GET /1/0 HTTP/1.1\r\nHost: x\r\n\r\n";
 const PANICKED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n\
                           Content-Length: 25\r\nConnection: keep-alive\r\n\r\nthe handler has panicked\n";
 /// A masked frame with `hello`.
 const ASK: &[u8] = b"\x81\x85\0\0\0\0hello";
+
+const SIGNALS: [&str; 2] = ["-TERM", "-INT"];
+/// How many clients load a server.
+const CLIENTS: usize = 8;
 
 fn main() {
     helpers::run(TESTS);
@@ -48,23 +61,24 @@ fn upgraded(addr: &str) -> TcpStream {
 }
 
 fn idle_connections_end_at_once() {
-    let target = Server::start("http", &[]);
     let more: &[(&str, &[&str])] = &[
         ("http", &[]),
+        ("hyper", &["hyper"]),
         ("redis", &[]),
         ("chat", &[]),
         ("tls", &[]),
         ("websocket", &[]),
         ("metrics", &[]),
-        ("proxy", &[&target.addr]),
+        ("panics", &[]),
+        ("echo", &[]),
+        ("greeter", &[]),
     ];
-    for &(example, args) in more {
-        for signal in ["-TERM", "-INT"] {
-            let server = Server::start(example, args);
+    for &(example, features) in more {
+        for signal in SIGNALS {
+            let server = Server::start_with(example, features, &[]);
             let idle = tcp(&server.addr);
-            let took = end_by(server, signal);
-            // Idle connections must not have to be cancelled, after 5 s.
-            assert!(took < Duration::from_secs(4) || example == "proxy", "{example} {signal}: {took:?}");
+            let said = end_by(server, signal);
+            assert!(!said.contains("cancelled"), "{example} {signal}: {said}");
             drop(idle);
         }
     }
@@ -75,25 +89,90 @@ fn proxy_breaks_no_reply() {
     under_load("proxy", &[], &[&target.addr], GET, HELLO, tcp);
 }
 
+fn hyper_says_goodbye_over_http2() {
+    for signal in SIGNALS {
+        let server = Server::start_with("hyper", &["hyper"], &[]);
+        // A connection that is open and has no requests ends, too.
+        let idle = tcp(&server.addr);
+        let idle = thread::spawn(move || h2::whole_replies(idle, 0, &AtomicUsize::new(0)));
+        load_until(server, signal, |socket, replies| h2::whole_replies(socket, 10, replies), tcp);
+        idle.join().unwrap();
+    }
+}
+
+/// Each line that a member receives is whole, and one that another member has sent.
+fn chat_breaks_no_line() {
+    for signal in SIGNALS {
+        let server = Server::start("chat", &[]);
+        load_until(server, signal, whole_lines, tcp);
+    }
+}
+
+/// Talks until the server ends the connection, and counts the lines of the others in `lines`.
+fn whole_lines(stream: TcpStream, lines: &AtomicUsize) {
+    let mut talks = stream.try_clone().unwrap();
+    let talker = thread::spawn(move || {
+        talks.write_all(b"member\n").unwrap();
+        let mut said = 0;
+        while writeln!(talks, "{said} is what I say").is_ok() {
+            said += 1;
+        }
+    });
+    let mut input = BufReader::new(stream);
+    let mut line = String::new();
+    while matches!(input.read_line(&mut line), Ok(1..)) {
+        let own = ["your name?\n", "* member has come\n", "* member has gone\n"].contains(&&*line);
+        let welcome = line.starts_with("welcome member, ") && line.ends_with(" others are here\n");
+        let said = line.strip_prefix("member: ").and_then(|line| line.strip_suffix(" is what I say\n"));
+        let said = said.is_some_and(|number| number.parse::<usize>().is_ok());
+        assert!(own || welcome || said, "{line:?}");
+        lines.fetch_add(usize::from(said), Ordering::Relaxed);
+        line.clear();
+    }
+    // An error may come with the beginning of a line.
+    assert_eq!(line, "");
+    talker.join().unwrap();
+}
+
+/// Each connection has one reply.
+fn greeter_breaks_no_reply() {
+    for signal in SIGNALS {
+        let server = Server::start("greeter", &[]);
+        let addr = server.addr.clone();
+        let greeted = move |mut stream: TcpStream, replies: &AtomicUsize| {
+            loop {
+                let mut reply = Vec::new();
+                let asked = stream.write_all(b"ann\n");
+                let read = asked.and_then(|()| stream.read_to_end(&mut reply));
+                assert!(reply == b"hello, ann\n" || reply.is_empty(), "{}", reply.escape_ascii());
+                replies.fetch_add(usize::from(read.is_ok() && !reply.is_empty()), Ordering::Relaxed);
+                let Ok(next) = TcpStream::connect(&addr) else { return };
+                stream = next;
+            }
+        };
+        load_until(server, signal, greeted, tcp);
+    }
+}
+
 fn udp_answers_until_its_end() {
-    for signal in ["-TERM", "-INT"] {
+    for signal in SIGNALS {
         let server = Server::start("udp", &[]);
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(&server.addr).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let clients = thread::spawn(move || {
-            let (mut answers, mut bytes) = (0, [0; 100]);
+        let connect = |addr: &str| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(addr).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            socket
+        };
+        let whole = |socket: UdpSocket, answers: &AtomicUsize| {
+            let mut bytes = [0; 100];
             // At the end of the server, the system refuses datagrams to its port.
             while socket.send(b"hello").is_ok() {
                 let Ok(length) = socket.recv(&mut bytes) else { break };
                 assert_eq!(bytes[..length], *b"HELLO");
-                answers += 1;
+                answers.fetch_add(1, Ordering::Relaxed);
             }
-            answers
-        });
-        thread::sleep(Duration::from_millis(300));
-        end_by(server, signal);
-        assert!(clients.join().unwrap() > 0);
+        };
+        load_until(server, signal, whole, connect);
     }
 }
 
@@ -106,49 +185,77 @@ fn under_load<S: Read + Write + Send + 'static>(
     reply: &'static [u8],
     connect: fn(&str) -> S,
 ) {
-    for signal in ["-TERM", "-INT"] {
+    for signal in SIGNALS {
         let server = Server::start_with(example, features, args);
-        let clients: Vec<_> = (0..8)
-            .map(|_| {
-                let stream = connect(&server.addr);
-                thread::spawn(move || whole_replies(stream, request, reply))
-            })
-            .collect();
-        thread::sleep(Duration::from_millis(300));
-        end_by(server, signal);
-        let replies: usize = clients.into_iter().map(|client| client.join().unwrap()).sum();
-        assert!(replies > 0, "{example} {signal}");
+        let whole = |stream, replies: &AtomicUsize| whole_replies(stream, request, reply, replies);
+        load_until(server, signal, whole, connect);
     }
 }
 
-/// Sends requests until the server ends the connection. Returns how many replies came. Panics if a reply is broken.
-fn whole_replies(mut stream: impl Read + Write, request: &[u8], reply: &[u8]) -> usize {
-    let (mut replies, mut bytes) = (0, vec![0; reply.len()]);
+/// Runs `client` in several threads, each with a connection, and sends `signal` when many replies have come. The clients count the
+/// replies, and must end when the server does.
+fn load_until<S: Send + 'static>(
+    server: Server,
+    signal: &str,
+    client: impl Fn(S, &AtomicUsize) + Send + Sync,
+    connect: impl Fn(&str) -> S,
+) {
+    let (replies, connections) = (AtomicUsize::new(0), AtomicUsize::new(CLIENTS));
+    thread::scope(|s| {
+        for _ in 0..CLIENTS {
+            let stream = connect(&server.addr);
+            let (client, replies, connections) = (&client, &replies, &connections);
+            s.spawn(move || {
+                let _ends = OnDrop(|| _ = connections.fetch_sub(1, Ordering::Relaxed));
+                client(stream, replies);
+            });
+        }
+        wait_until("many replies have come", || {
+            let ended = connections.load(Ordering::Relaxed) < CLIENTS;
+            ended || replies.load(Ordering::Relaxed) > 100 * CLIENTS
+        });
+        let ended = CLIENTS - connections.load(Ordering::Relaxed);
+        let said = end_by(server, signal);
+        assert!(ended == 0 && !said.contains("cancelled"), "{ended} clients ended before the signal: {said}");
+    });
+}
+
+/// Sends requests until the server ends the connection, and counts the replies. Panics if a reply is broken.
+fn whole_replies(mut stream: impl Read + Write, request: &[u8], reply: &[u8], replies: &AtomicUsize) {
+    let mut bytes = vec![0; reply.len()];
     while stream.write_all(request).and_then(|()| stream.flush()).is_ok() {
         let mut got = 0;
         while got < bytes.len() {
             match stream.read(&mut bytes[got..]) {
                 Ok(n @ 1..) => got += n,
-                _ if got == 0 => return replies,
+                _ if got == 0 => return,
                 _ => panic!("{got} bytes of a reply"),
             }
         }
         // A point in the expected reply stands for any byte.
         let same = bytes.iter().zip(reply).all(|(got, expected)| got == expected || *expected == b'.');
         assert!(same, "{}", bytes.escape_ascii());
-        replies += 1;
+        replies.fetch_add(1, Ordering::Relaxed);
     }
-    replies
 }
 
-/// Sends `signal` to a server, which must succeed. Returns how long its end took.
-fn end_by(mut server: Server, signal: &str) -> Duration {
-    let start = Instant::now();
+/// Sends `signal` to a server, which must succeed. Returns what the server has printed.
+fn end_by(mut server: Server, signal: &str) -> String {
     // The shell's own `kill`: the program of that name is not on every machine.
     let kill = format!("kill {signal} {}", server.process.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let status = server.process.wait().unwrap();
     assert!(status.success(), "{status}");
+    let mut said = String::new();
+    server.output.read_to_string(&mut said).unwrap();
     std::mem::forget(server);
-    start.elapsed()
+    said
+}
+
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }

@@ -3,6 +3,7 @@
 // Each test file uses only some of these.
 #![allow(dead_code)]
 
+pub(crate) mod h2;
 pub(crate) mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -63,7 +64,8 @@ pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
 pub(crate) struct Server {
     pub(crate) process: Child,
     pub(crate) addr: String,
-    _output: BufReader<ChildStdout>,
+    /// What the server prints after its first line.
+    pub(crate) output: BufReader<ChildStdout>,
 }
 
 impl Server {
@@ -76,6 +78,8 @@ impl Server {
         let program = build(example, features);
         let mut process = Command::new(program)
             .env("RUST_BACKTRACE", "0")
+            // `echo` without it measures itself.
+            .args((example == "echo").then_some("--serve"))
             .arg("127.0.0.1:0")
             .args(more)
             .stdout(Stdio::piped())
@@ -85,7 +89,7 @@ impl Server {
         let mut line = String::new();
         output.read_line(&mut line).expect("the server's first line");
         let addr = line.trim().strip_prefix("serving on ").expect("the server's address").to_string();
-        Server { process, addr, _output: output }
+        Server { process, addr, output }
     }
 
     pub(crate) fn port(&self) -> &str {
