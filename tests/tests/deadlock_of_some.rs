@@ -223,24 +223,24 @@ fn nothing_else_is_told() {
         let (a2, b2) = (a.clone(), b.clone());
         let patient = named("patient", move || {
             let _a = a.lock();
-            runtime::sleep(Duration::from_millis(10));
+            wait_until("the other lock is taken", || b.is_locked());
             drop(b.lock());
         });
         let timed = named("timed", move || {
             let _b = b2.lock();
-            runtime::sleep(Duration::from_millis(10));
+            wait_until("the other lock is taken", || a2.is_locked());
             assert!(a2.try_lock_for(10 * INTERVAL).is_none());
         });
         let (c, d) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
         let (c2, d2) = (c.clone(), d.clone());
         let other = named("other", move || {
             let _c = c.lock();
-            runtime::sleep(Duration::from_millis(10));
+            wait_until("the other lock is taken", || d.is_locked());
             drop(d.lock());
         });
         let in_context = named("in a context", move || {
             let _d = d2.lock();
-            runtime::sleep(Duration::from_millis(10));
+            wait_until("the other lock is taken", || c2.is_locked());
             let context = runtime::context::Context::background().with_timeout(10 * INTERVAL).0;
             assert!(context.run(|| drop(c2.lock())).is_err());
         });
