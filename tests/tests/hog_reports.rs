@@ -59,7 +59,7 @@ fn hog_until(name: &str, hog: fn(&AtomicBool), is_it: impl Fn(&Hog) -> bool) -> 
     let of_place: Vec<_> = dump.split(&format!("\nhogs spawned at {}:{line}:", file!())).skip(1).collect();
     assert!(!of_place.is_empty(), "{dump}");
     let with_frames = |lines: &&str| lines.lines().nth(1).is_some_and(|frame| frame.starts_with("    "));
-    assert!(at.stack.is_empty() || of_place.iter().any(|lines| with_frames(lines)), "{dump}");
+    assert!(at.stack.is_empty() || of_place.iter().any(with_frames), "{dump}");
     other.cancel();
     hog
 }
