@@ -7,6 +7,8 @@ pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
 pub mod park;
+#[cfg(feature = "sim")]
+pub(crate) mod point;
 pub mod revocable;
 pub mod sleep;
 pub mod spawn;

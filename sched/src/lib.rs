@@ -312,6 +312,13 @@ mod watch {
     pub(crate) mod samples;
 }
 
+/// Schedulers whose choices are made by a simulation.
+#[cfg(all(feature = "sim", not(loom)))]
+pub mod simulation {
+    pub use crate::api::point::{point, point_in_drop};
+    pub use crate::run::simulation::{Phase, Simulation, is_here, is_user_code, with};
+}
+
 /// Items for the models of other crates, built on loom's threads.
 #[cfg(loom)]
 pub use {

@@ -16,6 +16,10 @@ pub(crate) mod reserved;
 mod resize;
 mod run_loop;
 pub(crate) mod sched;
+#[cfg(feature = "sim")]
+mod simulated;
+#[cfg(feature = "sim")]
+pub(crate) mod simulation;
 mod stack_supply;
 pub(crate) mod task;
 pub(crate) mod threads;

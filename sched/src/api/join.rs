@@ -225,7 +225,14 @@ impl<T> Drop for Join<T> {
         }
         if !g.life.abandon() {
             // SAFETY: `abandon` returned `false`: the G is done, and the result belongs to the handle.
-            drop(unsafe { payload::take::<thread::Result<T>>(g) });
+            let result = unsafe { payload::take::<thread::Result<T>>(g) };
+            #[cfg(feature = "sim")]
+            if let Err(payload) = &result
+                && !payload.is::<crate::run::task::Cancelled>()
+            {
+                crate::run::simulation::lost_panic(&**payload);
+            }
+            drop(result);
         }
     }
 }

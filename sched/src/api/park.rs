@@ -317,6 +317,10 @@ pub(crate) fn unpark(g: GRef) {
 // that was called before the switch mispredicts its return, which costs as much as the switch.
 #[inline(always)]
 pub fn yield_now() {
+    #[cfg(feature = "sim")]
+    if crate::run::simulation::yields() {
+        unwind_if_cancelled();
+    }
     match boundary::enter() {
         Some(entered) if entered.is_free() => entered.suspend(crate::g::payload::Stop::Yield),
         Some(entered) => boundary::yield_kept(entered),

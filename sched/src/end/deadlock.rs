@@ -83,6 +83,10 @@ impl Sched {
     /// Returns when the M in the netpoller is to wake up and look for a deadlock, or `NEVER`. *Runs on: that M, or an
     /// M that has just given its P up.*
     pub(crate) fn look_for_deadlock_at(&self) -> u64 {
+        #[cfg(feature = "sim")]
+        if self.is_simulated() {
+            return clock::NEVER;
+        }
         // A P in use needs no look: its M calls this again when it gives the P up.
         let busy = self.idle.idle_ps() < self.procs();
         if !sys::LISTS_THREADS || !self.mains.is_any() || busy || self.something_comes() {
@@ -105,8 +109,12 @@ impl Sched {
         if !is_deadlocked() {
             return;
         }
-        let report: Arc<str> = report().into();
-        for (g, id) in self.mains.tell(&report) {
+        self.cancel_mains(&report().into());
+    }
+
+    /// Leaves `report` for the callers of `block_on`, and cancels the green threads that they wait for.
+    pub(crate) fn cancel_mains(&self, report: &Arc<str>) {
+        for (g, id) in self.mains.tell(report) {
             // Take a reference first: the G may end and be used again meanwhile.
             if g.life.try_retain() {
                 if g.id() == id && g.wait.cancel() == Decision::Parked {

@@ -283,6 +283,12 @@ impl Keeps {
     /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at home, because its
     ///   destructor may wait for one of them.
     fn of(g: GRef, m: &M) -> Self {
+        #[cfg(feature = "sim")]
+        if m.sched().is_simulated() {
+            // All Gs of a simulation run on one M.
+            let free = !g.must_stay_on_thread() && !std::thread::panicking();
+            return if free { Keeps::Nothing } else { Keeps::AtHome };
+        }
         if g.claims() {
             return if g.is_pinned() && m.reserved_by.get().is_some() {
                 Keeps::Reserved

@@ -100,6 +100,10 @@ impl Sched {
     #[cold]
     pub(crate) fn ensure_watcher(&self, held: Held<'_>) {
         held.own().set_uncovered(false);
+        #[cfg(feature = "sim")]
+        if self.is_simulated() {
+            return;
+        }
         let next = self.heaps.time_sleep_until();
         if next == clock::NEVER && !self.netpoll.has_sources() {
             return;
@@ -133,6 +137,10 @@ impl Sched {
 
     /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`). *Runs on: any thread.*
     pub(crate) fn timer_was_added(&self, when: u64) {
+        #[cfg(feature = "sim")]
+        if self.is_simulated() {
+            return;
+        }
         if self.netpoll.wake_by(when) == WakeBy::NobodyBlocks {
             if self.idle.idle_ps() == 0 {
                 self.sysmon.timer_at(when);

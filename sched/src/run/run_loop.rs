@@ -28,6 +28,10 @@ impl Sched {
     /// Takes the next G from the queues of this P, from the M's own queue, or from the global queue. Fires due timers first.
     #[inline]
     pub(crate) fn next_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        #[cfg(feature = "sim")]
+        if let Some(simulated) = &self.simulated {
+            return self.next_simulated(simulated, m, held);
+        }
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {

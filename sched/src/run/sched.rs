@@ -65,6 +65,9 @@ pub struct Config {
     pub strict: bool,
     /// Surrounds all that an M does, from the start of its OS thread to the end.
     pub around_thread: Option<Around>,
+    /// What makes the scheduler's choices, in a simulation.
+    #[cfg(feature = "sim")]
+    pub simulation: Option<Arc<dyn crate::run::simulation::Simulation>>,
     /// A value that belongs to the maker of the scheduler. The scheduler only keeps it.
     pub attached: Attached,
 }
@@ -81,6 +84,8 @@ pub struct Sched {
     /// How many Ps were ever made. Those with an index from `procs` on are retired, or retire at their M's next look.
     made: AtomicUsize,
     pub(crate) idle: Idle<MRef>,
+    #[cfg(feature = "sim")]
+    pub(crate) simulated: Option<crate::run::simulation::Simulated>,
     pub(crate) global: LockedQueue,
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
@@ -125,6 +130,8 @@ impl Sched {
             procs: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
             idle: Idle::new(),
+            #[cfg(feature = "sim")]
+            simulated: config.simulation.clone().map(crate::run::simulation::Simulated::new),
             global: LockedQueue::new(),
             heaps: Heaps::new(MAX_PROCS),
             netpoll,

@@ -201,7 +201,14 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let ending = g.life.complete();
     if !ending.wanted {
         // SAFETY: `complete` found no interest, so the result belongs to the G.
-        contain(|| drop(unsafe { take::<thread::Result<T>>(g) }));
+        let result = unsafe { take::<thread::Result<T>>(g) };
+        #[cfg(feature = "sim")]
+        if let Err(payload) = &result
+            && panicked
+        {
+            crate::run::simulation::lost_panic(&**payload);
+        }
+        contain(|| drop(result));
     }
     after.ended(panicked);
     let mut parked = None;
