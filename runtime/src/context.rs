@@ -418,6 +418,7 @@ impl CancelHandle {
     /// assert!(context.err().is_some());
     /// ```
     pub fn cancel(&self) {
+        crate::point_in_drop();
         self.0.end(ContextError::Canceled);
     }
 }
@@ -447,6 +448,7 @@ impl CancelCauseHandle {
     /// assert_eq!(context.cause().unwrap().to_string(), "the client has gone");
     /// ```
     pub fn cancel(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) {
+        crate::point_in_drop();
         self.0.0.end(End { error: ContextError::Canceled, cause: Some(cause.into().into()) });
     }
 }

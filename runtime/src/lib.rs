@@ -139,6 +139,7 @@
 //! | `dump-json`, `dump-pprof` | a [`Snapshot`](dump::Snapshot) as JSON, and as a profile for pprof |
 //! | `debug` | a page in the browser that shows the inside of the program (module `debug`), and CPU profiles (module `profile`) |
 //! | `tracing` | entered spans and the default dispatcher of `tracing` follow the green thread |
+//! | `sim` | on Linux with glibc, a program runs under a seeded scheduler with simulated time (module `sim`) |
 //! | `hyper` | `Read` and `Write` of hyper 1.x for streams, an executor and a timer |
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
@@ -192,6 +193,13 @@ mod runtime;
 mod scope;
 #[cfg(unix)]
 pub mod signal;
+#[cfg(all(
+    feature = "sim",
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub mod sim;
 mod spawn;
 #[cfg(feature = "stream")]
 pub mod stream;
@@ -324,4 +332,18 @@ where
     T: Send + 'static,
 {
     aside::blocking_async(f).await
+}
+
+/// As [`point`], but never unwinds: for what destructors call.
+#[inline(always)]
+pub(crate) fn point_in_drop() {
+    #[cfg(feature = "sim")]
+    sched::simulation::point_in_drop();
+}
+
+/// A point of choice of a simulation; see `sim`. Elsewhere it does nothing.
+#[inline(always)]
+pub(crate) fn point() {
+    #[cfg(feature = "sim")]
+    sched::simulation::point();
 }

@@ -223,6 +223,7 @@ impl<T> JoinHandle<T> {
     /// ```
     #[inline(always)]
     pub fn join(self) -> Result<T> {
+        crate::point();
         self.0.join()
     }
 
@@ -235,6 +236,7 @@ impl<T> JoinHandle<T> {
     /// thread.join().unwrap();
     /// ```
     pub fn is_finished(&self) -> bool {
+        crate::point();
         self.0.is_finished()
     }
 
@@ -266,6 +268,7 @@ impl<T> JoinHandle<T> {
     /// assert!(thread.join().unwrap_err().is::<runtime::thread::Cancelled>());
     /// ```
     pub fn cancel(&self) {
+        crate::point_in_drop();
         self.0.cancel();
     }
 
@@ -349,6 +352,7 @@ impl Thread {
     /// thread.join().unwrap();
     /// ```
     pub fn unpark(&self) {
+        crate::point_in_drop();
         self.0.unpark();
     }
 }

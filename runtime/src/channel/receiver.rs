@@ -63,6 +63,7 @@ impl<T> Receiver<T> {
     /// ```
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        crate::point();
         match &self.0 {
             Flavor::Bounded(channel) => channel.try_recv(),
             Flavor::Unbounded(channel) => channel.try_recv(),
@@ -93,6 +94,7 @@ impl<T> Receiver<T> {
     // the switch.
     #[inline(always)]
     pub fn recv(&self) -> Result<T, RecvError> {
+        crate::point();
         self.recv_until(None).map_err(|_| RecvError)
     }
 
@@ -134,6 +136,7 @@ impl<T> Receiver<T> {
     /// assert!(r.recv_deadline(Instant::now()).unwrap_err().is_timeout());
     /// ```
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        crate::point();
         self.recv_until(Some(deadline))
     }
 
@@ -192,6 +195,7 @@ impl<T> Receiver<T> {
     /// assert!(!r.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
+        crate::point();
         self.len() == 0
     }
 
@@ -204,6 +208,7 @@ impl<T> Receiver<T> {
     /// assert!(r.is_full());
     /// ```
     pub fn is_full(&self) -> bool {
+        crate::point();
         match &self.0 {
             Flavor::Bounded(channel) => channel.is_full(),
             Flavor::Unbounded(channel) => channel.is_full(),
@@ -221,6 +226,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(r.len(), 1);
     /// ```
     pub fn len(&self) -> usize {
+        crate::point();
         match &self.0 {
             Flavor::Bounded(channel) => channel.len(),
             Flavor::Unbounded(channel) => channel.len(),

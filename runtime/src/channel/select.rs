@@ -72,6 +72,7 @@ impl WaitLimit {
 
 /// Chooses a case and begins it. Returns `None` if no case was ready in time.
 fn choose<'a>(cases: &mut [Case<'a>], limit: WaitLimit, biased: bool) -> Option<SelectedOperation<'a>> {
+    crate::point();
     if cases.is_empty() {
         wait_for_nothing(limit);
         return None;
@@ -258,6 +259,10 @@ fn shuffle<T>(cases: &mut [T]) {
 /// Returns a number below `n`, random enough for fairness (xorshift32).
 #[inline(never)]
 fn random_below(n: usize) -> usize {
+    #[cfg(all(feature = "sim", not(loom)))]
+    if let Some(random) = sched::simulation::with(|by| by.random()) {
+        return ((u128::from(random) * n as u128) >> 64) as usize;
+    }
     thread_local! {
         static SEED: Cell<u32> = const { Cell::new(0x9E37_79B9) };
     }

@@ -61,6 +61,7 @@ impl<T> Sender<T> {
     /// ```
     #[inline]
     pub fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
+        crate::point();
         each!(self, channel => channel.try_send(msg))
     }
 
@@ -83,6 +84,7 @@ impl<T> Sender<T> {
     // Inlined for the reason that `Receiver::recv` gives.
     #[inline(always)]
     pub fn send(&self, msg: T) -> Result<(), SendError<T>> {
+        crate::point();
         each!(self, channel => channel.send(msg, None)).map_err(|error| SendError(error.into_inner()))
     }
 
@@ -125,6 +127,7 @@ impl<T> Sender<T> {
     /// assert!(s.send_deadline(2, Instant::now()).unwrap_err().is_timeout());
     /// ```
     pub fn send_deadline(&self, msg: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
+        crate::point();
         each!(self, channel => channel.send(msg, Some(deadline)))
     }
 
@@ -155,6 +158,7 @@ impl<T> Sender<T> {
     /// assert!(!s.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
+        crate::point();
         each!(self, channel => channel.len()) == 0
     }
 
@@ -167,6 +171,7 @@ impl<T> Sender<T> {
     /// assert!(s.is_full());
     /// ```
     pub fn is_full(&self) -> bool {
+        crate::point();
         each!(self, channel => channel.is_full())
     }
 
@@ -178,6 +183,7 @@ impl<T> Sender<T> {
     /// assert_eq!(s.len(), 1);
     /// ```
     pub fn len(&self) -> usize {
+        crate::point();
         each!(self, channel => channel.len())
     }
 

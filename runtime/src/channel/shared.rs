@@ -151,6 +151,7 @@ impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
 
 impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
     fn drop(&mut self) {
+        crate::point_in_drop();
         let counted = self.counted();
         // Release: what was done through this handle happens before the end of its side. Acquire: the last handle of
         // the side sees what was done through the others. Partner: this operation of the other handles.

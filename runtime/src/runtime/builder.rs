@@ -51,6 +51,8 @@ pub struct Builder {
     trace_to: Option<PathBuf>,
     thread_name: Option<String>,
     migration: Option<Migration>,
+    #[cfg(feature = "sim")]
+    simulation: Option<Arc<dyn sched::simulation::Simulation>>,
 }
 
 /// The OS threads on which a green thread may run: the setting of [`Builder::migration`].
@@ -450,6 +452,17 @@ impl Builder {
         Ok(runtime)
     }
 
+    /// Starts a runtime whose choices `simulation` makes.
+    #[cfg(feature = "sim")]
+    #[allow(dead_code, reason = "not used where simulations do not work")]
+    pub(crate) fn build_simulated(
+        mut self,
+        simulation: Arc<dyn sched::simulation::Simulation>,
+    ) -> io::Result<Runtime> {
+        self.simulation = Some(simulation);
+        self.build()
+    }
+
     /// Starts the default runtime with these settings. It is the runtime of [`block_on`](crate::block_on) and
     /// [`spawn`](crate::spawn()) on plain OS threads, and lives as long as the process.
     ///
@@ -511,6 +524,8 @@ impl Builder {
                 || or_else(self.measure_all, || environment::switch("RUNTIME_MEASURE_ALL"), || false)?,
             strict: migration == Migration::BeforeStart,
             around_thread: around_thread()?,
+            #[cfg(feature = "sim")]
+            simulation: self.simulation,
             attached: bounded::places(blocking_threads),
         })
     }

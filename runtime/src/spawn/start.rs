@@ -35,7 +35,9 @@ where
     E::Output: Send + 'static,
 {
     // SAFETY: `E: 'static`, so the task borrows nothing that could end before the green thread.
-    unsafe { task.start(at, spec, after) }
+    let started = unsafe { task.start(at, spec, after) };
+    crate::point();
+    started
 }
 
 /// Runs `main` as a green thread of `sched` and blocks the caller until it has ended. Returns the value of `main`.

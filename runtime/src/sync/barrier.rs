@@ -68,6 +68,7 @@ impl Barrier {
     /// assert_ne!(leaders[0], leaders[1]);
     /// ```
     pub fn wait(&self) -> BarrierWaitResult {
+        crate::point();
         loop {
             let Some(arrived) = self.arrive() else { return BarrierWaitResult(true) };
             match wait(

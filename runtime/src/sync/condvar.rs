@@ -97,11 +97,13 @@ unsafe impl lock_api::RawCondvar for RawCondvar {
 
     #[inline]
     fn notify_one(&self) -> bool {
+        crate::point();
         self.0.notify_one()
     }
 
     #[inline]
     fn notify_all(&self) -> usize {
+        crate::point();
         self.0.notify_all()
     }
 }

@@ -120,6 +120,7 @@ impl RawMutex {
 
     #[cold]
     fn lock_until(&self, deadline: Instant) -> Option<GuardSend> {
+        crate::point();
         loop {
             match self.0.lock_slow(Patience::until(deadline)) {
                 Ok(()) => return Some(GuardSend::new()),
@@ -142,6 +143,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
     #[inline]
     #[track_caller]
     fn lock(&self) -> GuardSend {
+        crate::point();
         if !self.0.try_lock_fast() {
             self.lock_slow(Location::caller());
         }
@@ -150,11 +152,13 @@ unsafe impl lock_api::RawMutex for RawMutex {
 
     #[inline]
     fn try_lock(&self) -> Option<GuardSend> {
+        crate::point();
         self.0.try_lock().then(GuardSend::new)
     }
 
     #[inline]
     unsafe fn unlock(&self, _guard: GuardSend) {
+        crate::point_in_drop();
         // SAFETY: the caller has the lock; it passes the guard as the proof.
         unsafe { self.0.unlock() };
     }
@@ -170,6 +174,7 @@ unsafe impl lock_api::RawMutex for RawMutex {
 unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardSend) {
+        crate::point_in_drop();
         // SAFETY: the caller has the lock, by the contract of `unlock_fair`.
         unsafe { self.0.unlock_fair() };
     }

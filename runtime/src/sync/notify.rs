@@ -108,6 +108,7 @@ impl Notify {
     /// });
     /// ```
     pub fn notified(&self) {
+        crate::point();
         loop {
             let mut state = self.state.lock();
             if std::mem::take(&mut state.kept) {
@@ -159,6 +160,7 @@ impl Notify {
     /// assert!(runtime::time::timeout(std::time::Duration::from_millis(1), || notify.notified()).is_err());
     /// ```
     pub fn notify_one(&self) {
+        crate::point_in_drop();
         notify_one(self.state.lock());
     }
 
@@ -171,6 +173,7 @@ impl Notify {
     /// runtime::block_on(async { (a.await, b.await) });
     /// ```
     pub fn notify_waiters(&self) {
+        crate::point_in_drop();
         let mut state = self.state.lock();
         state.rounds = state.rounds.wrapping_add(1);
         let mut wakes = Wakes::new();

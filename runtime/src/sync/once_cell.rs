@@ -96,6 +96,7 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn get(&self) -> Option<&T> {
+        crate::point();
         self.value.get()
     }
 
@@ -122,6 +123,7 @@ impl<T> OnceCell<T> {
     /// assert!(cell.set(2).unwrap_err().is_already_init_err());
     /// ```
     pub fn set(&self, value: T) -> Result<(), SetError<T>> {
+        crate::point();
         if self.initialized() {
             return Err(SetError::AlreadyInitializedError(value));
         }
@@ -155,6 +157,7 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn get_or_init(&self, init: impl FnOnce() -> T) -> &T {
+        crate::point();
         if let Some(value) = self.get() {
             return value;
         }
@@ -186,6 +189,7 @@ impl<T> OnceCell<T> {
     /// ```
     #[inline]
     pub fn get_or_try_init<E>(&self, init: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+        crate::point();
         if let Some(value) = self.get() {
             return Ok(value);
         }

@@ -108,6 +108,7 @@ impl<T> Shared<T> {
     }
 
     fn close(&self) {
+        crate::point_in_drop();
         let mut state = self.state.lock();
         state.closed = true;
         let wakes = (all(&mut state.senders), all(&mut state.receivers));
@@ -140,6 +141,7 @@ impl<T> Sender<T> {
     /// assert_eq!(sender.send("back"), Err("back"));
     /// ```
     pub fn send(self, value: T) -> Result<(), T> {
+        crate::point();
         let mut state = self.0.state.lock();
         if state.closed {
             drop(state);
@@ -248,6 +250,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.recv(), Ok(1));
     /// ```
     pub fn recv(&self) -> Result<T, RecvError> {
+        crate::point();
         self.recv_until(None).unwrap_or(Err(RecvError(())))
     }
 
@@ -266,6 +269,7 @@ impl<T> Receiver<T> {
     /// assert!(receiver.recv_timeout(std::time::Duration::from_millis(1)).unwrap_err().is_timeout());
     /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        crate::point();
         match self.recv_until(Instant::now().checked_add(timeout)) {
             Some(received) => received.map_err(|_| RecvTimeoutError::Disconnected),
             None => Err(RecvTimeoutError::Timeout),
@@ -307,6 +311,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed));
     /// ```
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        crate::point();
         match self.shared.take(&mut self.shared.state.lock()) {
             None => Err(TryRecvError::Empty),
             Some(received) => received.map_err(|_| TryRecvError::Closed),
@@ -321,6 +326,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(sender.send(1), Err(1));
     /// ```
     pub fn close(&self) {
+        crate::point_in_drop();
         self.shared.close();
     }
 }

@@ -159,6 +159,7 @@ impl Semaphore {
     /// assert_eq!(semaphore.available_permits(), 1);
     /// ```
     pub fn available_permits(&self) -> usize {
+        crate::point();
         let state = self.state.lock();
         if state.queue.is_empty() { state.permits } else { 0 }
     }
@@ -176,6 +177,7 @@ impl Semaphore {
     /// ```
     #[track_caller]
     pub fn add_permits(&self, n: usize) {
+        crate::point_in_drop();
         if n == 0 {
             return;
         }
@@ -230,6 +232,7 @@ impl Semaphore {
     /// assert_eq!(semaphore.acquire_many(2).unwrap().num_permits(), 2);
     /// ```
     pub fn acquire_many(&self, n: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
+        crate::point();
         self.wait_for(n).map(|()| SemaphorePermit::new(self, n))
     }
 
@@ -303,6 +306,7 @@ impl Semaphore {
     /// assert!(runtime::sync::Semaphore::new(2).try_acquire_many(3).is_err());
     /// ```
     pub fn try_acquire_many(&self, n: u32) -> Result<SemaphorePermit<'_>, TryAcquireError> {
+        crate::point();
         self.state.lock().take(n as usize).map(|()| SemaphorePermit::new(self, n))
     }
 
@@ -460,6 +464,7 @@ impl Semaphore {
     /// assert!(semaphore.acquire().is_err());
     /// ```
     pub fn close(&self) {
+        crate::point_in_drop();
         let mut state = self.state.lock();
         state.closed = true;
         let mut wakes = Wakes::new();

@@ -137,6 +137,7 @@ impl<T: Clone> Receiver<T> {
     /// assert_eq!(sum, 3);
     /// ```
     pub fn recv(&mut self) -> Result<T, RecvError> {
+        crate::point();
         let received = self.recv_until(None).expect("a wait without a deadline ends with a result");
         received.map(Arc::unwrap_or_clone)
     }
@@ -161,6 +162,7 @@ impl<T: Clone> Receiver<T> {
     /// assert_eq!(receiver.recv_timeout(std::time::Duration::from_secs(1)), Ok(1));
     /// ```
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        crate::point();
         match self.recv_until(Instant::now().checked_add(timeout)) {
             Some(received) => Ok(received.map(Arc::unwrap_or_clone)?),
             None => Err(RecvTimeoutError::Timeout),
@@ -210,6 +212,7 @@ impl<T: Clone> Receiver<T> {
     /// assert_eq!(receiver.try_recv(), Ok(1));
     /// ```
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        crate::point();
         let received = receive(&mut self.shared.lock(), &mut self.next);
         Ok(received.ok_or(TryRecvError::Empty)?.map(Arc::unwrap_or_clone)?)
     }

@@ -56,6 +56,7 @@ impl<T> Sender<T> {
     /// assert_eq!(receiver.recv(), Ok("value"));
     /// ```
     pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
+        crate::point();
         let value = Arc::new(value);
         let mut state = self.0.lock();
         let receivers = state.receivers;

@@ -55,6 +55,7 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
 
     #[cold]
     fn lock_until(&self, wants: Wants, deadline: Option<Instant>) -> Option<GuardSend> {
+        crate::point();
         loop {
             match self.0.lock_slow(wants, Patience { deadline, ..Patience::LONG }) {
                 Ok(()) => return Some(GuardSend::new()),
@@ -116,6 +117,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
     #[inline]
     #[track_caller]
     fn lock_shared(&self) -> GuardSend {
+        crate::point();
         if !self.0.try_lock_shared() {
             self.lock_slow(Wants::Shared, Location::caller());
         }
@@ -124,11 +126,13 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
 
     #[inline]
     fn try_lock_shared(&self) -> Option<GuardSend> {
+        crate::point();
         self.0.try_lock_shared().then(GuardSend::new)
     }
 
     #[inline]
     unsafe fn unlock_shared(&self, _guard: GuardSend) {
+        crate::point_in_drop();
         // SAFETY: the caller has a share; it passes the guard as the proof.
         unsafe { self.0.unlock_shared() };
     }
@@ -136,6 +140,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
     #[inline]
     #[track_caller]
     fn lock_exclusive(&self) -> GuardSend {
+        crate::point();
         if !self.0.try_lock_alone() {
             self.lock_slow(Wants::Alone, Location::caller());
         }
@@ -144,17 +149,20 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
 
     #[inline]
     fn try_lock_exclusive(&self) -> Option<GuardSend> {
+        crate::point();
         self.0.try_lock_alone().then(GuardSend::new)
     }
 
     #[inline]
     unsafe fn unlock_exclusive(&self, _guard: GuardSend) {
+        crate::point_in_drop();
         // SAFETY: the caller is the writer; it passes the guard as the proof.
         unsafe { self.0.unlock_alone() };
     }
 
     #[inline]
     fn is_locked(&self) -> bool {
+        crate::point();
         self.0.is_locked()
     }
 
@@ -209,6 +217,7 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockDowngrade for RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn downgrade(&self, guard: GuardSend) -> GuardSend {
+        crate::point_in_drop();
         // SAFETY: the caller is the writer, by the contract of the trait.
         unsafe { self.0.downgrade(Wants::Alone, Wants::Shared) };
         guard
@@ -248,6 +257,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
     #[inline]
     #[track_caller]
     fn lock_upgradable(&self) -> GuardSend {
+        crate::point();
         if !self.0.try_lock_upgradable() {
             self.lock_slow(Wants::Upgradable, Location::caller());
         }
@@ -256,11 +266,13 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
 
     #[inline]
     fn try_lock_upgradable(&self) -> Option<GuardSend> {
+        crate::point();
         self.0.try_lock_upgradable().then(GuardSend::new)
     }
 
     #[inline]
     unsafe fn unlock_upgradable(&self, _guard: GuardSend) {
+        crate::point_in_drop();
         // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe { self.0.unlock_upgradable() };
     }
@@ -268,6 +280,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
     #[inline]
     #[track_caller]
     unsafe fn upgrade(&self, guard: GuardSend) -> GuardSend {
+        crate::point();
         // SAFETY: the caller has the upgradable share, by the contract of the trait.
         unsafe {
             if !self.0.try_upgrade() {
@@ -280,6 +293,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
 
     #[inline]
     unsafe fn try_upgrade(&self, guard: GuardSend) -> Result<GuardSend, GuardSend> {
+        crate::point();
         // SAFETY: the caller has the upgradable share, by the contract of the trait.
         if unsafe { self.0.try_upgrade() } { Ok(guard) } else { Err(guard) }
     }

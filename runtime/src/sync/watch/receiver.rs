@@ -47,6 +47,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(*receiver.borrow(), 1);
     /// ```
     pub fn borrow(&self) -> Ref<'_, T> {
+        crate::point();
         self.shared.borrow(self.seen).0
     }
 
@@ -59,6 +60,7 @@ impl<T> Receiver<T> {
     /// assert!(!receiver.has_changed().unwrap());
     /// ```
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
+        crate::point();
         let (value, version) = self.shared.borrow(self.seen);
         self.seen = version;
         value
@@ -76,6 +78,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.has_changed(), Ok(true));
     /// ```
     pub fn has_changed(&self) -> Result<bool, RecvError> {
+        crate::point();
         let state = self.shared.state.lock();
         if state.senders == 0 { Err(RecvError(())) } else { Ok(state.version != self.seen) }
     }
@@ -132,6 +135,7 @@ impl<T> Receiver<T> {
     /// assert!(receiver.changed().is_err());
     /// ```
     pub fn changed(&mut self) -> Result<(), RecvError> {
+        crate::point();
         self.seen = wait_for_change(&self.shared, self.seen)?;
         Ok(())
     }
@@ -177,6 +181,7 @@ impl<T> Receiver<T> {
     /// assert!(*receiver.wait_for(|n| *n >= 5).unwrap() >= 5);
     /// ```
     pub fn wait_for(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Result<Ref<'_, T>, RecvError> {
+        crate::point();
         let Receiver { shared, seen } = self;
         loop {
             if let Some(value) = shared.borrow_if(seen, &mut wanted) {

@@ -48,6 +48,7 @@ impl<T> Sender<T> {
     /// assert_eq!(*receiver.borrow(), 2);
     /// ```
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
+        crate::point();
         if self.is_closed() {
             return Err(SendError(value));
         }
@@ -63,6 +64,7 @@ impl<T> Sender<T> {
     /// assert_eq!((sender.send_replace(2), sender.send_replace(3)), (1, 2));
     /// ```
     pub fn send_replace(&self, mut value: T) -> T {
+        crate::point();
         self.send_modify(|old| std::mem::swap(old, &mut value));
         value
     }
@@ -100,6 +102,7 @@ impl<T> Sender<T> {
     /// assert!(raise(6) && receiver.has_changed().unwrap());
     /// ```
     pub fn send_if_modified(&self, modify: impl FnOnce(&mut T) -> bool) -> bool {
+        crate::point();
         let mut value = self.0.value.write();
         let is_modified = modify(&mut value);
         let wakes = is_modified.then(|| self.0.announce());

@@ -1,0 +1,407 @@
+//! Runs a program deterministically: every choice of the scheduler comes from a seed, time is simulated, and deadlocks are found at
+//! once. (Feature `sim`, on Linux with glibc.)
+//!
+//! The program is an unchanged one. Its green threads, channels, locks, timers, contexts and futures are those of this crate, and run in
+//! a runtime with one P whose scheduler asks the simulation what to do next:
+//!
+//! - **Choices.** Before each operation of a channel or a lock, each spawn, join, sleep or yield, the simulation may let another green
+//!   thread run. [`Strategy`] says how it chooses. [`atomic`] has atomics whose accesses are such points too.
+//! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour of sleeps takes no time.
+//!   `std::time::Instant` and `SystemTime` read the simulated clock; a simulation begins on the first of January 2030.
+//! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a dump of them all. A
+//!   program that runs for ever fails after [`Builder::max_steps`].
+//! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on the seed.
+//!
+//! ```
+//! use runtime::sync::Mutex;
+//! use std::sync::Arc;
+//!
+//! // Each of two green threads reads, and then writes: an increment may be lost.
+//! let failure = runtime::sim::Builder::new()
+//!     .try_explore(1000, || {
+//!         let count = Arc::new(Mutex::new(0));
+//!         let other = count.clone();
+//!         let add = |count: &Mutex<i32>| {
+//!             let read = *count.lock();
+//!             *count.lock() = read + 1;
+//!         };
+//!         let thread = runtime::spawn(move || add(&other));
+//!         add(&count);
+//!         thread.join().unwrap();
+//!         assert_eq!(*count.lock(), 2);
+//!     })
+//!     .unwrap_err();
+//! assert!(failure.message().contains("left: 1"));
+//! println!("{failure}");
+//! ```
+//!
+//! # What is not simulated
+//!
+//! Sockets, files, child processes and signals of the system are real: a green thread that waits for a real socket ends the simulation
+//! with a failure. Threads of the system cannot be started in a simulation. Memory orders weaker than sequential consistency are
+//! not explored: loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
+//!
+//! All green threads of a simulation run on one OS thread, pinned ones too. The ids of green threads grow over all simulations of a
+//! process.
+
+pub mod atomic;
+mod clock;
+mod explore;
+mod random;
+mod run;
+mod schedule;
+mod strategy;
+mod world;
+
+use std::fmt;
+use std::thread::available_parallelism;
+
+pub use schedule::{ParseScheduleError, Schedule};
+pub use strategy::Strategy;
+
+use explore::Exploration;
+use world::{Limits, Steps, World};
+
+/// Runs `main` in a simulation with the given seed, and returns its value.
+///
+/// With the variable `RUNTIME_SIM_SEED` in the environment, that seed is used instead; with `RUNTIME_SIM_SCHEDULE`, that
+/// [`Schedule`].
+///
+/// # Panics
+///
+/// Panics if `main` panics, if a green thread that nobody joins panics, on a deadlock, after too many steps, and if the program uses
+/// what cannot be simulated. The message has the line that replays the run.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// let slept = runtime::sim::run(7, || {
+///     let start = Instant::now();
+///     runtime::sleep(Duration::from_secs(3600));
+///     start.elapsed()
+/// });
+/// assert_eq!(slept, Duration::from_secs(3600));
+/// ```
+#[track_caller]
+pub fn run<T: Send>(seed: u64, main: impl FnOnce() -> T + Send) -> T {
+    Builder::new().run(seed, main)
+}
+
+/// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1, on several OS threads, until one fails.
+///
+/// With the variable `RUNTIME_SIM_SEED` in the environment, only that seed is used.
+///
+/// # Panics
+///
+/// Panics if a run fails, with the text of the [`Failure`].
+///
+/// ```
+/// let report = runtime::sim::explore(100, || {
+///     let (s, r) = runtime::channel::bounded(1);
+///     runtime::spawn(move || s.send(1).unwrap());
+///     assert_eq!(r.recv(), Ok(1));
+/// });
+/// assert_eq!(report.runs(), 100);
+/// ```
+#[track_caller]
+pub fn explore(seeds: u64, main: impl Fn() + Send + Sync) -> Report {
+    Builder::new().explore(seeds, main)
+}
+
+/// Returns `true` on a green thread of a simulation.
+///
+/// ```
+/// assert!(!runtime::sim::is_simulated());
+/// assert!(runtime::sim::run(0, runtime::sim::is_simulated));
+/// ```
+#[must_use]
+pub fn is_simulated() -> bool {
+    sched::simulation::is_here()
+}
+
+/// Returns a random number that depends on the seed of the simulation around the caller.
+///
+/// # Panics
+///
+/// Panics outside of a simulation.
+///
+/// ```
+/// let two = || (runtime::sim::random(), runtime::sim::random());
+/// assert_eq!(runtime::sim::run(3, two), runtime::sim::run(3, two));
+/// ```
+#[must_use]
+#[track_caller]
+pub fn random() -> u64 {
+    sched::simulation::with(|by| by.random())
+        .expect("sim::random must be called by the code of a simulation: see runtime::sim::run")
+}
+
+/// A point of choice, as every operation of this crate is one: the simulation may let another green thread run here. It does nothing
+/// outside of a simulation.
+///
+/// ```
+/// runtime::sim::point();
+/// ```
+pub fn point() {
+    sched::simulation::point();
+}
+
+/// How to simulate: the strategy and the limits.
+///
+/// ```
+/// use runtime::sim::{Builder, Strategy};
+/// let report = Builder::new().strategy(Strategy::Exhaustive { preemptions: 2 }).explore(1, || {
+///     let thread = runtime::spawn(|| 1);
+///     runtime::yield_now();
+///     assert_eq!(thread.join().unwrap(), 1);
+/// });
+/// assert!(report.runs() > 1);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it runs or explores"]
+pub struct Builder {
+    strategy: Strategy,
+    max_steps: u64,
+    threads: usize,
+    check_determinism: bool,
+    shrink: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder {
+            strategy: Strategy::Random,
+            max_steps: 1_000_000,
+            threads: available_parallelism().map_or(1, usize::from),
+            check_determinism: false,
+            shrink: true,
+        }
+    }
+}
+
+impl Builder {
+    /// Returns the default settings: random choices, at most 1,000,000 steps a run, an OS thread for each processor, failures made
+    /// shorter.
+    ///
+    /// ```
+    /// let builder = runtime::sim::Builder::new();
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how choices are made.
+    ///
+    /// ```
+    /// use runtime::sim::{Builder, Strategy};
+    /// let builder = Builder::new().strategy(Strategy::Pct { depth: 3 });
+    /// ```
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Sets after how many steps a run fails. A step is a choice, or a place where there was nothing to choose.
+    ///
+    /// ```
+    /// let failure = runtime::sim::Builder::new().max_steps(100).try_explore(1, || loop {
+    ///     runtime::yield_now();
+    /// });
+    /// assert!(failure.unwrap_err().message().contains("100 steps"));
+    /// ```
+    pub fn max_steps(mut self, steps: u64) -> Self {
+        self.max_steps = steps;
+        self
+    }
+
+    /// Sets how many OS threads explore at a time.
+    ///
+    /// ```
+    /// let builder = runtime::sim::Builder::new().threads(1);
+    /// ```
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Makes each run twice and compares the steps. The exploration fails where they differ: the program depends on something that is
+    /// not simulated, such as an address or the id of a thread.
+    ///
+    /// ```
+    /// runtime::sim::Builder::new().check_determinism(true).explore(10, || runtime::yield_now());
+    /// ```
+    pub fn check_determinism(mut self, check: bool) -> Self {
+        self.check_determinism = check;
+        self
+    }
+
+    /// Sets whether the schedule of a failure is made shorter, by some hundred further runs. Each fails too.
+    ///
+    /// ```
+    /// let builder = runtime::sim::Builder::new().shrink(false);
+    /// ```
+    pub fn shrink(mut self, shrink: bool) -> Self {
+        self.shrink = shrink;
+        self
+    }
+
+    /// Runs `main` in a simulation with these settings, and returns its value.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`run`](run()) does.
+    ///
+    /// ```
+    /// assert_eq!(runtime::sim::Builder::new().run(1, || 7), 7);
+    /// ```
+    #[track_caller]
+    pub fn run<T: Send>(&self, seed: u64, main: impl FnOnce() -> T + Send) -> T {
+        let builder = self.clone().or_replay();
+        let seed = seed_of_environment().unwrap_or(seed);
+        let chooser = strategy::Chooser::new(&builder.strategy, seed, 1000, &Default::default());
+        let world = World::new(seed, chooser, Limits { steps: builder.max_steps }, Steps::Sum);
+        let ended = run::run(&world, main);
+        let (outcome, why) = match ended.result {
+            Ok(value) => return value,
+            Err(why) => (ended.outcome, why),
+        };
+        let failure = Failure {
+            seed,
+            runs: 1,
+            steps: outcome.steps,
+            choices: outcome.choices,
+            schedule: outcome.schedule,
+            message: why.message.clone(),
+        };
+        why.resume(failure.to_string())
+    }
+
+    /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1. [`Strategy::Exhaustive`] makes all its runs with seed 0.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`explore`] does.
+    ///
+    /// ```
+    /// let report = runtime::sim::Builder::new().explore(10, || ());
+    /// assert_eq!(report.runs(), 10);
+    /// ```
+    #[track_caller]
+    pub fn explore(&self, seeds: u64, main: impl Fn() + Send + Sync) -> Report {
+        self.try_explore(seeds, main).unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    /// Runs `main` as [`explore`](Builder::explore) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure with the lowest seed.
+    ///
+    /// ```
+    /// let failure = runtime::sim::Builder::new().try_explore(10, || panic!("always")).unwrap_err();
+    /// assert_eq!((failure.seed(), failure.message()), (0, "always"));
+    /// ```
+    pub fn try_explore(&self, seeds: u64, main: impl Fn() + Send + Sync) -> Result<Report, Box<Failure>> {
+        let builder = self.clone().or_replay();
+        let (first, count) = seed_of_environment().map_or((0, seeds), |seed| (seed, 1));
+        Exploration::new(&builder, main).all(first, count)
+    }
+
+    fn or_replay(mut self) -> Self {
+        if let Some(schedule) = of_environment("RUNTIME_SIM_SCHEDULE") {
+            self.strategy = Strategy::Replay(schedule);
+        }
+        self
+    }
+}
+
+fn seed_of_environment() -> Option<u64> {
+    of_environment("RUNTIME_SIM_SEED")
+}
+
+/// Returns the value of a variable. Panics if it is not of its form.
+fn of_environment<T: std::str::FromStr<Err: fmt::Display>>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+}
+
+/// What an exploration without a failure has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    runs: u64,
+    steps: u64,
+}
+
+impl Report {
+    /// Returns the number of runs.
+    ///
+    /// ```
+    /// assert_eq!(runtime::sim::explore(3, || ()).runs(), 3);
+    /// ```
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns the number of steps of all runs.
+    ///
+    /// ```
+    /// assert!(runtime::sim::explore(3, runtime::yield_now).steps() >= 3);
+    /// ```
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+}
+
+/// A run that has failed. Its text has the lines that replay the run.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    seed: u64,
+    runs: u64,
+    steps: u64,
+    choices: u64,
+    schedule: Schedule,
+    message: String,
+}
+
+impl Failure {
+    /// Returns the seed of the run.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Returns how many runs were made to find the failure: for seeds that are tried in order, one more than those that did not fail.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns the schedule with which the run fails, made shorter if that was asked for.
+    #[must_use]
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Returns what went wrong: the text of the panic, or a report.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { seed, runs, steps, choices, schedule, message } = self;
+        let plural = if *runs == 1 { "" } else { "s" };
+        writeln!(f, "a simulation with seed {seed} has failed, after {runs} run{plural}: {message}")?;
+        writeln!(f, "steps: {steps}, choices: {choices}, of these not the first option: {}", schedule.len())?;
+        writeln!(f, "to replay it, set RUNTIME_SIM_SEED={seed}")?;
+        write!(
+            f,
+            "to replay the shortest failing schedule, set RUNTIME_SIM_SEED={seed} RUNTIME_SIM_SCHEDULE={schedule}"
+        )
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,151 @@
+//! `clock`: the process's `clock_gettime`, `getrandom` and `pthread_create` are defined here, in the place of libc's. On an M of a
+//! simulation they answer from the simulation; elsewhere they call libc's.
+//!
+//! So `std::time::Instant`, `SystemTime`, the keys of `HashMap`s and the crate `getrandom` are simulated, in code of others too.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{mem, ptr};
+
+use sched::simulation;
+
+/// What `SystemTime::now` returns when a simulation begins: the first of January 2030, in seconds after 1970.
+const EPOCH_S: u64 = 1_893_456_000;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// A function of libc that was looked up.
+struct Real {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Real {
+    const fn new(name: &'static CStr) -> Real {
+        Real { name, found: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    #[inline]
+    fn get(&self) -> *mut c_void {
+        // Relaxed: the value is an address of code, and each thread finds the same.
+        let found = self.found.load(Ordering::Relaxed);
+        if found.is_null() { self.look_up() } else { found }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        // SAFETY: the name is a C string.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if found.is_null() {
+            // Without its libc the process cannot go on.
+            std::process::abort();
+        }
+        self.found.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+static CLOCK_GETTIME: Real = Real::new(c"clock_gettime");
+static GETRANDOM: Real = Real::new(c"getrandom");
+static PTHREAD_CREATE: Real = Real::new(c"pthread_create");
+
+type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
+type GetRandom = unsafe extern "C" fn(*mut c_void, usize, u32) -> isize;
+type Start = extern "C" fn(*mut c_void) -> *mut c_void;
+type PthreadCreate =
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
+
+fn real_time(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    // SAFETY: libc's function of this name has this type; the caller's pointer is passed on.
+    unsafe { mem::transmute::<*mut c_void, ClockGettime>(CLOCK_GETTIME.get())(clock, time) }
+}
+
+/// Returns the real time of the clock that `Instant` reads, in ns.
+pub(super) fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    real_time(libc::CLOCK_MONOTONIC, &mut time);
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
+/// Returns the time of the clock that `Instant` reads at which the clock of the timers shows `ns`. *Runs on: an M of a simulation.*
+pub(super) fn of_timers(ns: u64) -> u64 {
+    let now = simulation::with(|by| by.now()).unwrap_or_default();
+    now.saturating_add(ns.saturating_sub(timers::clock::now()))
+}
+
+/// See `clock_gettime(2)`.
+///
+/// # Safety
+/// `time` points to a place for the time.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    let ns = match clock {
+        _ if !simulation::is_here() => return real_time(clock, time),
+        libc::CLOCK_MONOTONIC
+        | libc::CLOCK_MONOTONIC_RAW
+        | libc::CLOCK_MONOTONIC_COARSE
+        | libc::CLOCK_BOOTTIME => simulation::with(|by| by.now()),
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => {
+            simulation::with(|by| by.now() - super::world::beginning() + EPOCH_S * NS_PER_S)
+        }
+        // Processor time stays real.
+        _ => None,
+    };
+    let Some(ns) = ns else { return real_time(clock, time) };
+    let simulated =
+        libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long };
+    // SAFETY: the caller's pointer is valid, by the contract of this function.
+    unsafe { time.write(simulated) };
+    0
+}
+
+/// See `getrandom(2)`.
+///
+/// # Safety
+/// `bytes` points to a place for `len` bytes.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn getrandom(bytes: *mut c_void, len: usize, flags: u32) -> isize {
+    if !simulation::is_here() {
+        // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
+        return unsafe { mem::transmute::<*mut c_void, GetRandom>(GETRANDOM.get())(bytes, len, flags) };
+    }
+    for at in 0..len {
+        let byte = simulation::with(|by| by.random()).unwrap_or_default() as u8;
+        // SAFETY: `at` is below `len`, and the caller's place has `len` bytes.
+        unsafe { bytes.cast::<u8>().add(at).write(byte) };
+    }
+    len as isize
+}
+
+/// See `pthread_create(3)`. The code of a simulation gets `EAGAIN`, and the simulation fails: no thread of the system is simulated.
+///
+/// # Safety
+/// As of libc's function.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    if simulation::is_user_code() {
+        simulation::with(|by| by.escape("a thread of the system"));
+        return libc::EAGAIN;
+    }
+    // SAFETY: libc's function of this name has this type; the caller's arguments are passed on.
+    unsafe {
+        mem::transmute::<*mut c_void, PthreadCreate>(PTHREAD_CREATE.get())(
+            thread, attributes, start, argument,
+        )
+    }
+}
+
+/// Makes the linker take the functions: it leaves out a library of which the program uses nothing.
+pub(super) fn link() {
+    type Functions = [*const (); 3];
+    let functions: Functions =
+        [clock_gettime as *const (), getrandom as *const (), pthread_create as *const ()];
+    std::hint::black_box(functions);
+}

@@ -1,0 +1,181 @@
+//! `explore`: many runs of one program, on several OS threads, until one fails; and making the schedule of that one shorter.
+
+use std::ops::ControlFlow;
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
+use std::thread;
+
+use parking_lot::Mutex;
+
+use super::run::{Ended, Why, run};
+use super::schedule::Schedule;
+use super::strategy::{Chooser, Path, Strategy};
+use super::world::{Limits, Steps, World};
+use super::{Builder, Failure, Report};
+
+/// The most runs that are spent on making a schedule shorter.
+const SHORTENING_RUNS: usize = 400;
+/// How many steps the first run of `Strategy::Pct` is assumed to have.
+const FIRST_LENGTH: u64 = 1000;
+
+/// An exploration under way.
+pub(super) struct Exploration<'b, F> {
+    builder: &'b Builder,
+    main: F,
+    path: Arc<Mutex<Path>>,
+    /// The most steps that any run had.
+    length: AtomicU64,
+    steps: AtomicU64,
+}
+
+impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
+    pub(super) fn new(builder: &'b Builder, main: F) -> Self {
+        let length = AtomicU64::new(FIRST_LENGTH);
+        Exploration { builder, main, path: Arc::default(), length, steps: AtomicU64::new(0) }
+    }
+
+    /// Makes a run for each seed from `first` on, up to `count`. Returns the failure with the lowest seed.
+    pub(super) fn all(&self, first: u64, count: u64) -> Result<Report, Box<Failure>> {
+        if matches!(self.builder.strategy, Strategy::Exhaustive { .. }) {
+            return self.exhaustive(first);
+        }
+        let (next, ended) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        let failures = Mutex::new(Vec::new());
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                // Lower seeds than that of a failure go on, so that the result is the same for any number of threads.
+                if at >= count || at > ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                if let ControlFlow::Break(failed) = self.one(first.wrapping_add(at)) {
+                    ended.fetch_min(at, Ordering::Relaxed);
+                    failures.lock().push((at, failed));
+                }
+            }
+        };
+        let threads = self.builder.threads.max(1).min(usize::try_from(count).unwrap_or(usize::MAX));
+        thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+        let lowest = failures.into_inner().into_iter().min_by_key(|(at, _)| *at);
+        match lowest {
+            Some((at, (seed, ended))) => Err(self.failure(seed, at + 1, ended)),
+            None => Ok(Report { runs: count, steps: self.steps.load(Ordering::Relaxed) }),
+        }
+    }
+
+    fn exhaustive(&self, seed: u64) -> Result<Report, Box<Failure>> {
+        let mut runs = 0;
+        loop {
+            runs += 1;
+            if let ControlFlow::Break((seed, ended)) = self.one(seed) {
+                return Err(self.failure(seed, runs, ended));
+            }
+            if !self.path.lock().advance() {
+                return Ok(Report { runs, steps: self.steps.load(Ordering::Relaxed) });
+            }
+        }
+    }
+
+    /// Makes one run, and a second one if determinism is to be checked.
+    fn one(&self, seed: u64) -> ControlFlow<(u64, Ended<()>)> {
+        let checks = self.builder.check_determinism;
+        let length = self.length.load(Ordering::Relaxed);
+        let first =
+            self.with(seed, &self.builder.strategy, length, if checks { Steps::Keep } else { Steps::Sum });
+        self.length.fetch_max(first.outcome.steps, Ordering::Relaxed);
+        self.steps.fetch_add(first.outcome.steps, Ordering::Relaxed);
+        if first.result.is_err() {
+            return ControlFlow::Break((seed, first));
+        }
+        if !checks {
+            return ControlFlow::Continue(());
+        }
+        let replay = Strategy::Replay(first.outcome.schedule.clone());
+        let mut second = self.with(seed, &replay, length, Steps::Compare(first.outcome.trace));
+        match second.outcome.diverged.take() {
+            None => ControlFlow::Continue(()),
+            Some(where_) => {
+                let message = format!("two runs with the same seed differ: {where_}");
+                second.result = Err(Why { message, payload: None });
+                ControlFlow::Break((seed, second))
+            }
+        }
+    }
+
+    fn with(&self, seed: u64, strategy: &Strategy, length: u64, steps: Steps) -> Ended<()> {
+        let chooser = Chooser::new(strategy, seed, length, &self.path);
+        let world = World::new(seed, chooser, Limits { steps: self.builder.max_steps }, steps);
+        run(&world, &self.main)
+    }
+
+    fn failure(&self, seed: u64, runs: u64, ended: Ended<()>) -> Box<Failure> {
+        let Err(why) = ended.result else { unreachable!("a run without a failure") };
+        let (schedule, message) = if self.builder.shrink {
+            self.shorten(seed, ended.outcome.schedule, why.message)
+        } else {
+            (ended.outcome.schedule, why.message)
+        };
+        Box::new(Failure {
+            seed,
+            runs,
+            steps: ended.outcome.steps,
+            choices: ended.outcome.choices,
+            schedule,
+            message,
+        })
+    }
+
+    /// Leaves choices out of `schedule` while the run goes on failing. Returns the shortest schedule found, and its message.
+    fn shorten(&self, seed: u64, mut schedule: Schedule, mut message: String) -> (Schedule, String) {
+        let _silent = Silent::begin();
+        let (mut part, mut left) = (schedule.len().div_ceil(2), SHORTENING_RUNS);
+        while part > 0 {
+            let mut at = 0;
+            while at < schedule.len() && left > 0 {
+                left -= 1;
+                let shorter = schedule.without(at, at + part);
+                let ended = self.with(seed, &Strategy::Replay(shorter), 0, Steps::Sum);
+                match ended.result {
+                    // What the run noted, not what it was told: a choice that was never reached is left out as well.
+                    Err(why) if ended.outcome.schedule.len() < schedule.len() => {
+                        (schedule, message) = (ended.outcome.schedule, why.message);
+                    }
+                    _ => at += part,
+                }
+            }
+            part = if part == 1 || left == 0 { 0 } else { part.div_ceil(2) };
+        }
+        (schedule, message)
+    }
+}
+
+/// While a value of this lives, panics in simulations are not printed.
+struct Silent;
+
+static SILENT: AtomicU64 = AtomicU64::new(0);
+
+impl Silent {
+    fn begin() -> Silent {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let usual = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                if SILENT.load(Ordering::Relaxed) == 0 || !sched::simulation::is_here() {
+                    usual(info);
+                }
+            }));
+        });
+        SILENT.fetch_add(1, Ordering::Relaxed);
+        Silent
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        SILENT.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,80 @@
+//! `run`: one run of a program in a simulation: a runtime with one P and without sysmon, whose choices a `World` makes.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::world::{Outcome, World};
+use crate::runtime::Builder;
+
+/// How long the end of a run may take. Its green threads are cancelled, and their destructors run.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a run has ended.
+pub(super) struct Ended<T> {
+    pub(super) outcome: Outcome,
+    /// The value of the main function, or why there is none.
+    pub(super) result: Result<T, Why>,
+}
+
+/// Why a run has failed.
+pub(super) struct Why {
+    pub(super) message: String,
+    /// The payload, if the main function has panicked.
+    pub(super) payload: Option<Box<dyn Any + Send>>,
+}
+
+/// Runs `main` in the simulation `world`. Blocks the calling OS thread.
+pub(super) fn run<T: Send>(world: &Arc<World>, main: impl FnOnce() -> T + Send) -> Ended<T> {
+    super::clock::link();
+    let built = Builder::new().procs(1).sysmon(false).thread_name("sim").build_simulated(world.clone());
+    let runtime = built.unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
+    let inside = world.clone();
+    let simulated = move || {
+        inside.begin();
+        let result = catch_unwind(AssertUnwindSafe(main));
+        inside.end();
+        result
+    };
+    // A cancelled main function has a reason in `world`; a panic of the runtime's own has none.
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(simulated))).and_then(|result| result);
+    let ended = runtime.shutdown_timeout(PATIENCE);
+    let outcome = world.outcome();
+    let result = match (result, &outcome.failed) {
+        (_, Some(reason)) => Err(Why { message: reason.to_string(), payload: None }),
+        (Err(payload), None) => Err(Why { message: text_of(&*payload), payload: Some(payload) }),
+        (Ok(_), None) if !ended => {
+            let message = format!(
+                "green threads have not ended within {PATIENCE:?} of real time after the main function"
+            );
+            Err(Why { message, payload: None })
+        }
+        (Ok(value), None) => Ok(value),
+    };
+    Ended { outcome, result }
+}
+
+impl Why {
+    /// Panics as the run did.
+    pub(super) fn resume(self, text: String) -> ! {
+        match self.payload {
+            // The panic was printed when it happened.
+            Some(payload) => {
+                eprintln!("{text}");
+                resume_unwind(payload)
+            }
+            None => panic!("{text}"),
+        }
+    }
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> String {
+    if payload.is::<crate::thread::Cancelled>() {
+        return "the main function was cancelled".into();
+    }
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("the main function has panicked with a value that is no text")
+        .to_string()
+}

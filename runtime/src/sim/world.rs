@@ -1,0 +1,293 @@
+//! `world`: the simulation of one run, as the scheduler sees it: its choices, its clock, its random numbers, and how it ended.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use sched::simulation::{Phase, Simulation};
+
+use super::random::Random;
+use super::schedule::Schedule;
+use super::strategy::{Chooser, Options};
+
+/// The simulation of one run.
+pub(super) struct World {
+    phase: AtomicU8,
+    /// The simulated time, on the clock that `Instant` reads.
+    now: AtomicU64,
+    state: Mutex<State>,
+    limits: Limits,
+}
+
+/// What ends a run that does not end by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) steps: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    chooser: Chooser,
+    /// The random numbers of the program. The chooser has a source of its own, so that a replay gives the program the same ones.
+    random: Random,
+    schedule: Schedule,
+    choices: u64,
+    steps: u64,
+    /// A number for each green thread, in the order in which they were first seen: ids differ from run to run.
+    numbers: HashMap<u64, u32, BuildHasherDefault<DefaultHasher>>,
+    trace: Trace,
+    failed: Option<Arc<str>>,
+}
+
+/// What one run leaves.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) schedule: Schedule,
+    pub(super) choices: u64,
+    pub(super) steps: u64,
+    pub(super) trace: Vec<u64>,
+    pub(super) failed: Option<Arc<str>>,
+    pub(super) diverged: Option<String>,
+}
+
+/// The steps of a run: a number for each, and a sum of all. A second run compares its steps with those of the first.
+#[derive(Debug, Default)]
+struct Trace {
+    kept: Option<Vec<u64>>,
+    expected: Option<Vec<u64>>,
+    hash: u64,
+    diverged: Option<String>,
+}
+
+/// What a run does with its steps.
+#[derive(Debug)]
+pub(super) enum Steps {
+    /// Sums them.
+    Sum,
+    /// Keeps them.
+    Keep,
+    /// Compares them with these.
+    Compare(Vec<u64>),
+}
+
+/// How long the simulated clock is ahead of the moment when the process first simulated: it must not be behind any real time.
+const AHEAD_NS: u64 = 1_000_000_000;
+
+/// Returns the time at which every simulation of this process begins.
+pub(super) fn beginning() -> u64 {
+    static BEGINNING: OnceLock<u64> = OnceLock::new();
+    *BEGINNING.get_or_init(|| {
+        // The clock of the timers counts from its first use, which must not be later than any simulated time.
+        timers::clock::now();
+        super::clock::monotonic() + AHEAD_NS
+    })
+}
+
+impl World {
+    pub(super) fn new(seed: u64, chooser: Chooser, limits: Limits, steps: Steps) -> Arc<World> {
+        let (kept, expected) = match steps {
+            Steps::Sum => (None, None),
+            Steps::Keep => (Some(Vec::new()), None),
+            Steps::Compare(expected) => (None, Some(expected)),
+        };
+        Arc::new(World {
+            phase: AtomicU8::new(Phase::Before as u8),
+            now: AtomicU64::new(beginning()),
+            state: Mutex::new(State {
+                chooser,
+                random: Random::new(seed ^ 0x5EED),
+                schedule: Schedule::default(),
+                choices: 0,
+                steps: 0,
+                numbers: HashMap::default(),
+                trace: Trace { kept, expected, ..Trace::default() },
+                failed: None,
+            }),
+            limits,
+        })
+    }
+
+    /// Begins to make the choices. *Runs on: the main function.*
+    pub(super) fn begin(&self) {
+        self.set_phase(Phase::On);
+    }
+
+    /// Ends the simulation. *Runs on: the main function.*
+    pub(super) fn end(&self) {
+        self.set_phase(Phase::Over);
+    }
+
+    fn set_phase(&self, phase: Phase) {
+        // Relaxed: one M runs all green threads. What other threads read after the end is ordered by the join of the main function.
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// Notes that the run has failed, for the first reason only. Its main function is then cancelled.
+    fn fail(&self, state: &mut State, reason: &Arc<str>) {
+        state.failed.get_or_insert_with(|| reason.clone());
+        self.set_phase(Phase::Failed);
+    }
+
+    /// Returns the reason if the code of a green thread has made the run fail.
+    fn end_if_failed(&self, state: &mut State) -> Result<(), Arc<str>> {
+        match state.failed.clone() {
+            None => Ok(()),
+            Some(reason) => {
+                self.set_phase(Phase::Failed);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Takes what the run has left.
+    pub(super) fn outcome(&self) -> Outcome {
+        let state = &mut *self.state.lock();
+        if let Some(expected) = &state.trace.expected
+            && state.trace.diverged.is_none()
+            && expected.len() as u64 != state.steps
+        {
+            let text = format!("the first run has {} steps and the second {}", expected.len(), state.steps);
+            state.trace.diverged = Some(text);
+        }
+        Outcome {
+            schedule: std::mem::take(&mut state.schedule),
+            choices: state.choices,
+            steps: state.steps,
+            trace: state.trace.kept.take().unwrap_or_default(),
+            failed: state.failed.take(),
+            diverged: state.trace.diverged.take(),
+        }
+    }
+}
+
+impl State {
+    /// Notes a step: which green thread of how many runs next, and at what time.
+    fn step(&mut self, id: u64, options: usize, now: u64) {
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(id).or_insert(next);
+        let mut hasher = DefaultHasher::new();
+        (self.trace.hash, number, options, now).hash(&mut hasher);
+        self.trace.hash = hasher.finish();
+        let event = self.trace.hash;
+        if let Some(kept) = &mut self.trace.kept {
+            kept.push(event);
+        }
+        if let Some(expected) = &self.trace.expected
+            && self.trace.diverged.is_none()
+            && expected.get(self.steps as usize) != Some(&event)
+        {
+            let stack = std::backtrace::Backtrace::force_capture();
+            self.trace.diverged = Some(format!(
+                "step {}: the first run did something else. Here the second run was, with green thread {number} of {options} to go on:\n{stack}",
+                self.steps
+            ));
+        }
+        self.steps += 1;
+    }
+}
+
+impl Simulation for World {
+    fn phase(&self) -> Phase {
+        const PHASES: [Phase; 4] = [Phase::Before, Phase::On, Phase::Failed, Phase::Over];
+        PHASES[usize::from(self.phase.load(Ordering::Relaxed))]
+    }
+
+    fn choose(&self, running: Option<u64>, ready: &[u64]) -> Result<Option<usize>, Arc<str>> {
+        let state = &mut *self.state.lock();
+        let options = Options { running, ready };
+        self.end_if_failed(state)?;
+        if state.steps >= self.limits.steps {
+            let reason: Arc<str> = format!(
+                "the simulation has made {} steps: it may run for ever. `Builder::max_steps` allows more",
+                state.steps
+            )
+            .into();
+            self.fail(state, &reason);
+            return Err(reason);
+        }
+        let n = options.count();
+        let chosen = if n == 1 {
+            0
+        } else {
+            let (number, step) = (state.choices, state.steps);
+            let chosen = state.chooser.choose(number, step, &options);
+            state.schedule.note(number, chosen);
+            state.choices += 1;
+            chosen
+        };
+        state.step(options.id(chosen), n, self.now());
+        Ok(match running {
+            Some(_) => chosen.checked_sub(1),
+            None => Some(chosen),
+        })
+    }
+
+    fn yields(&self, running: u64) {
+        self.state.lock().chooser.yields(running);
+    }
+
+    fn all_wait(&self, until: Option<u64>, watched: bool) -> Result<(), Arc<str>> {
+        if self.phase() == Phase::On {
+            self.end_if_failed(&mut self.state.lock())?;
+        }
+        if let Some(until) = until {
+            let at = super::clock::of_timers(until).max(self.now.load(Ordering::Relaxed));
+            self.now.store(at, Ordering::Relaxed);
+            return Ok(());
+        }
+        let again = self.phase() == Phase::Failed;
+        let why = if watched {
+            "a green thread of the simulation waits for a socket of the system"
+        } else {
+            sched::DEADLOCK
+        };
+        let reason: Arc<str> = format!("{why}\n\n{}", crate::dump::report()).into();
+        if again {
+            eprintln!(
+                "runtime: a simulation cannot end, because a green thread waits in a destructor for what never comes: {reason}"
+            );
+            std::process::abort();
+        }
+        self.fail(&mut self.state.lock(), &reason);
+        Err(reason)
+    }
+
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    fn random(&self) -> u64 {
+        self.state.lock().random.next()
+    }
+
+    fn lost_panic(&self, text: &str) {
+        if self.phase() == Phase::On {
+            let reason = || format!("a green thread that nobody joins has panicked: {text}").into();
+            self.state.lock().failed.get_or_insert_with(reason);
+        }
+    }
+
+    fn escape(&self, what: &str) {
+        if self.phase() == Phase::On {
+            let stack = std::backtrace::Backtrace::force_capture();
+            let reason =
+                || format!("the simulation cannot control {what}, which was used here:\n{stack}").into();
+            self.state.lock().failed.get_or_insert_with(reason);
+        }
+    }
+}
+
+// A panic of the program under simulation leaves no half-done change: its code does not run under the lock.
+impl UnwindSafe for World {}
+impl RefUnwindSafe for World {}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("phase", &self.phase()).finish_non_exhaustive()
+    }
+}
