@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, stream, tracing, stacks in dumps, debug; and
+# Checks and tests the optional features: streams for async crates, tokio, hyper, interpose, stream, tracing, stacks in dumps, debug, sim; and
 # the runtime without the feature `macros`. examples/tests/clients.rs tests the example hyper with real clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy -p tests -p gmp-runtime --features tests/async-io --all-targets -- -D warnings
 cargo clippy -p examples --features hyper --all-targets -- -D warnings
 cargo check -p gmp-runtime --no-default-features
-for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks dump-json dump-pprof perfetto debug; do
+for feature in futures-io tokio-io tokio hyper interpose stream tracing dump-stacks dump-json dump-pprof perfetto debug sim; do
     cargo check -p gmp-runtime --features "$feature"
 done
 cargo test -p gmp-runtime --features futures-io,tokio-io,hyper --doc hyper
@@ -38,6 +38,11 @@ cargo test --release -p tests --test debuggers
 cargo clippy -p tests -p gmp-runtime --features tests/perfetto --all-targets -- -D warnings
 cargo test -p gmp-runtime --features perfetto --doc trace
 cargo test -p tests --features perfetto --test trace_perfetto
+cargo clippy -p tests -p gmp-runtime --features tests/sim --all-targets -- -D warnings
+cargo test -p gmp-runtime --features sim --lib sim
+cargo test -p gmp-runtime --features sim --doc sim
+cargo test -p tests --features sim --test sim --test public_types
+cargo test --release -p tests --features sim --test sim_bugs
 cargo run --quiet --release -p examples --features hyper --example hyper
 cargo run --quiet --release -p examples --features tracing --example spans
 cargo run --quiet --release -p examples --features debug --example inside

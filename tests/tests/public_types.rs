@@ -335,6 +335,35 @@ fn in_tracing() {
     }
 }
 
+#[cfg(feature = "sim")]
+#[test]
+fn in_sim() {
+    use runtime::sim::atomic::{
+        AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU8, AtomicU16, AtomicU32,
+        AtomicU64, AtomicUsize,
+    };
+    use runtime::sim::{Builder, Failure, ParseScheduleError, Report, Schedule, Strategy};
+    table! {
+        Builder: "SYUR";
+        Failure: "SYUR";
+        ParseScheduleError: "SYUR";
+        Report: "SYUR";
+        Schedule: "SYUR";
+        Strategy: "SYUR";
+        AtomicBool: "SYUR";
+        AtomicI8: "SYUR";
+        AtomicI16: "SYUR";
+        AtomicI32: "SYUR";
+        AtomicI64: "SYUR";
+        AtomicIsize: "SYUR";
+        AtomicU8: "SYUR";
+        AtomicU16: "SYUR";
+        AtomicU32: "SYUR";
+        AtomicU64: "SYUR";
+        AtomicUsize: "SYUR";
+    }
+}
+
 #[cfg(feature = "async-io")]
 #[test]
 fn in_hyper() {
