@@ -86,7 +86,7 @@
 //!   these bare system calls take 100 to 125 ns more than `read` and `write`.
 //! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode and for its
 //!   time limit, arms the registration, and looks into an epoll instance of its own. A round trip over TCP between two green threads on one
-//!   P takes 15.9 to 17.6 us; the runtime's sockets take 12.2 to 13.6, which is a ratio of 1.3.
+//!   P took 15.9 to 24.2 us in four runs; with the runtime's sockets it took 12.2 to 13.6. The ratios were 1.3, 1.3, 1.45 and 2.0.
 //! - **Between OS threads** the ratio is 1.8 to 2.2: with 2 Ps such a round trip took 23 to 28 us, the runtime's 12 to 13, and that of two plain
 //!   OS threads 14 to 17. The runtime's sockets let both green threads come to one OS thread. Green threads in caught calls keep theirs,
 //!   so each message wakes an OS thread, and often by way of the OS thread that watches the network for both. A program whose
