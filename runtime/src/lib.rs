@@ -347,3 +347,12 @@ pub(crate) fn point() {
     #[cfg(feature = "sim")]
     sched::simulation::point();
 }
+
+/// Returns a random number of the simulation around the caller; `None` outside of a simulation.
+#[inline]
+pub(crate) fn simulated_random() -> Option<u64> {
+    #[cfg(feature = "sim")]
+    return sched::simulation::with(|by| by.random());
+    #[cfg(not(feature = "sim"))]
+    None
+}

@@ -259,8 +259,7 @@ fn shuffle<T>(cases: &mut [T]) {
 /// Returns a number below `n`, random enough for fairness (xorshift32).
 #[inline(never)]
 fn random_below(n: usize) -> usize {
-    #[cfg(all(feature = "sim", not(loom)))]
-    if let Some(random) = sched::simulation::with(|by| by.random()) {
+    if let Some(random) = crate::simulated_random() {
         return ((u128::from(random) * n as u128) >> 64) as usize;
     }
     thread_local! {
