@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ struct State {
     choices: u64,
     steps: u64,
     /// A number for each green thread, in the order in which they were first seen: ids differ from run to run.
-    numbers: HashMap<u64, u32, BuildHasherDefault<DefaultHasher>>,
+    numbers: HashMap<u64, u32, BuildHasherDefault<OfId>>,
     trace: Trace,
     failed: Option<Arc<str>>,
 }
@@ -73,6 +73,25 @@ pub(super) enum Steps {
     Keep,
     /// Compares them with these.
     Compare(Vec<u64>),
+}
+
+/// The hash of an id: ids are numbers that the process gives out in order, and need no more.
+#[derive(Debug, Default)]
+struct OfId(u64);
+
+impl Hasher for OfId {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("an id is a u64");
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        // hashbrown takes the highest bits, too.
+        self.0 = Random::new(id).next();
+    }
 }
 
 /// How long the simulated clock is ahead of the moment when the process first simulated: it must not be behind any real time.
@@ -170,10 +189,9 @@ impl State {
     fn step(&mut self, id: u64, options: usize, now: u64) {
         let next = self.numbers.len() as u32;
         let number = *self.numbers.entry(id).or_insert(next);
-        let mut hasher = DefaultHasher::new();
-        (self.trace.hash, number, options, now).hash(&mut hasher);
-        self.trace.hash = hasher.finish();
-        let event = self.trace.hash;
+        let words = [u64::from(number), options as u64, now];
+        let event = words.into_iter().fold(self.trace.hash, |sum, word| Random::new(sum ^ word).next());
+        self.trace.hash = event;
         if let Some(kept) = &mut self.trace.kept {
             kept.push(event);
         }
