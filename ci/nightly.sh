@@ -9,6 +9,7 @@ step() {
     "$@" || failed+=("$*")
 }
 
+step ci/models-broken.sh
 step ci/miri.sh 32
 step ci/tsan.sh 300
 step ci/asan.sh
