@@ -69,7 +69,7 @@ use world::{Limits, Steps, World};
 ///
 /// # Panics
 ///
-/// Panics if `main` panics, if a green thread that nobody joins panics, on a deadlock, after too many steps, and if the program uses
+/// Panics if `main` panics, if a green thread panics whose result is dropped unseen, on a deadlock, after too many steps, and if the program uses
 /// what cannot be simulated. The message has the line that replays the run.
 ///
 /// ```

@@ -259,12 +259,12 @@ fn green_threads_that_are_left_over_are_cancelled() {
 }
 
 #[test]
-fn a_panic_that_nobody_sees_fails_the_run() {
+fn a_panic_that_is_not_seen_fails_the_run() {
     let failure = Builder::new().try_explore(1, || {
         drop(spawn(|| panic!("unseen")));
         sleep(Duration::from_secs(1));
     });
-    assert!(failure.unwrap_err().message().contains("nobody joins has panicked: unseen"));
+    assert!(failure.unwrap_err().message().contains("its result was dropped unseen: unseen"));
     // A joined panic is a result.
     sim::explore(5, || assert!(spawn(|| panic!("seen")).join().is_err()));
 }

@@ -65,7 +65,7 @@ fn lost_wake_up(under_lock: bool) {
     );
 }
 
-/// `notify_waiters` wakes those that wait already, and is kept for nobody.
+/// `notify_waiters` wakes those that wait already, and is not kept for a later one.
 fn missed_notify(kept: bool) {
     let notify = Arc::new(Notify::new());
     let other = notify.clone();

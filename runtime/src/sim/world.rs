@@ -285,7 +285,8 @@ impl Simulation for World {
 
     fn lost_panic(&self, text: &str) {
         if self.phase() == Phase::On {
-            let reason = || format!("a green thread that nobody joins has panicked: {text}").into();
+            let reason =
+                || format!("a green thread has panicked, and its result was dropped unseen: {text}").into();
             self.state.lock().failed.get_or_insert_with(reason);
         }
     }

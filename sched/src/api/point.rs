@@ -25,7 +25,7 @@ pub fn point_in_drop() {
 #[cold]
 #[inline(never)]
 fn point_of_choice(may_unwind: bool) {
-    // A destructor that runs in an unwind gives way to nobody: two panics at a time would be out of order.
+    // A destructor that runs in an unwind gives way to no other G: two panics at a time would be out of order.
     if std::thread::panicking() {
         return;
     }
@@ -53,7 +53,7 @@ fn is_another_chosen() -> bool {
     }
 }
 
-/// Switches to the G that was chosen.
+/// Yields: to the G that was chosen, if one was, else to all that are ready.
 fn give_way() {
     let Some(entered) = enter().filter(|entered| !entered.nested()) else { return };
     if entered.is_free() {

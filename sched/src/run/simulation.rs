@@ -1,19 +1,17 @@
 //! `simulation`: who makes the choices of a simulated scheduler, and where that is known. `run/simulated.rs` asks for the choices.
 //! (Feature `sim`.)
 
-use std::cell::Cell;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::ptr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::g::{G, GRef};
+use crate::g::GRef;
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
 
-/// Makes the choices of a simulated scheduler. All calls but the first `phase` come from the one M that runs Gs.
+/// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from the one M that runs Gs.
 pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Returns how far the simulation is.
     fn phase(&self) -> Phase;
@@ -40,7 +38,7 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Returns a random number of the simulation.
     fn random(&self) -> u64;
 
-    /// Notes that a G has ended by a panic, and that nobody will see its result.
+    /// Notes that a G has ended by a panic, and that its result was dropped unseen.
     fn lost_panic(&self, text: &str);
 
     /// Notes that the code of a G uses what no simulation controls.
@@ -61,14 +59,13 @@ pub enum Phase {
 }
 
 /// What a simulated scheduler keeps.
-#[derive(Debug)]
 pub(crate) struct Simulated {
     pub(crate) by: Arc<dyn Simulation>,
     pub(crate) ready: Mutex<Ready>,
 }
 
 /// The Gs that could run, in the order in which they became ready.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Ready {
     pub(crate) gs: Vec<GRef>,
     /// The ids of `gs`.
@@ -77,15 +74,10 @@ pub(crate) struct Ready {
     pub(crate) chosen: Option<GRef>,
 }
 
-thread_local! {
-    /// The simulation of this M; null on every other thread. It outlives the M's thread, which holds its scheduler.
-    static CURRENT: Cell<*const Simulated> = const { Cell::new(ptr::null()) };
-}
-
 /// Returns `true` on an M of a simulated scheduler.
-#[inline(always)]
+#[inline]
 pub fn is_here() -> bool {
-    !CURRENT.get().is_null()
+    on_m(|m| m.sched().simulated.is_some()).unwrap_or(false)
 }
 
 /// Returns `true` if the code of a G of a simulation runs here, outside of the runtime.
@@ -97,21 +89,13 @@ pub fn is_user_code() -> bool {
 /// Calls `f` with the simulation of this M, if there is one.
 #[inline]
 pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
-    let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
-    // SAFETY: `begin_thread` set the pointer for the time in which the M's thread holds the scheduler that owns the value.
-    #[allow(unsafe_code)]
-    unsafe { current.as_ref() }.map(|simulated| f(&*simulated.by))
+    on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
 }
 
 impl Simulated {
     pub(crate) fn new(by: Arc<dyn Simulation>) -> Self {
         Simulated { by, ready: Mutex::default() }
     }
-}
-
-/// Marks this OS thread as an M of a simulated scheduler, or with `None` as no such M. *Runs on: an M, which holds its scheduler.*
-pub(crate) fn set_thread(simulated: Option<&Simulated>) {
-    CURRENT.set(simulated.map_or(ptr::null(), ptr::from_ref));
 }
 
 /// Notes that the caller yields, in a simulation. Returns `true` if the caller has to end if it is cancelled, because the simulation
@@ -147,10 +131,4 @@ pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
             text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("Box<dyn Any>"),
         );
     });
-}
-
-impl fmt::Debug for G {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("G").field("id", &self.id()).finish_non_exhaustive()
-    }
 }

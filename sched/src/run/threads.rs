@@ -230,8 +230,6 @@ impl Drop for AbortOnUnwind {
 fn m_main(sched: &Arc<Sched>, m: &M) {
     let _guard = AbortOnUnwind;
     current::set(m);
-    #[cfg(feature = "sim")]
-    crate::run::simulation::set_thread(sched.simulated.as_ref());
     m.note.adopt();
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     m.std_parker.learn();
@@ -252,8 +250,6 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
         None => run(),
     }
     sched.outside.notes(Kind::MStop, 0, 0);
-    #[cfg(feature = "sim")]
-    crate::run::simulation::set_thread(None);
     current::set(std::ptr::null());
     drop(alternate_stack);
     debug_assert!(!m.homes.is_any() || sched.is_exiting(), "a thread ends to which a G must return");
