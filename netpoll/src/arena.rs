@@ -189,6 +189,21 @@ impl Arena {
         self.in_use.load(Ordering::Relaxed)
     }
 
+    /// Delivers an event to the owner of `token`. Does nothing if the slot has been given back. *Runs on: the holder of a round, or a
+    /// caller that knows that no owner gives its slot back meanwhile.*
+    pub(crate) fn deliver(&self, token: SlotToken, what: What, woken: &mut Vec<Waiter>) {
+        let slot = self.slot(token.index());
+        if !slot.is(token.generation()) {
+            return;
+        }
+        if what.read {
+            slot.read.event(what.unreported, woken);
+        }
+        if what.write {
+            slot.write.event(what.unreported, woken);
+        }
+    }
+
     /// Begins a round of deliveries. *Runs on: the poller.*
     pub(crate) fn begin_round(&self) -> Round<'_> {
         self.round.fetch_add(1, Ordering::Relaxed);
@@ -217,16 +232,7 @@ pub(crate) struct Round<'a> {
 impl Round<'_> {
     /// Delivers an event to the owner of `token`. Does nothing if the slot has been given back since.
     pub(crate) fn deliver(&self, token: SlotToken, what: What, woken: &mut Vec<Waiter>) {
-        let slot = self.arena.slot(token.index());
-        if !slot.is(token.generation()) {
-            return;
-        }
-        if what.read {
-            slot.read.event(what.unreported, woken);
-        }
-        if what.write {
-            slot.write.event(what.unreported, woken);
-        }
+        self.arena.deliver(token, what, woken);
     }
 }
 

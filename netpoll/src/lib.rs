@@ -111,6 +111,8 @@ pub use waiter::{Direction, Waiter};
 pub use desc::{Attempt, PollDesc};
 #[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
 pub use foreign::Foreign;
+#[cfg(all(feature = "sim", not(loom)))]
+pub use poller::Report;
 #[cfg(not(loom))]
 pub use poller::{Counters, Netpoll, Turn};
 
@@ -134,6 +136,9 @@ pub mod source {
     pub use mio::event::Source;
     #[cfg(unix)]
     pub use mio::unix::SourceFd;
+    /// What a source of the user's own is registered with. Its events come by [`Netpoll::report`](crate::Netpoll::report).
+    #[cfg(feature = "sim")]
+    pub use mio::{Interest, Registry, Token};
 
     #[cfg(unix)]
     pub use crate::sys::is_ready;

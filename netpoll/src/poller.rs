@@ -84,6 +84,18 @@ struct Counts {
     breaks_saved: AtomicU64,
 }
 
+/// An event of a source that no system knows.
+#[cfg(feature = "sim")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// With what the source was registered.
+    pub token: Token,
+    /// Readers must try again.
+    pub read: bool,
+    /// Writers must try again.
+    pub write: bool,
+}
+
 /// What a poller has done since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,6 +182,17 @@ impl Netpoll {
         let outcome = self.blocker.poll(|| wait_for_events(&mut poller, Some(Duration::ZERO)));
         let _ = self.deliver(&mut poller, outcome, ready);
         Some(ready.len() - before)
+    }
+
+    /// Reports events of sources that no system knows, and adds the woken waiters to `ready`. No such source is dropped meanwhile.
+    /// *Runs on: any thread.*
+    #[cfg(feature = "sim")]
+    pub fn report(&self, events: &[Report], ready: &mut Vec<Waiter>) {
+        for event in events {
+            let what = What { read: event.read, write: event.write, unreported: true };
+            // Without a round, which belongs to the poller: the owners stay.
+            self.arena.deliver(SlotToken(event.token.0), what, ready);
+        }
     }
 
     /// Takes the right to block. Returns `None` if another thread has it. *Runs on: any thread.*

@@ -6,6 +6,8 @@ pub mod contexts;
 pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
+#[cfg(feature = "sim")]
+pub(crate) mod node;
 pub mod park;
 #[cfg(feature = "sim")]
 pub(crate) mod point;

@@ -149,6 +149,9 @@ pub(crate) struct G {
     pub(crate) drives: Cell<bool>,
     /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
     pub(crate) over: Cell<bool>,
+    /// The node of a simulation to which the G belongs.
+    #[cfg(feature = "sim")]
+    pub(crate) node: AtomicU32,
     /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`] and [`CLAIMS`].
     keeps: Cell<u8>,
 }
@@ -213,6 +216,8 @@ impl G {
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
             over: Cell::new(false),
+            #[cfg(feature = "sim")]
+            node: AtomicU32::new(0),
             keeps: Cell::new(0),
         }
     }
@@ -239,6 +244,8 @@ impl G {
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.over.set(false);
+        #[cfg(feature = "sim")]
+        self.node.store(0, Ordering::Relaxed);
         self.keeps.set(contexts::keeps_of_new());
     }
 

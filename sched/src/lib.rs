@@ -315,8 +315,11 @@ mod watch {
 /// Schedulers whose choices are made by a simulation.
 #[cfg(all(feature = "sim", not(loom)))]
 pub mod simulation {
+    pub use crate::api::node::gs_of;
     pub use crate::api::point::{point, point_in_drop};
-    pub use crate::run::simulation::{Phase, Simulation, is_here, is_user_code, with};
+    pub use crate::run::simulation::{
+        Phase, Simulation, deliver, is_here, is_user_code, node, set_node, with,
+    };
 }
 
 /// Items for the models of other crates, built on loom's threads.

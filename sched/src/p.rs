@@ -70,7 +70,8 @@ pub(crate) struct Own {
     pub(crate) sampler: Sampler,
     /// What the M must do before it runs a G: a set of [`UNCOVERED`] and [`RECORDS`]. One look serves both.
     alerts: Cell<u8>,
-    random: Cell<u32>,
+    /// The state of the generator behind `random_below`.
+    seed: Cell<u64>,
 }
 
 // SAFETY: `own` and the holder's side of `queue` are reached only through a `Held`. A `Held` exists only on the thread that
@@ -100,7 +101,7 @@ impl P {
                 gate: Gate::new(),
                 sampler: Sampler::new(measure_all),
                 alerts: Cell::new(0),
-                random: Cell::new(0x9E37_79B9 ^ (index as u32 + 1)),
+                seed: Cell::new(index as u64),
             },
         }
     }
@@ -228,13 +229,11 @@ impl Own {
         self.alerts.set(if records { others | RECORDS } else { others });
     }
 
-    /// Returns a pseudo-random number below `n` (xorshift32), to spread thieves over their victims.
+    /// Returns a pseudo-random number below `n`, to spread thieves over their victims.
     pub(crate) fn random_below(&self, n: usize) -> usize {
-        let mut x = self.random.get();
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        self.random.set(x);
-        x as usize % n
+        let mut random = fastrand::Rng::with_seed(self.seed.get());
+        let number = random.usize(..n);
+        self.seed.set(random.get_seed());
+        number
     }
 }

@@ -369,10 +369,9 @@ mod tests {
     fn a_walk_backwards_that_removes_examines_every_entry() {
         for seed in 1..50_u64 {
             let mut heap = Heap::new();
-            let mut random = seed;
+            let mut random = fastrand::Rng::with_seed(seed);
             for id in 0..200_u64 {
-                random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                heap.push(random >> 40, id);
+                heap.push(random.u64(..1 << 24), id);
             }
             let mut seen = std::collections::BTreeSet::new();
             let mut i = heap.len();

@@ -5,6 +5,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 use std::thread;
+
+use fastrand::Rng;
 use timers::clock::NEVER;
 use timers::{Handle, Heaps, Timer};
 
@@ -29,17 +31,6 @@ struct Sums {
     fired: AtomicU64,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 struct World {
     heaps: Heaps<Alarm>,
     alarms: Vec<Alarm>,
@@ -59,12 +50,12 @@ impl World {
         });
     }
 
-    fn step(&self, p: usize, random: &mut Random) {
-        let alarm = &self.alarms[random.below(TIMERS as u64) as usize];
+    fn step(&self, p: usize, random: &mut Rng) {
+        let alarm = &self.alarms[random.usize(..TIMERS)];
         let now = self.clock.fetch_add(1, Relaxed);
-        match random.below(16) {
+        match random.u32(..16) {
             0..8 => {
-                let when = now + random.below(2_000);
+                let when = now + random.u64(..2_000);
                 let modified = self.heaps.modify(p, alarm, when, 0, when);
                 self.sums.armed.fetch_add(1, Relaxed);
                 self.sums.superseded.fetch_add(u64::from(modified.was_pending), Relaxed);
@@ -74,12 +65,12 @@ impl World {
                 self.sums.deleted.fetch_add(u64::from(deleted), Relaxed);
             }
             12..14 => self.check(p, true),
-            14 => self.check(random.below(PS as u64) as usize, false),
-            _ if random.below(100) == 0 => {
-                let from = random.below(PS as u64) as usize;
+            14 => self.check(random.usize(..PS), false),
+            _ if random.u32(..100) == 0 => {
+                let from = random.usize(..PS);
                 self.heaps.move_all(from, (from + 1) % PS);
             }
-            _ => self.heaps.verify(random.below(PS as u64) as usize),
+            _ => self.heaps.verify(random.usize(..PS)),
         }
     }
 }
@@ -102,7 +93,7 @@ fn each_arming_ends_by_firing_deletion_or_modification() {
             .map(|p| {
                 let (world, start) = (&world, &start);
                 scope.spawn(move || {
-                    let mut random = Random(0x9E37_79B9_7F4A_7C15 + p as u64);
+                    let mut random = Rng::with_seed(p as u64);
                     start.wait();
                     (0..ROUNDS).for_each(|_| world.step(p, &mut random));
                 })

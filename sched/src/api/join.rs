@@ -29,6 +29,12 @@ impl GHandle {
         GHandle(g)
     }
 
+    /// Returns a handle of `g` if it has not ended, or if other handles exist.
+    #[cfg(feature = "sim")]
+    pub(crate) fn of_living(g: GRef) -> Option<GHandle> {
+        (g.is_green() && g.life.try_retain()).then(|| GHandle(g))
+    }
+
     pub(crate) fn g(&self) -> GRef {
         self.0
     }

@@ -3,7 +3,7 @@
 use crate::api::park::unwind_if_cancelled;
 use crate::g::payload::Stop;
 use crate::run::boundary::{enter, yield_kept};
-use crate::run::simulation::{Phase, is_here, with};
+use crate::run::simulation::{Phase, Simulation, is_here, node, with};
 
 /// A point of choice: in a simulation another G may run before the caller goes on. Elsewhere it does nothing. When the simulation ends, a
 /// cancelled caller unwinds from here, so that a loop around such points ends. *Runs on: any thread.*
@@ -38,9 +38,17 @@ fn point_of_choice(may_unwind: bool) {
     if switches {
         give_way();
     }
-    if may_unwind && with(|by| matches!(by.phase(), Phase::Failed | Phase::Over)) == Some(true) {
+    if may_unwind
+        && with(|by| matches!(by.phase(), Phase::Failed | Phase::Over) || ends_here(by)) == Some(true)
+    {
         unwind_if_cancelled();
     }
+}
+
+/// Returns `true` if the calling G belongs to a node that has to end.
+fn ends_here(by: &dyn Simulation) -> bool {
+    let node = node();
+    node != 0 && by.is_down(node)
 }
 
 /// Asks the simulation whether another G is to run before the caller goes on.

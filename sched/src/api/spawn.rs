@@ -16,6 +16,8 @@ use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::contexts;
 use crate::run::sched::Sched;
+#[cfg(feature = "sim")]
+use crate::run::simulation;
 use crate::run::task::{After, Closure, Polled, Work};
 use crate::sys::fork;
 
@@ -167,6 +169,8 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
         drop(entered);
         return Err(error);
     }
+    #[cfg(feature = "sim")]
+    simulation::inherit_node(m.running(), g);
     init(g);
     sched.make_work(|| match entered.held() {
         Some(held) => held.counters.spawn(|| {

@@ -78,6 +78,13 @@ impl Mains {
         self.in_block_on.load(Ordering::Relaxed) > 0
     }
 
+    /// Returns `true` if each thread in `block_on` has recorded the green thread that it waits for.
+    #[cfg(feature = "sim")]
+    pub(crate) fn are_recorded(&self) -> bool {
+        // Relaxed: the caller asks again. A thread that the count has but the list has not is about to record its green thread.
+        self.mains.lock().len() >= self.in_block_on.load(Ordering::Relaxed)
+    }
+
     /// Returns how many looks there were since the sum of ticks became `ticks`.
     pub(crate) fn looks_since(&self, ticks: u64) -> usize {
         let mut looks = self.looks.lock();

@@ -13,6 +13,8 @@
 //!
 //! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds the runtime knows. A hog that
 //! is blocked in the kernel gets no signal, because that would interrupt its system call.
+//!
+//! A dump asks in the same way for the stacks of the green threads that run at that moment, or wait in place (`look_at_running`).
 
 #![allow(unsafe_code)]
 
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::g::GRef;
+use crate::g::binding::Binding;
 use crate::m::capture::Capture;
 use crate::m::{M, MRef};
 use crate::p::lease::Seen;
@@ -32,11 +35,14 @@ use crate::run::rescue::{Rescue, RescuesAt};
 use crate::run::sched::Sched;
 use crate::stack::saved::StackCopy;
 use crate::sys::preempt::{self, Registers};
+use crate::sys::{self, Doing};
 
 /// The most notes in a second.
 const MOST_NOTES: u32 = 10;
 /// How long the reader waits for the handler.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a dump waits for it. It asks one M after the other.
+const PATIENCE_OF_DUMPS: Duration = Duration::from_millis(20);
 
 /// A green thread that ran a long time after it could have.
 #[derive(Clone, Debug)]
@@ -68,7 +74,7 @@ pub struct Hogging {
     id: u64,
     /// The word by which it had lent its P, while it has not entered the runtime since. `None` for one that waits for a P in place.
     lent: Option<Seen>,
-    /// True if a signal may interrupt it.
+    /// True if a signal may interrupt it: no system call of the user's ends by that.
     computes: bool,
 }
 
@@ -85,7 +91,6 @@ impl Hogging {
 }
 
 /// What the handler fills.
-#[derive(Default)]
 struct Copied {
     whose: Option<Hogging>,
     stack: StackCopy,
@@ -98,6 +103,8 @@ pub struct Hogs {
     queue: Mutex<Queue>,
     came: Condvar,
     capture: Capture<Copied>,
+    /// Held by the thread that asks for a capture.
+    asking: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -110,9 +117,9 @@ struct Queue {
 
 impl Hogs {
     pub(crate) fn new(wanted: bool) -> Self {
-        let copied =
-            if wanted { Copied::default() } else { Copied { whose: None, stack: StackCopy::empty() } };
-        Hogs { wanted, queue: Mutex::default(), came: Condvar::new(), capture: Capture::new(copied) }
+        let copied = Copied { whose: None, stack: StackCopy::empty() };
+        let (queue, came, asking) = (Mutex::default(), Condvar::new(), Mutex::default());
+        Hogs { wanted, queue, came, capture: Capture::new(copied), asking }
     }
 
     /// Tells the reader, unless there were many notes in this second. *Runs on: any thread; the lock is held for some instructions.*
@@ -159,6 +166,13 @@ impl Hogs {
     }
 }
 
+/// Returns `true` if a signal ends no system call of the user's on `m`, which runs `g`: the G computes, is the caller, or waits in
+/// place, which goes on after a signal. *Runs on: any thread.*
+fn may_interrupt(m: &M, g: GRef) -> bool {
+    let (in_place, mine) = (g.binding.get() == Binding::InPlace, m.tid() == sys::thread_id());
+    in_place || mine || sys::doing(m.tid()) == Doing::Computing
+}
+
 impl Queue {
     /// Counts a note. Returns `false` if there were too many.
     fn has_room(&mut self) -> bool {
@@ -178,14 +192,39 @@ impl Sched {
 
     /// Calls `read` with a copy of the stack of `hogging`, if it can be had. *Runs on: the reader.*
     pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy) -> R) -> Option<R> {
+        self.capture(hogging, PATIENCE, read)
+    }
+
+    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, or waits in place. Each is interrupted
+    /// for the time of the copy. *Runs on: any thread.*
+    pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy)) {
+        let ms: Vec<MRef> = self.crew.lock().all().iter().map(|m| MRef::new(m)).collect();
+        for m in ms.iter().map(MRef::m) {
+            let Some(g) = m.running().filter(|_| m.tid() != 0) else { continue };
+            let hogging = Hogging::new(m, g, None, may_interrupt(m, g));
+            self.capture(&hogging, PATIENCE_OF_DUMPS, |copy| tell(hogging.id, copy));
+        }
+    }
+
+    /// Calls `read` with a copy of the stack of `hogging`, unless the M does not answer within `patience`. *Runs on: any thread.*
+    fn capture<R>(
+        &self,
+        hogging: &Hogging,
+        patience: Duration,
+        read: impl FnOnce(&StackCopy) -> R,
+    ) -> Option<R> {
         let (m, capture) = (hogging.m.m(), &self.hogs.capture);
         let here = || hogging.is_still_there(m) && m.tid() != 0;
         if !hogging.computes || !here() || !crowd::watches_signal() {
             return None;
         }
-        capture.ask(m.number, |copied| copied.whose = Some(*hogging));
+        let _one = self.hogs.asking.lock();
+        capture.ask(m.number, |copied| {
+            copied.whose = Some(*hogging);
+            copied.stack.make_room();
+        });
         preempt::interrupt(m.tid());
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience;
         let wait = |word: &_, value| {
             let left = end.saturating_duration_since(Instant::now());
             preempt::sleep_while(word, value, left.min(Duration::from_millis(10)));

@@ -152,7 +152,7 @@ impl Sched {
 
     /// Returns the Gs of this runtime whose waits for the network are over. Makes other waiters runnable where they belong: a
     /// plain OS thread, a G parked in place, a G of another runtime that uses a socket of this one.
-    fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
+    pub(crate) fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
         let mut gs = GList::new();
         for waiter in ready.drain(..) {
             let woken = match waiter.word() {

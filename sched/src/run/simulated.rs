@@ -54,7 +54,7 @@ impl Sched {
             }
             Err(reason) => {
                 drop(ready);
-                self.cancel_mains(&reason);
+                self.end_main(&reason);
                 false
             }
         }
@@ -82,7 +82,10 @@ impl Sched {
             let reason = if !ready.gs.is_empty() {
                 match if phase == Phase::On { simulated.by.choose(None, &ready.ids) } else { Ok(Some(0)) } {
                     Ok(at) => return Some(ready.take(at.unwrap_or(0))),
-                    Err(reason) => reason,
+                    Err(reason) => {
+                        drop(ready);
+                        reason
+                    }
                 }
             } else {
                 drop(mem::take(&mut *ready));
@@ -91,14 +94,31 @@ impl Sched {
                 if phase == Phase::Before || (due.is_none() && phase == Phase::Over) {
                     return None;
                 }
-                match simulated.by.all_wait(due, self.netpoll.has_sources()) {
+                // What happens next may make Gs ready.
+                drop(ready);
+                match simulated.by.all_wait(due, self.netpoll.sources()) {
                     Ok(()) => continue,
                     Err(reason) => reason,
                 }
             };
-            drop(ready);
-            self.cancel_mains(&reason);
+            self.end_main(&reason);
         }
+    }
+
+    /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not have recorded that yet.
+    fn end_main(&self, reason: &std::sync::Arc<str>) {
+        while !self.mains.are_recorded() {
+            std::thread::yield_now();
+        }
+        self.cancel_mains(reason);
+    }
+
+    /// Wakes the waiters of simulated sources. *Runs on: the M of a simulated scheduler.*
+    pub(crate) fn deliver(&self, events: &[netpoll::Report]) {
+        let mut ready = Vec::new();
+        self.netpoll.report(events, &mut ready);
+        // `Ready::fill` takes them from there. No other M has to be woken.
+        self.global.append(self.woken_gs(&mut ready));
     }
 
     /// Returns `true` if this is a simulated scheduler.

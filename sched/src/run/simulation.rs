@@ -3,7 +3,9 @@
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -26,11 +28,18 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Notes that the G `running` gives way to all others.
     fn yields(&self, running: u64);
 
-    /// All Gs wait: moves the clock to `until`, when the next timer is due. `watched` says that descriptors of the system are watched.
+    /// All Gs wait: moves the clock to what happens next. That is a timer at `until`, or an event of the simulation, which this call
+    /// then [delivers](deliver). `sources` is the number of registered descriptors, with those that are simulated.
     ///
     /// # Errors
     /// Returns the reason why the simulation has to end: nothing will happen any more.
-    fn all_wait(&self, until: Option<u64>, watched: bool) -> Result<(), Arc<str>>;
+    fn all_wait(&self, until: Option<u64>, sources: usize) -> Result<(), Arc<str>>;
+
+    /// Returns `true` if the code of the node has to end.
+    fn is_down(&self, node: u32) -> bool;
+
+    /// Returns the simulation as its own type knows it.
+    fn as_any(&self) -> &dyn std::any::Any;
 
     /// Returns the simulated time in nanoseconds, on the clock that `Instant` reads.
     fn now(&self) -> u64;
@@ -75,8 +84,21 @@ pub(crate) struct Ready {
 }
 
 /// Returns `true` on an M of a simulated scheduler.
-#[inline]
+#[inline(always)]
 pub fn is_here() -> bool {
+    is_anywhere() && is_on_this_thread()
+}
+
+/// Returns `true` if there is a simulated scheduler. Without one this is all that a point of choice costs.
+#[inline(always)]
+fn is_anywhere() -> bool {
+    // Relaxed: a thread of a simulated scheduler sees the count, because it was started later.
+    LIVING.load(Ordering::Relaxed) > 0
+}
+
+#[cold]
+#[inline(never)]
+fn is_on_this_thread() -> bool {
     on_m(|m| m.sched().simulated.is_some()).unwrap_or(false)
 }
 
@@ -89,13 +111,70 @@ pub fn is_user_code() -> bool {
 /// Calls `f` with the simulation of this M, if there is one.
 #[inline]
 pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
+    if !is_anywhere() {
+        return None;
+    }
     on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
 }
 
+/// Returns the node to which the calling G belongs; 0 if it belongs to none. A G belongs to the node of the G that spawned it.
+#[must_use]
+pub fn node() -> u32 {
+    current_g().map_or(0, |g| g.node.load(Ordering::Relaxed))
+}
+
+/// Makes the calling G a G of `node`.
+pub fn set_node(node: u32) {
+    // Relaxed, here and in the other accesses: one M runs all Gs of a simulation, and reads the nodes of these only.
+    current_g().into_iter().for_each(|g| g.node.store(node, Ordering::Relaxed));
+}
+
+/// Makes `child` a G of the node of `parent`. *Runs on: the spawner.*
+#[inline]
+pub(crate) fn inherit_node(parent: Option<GRef>, child: GRef) {
+    // `G::begin` has made it a G of no node.
+    if !is_anywhere() {
+        return;
+    }
+    child.node.store(parent.map_or(0, |g| g.node.load(Ordering::Relaxed)), Ordering::Relaxed);
+}
+
+/// Wakes the waiters of simulated sources. *Runs on: the M of a simulation, with no lock held.*
+pub fn deliver(events: &[netpoll::Report]) {
+    on_m(|m| m.sched().deliver(events));
+}
+
+/// How many simulated schedulers there are.
+static LIVING: AtomicUsize = AtomicUsize::new(0);
+
 impl Simulated {
     pub(crate) fn new(by: Arc<dyn Simulation>) -> Self {
+        // Relaxed: a thread that has a reference to a G of this scheduler sees the count, because the G is spawned later.
+        LIVING.fetch_add(1, Ordering::Relaxed);
         Simulated { by, ready: Mutex::default() }
     }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        LIVING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns `true` if a dump by this thread tells of `g`. A dump in a simulation tells of the Gs of that simulation only.
+pub(crate) fn is_told(g: GRef) -> bool {
+    !is_here() || is_of_this_scheduler(g)
+}
+
+/// Returns `true` if a dump by this thread may hold `g`, so that a waker leaves it to this thread to make `g` ready. The M of a
+/// simulation would miss such a G, and take all for asleep. While there is a simulation, only Gs of the caller's own scheduler
+/// may be held. *Runs on: a holder of a reference.*
+pub(crate) fn may_hold(g: GRef) -> bool {
+    !is_anywhere() || is_of_this_scheduler(g)
+}
+
+fn is_of_this_scheduler(g: GRef) -> bool {
+    on_m(|m| ptr::eq(m.runtime, g.runtime())).unwrap_or(false)
 }
 
 /// Notes that the caller yields, in a simulation. Returns `true` if the caller has to end if it is cancelled, because the simulation

@@ -41,7 +41,7 @@ pub(crate) const SAVED: Saved = Saved { pc: 2, fp: 1, len: 4 };
 const MOST_BYTES: usize = 128 << 10;
 
 /// The registers and the stack of a parked green thread. Addresses are those of the original.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StackCopy {
     /// The address at which the green thread goes on.
     pub pc: usize,
@@ -64,6 +64,12 @@ impl StackCopy {
     /// Returns a copy without room.
     pub(crate) const fn empty() -> Self {
         StackCopy { pc: 0, sp: 0, fp: 0, link: 0, words: Vec::new() }
+    }
+
+    /// Makes room for the words of a stack, which a signal handler cannot.
+    pub(crate) fn make_room(&mut self) {
+        self.words.clear();
+        self.words.reserve_exact(MOST_BYTES / WORD);
     }
 
     /// Returns the word at `address`; `None` if it was not copied.

@@ -4,7 +4,7 @@ use super::coro::Coro;
 use crate::sys::preempt::Registers;
 
 /// The registers and the stack of a parked green thread; here never filled.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct StackCopy {
     /// The address at which the green thread goes on.
     pub pc: usize,
@@ -21,6 +21,9 @@ impl StackCopy {
     pub(crate) const fn empty() -> Self {
         StackCopy { pc: 0, sp: 0, fp: 0, link: 0 }
     }
+
+    /// Has no effect here.
+    pub(crate) fn make_room(&mut self) {}
 
     /// Returns `false`: there is nothing to copy.
     ///

@@ -280,6 +280,21 @@ impl<T> Queue<T> {
         None
     }
 
+    /// Takes the waiters out of the queue whose waits have ended otherwise. Returns their number.
+    pub fn remove_ended(&mut self) -> usize {
+        let (mut removed, mut next) = (0, self.head);
+        while let Some(node) = next {
+            // SAFETY: a queued node is alive, by the contract of `push_back`.
+            next = unsafe { node.as_ref() }.next.get();
+            let waiter = Waiter { node, queue: self };
+            if !waiter.is_open() {
+                waiter.unlink();
+                removed += 1;
+            }
+        }
+        removed
+    }
+
     /// Wakes the first waiter with an open wait. Also calls `grant` for each waiter before that waiter: their waits
     /// have ended otherwise, and what they were granted is not used.
     #[inline]

@@ -14,6 +14,8 @@ use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
 use crate::m::os_thread;
 use crate::m::release::release;
+#[cfg(feature = "sim")]
+use crate::run::simulation;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
 use crate::sys::fork;
@@ -102,7 +104,11 @@ fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)> {
     if !g.is_green() {
         return None;
     }
-    let (does, parked, copied) = if g.wait.hold() {
+    #[cfg(feature = "sim")]
+    if !simulation::is_told(g) {
+        return None;
+    }
+    let (does, parked, copied) = if may_hold(g) && g.wait.hold() {
         let held = Held(g);
         (Some(waits(g)), Some(held.look()), copy.is_some_and(|copy| copy_stack(g, copy)))
     } else {
@@ -111,6 +117,14 @@ fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)> {
     let name = g.name().map(Box::from);
     let seen = Seen { id: g.id(), name, does: does?, place: g.place(), parent: g.origin.parent(), parked };
     Some((seen, copied))
+}
+
+/// Returns `false` if a thread other than that of a dump has to make `g` ready.
+fn may_hold(_g: GRef) -> bool {
+    #[cfg(feature = "sim")]
+    return simulation::may_hold(_g);
+    #[cfg(not(feature = "sim"))]
+    true
 }
 
 /// Copies the stack of `g` if it has one. *Runs on: the thread that holds `g`.*
