@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Compares the public API of the runtime, with all features, with the list in ci/api.txt, so that no change of it goes unseen. Also checks
-# that tests/tests/public_types.rs names each public type. Needs a nightly toolchain, and installs cargo-public-api into the target
-# directory. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
+# Compares the public API of the runtime, with the features of its documentation, with the list in ci/api.txt, so that no change of it goes
+# unseen. Also checks that tests/tests/public_types.rs names each public type, and builds the documentation as docs.rs does. Needs a nightly
+# toolchain, and installs cargo-public-api into the target directory. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need-nightly.sh ci/api.sh || exit $(($? == 3 ? 0 : 1))
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-cargo install --quiet --locked --root "$target_dir/tools" --version 0.52.0 cargo-public-api
+cargo install --quiet --locked --debug --root "$target_dir/tools" --version 0.52.0 cargo-public-api
 export PATH="$target_dir/tools/bin:$PATH" CARGO_TARGET_DIR="$target_dir/api"
 
+features=$(ci/features-of-docs.sh)
 list=$(mktemp)
 trap 'rm -f "$list" "$list".*' EXIT
 # Without blanket implementations, which come from other crates, and without auto traits, which public_types.rs checks.
-cargo +nightly public-api -p gmp-runtime --all-features --omit blanket-impls,auto-trait-impls --color never >"$list" 2>"$list.log" ||
+cargo +nightly public-api -p monochrome --features "$features" --omit blanket-impls,auto-trait-impls --color never >"$list" 2>"$list.log" ||
     { cat "$list.log" >&2; exit 1; }
 [ "$(wc -l <"$list")" -gt 1000 ] || { echo "ci/api.sh: cargo-public-api has found almost nothing" >&2; exit 1; }
 
@@ -36,3 +37,5 @@ if comm -23 "$list.types" "$list.named" | grep .; then
     exit 1
 fi
 echo "ci/api.sh: $(wc -l <"$list") lines of API, $(wc -l <"$list.types") types"
+
+RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --quiet -p monochrome --no-deps --features "$features"

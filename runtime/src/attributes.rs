@@ -123,6 +123,38 @@ pub use runtime_macros::main;
 /// `#[should_panic]`, `#[ignore]` and a returned `Result` have their usual meaning. A test that should panic does not pass by
 /// being late.
 ///
+/// # Simulations
+///
+/// With the argument `sim` (feature `sim`) the test runs in a simulation (module `sim`) with each of some seeds. It fails with the first
+/// failure, whose text has the seed and the lines that replay the run. Such a test has these arguments only:
+///
+/// | argument | type of the value |
+/// | --- | --- |
+/// | `sim` | has no value |
+/// | `seeds` | `u64`, at least 1: how many seeds. Without it, 100 |
+/// | `strategy`, `faults`, `max_steps`, `threads`, `check_determinism`, `shrink` | that of the method of `sim::Builder` |
+/// | `crate` | as of the other tests |
+///
+#[cfg_attr(feature = "sim", doc = "```")]
+#[cfg_attr(not(feature = "sim"), doc = "```ignore")]
+/// use runtime::sim::Strategy;
+/// use runtime::sync::Mutex;
+/// use std::sync::Arc;
+///
+/// #[runtime::test(sim, seeds = 1000, strategy = Strategy::Pct { depth: 3 })]
+/// fn no_increment_is_lost() {
+///     let count = Arc::new(Mutex::new(0));
+///     let other = count.clone();
+///     let thread = runtime::spawn(move || *other.lock() += 1);
+///     *count.lock() += 1;
+///     thread.join().unwrap();
+///     assert_eq!(*count.lock(), 2);
+/// }
+/// # fn main() {}
+/// ```
+///
+/// # Examples
+///
 /// ```
 /// use runtime::time::{Duration, sleep_async};
 ///
@@ -257,6 +289,37 @@ where
         return ExitCode::FAILURE;
     };
     result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// With how many seeds a simulated test runs if its attribute does not say.
+#[cfg(all(
+    feature = "sim",
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub const SEEDS: u64 = 100;
+
+/// Runs the function under `test` in a simulation with each of the seeds 0 to `seeds` - 1.
+///
+/// # Panics
+/// Panics if a simulation fails, with the text of the failure. A returned error is a failure.
+#[cfg(all(
+    feature = "sim",
+    target_os = "linux",
+    target_env = "gnu",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+#[track_caller]
+pub fn run_simulated_test(
+    builder: crate::sim::Builder,
+    seeds: u64,
+    main: impl Fn() -> ExitCode + Send + Sync,
+) -> ExitCode {
+    builder.explore(seeds, || {
+        assert!(main() == ExitCode::SUCCESS, "the test has returned an error, which is printed above");
+    });
+    ExitCode::SUCCESS
 }
 
 /// Runs `entry`, then ends the runtime. Returns `None` if both together take longer than `time`, and prints a dump of that

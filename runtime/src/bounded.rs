@@ -30,8 +30,13 @@ pub(crate) fn places(n: usize) -> sched::Attached {
 }
 
 /// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the runtime's places are
-/// taken. A plain OS thread only calls `f`.
+/// taken. A plain OS thread only calls `f`; a green thread of a simulation does so after a point of choice.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "sim")]
+    if sched::simulation::is_here() {
+        crate::point();
+        return f();
+    }
     let Some(sched) = Sched::current() else { return f() };
     let places = places_of(&sched);
     let _place = match places.free.try_acquire() {

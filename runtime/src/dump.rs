@@ -34,6 +34,8 @@ use std::io::{self, Write};
 
 pub use deadlock::{Deadlock, DeadlockKind, DeadlockMember};
 pub use frame::Frame;
+#[cfg(feature = "dump-json")]
+pub(crate) use json::{ms, place};
 pub(crate) use snapshot::frames_of;
 pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
 pub use watch::on_deadlock;
@@ -52,12 +54,16 @@ pub use watch::on_deadlock;
 /// too. Frames of this crate, and those of std around them, are left out. A function without debug information shows as its
 /// symbol or its address. The page about [dumps](crate::docs::dumps) shows an example.
 ///
-/// The green threads of all runtimes are listed. They go on meanwhile, so the lines show slightly different moments. If a green
-/// thread is woken while its stack is copied, it waits until the copy is done, which takes about a microsecond for each 8 KiB.
-/// The time a dump takes grows with the largest number of green threads that were alive at once.
+/// The green threads of all runtimes are listed; in a simulation, those of that simulation. They go on meanwhile, so the lines show
+/// slightly different moments. If a green thread is woken while its stack is copied, it waits until the copy is done, which takes about a
+/// microsecond for each 8 KiB. While a simulation runs in the process, dumps outside of it show no stacks of waits, so that they do not
+/// change it. The time a dump takes grows with the largest number of green threads that were alive at once.
 ///
-/// A future shows no stack, because it has none while it waits. A green thread that runs, is ready to run, or is
-/// [pinned](crate::thread::pin) shows none either.
+/// Green threads that compute, in a closure or in the poll of a future, or that wait [pinned](crate::thread::pin), show their stacks
+/// too: a signal, SIGURG, interrupts each for the time of the copy. A green thread that is blocked in a system call gets no signal and
+/// shows no stack. A call that begins at that very moment may fail with EINTR, as at any signal; std repeats such calls. A program
+/// that handles SIGURG itself keeps its own action, and then these stacks are missing. A future that waits has no stack. A green thread
+/// that is ready to run shows none.
 ///
 /// It may be called on any thread. It does not park its caller.
 ///

@@ -34,6 +34,7 @@ mod dir;
 mod file;
 mod file_io;
 mod open_options;
+mod source;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,11 +49,11 @@ pub use open_options::OpenOptions;
 
 /// Writes functions that only call std's function of the same name.
 macro_rules! as_in_std {
-    ($($(#[$doc:meta])* fn $name:ident($($path:ident),+) -> $result:ty = $std:path;)*) => { $(
+    ($($(#[$doc:meta])* fn $name:ident($($path:ident),+) -> $result:ty;)*) => { $(
         $(#[$doc])*
         pub fn $name<$(#[allow(non_camel_case_types)] $path: AsRef<Path>),+>($($path: $path),+) -> io::Result<$result> {
             $(let $path = $path.as_ref();)+
-            bounded(|| $std($($path),+))
+            bounded(|| source::$name($($path),+))
         }
     )* };
 }
@@ -64,7 +65,7 @@ as_in_std! {
     /// assert_eq!(runtime::fs::canonicalize("/../")?, std::path::Path::new("/"));
     /// # std::io::Result::Ok(())
     /// ```
-    fn canonicalize(path) -> PathBuf = std::fs::canonicalize;
+    fn canonicalize(path) -> PathBuf;
 
     /// Copies the content and the permissions of a file. Returns the number of bytes. See [`std::fs::copy`].
     ///
@@ -74,7 +75,7 @@ as_in_std! {
     /// runtime::fs::remove_file(copy)?;
     /// # std::io::Result::Ok(())
     /// ```
-    fn copy(from, to) -> u64 = std::fs::copy;
+    fn copy(from, to) -> u64;
 
     /// Makes a directory, whose parent must exist. See [`std::fs::create_dir`].
     ///
@@ -84,7 +85,7 @@ as_in_std! {
     /// runtime::fs::remove_dir(dir)?;
     /// # std::io::Result::Ok(())
     /// ```
-    fn create_dir(path) -> () = std::fs::create_dir;
+    fn create_dir(path) -> ();
 
     /// Makes a directory, and its parents where they are missing. See [`std::fs::create_dir_all`].
     ///
@@ -94,7 +95,7 @@ as_in_std! {
     /// runtime::fs::remove_dir_all(dir)?;
     /// # std::io::Result::Ok(())
     /// ```
-    fn create_dir_all(path) -> () = std::fs::create_dir_all;
+    fn create_dir_all(path) -> ();
 
     /// Returns `true` if the path exists, and an error if that cannot be found out. See [`std::fs::exists`].
     ///
@@ -102,7 +103,7 @@ as_in_std! {
     /// assert!(runtime::fs::exists("Cargo.toml")?);
     /// # std::io::Result::Ok(())
     /// ```
-    fn exists(path) -> bool = std::fs::exists;
+    fn exists(path) -> bool;
 
     /// Makes a hard link at `link` to the file `original`. See [`std::fs::hard_link`].
     ///
@@ -116,7 +117,7 @@ as_in_std! {
     /// # runtime::fs::remove_file(other)?;
     /// # std::io::Result::Ok(())
     /// ```
-    fn hard_link(original, link) -> () = std::fs::hard_link;
+    fn hard_link(original, link) -> ();
 
     /// Returns the metadata of a file, following symbolic links. See [`std::fs::metadata`].
     ///
@@ -124,7 +125,7 @@ as_in_std! {
     /// assert!(runtime::fs::metadata("Cargo.toml")?.is_file());
     /// # std::io::Result::Ok(())
     /// ```
-    fn metadata(path) -> Metadata = std::fs::metadata;
+    fn metadata(path) -> Metadata;
 
     /// Returns the content of a file. See [`std::fs::read`].
     ///
@@ -132,7 +133,7 @@ as_in_std! {
     /// assert!(!runtime::fs::read("Cargo.toml")?.is_empty());
     /// # std::io::Result::Ok(())
     /// ```
-    fn read(path) -> Vec<u8> = std::fs::read;
+    fn read(path) -> Vec<u8>;
 
     /// Returns the path to which a symbolic link leads. See [`std::fs::read_link`].
     ///
@@ -141,7 +142,7 @@ as_in_std! {
     /// # #[cfg(unix)]
     /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     /// ```
-    fn read_link(path) -> PathBuf = std::fs::read_link;
+    fn read_link(path) -> PathBuf;
 
     /// Returns the content of a file as text. See [`std::fs::read_to_string`].
     ///
@@ -150,7 +151,7 @@ as_in_std! {
     /// assert!(text.join().unwrap()?.contains("[package]"));
     /// # std::io::Result::Ok(())
     /// ```
-    fn read_to_string(path) -> String = std::fs::read_to_string;
+    fn read_to_string(path) -> String;
 
     /// Removes an empty directory. See [`std::fs::remove_dir`].
     ///
@@ -158,7 +159,7 @@ as_in_std! {
     /// let error = runtime::fs::remove_dir("/no/such/path").unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// ```
-    fn remove_dir(path) -> () = std::fs::remove_dir;
+    fn remove_dir(path) -> ();
 
     /// Removes a directory with all that is in it. See [`std::fs::remove_dir_all`].
     ///
@@ -169,7 +170,7 @@ as_in_std! {
     /// assert!(!runtime::fs::exists(dir)?);
     /// # std::io::Result::Ok(())
     /// ```
-    fn remove_dir_all(path) -> () = std::fs::remove_dir_all;
+    fn remove_dir_all(path) -> ();
 
     /// Removes a file. See [`std::fs::remove_file`].
     ///
@@ -177,7 +178,7 @@ as_in_std! {
     /// let error = runtime::fs::remove_file("/no/such/path").unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// ```
-    fn remove_file(path) -> () = std::fs::remove_file;
+    fn remove_file(path) -> ();
 
     /// Renames a file or a directory. Replaces a file at `to`. See [`std::fs::rename`].
     ///
@@ -190,7 +191,7 @@ as_in_std! {
     /// # runtime::fs::remove_file(other)?;
     /// # std::io::Result::Ok(())
     /// ```
-    fn rename(from, to) -> () = std::fs::rename;
+    fn rename(from, to) -> ();
 
     /// Returns the metadata of a file, without following a symbolic link. See [`std::fs::symlink_metadata`].
     ///
@@ -198,7 +199,7 @@ as_in_std! {
     /// assert!(!runtime::fs::symlink_metadata("Cargo.toml")?.is_symlink());
     /// # std::io::Result::Ok(())
     /// ```
-    fn symlink_metadata(path) -> Metadata = std::fs::symlink_metadata;
+    fn symlink_metadata(path) -> Metadata;
 }
 
 #[cfg(unix)]
@@ -212,7 +213,7 @@ as_in_std! {
     /// runtime::fs::remove_file(link)?;
     /// # std::io::Result::Ok(())
     /// ```
-    fn symlink(original, link) -> () = std::os::unix::fs::symlink;
+    fn symlink(original, link) -> ();
 }
 
 /// Sets the permissions of a file or a directory. See [`std::fs::set_permissions`].
@@ -229,7 +230,7 @@ as_in_std! {
 /// ```
 pub fn set_permissions<P: AsRef<Path>>(path: P, perm: Permissions) -> io::Result<()> {
     let path = path.as_ref();
-    bounded(|| std::fs::set_permissions(path, perm))
+    bounded(|| source::set_permissions(path, perm))
 }
 
 /// Writes a file with this content. Replaces what was there. See [`std::fs::write`].
@@ -243,5 +244,5 @@ pub fn set_permissions<P: AsRef<Path>>(path: P, perm: Permissions) -> io::Result
 /// ```
 pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> io::Result<()> {
     let (path, contents) = (path.as_ref(), contents.as_ref());
-    bounded(|| std::fs::write(path, contents))
+    bounded(|| source::write(path, contents))
 }

@@ -99,6 +99,12 @@
 //!
 //! [`trace`](mod@trace) is a flight recorder: what the scheduler did in the last moments, as a page or for Perfetto.
 //!
+//! # How it works, in a drawing
+//!
+//! A green thread (G) runs on an OS thread (M) that has the right to run (P). The repository has a guide with the whole story.
+//!
+#![doc = include_str!("docs/overview.md")]
+//!
 //! # Hazards
 //!
 //! Read the first page before you write closures that use thread-locals or locks of std.
@@ -144,6 +150,8 @@
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
 #![deny(unsafe_code)]
+// Each item of the documentation names the feature that it needs. `docsrs` is set where the documentation is built for publishing.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_debug_implementations)]
 
 #[cfg(all(panic = "abort", not(feature = "panic-abort")))]
@@ -230,6 +238,13 @@ pub mod __attributes {
     pub use crate::attributes::{
         IsLocal, IsTask, KindOf, Local, Task, kind_of, report, report_async, run_main, run_test,
     };
+    #[cfg(all(
+        feature = "sim",
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
+    pub use crate::attributes::{SEEDS, run_simulated_test};
 }
 
 /// Lets other ready green threads run first: the caller goes to the end of its run queue.

@@ -74,6 +74,7 @@ mod readiness;
 mod registration;
 mod server;
 mod socket;
+pub(crate) mod source;
 mod sys;
 mod tcp;
 mod udp;

@@ -10,6 +10,10 @@
 //!   `std::time::Instant` and `SystemTime` read the simulated clock; a simulation begins on the first of January 2030.
 //! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a dump of them all. A
 //!   program that runs for ever fails after [`Builder::max_steps`].
+//! - **The network** is one of [nodes](node()) within the process. TCP and UDP of [`runtime::net`](crate::net) work there, with names,
+//!   latency, [partitions](mod@net) and nodes that are killed and restarted. [`Faults`] happen by themselves.
+//! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. It outlives kills; a power cut loses what is not
+//!   synced.
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on the seed.
 //!
 //! ```
@@ -35,18 +39,39 @@
 //! println!("{failure}");
 //! ```
 //!
+//! A test that runs with each of some seeds has the attribute [`#[runtime::test(sim, seeds = 1000)]`](macro@crate::test).
+//!
+//! `examples/raft`, a replicated key-value store, runs on real sockets and files, and unchanged in simulations with power cuts and
+//! partitions (`examples/tests/raft_sim.rs`). `benches/README.md` compares simulations with those of shuttle, madsim and turmoil.
+//!
 //! # What is not simulated
 //!
-//! Sockets, files, child processes and signals of the system are real: a green thread that waits for a real socket ends the simulation
-//! with a failure. Threads of the system cannot be started in a simulation. Memory orders weaker than sequential consistency are
+//! Unix sockets, `std::fs`, child processes and signals of the system are real: a green thread that waits for a real socket ends the
+//! simulation with a failure. Memory orders weaker than sequential consistency are
 //! not explored: loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
+//!
+//! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of the OS thread (`std::thread::sleep`), a
+//! device with random bytes. The locks of std and of parking_lot work as long as they are not held across a call that parks. If a green thread
+//! has waited for one for 5 s of real time, the process ends with a message, because the green thread cannot unwind. (With the feature
+//! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the counter of the processor, are
+//! real, and so is the time of the processor.
 //!
 //! All green threads of a simulation run on one OS thread, pinned ones too. The ids of green threads grow over all simulations of a
 //! process.
 
 pub mod atomic;
 mod clock;
+pub(crate) mod disk;
+mod escapes;
 mod explore;
+mod faults;
+pub mod fs;
+#[cfg(not(feature = "interpose"))]
+mod futex;
+pub mod net;
+pub(crate) mod network;
+mod node;
+mod quality;
 mod random;
 mod run;
 mod schedule;
@@ -56,6 +81,8 @@ mod world;
 use std::fmt;
 use std::thread::available_parallelism;
 
+pub use faults::Faults;
+pub use node::{Node, node};
 pub use schedule::{ParseScheduleError, Schedule};
 pub use strategy::Strategy;
 
@@ -164,6 +191,7 @@ pub struct Builder {
     threads: usize,
     check_determinism: bool,
     shrink: bool,
+    faults: Faults,
 }
 
 impl Default for Builder {
@@ -174,6 +202,7 @@ impl Default for Builder {
             threads: available_parallelism().map_or(1, usize::from),
             check_determinism: false,
             shrink: true,
+            faults: Faults::new(),
         }
     }
 }
@@ -244,6 +273,17 @@ impl Builder {
         self
     }
 
+    /// Sets which faults happen by themselves. Default: none.
+    ///
+    /// ```
+    /// use runtime::sim::{Builder, Faults};
+    /// let builder = Builder::new().faults(Faults::new().partition(0.1));
+    /// ```
+    pub fn faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
     /// Runs `main` in a simulation with these settings, and returns its value.
     ///
     /// # Panics
@@ -258,8 +298,8 @@ impl Builder {
         let builder = self.clone().or_replay();
         let seed = seed_of_environment().unwrap_or(seed);
         let chooser = strategy::Chooser::new(&builder.strategy, seed, 1000, &Default::default());
-        let world = World::new(seed, chooser, Limits { steps: builder.max_steps }, Steps::Sum);
-        let ended = run::run(&world, main);
+        let world = World::new(seed, chooser, builder.limits(&builder.strategy), Steps::Sum);
+        let ended = run::run(&world, &builder.faults, main);
         let (outcome, why) = match ended.result {
             Ok(value) => return value,
             Err(why) => (ended.outcome, why),
@@ -304,6 +344,15 @@ impl Builder {
         let builder = self.clone().or_replay();
         let (first, count) = seed_of_environment().map_or((0, seeds), |seed| (seed, 1));
         Exploration::new(&builder, main).all(first, count)
+    }
+
+    /// Returns what a run with this strategy is bound to.
+    fn limits(&self, strategy: &Strategy) -> Limits {
+        let replay = match strategy {
+            Strategy::Replay(schedule) => Some(schedule.faults().clone()),
+            _ => None,
+        };
+        Limits { steps: self.max_steps, faults: self.faults.clone(), replay }
     }
 
     fn or_replay(mut self) -> Self {

@@ -165,31 +165,27 @@ pub fn until_it_waits<T>(thread: &JoinHandle<T>) {
     });
 }
 
-/// A random number generator (xorshift64). The same seed gives the same numbers.
+/// A random number generator. The same seed gives the same numbers.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
     /// Makes a generator. Any seed is allowed.
     pub fn new(seed: u64) -> Self {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        for _ in 0..4 {
-            random.number();
-        }
-        random
+        Random(fastrand::Rng::with_seed(seed))
     }
 
     /// Returns the next number.
     pub fn number(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        self.0.u64(..)
     }
 
     /// Returns a number from 0 to n - 1.
+    ///
+    /// # Panics
+    /// If n is 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        (self.number() >> 11) % n
+        self.0.u64(..n)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, bounded, unbounded};
 use runtime::sync::Mutex;
@@ -193,4 +193,90 @@ fn no_wake_up_is_lost_to_a_dump() {
         let runtime = Builder::new().procs(2).migration(migration).build().unwrap();
         dumps_and_wakes(&runtime, 400);
     }
+}
+
+#[inline(never)]
+fn computes_until(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Returns the functions on the stack of the thread with this name, whatever it does.
+fn any_stack(name: &str) -> Vec<String> {
+    let text = dumped();
+    let lines = text.lines().skip_while(|line| !line.contains(&format!(" '{name}': "))).skip(1);
+    let frames = lines.take_while(|line| line.starts_with("    "));
+    frames.filter(|line| !line.trim_start().starts_with("at ")).map(|line| line.trim().to_owned()).collect()
+}
+
+/// A closure that computes, a future that computes in its poll, a pinned closure that sleeps, and the one that asks for the dump.
+#[test]
+fn those_on_their_os_threads_show_their_functions() {
+    on(3, || {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stops, polls) = (stop.clone(), stop.clone());
+        let builder = |name: &str| thread::Builder::new().name(name.into());
+        let all = [
+            named("computes", move || computes_until(&stops)),
+            builder("polls").spawn(async move { computes_until(&polls) }).unwrap(),
+            named("pinned", || {
+                let _pinned = thread::pin();
+                parks_in_a_sleep();
+            }),
+        ];
+        for (name, function) in
+            [("computes", "computes_until"), ("polls", "computes_until"), ("pinned", "parks_in_a_sleep")]
+        {
+            let is_seen = || any_stack(name).first().is_some_and(|line| line.contains(function));
+            wait_until("its function is shown", is_seen);
+        }
+        let asks = named("asks", || {
+            let own = any_stack("asks");
+            assert!(own.iter().any(|line| line.contains("any_stack")), "{own:?}");
+        });
+        asks.join().unwrap();
+        all[2].cancel();
+        stop.store(true, Ordering::Relaxed);
+        all.into_iter().for_each(|thread| drop(thread.join()));
+    });
+}
+
+/// Those that are interrupted for dumps compute right results, and std's calls do not end early.
+#[test]
+fn dumps_do_not_disturb_those_that_run() {
+    on(2, || {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..4u32)
+            .map(|n| {
+                let stop = stop.clone();
+                spawn(move || {
+                    let mut rounds = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        if n == 0 {
+                            let (start, nap) = (Instant::now(), Duration::from_micros(300));
+                            std::thread::sleep(nap);
+                            assert!(start.elapsed() >= nap);
+                            assert_eq!(std::fs::read("/proc/self/comm").unwrap().last(), Some(&b'\n'));
+                        }
+                        let sum: f64 = (1..1000).map(|i| f64::from(i * n).sqrt()).sum();
+                        let again: f64 = (1..1000).map(|i| f64::from(i * n).sqrt()).sum();
+                        assert_eq!(sum.to_bits(), again.to_bits());
+                        rounds += 1;
+                        if rounds % 10 == 0 {
+                            runtime::yield_now();
+                        }
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        for _ in 0..100 {
+            assert!(dumped().contains(": running, "));
+        }
+        stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            assert!(thread.join().unwrap() > 0);
+        }
+    });
 }

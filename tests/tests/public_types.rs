@@ -330,7 +330,8 @@ fn on_unix() {
 fn in_tracing() {
     use runtime::tracing::{DefaultGuard, Following};
     table! {
-        Following<u8>: "SYUR";
+        // Not unwind-safe, because tracing's own `WeakDispatch` is not.
+        Following<u8>: "SY";
         DefaultGuard: "UR";
     }
 }
@@ -342,10 +343,16 @@ fn in_sim() {
         AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU8, AtomicU16, AtomicU32,
         AtomicU64, AtomicUsize,
     };
-    use runtime::sim::{Builder, Failure, ParseScheduleError, Report, Schedule, Strategy};
+    use runtime::sim::fs::Quality as DiskQuality;
+    use runtime::sim::net::Quality;
+    use runtime::sim::{Builder, Failure, Faults, Node, ParseScheduleError, Report, Schedule, Strategy};
     table! {
         Builder: "SYUR";
         Failure: "SYUR";
+        Faults: "SYUR";
+        Node<u8>: "SYUR";
+        Quality: "SYUR";
+        DiskQuality: "SYUR";
         ParseScheduleError: "SYUR";
         Report: "SYUR";
         Schedule: "SYUR";
@@ -371,5 +378,17 @@ fn in_hyper() {
     table! {
         Executor: "SYUR";
         Timer: "SYUR";
+    }
+}
+
+#[cfg(feature = "debug")]
+#[test]
+fn in_debug() {
+    use runtime::debug;
+    use runtime::profile::Profile;
+    table! {
+        debug::Builder: "SYUR";
+        debug::Server: "SYUR";
+        Profile: "SYUR";
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use runtime::channel;
@@ -138,7 +138,9 @@ fn a_run_that_depends_on_the_outside_is_found() {
             thread.join().unwrap();
         })
         .unwrap_err();
-    assert!(failure.message().contains("two runs with the same seed differ"), "{failure}");
+    assert!(failure.message().contains("two runs with the same seed differ: step "), "{failure}");
+    // The stack of the first step that differs: here the scheduler chooses, because a green thread has yielded.
+    assert!(failure.message().contains("next_simulated"), "{failure}");
 }
 
 #[test]
@@ -281,8 +283,9 @@ fn a_thread_of_the_system_is_refused() {
 #[test]
 fn a_wait_for_a_real_socket_is_named() {
     let failure = Builder::new().shrink(false).try_explore(1, || {
-        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        drop(listener.accept());
+        // A socket of std stays real.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        drop(runtime::net::TcpListener::from(listener).accept());
     });
     assert!(failure.unwrap_err().message().contains("waits for a socket of the system"));
 }
@@ -328,4 +331,150 @@ fn code_beside_a_simulation_is_not_disturbed() {
     sim::explore(50, || sleep(Duration::from_secs(1000)));
     let took = ticks.join().unwrap();
     assert!((Duration::from_millis(50)..Duration::from_secs(900)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn a_sleep_of_the_os_thread_is_refused() {
+    let real = Instant::now();
+    let failure = Builder::new().shrink(false).try_explore(1, || {
+        std::thread::sleep(Duration::from_secs(100));
+        sleep(Duration::from_secs(1));
+    });
+    let failure = failure.unwrap_err();
+    assert!(failure.message().contains("cannot control a sleep of the OS thread"), "{failure}");
+    assert!(
+        failure.message().contains("a_sleep_of_the_os_thread_is_refused"),
+        "the stack is missing: {failure}"
+    );
+    assert!(real.elapsed() < Duration::from_secs(90));
+    // Outside, it sleeps.
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(real.elapsed() >= Duration::from_millis(20));
+}
+
+#[test]
+fn a_device_with_random_bytes_is_refused() {
+    for path in ["/dev/urandom", "/dev/random"] {
+        let failure = Builder::new().shrink(false).try_explore(1, || {
+            drop(std::fs::File::open(path).unwrap());
+            sleep(Duration::from_secs(1));
+        });
+        assert!(failure.unwrap_err().message().contains("random bytes of the system"));
+        drop(std::fs::File::open(path).unwrap());
+    }
+    sim::run(1, || drop(std::fs::File::open("/dev/null").unwrap()));
+}
+
+unsafe extern "C" {
+    safe fn time(to: Option<&mut i64>) -> i64;
+    safe fn gettimeofday(time: &mut [i64; 2], zone: Option<&mut i64>) -> i32;
+    fn getentropy(bytes: *mut u8, len: usize) -> i32;
+}
+
+#[test]
+fn the_other_clocks_of_libc_are_simulated_too() {
+    let times = || {
+        sleep(Duration::from_micros(1_500_007));
+        let (mut now, mut there) = ([0; 2], 0);
+        assert_eq!(gettimeofday(&mut now, None), 0);
+        assert_eq!(time(Some(&mut there)), there);
+        (there, now)
+    };
+    assert_eq!(sim::run(1, times), (1_893_456_001, [1_893_456_001, 500_007]));
+    let (here, [seconds, _]) = {
+        let mut now = [0; 2];
+        gettimeofday(&mut now, None);
+        (time(None), now)
+    };
+    let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
+    assert!((here - date).abs() < 5 && (seconds - date).abs() < 5);
+}
+
+#[test]
+fn random_bytes_of_libc_are_simulated() {
+    let bytes = || {
+        let mut bytes = [0_u8; 32];
+        // SAFETY: the place has 32 bytes.
+        assert_eq!(unsafe { getentropy(bytes.as_mut_ptr(), 32) }, 0);
+        bytes
+    };
+    assert_eq!(sim::run(1, bytes), sim::run(1, bytes));
+    assert_ne!(sim::run(1, bytes), sim::run(2, bytes));
+    assert_ne!(bytes(), bytes());
+}
+
+/// Waits for a lock of std that another green thread has while it sleeps. Does nothing but in a child process.
+#[test]
+fn waits_for_a_lock_of_std() {
+    if std::env::var_os(IN_CHILD).is_none() {
+        return;
+    }
+    sim::run(1, || {
+        let lock = Arc::new(std::sync::Mutex::new(()));
+        let other = lock.clone();
+        let holder = spawn(move || {
+            let _held = other.lock().unwrap();
+            sleep(Duration::from_secs(1));
+        });
+        sleep(Duration::from_millis(1));
+        drop(lock.lock());
+        holder.join().unwrap();
+    });
+}
+
+const IN_CHILD: &str = "TESTS_WAITS_FOR_A_LOCK_OF_STD";
+
+#[test]
+fn a_wait_for_a_lock_of_std_is_named() {
+    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", "waits_for_a_lock_of_std", "--nocapture"]).env(IN_CHILD, "1");
+    let output = program.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && text.contains("waits for a futex, such as that of std::sync::Mutex"),
+        "{text}"
+    );
+    assert!(text.contains("sim::waits_for_a_lock_of_std"), "the stack is missing: {text}");
+}
+
+#[test]
+fn a_lock_of_std_that_is_free_soon_is_waited_for() {
+    let lock = Arc::new(std::sync::Mutex::new(()));
+    let (held, other) = (lock.lock().unwrap(), lock.clone());
+    let simulation = std::thread::spawn(move || sim::run(1, move || drop(other.lock().unwrap())));
+    std::thread::sleep(Duration::from_millis(100));
+    drop(held);
+    simulation.join().unwrap();
+}
+
+#[test]
+fn dumps_of_other_threads_change_nothing() {
+    let over = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                drop(runtime::dump::Snapshot::take().unwrap());
+            }
+        });
+        let result = Builder::new().check_determinism(true).try_explore(300, || drop(busy()));
+        over.store(true, Ordering::Relaxed);
+        result
+    });
+    result.unwrap();
+}
+
+#[test]
+fn a_dump_in_a_simulation_tells_of_its_own_green_threads() {
+    let outside = runtime::spawn(thread::park);
+    let own = sim::run(1, || {
+        let inside = spawn(thread::park);
+        let all = runtime::dump::Snapshot::take().unwrap().green_threads;
+        let expected = [thread::current().id(), inside.thread().id()].map(|id| id.as_u64().get());
+        inside.thread().unpark();
+        inside.join().unwrap();
+        all.iter().map(|seen| seen.id).eq(expected)
+    });
+    outside.thread().unpark();
+    outside.join().unwrap();
+    assert!(own);
 }

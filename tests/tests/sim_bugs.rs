@@ -1,5 +1,5 @@
 //! Small programs with a planted bug each. Every strategy finds every bug within its number of seeds, and finds nothing in the mended
-//! program. `SIM_SEEDS=100000` runs the mended programs with that many seeds.
+//! program. `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/peers/sim` compares the programs with others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ fn found(name: &str, buggy: fn(), mended: fn()) {
         );
         let seeds = std::env::var("SIM_SEEDS").map_or(CLEAN, |seeds| seeds.parse().unwrap());
         builder.explore(seeds, mended);
+        builder.check_determinism(true).explore(20, mended);
     }
 }
 
@@ -44,7 +45,7 @@ fn both(one: impl FnOnce() + Send + 'static, two: impl FnOnce() + Send + 'static
 }
 
 /// The waiter looks at the flag and then parks. If the wake-up comes in between, and is not kept, the waiter sleeps for ever.
-fn lost_wake_up(under_lock: bool) {
+pub(crate) fn lost_wake_up(under_lock: bool) {
     let pair = Arc::new((Mutex::new(false), Condvar::new()));
     let other = pair.clone();
     both(
@@ -66,14 +67,14 @@ fn lost_wake_up(under_lock: bool) {
 }
 
 /// `notify_waiters` wakes those that wait already, and is not kept for a later one.
-fn missed_notify(kept: bool) {
+pub(crate) fn missed_notify(kept: bool) {
     let notify = Arc::new(Notify::new());
     let other = notify.clone();
     both(move || notify.notified(), move || if kept { other.notify_one() } else { other.notify_waiters() });
 }
 
 /// A stack whose head is compared by its index alone: the head may have gone and come back, with another one below it.
-fn aba(with_count: bool) {
+pub(crate) fn aba(with_count: bool) {
     const NONE: usize = 9;
     let stack = Arc::new((AtomicUsize::new(0), [1, NONE].map(AtomicUsize::new), AtomicUsize::new(0)));
     let head = |word: usize| word & 0xFF;
@@ -107,7 +108,7 @@ fn aba(with_count: bool) {
     assert!(left.is_none() || left != kept, "an element is in the stack, and popped as well");
 }
 
-fn lock_order(same: bool) {
+pub(crate) fn lock_order(same: bool) {
     let locks = Arc::new((Mutex::new(()), Mutex::new(())));
     let other = locks.clone();
     both(
@@ -124,7 +125,7 @@ fn lock_order(same: bool) {
 }
 
 /// Two buyers each look whether the one ticket is left, and then buy it.
-fn check_then_act(together: bool) {
+pub(crate) fn check_then_act(together: bool) {
     let left = Arc::new(RwLock::new(1_i32));
     let buy = move |left: &RwLock<i32>| {
         if together {
@@ -142,7 +143,7 @@ fn check_then_act(together: bool) {
 }
 
 /// A sender looks whether the channel is full and then sends, and counts on not being refused.
-fn full_after_a_look(tries: bool) {
+pub(crate) fn full_after_a_look(tries: bool) {
     let (s, r) = channel::bounded(1);
     let sent = Arc::new(AtomicUsize::new(0));
     let send = move |s: &channel::Sender<u8>, sent: &AtomicUsize| {
@@ -163,7 +164,7 @@ fn full_after_a_look(tries: bool) {
 }
 
 /// A worker stops as soon as the flag says so, although messages that were sent before the flag are still in the channel.
-fn close_loses_messages(drains: bool) {
+pub(crate) fn close_loses_messages(drains: bool) {
     let (s, r) = channel::unbounded();
     let closed = Arc::new(AtomicBool::new(false));
     let (close, seen) = (closed.clone(), Arc::new(AtomicUsize::new(0)));
@@ -187,7 +188,7 @@ fn close_loses_messages(drains: bool) {
 }
 
 /// The answer and the time-out may both come; the one that comes second must not count.
-fn time_out_race(once: bool) {
+pub(crate) fn time_out_race(once: bool) {
     let (s, r) = channel::bounded(1);
     let ends = Arc::new(AtomicUsize::new(0));
     let (claimed, counts) = (Arc::new(AtomicBool::new(false)), ends.clone());
@@ -213,7 +214,7 @@ fn time_out_race(once: bool) {
 }
 
 /// Work is taken from the queue, and lost if its worker is cancelled before the work is done.
-fn cancel_race(puts_back: bool) {
+pub(crate) fn cancel_race(puts_back: bool) {
     struct PutsBack(Arc<Mutex<VecDeque<u8>>>, Option<u8>);
     impl Drop for PutsBack {
         fn drop(&mut self) {
@@ -244,7 +245,7 @@ fn cancel_race(puts_back: bool) {
 }
 
 /// A message is sent again after a time without an acknowledgement, and handled twice if only the acknowledgement was late.
-fn double_delivery(by_number: bool) {
+pub(crate) fn double_delivery(by_number: bool) {
     let (s, r) = channel::unbounded::<u32>();
     let (ack, acked) = channel::bounded::<()>(4);
     let handled = Arc::new(AtomicUsize::new(0));

@@ -76,6 +76,6 @@ fn invalid_settings_are_refused() {
     ] {
         let output = soak(settings);
         assert_eq!(output.status.code(), Some(2), "{settings}: {}", text(&output));
-        assert!(text(&output).starts_with("soak: "), "{}", text(&output));
+        assert!(text(&output).starts_with("error: "), "{}", text(&output));
     }
 }

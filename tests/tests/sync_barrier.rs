@@ -54,6 +54,22 @@ fn a_cancelled_waiter_is_not_counted() {
     });
 }
 
+#[test]
+fn a_cancelled_waiter_that_has_not_left_yet_is_not_counted() {
+    on_each(|| {
+        for _ in 0..20 {
+            let barrier = Arc::new(Barrier::new(2));
+            let its = barrier.clone();
+            let waiter = spawn(move || its.wait().is_leader());
+            sleep(MILLI);
+            waiter.cancel();
+            // The waiter may not have run since.
+            assert_eq!(timeout(MILLI, || barrier.wait().is_leader()), Err(Elapsed));
+            assert!(waiter.join().unwrap_err().is::<Cancelled>());
+        }
+    });
+}
+
 /// A waiter is cancelled at about the moment when the last waiter arrives.
 #[test]
 fn a_cancellation_races_with_the_last_arrival() {

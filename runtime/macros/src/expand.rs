@@ -1,9 +1,9 @@
 //! The function that takes the place of the one under the attribute.
 
-use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ItemFn, ReturnType};
+use syn::{Expr, ItemFn, ReturnType};
 
 use crate::Kind;
 use crate::arguments::Arguments;
@@ -52,22 +52,55 @@ fn main(arguments: &Arguments, function: &ItemFn) -> TokenStream {
 }
 
 fn test(arguments: &Arguments, function: &ItemFn) -> TokenStream {
-    let (krate, builder, entry) = (&arguments.krate, arguments.builder(), entry(arguments, function));
-    let timeout = match &arguments.timeout {
-        Some(timeout) => quote!(::core::option::Option::Some(#timeout)),
-        None => quote!(::core::option::Option::None),
-    };
     // The test function of `#[should_panic]` must return `()`. If it is late, it fails by returning.
     let should_panic = function.attrs.iter().any(|attribute| function::is(attribute, "should_panic"));
     let returns = !function::returns_nothing(function);
     let end = (!returns).then(|| quote!(;));
     let (outer, inner) = (outer(function, returns), inner(function));
+    let runs = match &arguments.sim {
+        Some(seeds) => simulated(arguments, seeds.as_ref(), function),
+        None => real(arguments, should_panic, function),
+    };
     quote! {
         #[::core::prelude::v1::test]
         #outer {
             #inner
-            #krate::__attributes::run_test(#builder, #timeout, #should_panic, #entry) #end
+            #runs #end
         }
+    }
+}
+
+/// Returns the expression that runs a test on a runtime of its own.
+fn real(arguments: &Arguments, should_panic: bool, function: &ItemFn) -> TokenStream {
+    let (krate, builder, entry) = (&arguments.krate, arguments.builder(), entry(arguments, function));
+    let timeout = match &arguments.timeout {
+        Some(timeout) => quote!(::core::option::Option::Some(#timeout)),
+        None => quote!(::core::option::Option::None),
+    };
+    quote!(#krate::__attributes::run_test(#builder, #timeout, #should_panic, #entry))
+}
+
+/// Returns the expression that runs a test in simulations.
+fn simulated(arguments: &Arguments, seeds: Option<&Expr>, function: &ItemFn) -> TokenStream {
+    let (krate, builder, name) = (&arguments.krate, arguments.builder(), &function.sig.ident);
+    let span = value_span(function);
+    let report = quote_spanned!(span=> report);
+    let seeds = seeds.map_or_else(|| quote!(#krate::__attributes::SEEDS), ToTokens::to_token_stream);
+    // A future is made in each simulation, and stays on its OS thread.
+    let main = match function.sig.asyncness {
+        Some(_) => quote!(|| #krate::block_on_local(#name())),
+        None => quote!(#name),
+    };
+    quote!(#krate::__attributes::run_simulated_test(#builder, #seeds, || {
+        #krate::__attributes::#report(#main)
+    }))
+}
+
+/// Returns the place to which an error about the type of the value points: the type.
+fn value_span(function: &ItemFn) -> Span {
+    match &function.sig.output {
+        ReturnType::Default => function.sig.ident.span(),
+        ReturnType::Type(_, returned) => returned.span(),
     }
 }
 
@@ -87,11 +120,7 @@ fn inner(function: &ItemFn) -> TokenStream {
 /// Returns the closure or the future that the runtime runs. Its value is an `ExitCode`.
 fn entry(arguments: &Arguments, function: &ItemFn) -> TokenStream {
     let (krate, name) = (&arguments.krate, &function.sig.ident);
-    // An error about the type of the value points to the type.
-    let span = match &function.sig.output {
-        ReturnType::Default => name.span(),
-        ReturnType::Type(_, returned) => returned.span(),
-    };
+    let span = value_span(function);
     if function.sig.asyncness.is_some() {
         let report = quote_spanned!(span=> report_async);
         quote!({

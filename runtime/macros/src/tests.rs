@@ -36,7 +36,8 @@ fn arguments_are_refused_where_they_are_wrong() {
         "`procs`, `migration`, `stack_size`, `max_threads`, `blocking_threads`, `sysmon`, `thread_name`, ";
     let unknown = format!("`threads` is no argument of `#[runtime::main]`: it has {all}`crate`");
     refused(Kind::Main, "procs = 2, threads = 4", MAIN, &unknown, "threads");
-    let unknown = format!("`threads` is no argument of `#[runtime::test]`: it has {all}`timeout`, `crate`");
+    let unknown =
+        format!("`threads` is no argument of `#[runtime::test]`: it has {all}`timeout`, `sim`, `crate`");
     refused(Kind::Test, "threads = 4", "fn works() {}", &unknown, "threads");
     refused(Kind::Main, "procs = 2, procs = 3", MAIN, "`procs` is given twice", "procs");
     refused(Kind::Main, "procs", MAIN, "`procs` has no value: write `procs = ..`", "procs");
@@ -50,6 +51,34 @@ fn arguments_are_refused_where_they_are_wrong() {
     let path = "expected the crate's path in quotes, such as `crate = \\\"my_runtime\\\"`";
     refused(Kind::Main, "crate = my_runtime", MAIN, path, "my_runtime");
     refused(Kind::Main, "crate = \"my runtime\"", MAIN, path, "\"my runtime\"");
+}
+
+#[test]
+fn arguments_of_simulated_tests_are_refused_where_they_are_wrong() {
+    let test = "fn works() {}";
+    let only = "`sim` is an argument of `#[runtime::test]` only";
+    refused(Kind::Main, "sim", MAIN, only, "sim");
+    refused(Kind::Test, "sim = true", test, "`sim` has no value: write `sim`", "sim");
+    refused(Kind::Test, "sim, sim", test, "`sim` is given twice", "sim");
+    refused(Kind::Test, "sim, seeds", test, "`seeds` has no value: write `seeds = ..`", "seeds");
+    refused(Kind::Test, "seeds = 0, sim", test, "`seeds` must be at least 1", "0");
+    let real = "`seeds` is an argument of a simulated test: write `sim, seeds = ..`";
+    refused(Kind::Test, "seeds = 10", test, real, "seeds");
+    let other = "`procs` is no argument of `#[runtime::test(sim)]`: it has `seeds`, `strategy`, `faults`, `max_steps`, \
+                 `threads`, `check_determinism`, `shrink`, `crate`";
+    refused(Kind::Test, "procs = 2, sim", test, other, "procs");
+    refused(Kind::Test, "sim, timeout = SECOND", test, &other.replace("procs", "timeout"), "timeout");
+}
+
+#[test]
+fn a_simulated_test_explores() {
+    let source = "async fn works() {}";
+    let tokens = expanded(Kind::Test, "sim, shrink = false, crate = \"green\"", source).to_string();
+    let call = "green :: __attributes :: run_simulated_test (green :: sim :: Builder :: new () . shrink (false) , \
+                green :: __attributes :: SEEDS ,";
+    assert!(tokens.contains(call), "{tokens}");
+    let tokens = expanded(Kind::Test, "seeds = 7 * 7, sim", source).to_string();
+    assert!(tokens.contains("sim :: Builder :: new () , 7 * 7 ,"), "{tokens}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -103,6 +104,10 @@ pub struct Server {
     shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
 }
+
+// A panic of the holder changes nothing in the server: its OS threads alone do.
+impl UnwindSafe for Server {}
+impl RefUnwindSafe for Server {}
 
 impl Server {
     /// Returns a builder, for a server with other rules.

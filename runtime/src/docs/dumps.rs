@@ -91,6 +91,7 @@
 //!
 //! # What is not shown
 //!
-//! A future has no stack while it waits. A green thread that runs, or is ready to run, shows no stack. So does a green thread that
-//! keeps its OS thread while it waits, because it is [pinned](crate::thread::pin) or unwinds. Of a deep recursion the innermost 256
-//! calls are shown, as far as they lie in the innermost 128 KiB of the stack.
+//! A future has no stack while it waits. A green thread that is ready to run shows no stack, and neither does one that is blocked in
+//! a system call. One that computes, or waits [pinned](crate::thread::pin), is interrupted by SIGURG for its stack, unless the program
+//! has an action of its own for that signal. Of a deep recursion the innermost 256 calls are shown, as far as they lie in the
+//! innermost 128 KiB of the stack.

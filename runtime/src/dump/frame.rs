@@ -15,9 +15,19 @@ pub struct Frame {
 
 /// The crates of the runtime, and those that it uses between a user's call and the switch.
 const OURS: [&str; 7] = ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot"];
+/// The packages of these crates in a registry. In the repository, the crates of the runtime lie in one folder.
+const PACKAGES: [&str; 7] = [
+    env!("CARGO_PKG_NAME"),
+    concat!(env!("CARGO_PKG_NAME"), "-sched"),
+    concat!(env!("CARGO_PKG_NAME"), "-timers"),
+    concat!(env!("CARGO_PKG_NAME"), "-netpoll"),
+    "corosensei",
+    "lock_api",
+    "parking_lot",
+];
 const STD: [&str; 3] = ["std", "core", "alloc"];
-/// The functions at the root of a stack and of std's panics, which belong to no crate by name.
-const GLUE: [&str; 3] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try"];
+/// The functions at the root of a stack, of std's panics and of its waits, which belong to no crate by name.
+const GLUE: [&str; 4] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try", "syscall"];
 
 /// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime calls or that call
 /// the runtime. The first frame left is the user's. If no frame is the user's, returns the function of this crate that was spawned.
@@ -86,7 +96,6 @@ impl Owner {
 
     fn of_file(file: &str) -> Owner {
         let is_in = |folder: &str| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with("/src/"));
-        // The crates of the runtime lie in one folder.
         let around = env!("CARGO_MANIFEST_DIR").trim_end_matches("runtime");
         let ours = OURS[..4].iter().any(|name| is_in(&format!("{around}{name}")));
         // Of a registry: `corosensei-0.3.4/src/..`.
@@ -97,7 +106,7 @@ impl Owner {
                 .and_then(|part| part.rsplit_once('-'))
                 .is_some_and(|(crate_name, _)| crate_name == name)
         };
-        if ours || OURS[4..].iter().any(|name| of_registry(name)) {
+        if ours || PACKAGES.iter().any(|name| of_registry(name)) {
             Owner::Ours
         } else if STD.iter().any(|name| file.contains(&format!("/library/{name}/src/"))) {
             Owner::Std
@@ -181,6 +190,8 @@ mod tests {
             (&*format!("{own}/../tests/src/lib.rs").replace("/runtime/..", ""), Owner::User),
             ("/home/me/app/runtime/src/lib.rs", Owner::User),
             ("/root/.cargo/registry/src/index/corosensei-0.3.4/src/arch/x86_64.rs", Owner::Ours),
+            ("/root/.cargo/registry/src/index/monochrome-0.1.0/src/thread.rs", Owner::Ours),
+            ("/root/.cargo/registry/src/index/monochrome-sched-0.1.0/src/api/park.rs", Owner::Ours),
             ("/rustc/0123abcd/library/core/src/ops/function.rs", Owner::Std),
         ] {
             let frame = Frame { function: "run".into(), file: Some(file.into()), line: Some(1) };

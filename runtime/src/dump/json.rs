@@ -1,11 +1,12 @@
 //! A snapshot as JSON.
 
 use std::io::{self, Write};
+use std::panic::Location;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::Snapshot;
+use super::{Place, Snapshot};
 
 /// The number in the field `version`. It grows when a field is removed or changes its meaning, not when one is added.
 const VERSION: u32 = 1;
@@ -45,7 +46,7 @@ impl Snapshot {
 }
 
 /// Writes a duration as a whole number of ms.
-pub(super) fn ms<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn ms<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     ms_if_any(&Some(*time), serializer)
 }
 
@@ -53,9 +54,34 @@ pub(super) fn ms_if_any<S: Serializer>(time: &Option<Duration>, serializer: S) -
     time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
 }
 
+/// Writes a place with its file, line and column.
+pub(crate) fn place<S: Serializer>(
+    place: &Option<&'static Location<'static>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    place.map(Place::of).serialize(serializer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hogs_have_their_place() {
+        let runtime = crate::Builder::new().procs(1).build().unwrap();
+        let line = line!() + 1;
+        let hog = runtime.spawn(|| {
+            // Runs when the P was taken from this one.
+            let other = crate::spawn(|| ());
+            while !other.is_finished() {}
+        });
+        hog.join().unwrap();
+        let json: serde_json::Value = serde_json::from_str(&Snapshot::take().unwrap().to_json()).unwrap();
+        let hogs = json["hogs"].as_array().unwrap();
+        let found = hogs.iter().find(|hog| hog["place"]["file"] == file!() && hog["place"]["line"] == line);
+        let found = found.unwrap_or_else(|| panic!("{hogs:?}"));
+        assert_eq!((found["computing"].as_u64(), found["away_ms"].is_u64()), (Some(1), true), "{found}");
+    }
 
     #[test]
     fn the_fields_have_their_names() {

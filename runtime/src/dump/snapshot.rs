@@ -7,7 +7,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use sched::{Awaited, Does, SeenThread, StackCopy, Why};
+use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
@@ -45,8 +45,7 @@ pub struct Snapshot {
     /// [`Snapshot::take_with_deadlocks`] fills it.
     pub deadlocks: Vec<Deadlock>,
     /// The green threads that have kept their Ps too long, by spawn place, with the last stack that is known: see
-    /// [`metrics::hogs`](crate::metrics::hogs()). JSON does not have them.
-    #[cfg_attr(feature = "dump-json", serde(skip))]
+    /// [`metrics::hogs`](crate::metrics::hogs()).
     pub hogs: Vec<HogPlace>,
     /// The ids of the plain OS threads that have used the runtime and live.
     #[cfg_attr(feature = "dump-json", serde(skip))]
@@ -288,12 +287,28 @@ static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
 pub(crate) fn frames_of(copy: &StackCopy) -> Vec<Frame> {
     let mut kept = KEPT.lock();
     let Some(stacks) = Stacks::of_now(&mut kept) else { return Vec::new() };
+    let addresses = interrupted(stacks, copy);
+    frame::without_ours(stacks.frames(&addresses))
+}
+
+/// Returns the addresses on the stack of a green thread that was interrupted.
+fn interrupted(stacks: &mut Stacks, copy: &StackCopy) -> Box<[usize]> {
     let mut addresses = stacks.addresses(copy);
     // The first is the interrupted instruction. `frames` looks before each address, where a call is.
     if let Some(first) = addresses.first_mut() {
         *first += 1;
     }
-    frame::without_ours(stacks.frames(&addresses))
+    addresses
+}
+
+/// Returns copies of the stacks of the green threads that run, or wait in place. The caller does not hold `KEPT`: the reader of hogs
+/// locks it during a capture.
+fn stacks_of_running() -> HashMap<u64, StackCopy> {
+    let mut copies = HashMap::new();
+    for sched in Sched::all() {
+        sched.look_at_running(|id, copy| drop(copies.insert(id, copy.clone())));
+    }
+    copies
 }
 
 impl Snapshot {
@@ -323,13 +338,18 @@ impl Snapshot {
 
     fn look(with_stacks: bool) -> io::Result<Snapshot> {
         sched::fork::check()?;
+        let has_stacks = with_stacks && cfg!(feature = "dump-stacks");
+        let mut running = if has_stacks { stacks_of_running() } else { HashMap::new() };
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
         let mut copy = unwinder.as_ref().map(|_| StackCopy::default());
         let (mut threads, mut known, mut stacks) =
             (Vec::new(), HashMap::<Box<[usize]>, usize>::new(), Vec::new());
         let tell = |seen: SeenThread, copy: Option<&StackCopy>| {
-            let addresses = unwinder.as_mut().zip(copy).map(|(unwinder, copy)| unwinder.addresses(copy));
+            let addresses = unwinder.as_mut().and_then(|unwinder| match copy {
+                Some(parked) => Some(unwinder.addresses(parked)),
+                None => running.remove(&seen.id).map(|copy| interrupted(unwinder, &copy)),
+            });
             let stack = addresses.filter(|addresses| !addresses.is_empty()).map(|addresses| {
                 *known.entry(addresses).or_insert_with_key(|addresses| {
                     stacks.push(addresses.clone());
@@ -526,7 +546,7 @@ impl fmt::Display for Reason {
 }
 
 impl Place {
-    fn of(location: &'static Location<'static>) -> Place {
+    pub(super) fn of(location: &'static Location<'static>) -> Place {
         Place { file: location.file(), line: location.line(), column: location.column() }
     }
 }

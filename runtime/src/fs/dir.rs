@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{FileType, Metadata};
+use super::{FileType, Metadata, source};
 use crate::bounded::bounded;
 
 /// Returns an iterator over the entries of a directory, in no particular order. See [`std::fs::read_dir`].
@@ -21,7 +21,7 @@ use crate::bounded::bounded;
 /// ```
 pub fn read_dir<P: AsRef<Path>>(path: P) -> io::Result<ReadDir> {
     let path = path.as_ref();
-    bounded(|| std::fs::read_dir(path)).map(ReadDir)
+    bounded(|| source::read_dir(path)).map(ReadDir)
 }
 
 /// The iterator that [`read_dir`] returns.
@@ -33,7 +33,7 @@ pub fn read_dir<P: AsRef<Path>>(path: P) -> io::Result<ReadDir> {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct ReadDir(std::fs::ReadDir);
+pub struct ReadDir(source::ReadDir);
 
 impl Iterator for ReadDir {
     type Item = io::Result<DirEntry>;
@@ -50,7 +50,7 @@ impl Iterator for ReadDir {
 /// assert!(entry.file_type()?.is_file());
 /// # std::io::Result::Ok(())
 /// ```
-pub struct DirEntry(std::fs::DirEntry);
+pub struct DirEntry(source::DirEntry);
 
 impl DirEntry {
     /// Returns the path: that of the directory, and the name of the entry.
@@ -118,7 +118,7 @@ impl fmt::Debug for DirEntry {
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Debug)]
-pub struct DirBuilder(std::fs::DirBuilder);
+pub struct DirBuilder(source::DirBuilder);
 
 impl DirBuilder {
     /// Returns the default settings.
@@ -129,7 +129,7 @@ impl DirBuilder {
     /// ```
     #[allow(clippy::new_without_default)]
     pub fn new() -> DirBuilder {
-        DirBuilder(std::fs::DirBuilder::new())
+        DirBuilder(source::DirBuilder::new())
     }
 
     /// Sets whether missing parents are made, too. The default is `false`.

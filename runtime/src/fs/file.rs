@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{FileTimes, Metadata, OpenOptions, Permissions, TryLockError};
+use super::{FileTimes, Metadata, OpenOptions, Permissions, TryLockError, source};
 use crate::bounded::bounded;
 use crate::net::Backoff;
 
@@ -26,7 +26,7 @@ use crate::net::Backoff;
 /// # runtime::fs::remove_file(path)?;
 /// # std::io::Result::Ok(())
 /// ```
-pub struct File(pub(super) std::fs::File);
+pub struct File(pub(super) source::File);
 
 /// Writes methods that only call std's method of the same name.
 macro_rules! as_in_std {
@@ -268,19 +268,19 @@ impl fmt::Debug for File {
 
 impl From<std::fs::File> for File {
     fn from(file: std::fs::File) -> File {
-        File(file)
+        File(source::of_std(file))
     }
 }
 
 impl From<File> for std::fs::File {
     fn from(file: File) -> std::fs::File {
-        file.0
+        source::into_std(file.0)
     }
 }
 
 impl From<File> for std::process::Stdio {
     fn from(file: File) -> std::process::Stdio {
-        file.0.into()
+        source::into_std(file.0).into()
     }
 }
 
@@ -315,19 +315,19 @@ mod unix {
 
     impl IntoRawFd for File {
         fn into_raw_fd(self) -> RawFd {
-            self.0.into_raw_fd()
+            source::into_std(self.0).into_raw_fd()
         }
     }
 
     impl From<OwnedFd> for File {
         fn from(fd: OwnedFd) -> File {
-            File(fd.into())
+            File(source::of_std(fd.into()))
         }
     }
 
     impl From<File> for OwnedFd {
         fn from(file: File) -> OwnedFd {
-            file.0.into()
+            source::into_std(file.0).into()
         }
     }
 }

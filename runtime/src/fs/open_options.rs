@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::File;
+use super::{File, source};
 use crate::bounded::bounded;
 
 /// The settings with which files are opened. See [`std::fs::OpenOptions`].
@@ -19,7 +19,7 @@ use crate::bounded::bounded;
 /// # std::io::Result::Ok(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct OpenOptions(std::fs::OpenOptions);
+pub struct OpenOptions(source::OpenOptions);
 
 /// Writes the settings that are switched on and off.
 macro_rules! switches {
@@ -40,7 +40,7 @@ impl OpenOptions {
     /// ```
     #[allow(clippy::new_without_default)]
     pub fn new() -> OpenOptions {
-        OpenOptions(std::fs::OpenOptions::new())
+        OpenOptions(source::OpenOptions::new())
     }
 
     switches! {
@@ -110,7 +110,7 @@ impl OpenOptions {
     /// ```
     pub fn open<P: AsRef<Path>>(&self, path: P) -> io::Result<File> {
         let path = path.as_ref();
-        bounded(|| self.0.open(path)).map(File::from)
+        bounded(|| self.0.open(path)).map(File)
     }
 }
 

@@ -6,18 +6,15 @@
 
 use std::future::poll_fn;
 use std::io;
-#[cfg(unix)]
-use std::os::fd::AsFd;
 use std::task::{Context, Poll, ready};
 
 use netpoll::Direction;
-#[cfg(unix)]
-use netpoll::source::is_ready;
 
 use super::registration::{Pending, Registration};
 use super::socket::{Socket, call, copy_error};
+use super::source::Sourced;
 
-impl<S: crate::net::socket::Numbered> Socket<S> {
+impl<S: Sourced> Socket<S> {
     /// Runs `op` until it would no longer block, as `run` does, in a future. The modes of blocking calls, which are the
     /// time-outs and the non-blocking mode, do not hold for it.
     pub(crate) async fn run_async<T>(
@@ -36,10 +33,10 @@ impl<S: crate::net::socket::Numbered> Socket<S> {
 }
 
 #[cfg(unix)]
-impl<S: crate::net::socket::Numbered + AsFd> Socket<S> {
+impl<S: Sourced> Socket<S> {
     /// Waits in a future until an attempt in that direction would not block.
     pub(crate) async fn ready_async(&self, direction: Direction) -> io::Result<()> {
-        self.run_async(direction, |source| match is_ready(source.as_fd(), direction)? {
+        self.run_async(direction, |source| match source.is_ready(direction)? {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
         })

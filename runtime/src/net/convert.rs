@@ -11,10 +11,10 @@ use std::fmt;
 use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use netpoll::net as sources;
 use socket2::SockRef;
 
 use super::socket::{Mode, Socket, call};
+use super::source as sources;
 #[cfg(unix)]
 use super::unix::{UnixDatagram, UnixListener, UnixStream};
 use super::{TcpListener, TcpStream, UdpSocket};
@@ -68,8 +68,8 @@ macro_rules! conversions {
             ///
             /// # Errors
             ///
-            /// Returns the system's error if clones exist and the process has no descriptors left. This handle is then
-            /// dropped; the clones go on.
+            /// Returns the system's error if clones exist and the process has no descriptors left, and `Unsupported` if the socket
+            /// is simulated. This handle is then dropped; the clones go on.
             ///
             /// ```
             #[doc = $made]
@@ -155,6 +155,9 @@ macro_rules! conversions {
 }
 
 fn no_descriptor(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::Unsupported {
+        return error;
+    }
     let text = "a socket that has clones cannot be given away, for there is no descriptor for it";
     io::Error::new(error.kind(), format!("{text}: {error}"))
 }

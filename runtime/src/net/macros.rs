@@ -194,7 +194,9 @@ macro_rules! stream_async_methods {
         /// # std::io::Result::Ok(())
         /// ```
         pub async fn read_async(&self, buf: &mut [u8]) -> std::io::Result<usize> {
-            self.0.run_async(netpoll::Direction::Read, |stream| crate::net::sys::receive(stream, buf)).await
+            self.0
+                .run_async(netpoll::Direction::Read, |stream| crate::net::source::receive(stream, buf))
+                .await
         }
 
         /// Writes bytes of `buf` in a future, with any executor. Returns the number of bytes that were written.
@@ -212,7 +214,7 @@ macro_rules! stream_async_methods {
         /// # std::io::Result::Ok(())
         /// ```
         pub async fn write_async(&self, buf: &[u8]) -> std::io::Result<usize> {
-            self.0.run_async(netpoll::Direction::Write, |stream| crate::net::sys::send(stream, buf)).await
+            self.0.run_async(netpoll::Direction::Write, |stream| crate::net::source::send(stream, buf)).await
         }
 
         /// Writes all of `buf` in a future, with any executor.
@@ -295,7 +297,7 @@ macro_rules! stream_io {
     ($stream:ident, $read:ident) => {
         impl std::io::Read for &$stream {
             fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-                self.0.$read(buf.len(), |stream| crate::net::sys::receive(stream, buf))
+                self.0.$read(buf.len(), |stream| crate::net::source::receive(stream, buf))
             }
 
             fn read_vectored(&mut self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
@@ -306,7 +308,7 @@ macro_rules! stream_io {
 
         impl std::io::Write for &$stream {
             fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-                self.0.run(netpoll::Direction::Write, |stream| crate::net::sys::send(stream, buf))
+                self.0.run(netpoll::Direction::Write, |stream| crate::net::source::send(stream, buf))
             }
 
             fn write_vectored(&mut self, bufs: &[std::io::IoSlice<'_>]) -> std::io::Result<usize> {

@@ -18,7 +18,7 @@ use super::socket::{Socket, copy_error};
 #[cfg(unix)]
 use super::unix::UnixStream;
 
-impl<S: crate::net::socket::Numbered> Socket<S> {
+impl<S: crate::net::source::Sourced> Socket<S> {
     /// Runs `op` until it would no longer block, as `run` does, in a future. The task is woken to try again. In one
     /// direction of one clone, the task that was polled last is woken.
     fn poll<T>(
@@ -165,11 +165,11 @@ macro_rules! hyper {
                 mut buf: ::hyper::rt::ReadBufCursor<'_>,
             ) -> Poll<io::Result<()>> {
                 let n = std::task::ready!(self.0.poll(Direction::Read, cx, |stream| {
-                    // SAFETY: `recv` writes initialized bytes only, and reads none.
+                    // SAFETY: `receive_uninit` writes initialized bytes only, and reads none.
                     let room = unsafe { buf.as_mut() };
-                    stream.try_io(|| socket2::SockRef::from(stream).recv(room))
+                    stream.receive_uninit(room)
                 }))?;
-                // SAFETY: the system has just written `n` bytes.
+                // SAFETY: `receive_uninit` has just written `n` bytes.
                 unsafe { buf.advance(n) };
                 Poll::Ready(Ok(()))
             }
@@ -203,6 +203,7 @@ mod tokio_streams {
 #[cfg(feature = "hyper")]
 mod hyper_streams {
     use super::*;
+    use crate::net::source::ReceiveUninit;
 
     hyper!(TcpStream);
     #[cfg(unix)]

@@ -152,6 +152,10 @@ impl Registration {
 
 /// Tells a dump about a descriptor, which its waiter keeps open meanwhile. *Runs on: any thread.*
 fn describe(fd: i64) -> Option<Awaited> {
+    if fd < 0 {
+        let (local, peer) = super::source::describe(fd)?;
+        return Some(Awaited::Descriptor { fd, local, peer });
+    }
     #[cfg(unix)]
     let (local, peer) = {
         // SAFETY: the waiter that names this descriptor borrows its socket, and is parked while this runs.
@@ -169,7 +173,7 @@ fn describe(fd: i64) -> Option<Awaited> {
         }
         address.as_socket().map(|address| address.to_string())
     };
-    (fd >= 0).then(|| Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer) })
+    Some(Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer) })
 }
 
 /// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll in

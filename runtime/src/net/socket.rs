@@ -10,6 +10,7 @@ use netpoll::{Attempt, Direction};
 use socket2::SockRef;
 
 use super::registration::{Registration, WaitEnd};
+use super::source::Sourced;
 
 /// A source and its registration. Clones share both, and the mode, as duplicated descriptors share the system's
 /// settings.
@@ -90,32 +91,13 @@ pub(crate) fn no_time() -> io::Error {
     )
 }
 
-/// A source with the number of its descriptor, which dumps look up; -1 where there is none.
-pub(crate) trait Numbered: Source {
-    fn number(&self) -> i64;
-}
-
-#[cfg(unix)]
-impl<S: Source + std::os::fd::AsRawFd> Numbered for S {
-    fn number(&self) -> i64 {
-        self.as_raw_fd().into()
-    }
-}
-
-#[cfg(not(unix))]
-impl<S: Source> Numbered for S {
-    fn number(&self) -> i64 {
-        -1
-    }
-}
-
 impl<S: Source> Socket<S> {
     pub(crate) fn registration(&self) -> Result<&Registration, &io::Error> {
         self.shared.registration.as_ref()
     }
 }
 
-impl<S: Numbered> Socket<S> {
+impl<S: Sourced> Socket<S> {
     /// Returns a socket for a non-blocking source that was made here.
     ///
     /// # Errors
@@ -160,6 +142,7 @@ impl<S: Numbered> Socket<S> {
         duplicate: impl FnOnce(&S) -> io::Result<S>,
         restore: impl FnOnce(&S, &Mode),
     ) -> io::Result<S> {
+        self.source().check_descriptor()?;
         call(|| restore(self.source(), &self.shared.mode));
         let shared = Arc::clone(&self.shared);
         drop(self);

@@ -3,11 +3,12 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use netpoll::{Direction, net};
+use netpoll::Direction;
 
 use super::addrs::{ToSocketAddrs, each_address, first_address, resolve_async};
 use super::macros::{readiness_methods, shared_methods, timeout_methods, ttl_methods};
 use super::socket::{Socket, call};
+use super::source as net;
 
 /// A UDP socket, with the API of [`std::net::UdpSocket`].
 ///

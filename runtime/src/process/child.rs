@@ -223,7 +223,8 @@ impl Child {
     }
 }
 
-/// Polls both futures until both are ready.
+/// Polls both futures until both are ready. No crate that the runtime depends on has such a function, and std's `join!` is not
+/// stable. These lines cost a user less than another dependency.
 async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut first, mut second) = (None, None);

@@ -14,21 +14,21 @@ use sched::simulation;
 /// What `SystemTime::now` returns when a simulation begins: the first of January 2030, in seconds after 1970.
 const EPOCH_S: u64 = 1_893_456_000;
 
-const NS_PER_S: u64 = 1_000_000_000;
+pub(super) const NS_PER_S: u64 = 1_000_000_000;
 
 /// A function of libc that was looked up.
-struct Real {
+pub(super) struct Real {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
 }
 
 impl Real {
-    const fn new(name: &'static CStr) -> Real {
+    pub(super) const fn new(name: &'static CStr) -> Real {
         Real { name, found: AtomicPtr::new(ptr::null_mut()) }
     }
 
     #[inline]
-    fn get(&self) -> *mut c_void {
+    pub(super) fn get(&self) -> *mut c_void {
         // Relaxed: the value is an address of code, and each thread finds the same.
         let found = self.found.load(Ordering::Relaxed);
         if found.is_null() { self.look_up() } else { found }
@@ -87,9 +87,7 @@ pub(super) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut
         | libc::CLOCK_MONOTONIC_RAW
         | libc::CLOCK_MONOTONIC_COARSE
         | libc::CLOCK_BOOTTIME => simulation::with(|by| by.now()),
-        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => {
-            simulation::with(|by| by.now() - super::world::beginning() + EPOCH_S * NS_PER_S)
-        }
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => simulation::with(date),
         // Processor time stays real.
         _ => None,
     };
@@ -99,6 +97,22 @@ pub(super) unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut
     // SAFETY: the caller's pointer is valid, by the contract of this function.
     unsafe { time.write(simulated) };
     0
+}
+
+/// Returns the date on the node of the caller, in ns after 1970.
+fn date(by: &dyn simulation::Simulation) -> u64 {
+    let world = by.as_any().downcast_ref::<super::world::World>();
+    world.map_or(0, |world| date_on(world.network(), simulation::node()))
+}
+
+/// Returns the date on the node of the caller, in ns after 1970; `None` outside of a simulation.
+pub(super) fn date_here() -> Option<u64> {
+    if simulation::is_here() { simulation::with(date) } else { None }
+}
+
+/// Returns the date on a node, in ns after 1970.
+pub(super) fn date_on(network: &super::network::Network, node: u32) -> u64 {
+    (network.now() - super::world::beginning() + EPOCH_S * NS_PER_S).saturating_add_signed(network.skew(node))
 }
 
 /// See `getrandom(2)`.
@@ -148,4 +162,6 @@ pub(super) fn link() {
     let functions: Functions =
         [clock_gettime as *const (), getrandom as *const (), pthread_create as *const ()];
     std::hint::black_box(functions);
+    super::disk::link();
+    super::escapes::link();
 }

@@ -11,28 +11,39 @@ use parking_lot::Mutex;
 use super::run::{Ended, Why, run};
 use super::schedule::Schedule;
 use super::strategy::{Chooser, Path, Strategy};
-use super::world::{Limits, Steps, World};
+use super::world::{Steps, World};
 use super::{Builder, Failure, Report};
 
 /// The most runs that are spent on making a schedule shorter.
 const SHORTENING_RUNS: usize = 400;
-/// How many steps the first run of `Strategy::Pct` is assumed to have.
-const FIRST_LENGTH: u64 = 1000;
+/// How many runs find out how long the program is, for `Strategy::Pct`.
+const PROBES: u64 = 3;
 
 /// An exploration under way.
 pub(super) struct Exploration<'b, F> {
     builder: &'b Builder,
     main: F,
     path: Arc<Mutex<Path>>,
-    /// The most steps that any run had.
-    length: AtomicU64,
+    /// How many steps a run has, for `Strategy::Pct`. It depends on the program only, so that each seed stands for one run.
+    length: u64,
     steps: AtomicU64,
 }
 
 impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
     pub(super) fn new(builder: &'b Builder, main: F) -> Self {
-        let length = AtomicU64::new(FIRST_LENGTH);
-        Exploration { builder, main, path: Arc::default(), length, steps: AtomicU64::new(0) }
+        let mut exploration =
+            Exploration { builder, main, path: Arc::default(), length: 1, steps: AtomicU64::new(0) };
+        if matches!(builder.strategy, Strategy::Pct { .. }) {
+            exploration.length = exploration.longest_probe();
+        }
+        exploration
+    }
+
+    /// Returns the most steps of some random runs. If one fails, it is not reported: another seed finds its failure.
+    fn longest_probe(&self) -> u64 {
+        let _silent = Silent::begin();
+        let steps = |seed| self.with(seed, &Strategy::Random, Steps::Sum).outcome.steps;
+        (0..PROBES).map(steps).max().unwrap_or(1)
     }
 
     /// Makes a run for each seed from `first` on, up to `count`. Returns the failure with the lowest seed.
@@ -83,10 +94,7 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
     /// Makes one run, and a second one if determinism is to be checked.
     fn one(&self, seed: u64) -> ControlFlow<(u64, Ended<()>)> {
         let checks = self.builder.check_determinism;
-        let length = self.length.load(Ordering::Relaxed);
-        let first =
-            self.with(seed, &self.builder.strategy, length, if checks { Steps::Keep } else { Steps::Sum });
-        self.length.fetch_max(first.outcome.steps, Ordering::Relaxed);
+        let first = self.with(seed, &self.builder.strategy, if checks { Steps::Keep } else { Steps::Sum });
         self.steps.fetch_add(first.outcome.steps, Ordering::Relaxed);
         if first.result.is_err() {
             return ControlFlow::Break((seed, first));
@@ -95,7 +103,7 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
             return ControlFlow::Continue(());
         }
         let replay = Strategy::Replay(first.outcome.schedule.clone());
-        let mut second = self.with(seed, &replay, length, Steps::Compare(first.outcome.trace));
+        let mut second = self.with(seed, &replay, Steps::Compare(first.outcome.trace));
         match second.outcome.diverged.take() {
             None => ControlFlow::Continue(()),
             Some(where_) => {
@@ -106,10 +114,10 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
         }
     }
 
-    fn with(&self, seed: u64, strategy: &Strategy, length: u64, steps: Steps) -> Ended<()> {
-        let chooser = Chooser::new(strategy, seed, length, &self.path);
-        let world = World::new(seed, chooser, Limits { steps: self.builder.max_steps }, steps);
-        run(&world, &self.main)
+    fn with(&self, seed: u64, strategy: &Strategy, steps: Steps) -> Ended<()> {
+        let chooser = Chooser::new(strategy, seed, self.length, &self.path);
+        let world = World::new(seed, chooser, self.builder.limits(strategy), steps);
+        run(&world, &self.builder.faults, &self.main)
     }
 
     fn failure(&self, seed: u64, runs: u64, ended: Ended<()>) -> Box<Failure> {
@@ -138,7 +146,7 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
             while at < schedule.len() && left > 0 {
                 left -= 1;
                 let shorter = schedule.without(at, at + part);
-                let ended = self.with(seed, &Strategy::Replay(shorter), 0, Steps::Sum);
+                let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Sum);
                 match ended.result {
                     // What the run noted, not what it was told: a choice that was never reached is left out as well.
                     Err(why) if ended.outcome.schedule.len() < schedule.len() => {

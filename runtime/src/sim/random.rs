@@ -1,4 +1,7 @@
 //! `random`: the random numbers of a simulation, the same on every machine.
+//!
+//! The generator is written out here, because a seed must repeat its run for as long as the program is the same. The sequence of a
+//! crate such as `fastrand` may change with a new version.
 
 /// A source of random numbers (SplitMix64), which any seed begins well.
 #[derive(Clone, Debug)]
@@ -15,6 +18,11 @@ impl Random {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
+    }
+
+    /// Returns a number from 0 up to, but without, 1.
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Returns a number below `n`.

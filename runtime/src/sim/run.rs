@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::faults::Faults;
 use super::world::{Outcome, World};
 use crate::runtime::Builder;
 
@@ -26,13 +27,14 @@ pub(super) struct Why {
 }
 
 /// Runs `main` in the simulation `world`. Blocks the calling OS thread.
-pub(super) fn run<T: Send>(world: &Arc<World>, main: impl FnOnce() -> T + Send) -> Ended<T> {
+pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnce() -> T + Send) -> Ended<T> {
     super::clock::link();
     let built = Builder::new().procs(1).sysmon(false).thread_name("sim").build_simulated(world.clone());
     let runtime = built.unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
     let inside = world.clone();
     let simulated = move || {
         inside.begin();
+        faults.start(inside.network());
         let result = catch_unwind(AssertUnwindSafe(main));
         inside.end();
         result

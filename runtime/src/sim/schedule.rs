@@ -1,70 +1,102 @@
-//! `schedule`: the choices of one run, as text that replays them.
+//! `schedule`: the choices and the faults of one run, as text that replays them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// The choices of one run: which option was taken where it was not the first.
+/// The choices and the faults of one run: which option was taken where it was not the first.
 ///
-/// The text of a schedule is a list of `choice:option`, such as `12:1,40:2`; the text of the schedule without preemptions is `-`. A
-/// schedule fits the program that it was made from, with the same seed.
+/// The text of a schedule is a list of `choice:option`, such as `12:1,40:2`. A fault has a letter in front, such as `t3:1`: `p` stands for
+/// a packet, `t` for a tick of [`Faults`](super::Faults), `c` for a clock, `d` for an operation of a disk. The text of the schedule
+/// without preemptions and faults is `-`. A schedule fits the program that it was made from, with the same seed.
 ///
 /// ```
-/// let schedule: runtime::sim::Schedule = "12:1,40:2".parse().unwrap();
-/// assert_eq!(schedule.len(), 2);
-/// assert_eq!(schedule.to_string(), "12:1,40:2");
+/// let schedule: runtime::sim::Schedule = "12:1,40:2,p7:1".parse().unwrap();
+/// assert_eq!(schedule.len(), 3);
+/// assert_eq!(schedule.to_string(), "12:1,40:2,p7:1");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Schedule(BTreeMap<u64, usize>);
+pub struct Schedule {
+    choices: BTreeMap<u64, usize>,
+    faults: BTreeMap<(Fault, u64), usize>,
+}
+
+/// What a fault concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    Packet,
+    Tick,
+    Clock,
+    Disk,
+}
+
+const LETTERS: [(Fault, char); 4] =
+    [(Fault::Packet, 'p'), (Fault::Tick, 't'), (Fault::Clock, 'c'), (Fault::Disk, 'd')];
 
 impl Schedule {
-    /// Returns how many choices are not the first option.
+    /// Returns how many choices are not the first option, with the number of faults.
     ///
     /// ```
     /// assert_eq!(runtime::sim::Schedule::default().len(), 0);
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.choices.len() + self.faults.len()
     }
 
-    /// Returns `true` if every choice is the first option.
+    /// Returns `true` if every choice is the first option, and there are no faults.
     ///
     /// ```
     /// assert!(runtime::sim::Schedule::default().is_empty());
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     pub(super) fn at(&self, number: u64) -> usize {
-        self.0.get(&number).copied().unwrap_or(0)
+        self.choices.get(&number).copied().unwrap_or(0)
     }
 
     pub(super) fn note(&mut self, number: u64, option: usize) {
         if option > 0 {
-            self.0.insert(number, option);
+            self.choices.insert(number, option);
         }
     }
 
-    /// Returns this schedule without its entries from `from` to `to`.
+    pub(super) fn faults(&self) -> &BTreeMap<(Fault, u64), usize> {
+        &self.faults
+    }
+
+    pub(super) fn set_faults(&mut self, faults: BTreeMap<(Fault, u64), usize>) {
+        self.faults = faults;
+    }
+
+    /// Returns this schedule without its entries from `from` to `to`. Faults come after choices.
     pub(super) fn without(&self, from: usize, to: usize) -> Schedule {
-        let kept = self.0.iter().enumerate().filter(|(at, _)| !(from..to).contains(at));
-        Schedule(kept.map(|(_, (&number, &option))| (number, option)).collect())
+        let (choices, stays) = (self.choices.len(), |at: usize| !(from..to).contains(&at));
+        let kept = self.choices.iter().enumerate().filter(|&(at, _)| stays(at));
+        let faults = self.faults.iter().enumerate().filter(|&(at, _)| stays(choices + at));
+        Schedule {
+            choices: kept.map(|(_, (&number, &option))| (number, option)).collect(),
+            faults: faults.map(|(_, (&number, &option))| (number, option)).collect(),
+        }
     }
 }
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return f.write_str("-");
         }
-        for (at, (number, option)) in self.0.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            write!(f, "{comma}{number}:{option}")?;
-        }
-        Ok(())
+        let letter =
+            |fault| LETTERS.iter().find(|(other, _)| *other == fault).map_or('?', |&(_, letter)| letter);
+        let choices = self.choices.iter().map(|(number, option)| format!("{number}:{option}"));
+        let faults = self
+            .faults
+            .iter()
+            .map(|((fault, number), option)| format!("{}{number}:{option}", letter(*fault)));
+        f.write_str(&choices.chain(faults).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -80,21 +112,32 @@ impl fmt::Display for ParseScheduleError {
 
 impl std::error::Error for ParseScheduleError {}
 
+impl Schedule {
+    /// Adds what a word of its text says. Returns `None` if the word is none of a schedule.
+    fn add(&mut self, word: &str) -> Option<()> {
+        let (number, option) = word.trim().split_once(':')?;
+        let option = option.trim().parse().ok()?;
+        let fault = LETTERS.iter().find_map(|&(fault, letter)| Some((fault, number.strip_prefix(letter)?)));
+        match fault {
+            Some((fault, number)) => self.faults.insert((fault, number.parse().ok()?), option),
+            None => self.choices.insert(number.trim().parse().ok()?, option),
+        };
+        Some(())
+    }
+}
+
 impl FromStr for Schedule {
     type Err = ParseScheduleError;
 
     fn from_str(text: &str) -> Result<Self, ParseScheduleError> {
+        let mut schedule = Schedule::default();
         if text.trim() == "-" {
-            return Ok(Schedule::default());
+            return Ok(schedule);
         }
-        let choice = |word: &str| {
-            let (number, option) = word.split_once(':')?;
-            Some((number.trim().parse().ok()?, option.trim().parse().ok()?))
-        };
-        text.split(',')
-            .map(|word| choice(word).ok_or_else(|| ParseScheduleError(word.to_string())))
-            .collect::<Result<_, _>>()
-            .map(Schedule)
+        for word in text.split(',') {
+            schedule.add(word).ok_or_else(|| ParseScheduleError(word.to_string()))?;
+        }
+        Ok(schedule)
     }
 }
 
@@ -111,6 +154,8 @@ mod tests {
         schedule.note(40, 2);
         schedule.note(12, 1);
         assert_eq!(schedule.to_string(), "12:1,40:2");
+        schedule.set_faults([((Fault::Tick, 3), 1), ((Fault::Packet, 7), 2)].into());
+        assert_eq!(schedule.to_string(), "12:1,40:2,p7:2,t3:1");
         assert_eq!(schedule.to_string().parse(), Ok(schedule));
     }
 
@@ -120,11 +165,13 @@ mod tests {
         assert!(error.to_string().contains("`x`"), "{error}");
         assert!("".parse::<Schedule>().is_err());
         assert!("1:".parse::<Schedule>().is_err());
+        assert!("z1:1".parse::<Schedule>().is_err());
     }
 
     #[test]
     fn a_part_is_taken_out() {
-        let schedule: Schedule = "1:1,2:1,3:1,4:1".parse().unwrap();
-        assert_eq!(schedule.without(1, 3).to_string(), "1:1,4:1");
+        let schedule: Schedule = "1:1,2:1,3:1,4:1,t9:1".parse().unwrap();
+        assert_eq!(schedule.without(1, 3).to_string(), "1:1,4:1,t9:1");
+        assert_eq!(schedule.without(3, 5).to_string(), "1:1,2:1,3:1");
     }
 }

@@ -20,7 +20,11 @@ pub enum Strategy {
     Random,
     /// Probabilistic concurrency testing: each green thread has a random priority, and the one with the highest runs. At `depth` - 1
     /// random steps the running one gets the lowest priority. A bug that needs `depth` ordered events is found with a probability of at
-    /// least 1/(n·k^(depth-1)) a run, for n green threads and k steps (Burckhardt et al., 2010).
+    /// least 1/(n·k^(depth-1)) a run, for n green threads and k steps (Burckhardt et al., 2010). An exploration makes three runs more, which
+    /// tell how many steps there are.
+    ///
+    /// A run that is over 1,000 steps longer than the first ones gets fair turns of 100 steps, so that a loop that waits for another green
+    /// thread ends.
     Pct {
         /// The number of ordered events.
         depth: usize,
@@ -124,14 +128,23 @@ pub(super) struct Pct {
     /// The steps at which the running green thread gets the lowest priority; the next is last.
     changes: Vec<u64>,
     lowest: i64,
+    /// The step at which the running green thread gives way, because the run is much longer than expected: it may wait in a loop for
+    /// another one, which a fair scheduler would run.
+    fair_at: u64,
 }
+
+/// How many steps more than expected a run may have before green threads of low priority get their turns.
+const PATIENCE: u64 = 1000;
+/// How many steps a turn has then.
+const TURN: u64 = 100;
 
 impl Pct {
     fn new(mut random: Random, depth: usize, length: u64) -> Self {
+        let fair_at = length + PATIENCE;
         let length = usize::try_from(length.max(1)).unwrap_or(usize::MAX);
         let mut changes: Vec<u64> = (1..depth).map(|_| random.below(length) as u64).collect();
         changes.sort_unstable_by(|a, b| b.cmp(a));
-        Pct { random, priorities: HashMap::new(), changes, lowest: 0 }
+        Pct { random, priorities: HashMap::new(), changes, lowest: 0, fair_at }
     }
 
     fn lower(&mut self, id: u64) {
@@ -145,6 +158,10 @@ impl Pct {
             if let Some(running) = options.running {
                 self.lower(running);
             }
+        }
+        if step >= self.fair_at {
+            self.fair_at = step + TURN;
+            options.running.into_iter().for_each(|running| self.lower(running));
         }
         let (priorities, random) = (&mut self.priorities, &mut self.random);
         // Initial priorities are above all that `lower` gives.
@@ -237,6 +254,19 @@ mod tests {
         }
         chooser.yields(first);
         assert_ne!(chooser.choose(50, 50, &Options { running: Some(first), ready: &others }), 0);
+    }
+
+    #[test]
+    fn by_priorities_a_loop_that_waits_for_another_thread_ends() {
+        let mut chooser = Chooser::new(&Strategy::Pct { depth: 1 }, 7, 100, &path());
+        let first = chooser.choose(0, 0, &Options { running: None, ready: &[1, 2] }) as u64 + 1;
+        let other = [3 - first];
+        let steps = (1..10_000)
+            .take_while(|&step| {
+                chooser.choose(step, step, &Options { running: Some(first), ready: &other }) == 0
+            })
+            .count();
+        assert_eq!(steps as u64, 100 + PATIENCE - 1);
     }
 
     #[test]

@@ -1,33 +1,41 @@
 //! `world`: the simulation of one run, as the scheduler sees it: its choices, its clock, its random numbers, and how it ended.
 
-use std::collections::HashMap;
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use sched::simulation::{Phase, Simulation};
 
+use super::disk::Disks;
+use super::faults::Faults;
+use super::network::Network;
 use super::random::Random;
-use super::schedule::Schedule;
+use super::schedule::{Fault, Schedule};
 use super::strategy::{Chooser, Options};
 
 /// The simulation of one run.
 pub(super) struct World {
     phase: AtomicU8,
-    /// The simulated time, on the clock that `Instant` reads.
-    now: AtomicU64,
+    /// The network, which keeps the clock.
+    network: Arc<Network>,
+    disks: Arc<Disks>,
     state: Mutex<State>,
     limits: Limits,
 }
 
-/// What ends a run that does not end by itself.
-#[derive(Clone, Copy, Debug)]
+/// What a run is bound to: what ends it if it does not end by itself, and what goes wrong.
+#[derive(Clone, Debug)]
 pub(super) struct Limits {
     pub(super) steps: u64,
+    pub(super) faults: Faults,
+    /// The faults of an earlier run, which are made again.
+    pub(super) replay: Option<BTreeMap<(Fault, u64), usize>>,
 }
 
 #[derive(Debug)]
@@ -114,9 +122,11 @@ impl World {
             Steps::Keep => (Some(Vec::new()), None),
             Steps::Compare(expected) => (None, Some(expected)),
         };
+        let network = Network::new(beginning(), seed ^ 0x4E7, &limits);
         Arc::new(World {
             phase: AtomicU8::new(Phase::Before as u8),
-            now: AtomicU64::new(beginning()),
+            disks: Disks::new(network.clone(), limits.faults.usual_disk().clone()),
+            network,
             state: Mutex::new(State {
                 chooser,
                 random: Random::new(seed ^ 0x5EED),
@@ -129,6 +139,14 @@ impl World {
             }),
             limits,
         })
+    }
+
+    pub(super) fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    pub(super) fn disks(&self) -> &Arc<Disks> {
+        &self.disks
     }
 
     /// Begins to make the choices. *Runs on: the main function.*
@@ -173,8 +191,10 @@ impl World {
             let text = format!("the first run has {} steps and the second {}", expected.len(), state.steps);
             state.trace.diverged = Some(text);
         }
+        let mut schedule = std::mem::take(&mut state.schedule);
+        schedule.set_faults(self.network.take_faults());
         Outcome {
-            schedule: std::mem::take(&mut state.schedule),
+            schedule,
             choices: state.choices,
             steps: state.steps,
             trace: state.trace.kept.take().unwrap_or_default(),
@@ -249,17 +269,21 @@ impl Simulation for World {
         self.state.lock().chooser.yields(running);
     }
 
-    fn all_wait(&self, until: Option<u64>, watched: bool) -> Result<(), Arc<str>> {
+    fn all_wait(&self, until: Option<u64>, sources: usize) -> Result<(), Arc<str>> {
         if self.phase() == Phase::On {
             self.end_if_failed(&mut self.state.lock())?;
         }
-        if let Some(until) = until {
-            let at = super::clock::of_timers(until).max(self.now.load(Ordering::Relaxed));
-            self.now.store(at, Ordering::Relaxed);
+        let timer = until.map(super::clock::of_timers);
+        if let Some(next) = timer.into_iter().chain(self.network.next()).min() {
+            let next = next.max(self.now());
+            // A tick of the faults comes only before something else, so that ticks alone keep nothing going.
+            if self.phase() != Phase::On || !self.network.tick_before(next) {
+                self.network.move_to(next);
+            }
             return Ok(());
         }
         let again = self.phase() == Phase::Failed;
-        let why = if watched {
+        let why = if sources > self.network.sources() {
             "a green thread of the simulation waits for a socket of the system"
         } else {
             sched::DEADLOCK
@@ -275,8 +299,16 @@ impl Simulation for World {
         Err(reason)
     }
 
+    fn is_down(&self, node: u32) -> bool {
+        self.network.with(|state| !state.nodes.get(node).up)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn now(&self) -> u64 {
-        self.now.load(Ordering::Relaxed)
+        self.network.now()
     }
 
     fn random(&self) -> u64 {

@@ -41,8 +41,10 @@ pub struct Barrier {
 
 /// The threads that have come and wait.
 struct Arrived {
+    /// The number of queued waiters.
     count: usize,
-    queue: Queue<()>,
+    /// A waiter's payload is `true` if all have met.
+    queue: Queue<bool>,
 }
 
 impl Barrier {
@@ -76,14 +78,14 @@ impl Barrier {
                 |arrived| &mut arrived.queue,
                 Waiting::begin_for(sched::Why::Barrier, Cancel::Ends),
                 None,
-                (),
+                false,
             ) {
-                Ok(()) => return BarrierWaitResult(false),
+                Ok(_) => return BarrierWaitResult(false),
                 Err(mut ended) => {
                     ended.guard.count -= usize::from(ended.was_queued);
                     drop(ended.guard);
                     unwind_if_cancelled();
-                    if !ended.was_queued {
+                    if ended.payload {
                         return BarrierWaitResult(false);
                     }
                 }
@@ -103,12 +105,12 @@ impl Barrier {
         let mut waits = pin!(WaitFuture::new(&self.state, |arrived| &mut arrived.queue, NotCome));
         poll_fn(|cx| {
             if waits.is_waiting() {
-                return waits.as_mut().poll_granted(cx).map(|()| BarrierWaitResult(false));
+                return waits.as_mut().poll_granted(cx).map(|_| BarrierWaitResult(false));
             }
             // Cloning a waker is user code, so not under the lock.
             let waker = cx.waker().clone();
             let Some(arrived) = self.arrive() else { return Poll::Ready(BarrierWaitResult(true)) };
-            waits.as_mut().enter(arrived, waker, ());
+            waits.as_mut().enter(arrived, waker, false);
             Poll::Pending
         })
         .await
@@ -118,14 +120,18 @@ impl Barrier {
     /// enters the queue.
     fn arrive(&self) -> Option<Guard<'_, Arrived>> {
         let mut arrived = self.state.lock();
+        if arrived.count + 1 >= self.n {
+            // A waiter that was cancelled before may not have left yet. It is not counted.
+            arrived.count -= arrived.queue.remove_ended();
+        }
         if arrived.count + 1 < self.n {
             arrived.count += 1;
             return Some(arrived);
         }
-        // A waiter that was cancelled and left the queue by now had come before all were there.
+        // A waiter that is cancelled from here on was there when all met.
         arrived.count = 0;
         let mut wakes = Wakes::new();
-        while let Some(wake) = arrived.queue.wake_first(|()| ()) {
+        while let Some(wake) = arrived.queue.wake_first(|met| *met = true) {
             wakes.add(wake);
         }
         drop(arrived);
@@ -137,11 +143,11 @@ impl Barrier {
 /// A future that waits and is dropped has not come.
 struct NotCome;
 
-impl PassOn<Arrived, ()> for NotCome {
+impl PassOn<Arrived, bool> for NotCome {
     /// All have met: there is nothing to pass on.
-    fn pass_on(&mut self, _arrived: Guard<'_, Arrived>, (): ()) {}
+    fn pass_on(&mut self, _arrived: Guard<'_, Arrived>, _met: bool) {}
 
-    fn left(&mut self, mut arrived: Guard<'_, Arrived>, (): ()) {
+    fn left(&mut self, mut arrived: Guard<'_, Arrived>, _met: bool) {
         arrived.count -= 1;
     }
 }

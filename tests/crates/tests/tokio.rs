@@ -1,5 +1,6 @@
 //! tokio's own timers, sockets, tasks and processes in green threads.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -37,6 +38,26 @@ fn timers_tasks_and_blocking_tasks_of_tokio_work_in_green_threads() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(done.load(SeqCst), 200);
     }
+}
+
+/// The main future of a runtime may keep values that are not `Send` while it waits for tokio, and tokio's own local tasks run in it.
+#[runtime::test(timeout = Duration::from_secs(60))]
+async fn a_main_future_that_is_not_send_waits_for_tokio() {
+    let mine = Rc::new(7);
+    tokio::time::sleep(MILLI).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let connects = tokio::spawn(async move { tokio::net::TcpStream::connect(addr).await.map(drop) });
+    listener.accept().await.unwrap();
+    connects.await.unwrap().unwrap();
+    let other = Rc::clone(&mine);
+    let local = async move {
+        tokio::time::sleep(MILLI).await;
+        *other
+    };
+    let tasks = tokio::task::LocalSet::new();
+    assert_eq!(tasks.run_until(async { tokio::task::spawn_local(local).await.unwrap() }).await, 7);
+    assert_eq!(Rc::strong_count(&mine), 1);
 }
 
 #[test]

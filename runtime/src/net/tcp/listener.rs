@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use netpoll::{Direction, net};
+use netpoll::Direction;
 use socket2::SockRef;
 
 use super::TcpStream;
@@ -12,6 +12,7 @@ use crate::net::addrs::{ToSocketAddrs, each_address, resolve_async};
 use crate::net::incoming::Pauses;
 use crate::net::macros::{shared_methods, ttl_methods};
 use crate::net::socket::{Socket, call};
+use crate::net::source as net;
 
 /// A TCP socket that accepts connections, with the API of [`std::net::TcpListener`].
 ///
@@ -180,11 +181,15 @@ fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 fn listen(addr: SocketAddr) -> io::Result<net::TcpListener> {
+    net::listen(addr, || listen_in_system(addr))
+}
+
+fn listen_in_system(addr: SocketAddr) -> io::Result<netpoll::net::TcpListener> {
     let listener = std::net::TcpListener::bind(addr)?;
     // The backlog of std's listener is shorter. It may be changed at any time.
     SockRef::from(&listener).listen(BACKLOG)?;
     listener.set_nonblocking(true)?;
-    Ok(net::TcpListener::from_std(listener))
+    Ok(netpoll::net::TcpListener::from_std(listener))
 }
 
 /// The iterator that [`TcpListener::incoming`] returns.

@@ -4,14 +4,14 @@ use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
-use netpoll::{Direction, net};
-use socket2::SockRef;
+use netpoll::Direction;
 
 use crate::net::addrs::{ToSocketAddrs, each_address, no_address, resolve_async};
 use crate::net::macros::{
     readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods, ttl_methods,
 };
 use crate::net::socket::{Socket, call, no_time};
+use crate::net::source as net;
 
 /// A TCP connection, with the API of [`std::net::TcpStream`].
 ///
@@ -293,7 +293,7 @@ impl TcpStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
-        self.0.ask(|stream| SockRef::from(stream).set_linger(linger))
+        self.0.ask(|stream| net::set_linger(stream, linger))
     }
 
     /// Returns the value that [`set_linger`](TcpStream::set_linger) has set, in whole seconds.
@@ -309,7 +309,7 @@ impl TcpStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn linger(&self) -> io::Result<Option<Duration>> {
-        self.0.ask(|stream| SockRef::from(stream).linger())
+        self.0.ask(net::linger)
     }
 
     shared_methods!(

@@ -6,12 +6,13 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
 
-use netpoll::{Direction, net};
+use netpoll::Direction;
 use socket2::{SockAddr, SockRef};
 
 use super::{after_pauses, after_pauses_async};
 use crate::net::macros::{readiness_methods, shared_methods, timeout_methods};
 use crate::net::socket::{Socket, call};
+use crate::net::source as net;
 
 /// A Unix socket for datagrams, with the API of [`std::os::unix::net::UnixDatagram`].
 ///

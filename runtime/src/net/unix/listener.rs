@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use netpoll::{Direction, net};
+use netpoll::Direction;
 use socket2::SockRef;
 
 use super::UnixStream;
@@ -12,6 +12,7 @@ use crate::net::BACKLOG;
 use crate::net::incoming::Pauses;
 use crate::net::macros::shared_methods;
 use crate::net::socket::{Socket, call};
+use crate::net::source as net;
 
 /// A Unix socket that accepts connections, with the API of [`std::os::unix::net::UnixListener`].
 ///

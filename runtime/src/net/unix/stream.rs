@@ -5,13 +5,12 @@ use std::net::Shutdown;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use netpoll::net;
-
 use super::{after_pauses, after_pauses_async};
 use crate::net::macros::{
     readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods,
 };
 use crate::net::socket::{Socket, call};
+use crate::net::source as net;
 
 /// A connection between Unix sockets, with the API of [`std::os::unix::net::UnixStream`].
 ///

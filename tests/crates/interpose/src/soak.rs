@@ -72,33 +72,25 @@ impl<T> Handle<T> {
     }
 }
 
-/// Random numbers: SplitMix64.
+/// Random numbers. The same seed gives the same numbers.
 #[derive(Debug)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
     /// Begins the sequence of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
+        Random(fastrand::Rng::with_seed(seed))
     }
 
     /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.0.u64(..limit)
     }
 
     fn bytes(&mut self, most: u64) -> Vec<u8> {
         let length = 1 + self.below(most);
-        (0..length).map(|_| self.next() as u8).collect()
+        (0..length).map(|_| self.0.u8(..)).collect()
     }
 }
 

@@ -31,26 +31,19 @@ mod stale;
 mod watch;
 mod world;
 
-use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use round::Totals;
 use settings::Settings;
 
 /// The longest time of a round.
 const ROUND: Duration = Duration::from_secs(10);
 
-fn main() -> ExitCode {
-    match Settings::read(std::env::args().skip(1)) {
-        Ok(Some(settings)) => soak(&settings),
-        Ok(None) => {}
-        Err(error) => {
-            eprintln!("soak: {error}");
-            return ExitCode::from(2);
-        }
-    }
-    ExitCode::SUCCESS
+fn main() {
+    let settings = Settings::parse();
+    if settings.list { ops::show() } else { soak(&settings) }
 }
 
 /// Starts ThreadSanitizer's symbolizer before descriptors are counted. At the first suppressed report, its two pipes

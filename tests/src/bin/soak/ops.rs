@@ -182,6 +182,11 @@ const NEEDS_SYSMON: &[&str] = &["blocked", "std-channel", "hog", "converted", "f
 /// For each size: the numbers of the allowed operations, each as often as its weight.
 static MENU: OnceLock<[Vec<usize>; 3]> = OnceLock::new();
 
+/// Prints the operations and their weights.
+pub(crate) fn show() {
+    OPS.iter().for_each(|op| println!("{:5}  {}", op.weight, op.name));
+}
+
 /// Makes the menu: the operations that the settings name, or all. Without sysmon it leaves out those that need
 /// sysmon.
 pub(crate) fn set_menu(settings: &Settings) {

@@ -2,80 +2,46 @@
 
 use std::time::{Duration, SystemTime};
 
+use clap::{ArgAction, Parser};
+
 use crate::mode::{MODES, Mode};
 use crate::ops::{OPS, Op};
 
-pub(crate) const USAGE: &str = "\
-soak: random operations of the whole API; at the end of a round all counts must balance
-
-  --secs N          how long, in all (60)
-  --seed N          decides which operations are chosen (from the clock)
-  --procs N,N       numbers of Ps to run on, in turn (1,2,8)
-  --mode NAME,NAME  kinds of runtime (all)
-  --ops NAME,NAME   only these operations (all with a weight above 0)
-  --workers N       threads that choose operations; each sixth is a plain OS thread (24)
-  --patience N      seconds after which an unfinished operation is reported as hanging (20)
-  --sysmon on|off   off: no sysmon repairs lost wake-ups, and hogging operations are left out (on)
-  --list            prints the operations and their weights";
-
-#[derive(Debug)]
+/// Random operations of the whole API; at the end of a round all counts must balance
+#[derive(Debug, Parser)]
+#[command(name = "soak", args_override_self = true)]
 pub(crate) struct Settings {
+    /// How long, in all, in s
+    #[arg(long = "secs", value_name = "N", value_parser = seconds, default_value = "60")]
     pub(crate) time: Duration,
+    /// Decides which operations are chosen [default: from the clock]
+    #[arg(long, value_name = "N", default_value_t = seed_from_clock(), hide_default_value = true)]
     pub(crate) seed: u64,
+    /// Numbers of Ps to run on, in turn
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = number, default_values_t = ::tests::PROCS)]
     pub(crate) procs: Vec<usize>,
+    /// Kinds of runtime
+    #[arg(long = "mode", value_name = "NAME,NAME", value_delimiter = ',', value_parser = mode,
+        default_values = MODES.iter().map(|mode| mode.name))]
     pub(crate) modes: Vec<&'static Mode>,
-    /// Empty if all operations are allowed.
+    /// Only these operations [default: all with a weight above 0]
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = op)]
     pub(crate) ops: Vec<&'static Op>,
+    /// Threads that choose operations; each sixth is a plain OS thread
+    #[arg(long, value_name = "N", value_parser = number, default_value_t = 24)]
     pub(crate) workers: usize,
+    /// Seconds after which an unfinished operation is reported as hanging
+    #[arg(long, value_name = "N", value_parser = seconds, default_value = "20")]
     pub(crate) patience: Duration,
+    /// off: no sysmon repairs lost wake-ups, and hogging operations are left out
+    #[arg(long, value_name = "on|off", action = ArgAction::Set, value_parser = on_or_off, default_value = "on")]
     pub(crate) sysmon: bool,
+    /// Prints the operations and their weights
+    #[arg(long)]
+    pub(crate) list: bool,
 }
 
 impl Settings {
-    /// Reads the settings from `args`. Returns `Ok(None)` after it has printed the help or the list of operations.
-    pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Option<Settings>, String> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let mut settings = Settings {
-            time: Duration::from_secs(60),
-            seed: now.as_micros() as u64,
-            procs: tests::PROCS.to_vec(),
-            modes: MODES.iter().collect(),
-            ops: Vec::new(),
-            workers: 24,
-            patience: Duration::from_secs(20),
-            sysmon: true,
-        };
-        let mut args = args.into_iter();
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--help" => println!("{USAGE}"),
-                "--list" => OPS.iter().for_each(|op| println!("{:5}  {}", op.weight, op.name)),
-                _ => {
-                    let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
-                    settings.set(&arg, &value)?;
-                    continue;
-                }
-            }
-            return Ok(None);
-        }
-        Ok(Some(settings))
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "--secs" => self.time = Duration::from_secs(number(name, value, 1)?),
-            "--seed" => self.seed = number(name, value, 0)?,
-            "--procs" => self.procs = each(value, |n| number(name, n, 1).map(|n| n as usize))?,
-            "--mode" => self.modes = each(value, |n| named(n, MODES, |mode| mode.name))?,
-            "--ops" => self.ops = each(value, |n| named(n, OPS, |op| op.name))?,
-            "--workers" => self.workers = number(name, value, 1)? as usize,
-            "--patience" => self.patience = Duration::from_secs(number(name, value, 1)?),
-            "--sysmon" => self.sysmon = *named(value, &["on", "off"], |word| word)? == "on",
-            _ => return Err(format!("{name} is not a setting\n{USAGE}")),
-        }
-        Ok(())
-    }
-
     /// Returns the command line that repeats these choices.
     pub(crate) fn again(&self) -> String {
         let join = |names: Vec<String>| names.join(",");
@@ -89,18 +55,61 @@ impl Settings {
     }
 }
 
-fn number(name: &str, text: &str, least: u64) -> Result<u64, String> {
-    let number = text.trim().parse().ok().filter(|&n| n >= least);
-    number.ok_or_else(|| format!("{name} {text}: expected a number of at least {least}"))
+fn seed_from_clock() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
-fn each<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
-    text.split(',').map(|part| read(part.trim())).collect()
+fn number(text: &str) -> Result<usize, String> {
+    text.trim().parse().ok().filter(|&n| n >= 1).ok_or("a number of at least 1 is expected".into())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    number(text).map(|secs| Duration::from_secs(secs as u64))
+}
+
+fn mode(text: &str) -> Result<&'static Mode, String> {
+    named(text, MODES, |mode| mode.name)
+}
+
+fn op(text: &str) -> Result<&'static Op, String> {
+    named(text, OPS, |op| op.name)
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    named(text, &["on", "off"], |word| word).map(|word| *word == "on")
 }
 
 fn named<T>(text: &str, all: &'static [T], name: impl Fn(&T) -> &str) -> Result<&'static T, String> {
-    let found = all.iter().find(|one| name(one) == text);
-    found.ok_or_else(|| {
-        format!("{text}: expected one of {}", all.iter().map(name).collect::<Vec<_>>().join(", "))
-    })
+    let found = all.iter().find(|one| name(one) == text.trim());
+    found.ok_or_else(|| format!("expected one of {}", all.iter().map(name).collect::<Vec<_>>().join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::Settings;
+
+    fn parse(line: &str) -> Result<Settings, clap::Error> {
+        Settings::try_parse_from(["soak"].into_iter().chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_printed_command_line_repeats_the_settings() {
+        let line = "--secs 7 --seed 3 --procs 1,4 --mode strict --workers 5 --ops scope --sysmon off";
+        assert_eq!(parse(line).unwrap().again(), line);
+        let usual = parse("--seed 1").unwrap();
+        assert_eq!(parse(&usual.again()).unwrap().again(), usual.again());
+        assert!(usual.sysmon && !usual.list && usual.ops.is_empty());
+        assert_eq!(parse("--secs 1 --secs 2").unwrap().time.as_secs(), 2);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for line in
+            ["nothing", "--what", "--secs", "--secs 0", "--procs 1,x", "--mode x", "--ops x", "--sysmon x"]
+        {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
 }

@@ -1,0 +1,149 @@
+//! `disk`: the disks of a simulation: each node has one, on which `runtime::fs` works.
+//!
+//! ```text
+//!   what programs see (the page cache)        what is sure (the disk)
+//!   Content::data, Dir::entries   ──sync──►   Content::synced, Dir::synced
+//! ```
+//!
+//! A node that is killed loses its open files and their locks only. A power cut leaves what is sure, and of all else what the seed decides.
+//!
+//! - `tree.rs` has the files and directories of a disk, and finds them by their paths.
+//! - `changes.rs` has the changes of directories that are not sure yet.
+//! - `content.rs` has the bytes of a file.
+//! - `file.rs` has open files, `locks.rs` their locks.
+//! - `calls.rs` has what takes the place of the functions of `std::fs`.
+//! - `quality.rs` says what a disk does wrong.
+//! - `metadata.rs` makes values of `std::fs::Metadata`.
+
+mod calls;
+mod changes;
+mod content;
+mod file;
+mod locks;
+mod metadata;
+mod quality;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sched::simulation;
+
+pub(crate) use calls::*;
+pub(crate) use file::{File, Flags};
+pub(super) use metadata::link;
+pub use quality::Quality;
+
+use super::network::Network;
+use super::random::Random;
+use super::schedule::Fault;
+use super::world::World;
+use tree::Disk;
+
+/// The disks of one simulation.
+pub(super) struct Disks {
+    network: Arc<Network>,
+    /// The disk of each node that has used it.
+    all: Mutex<BTreeMap<u32, Disk>>,
+    /// The qualities that were set, and that of all other disks.
+    qualities: Mutex<BTreeMap<u32, Quality>>,
+    usual: Quality,
+}
+
+/// What goes wrong in a call.
+enum Wrong {
+    Nothing,
+    /// It fails with `EIO`.
+    Error,
+    /// It does a part, or nothing although it says so.
+    Part(Random),
+}
+
+/// Returns the disks of the simulation around the caller.
+pub(super) fn here() -> Option<Arc<Disks>> {
+    simulation::with(|by| by.as_any().downcast_ref::<World>().map(|world| world.disks().clone())).flatten()
+}
+
+fn error(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+/// Returns an error that names what a simulated disk cannot do.
+fn unsupported(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("a simulated disk has no {what}"))
+}
+
+impl Disks {
+    pub(super) fn new(network: Arc<Network>, usual: Quality) -> Arc<Disks> {
+        Arc::new(Disks { network, all: Mutex::default(), qualities: Mutex::default(), usual })
+    }
+
+    pub(super) fn set_quality(&self, node: u32, quality: Quality) {
+        self.qualities.lock().insert(node, quality);
+    }
+
+    fn quality<T>(&self, node: u32, of: impl FnOnce(&Quality) -> T) -> T {
+        of(self.qualities.lock().get(&node).unwrap_or(&self.usual))
+    }
+
+    /// Decides what goes wrong in a call that does a part only with the probability `part`.
+    fn wrong(&self, node: u32, part: impl FnOnce(&Quality) -> f64) -> Wrong {
+        let chances = self.quality(node, |quality| [quality.error, part(quality)]);
+        if chances == [0.0; 2] {
+            return Wrong::Nothing;
+        }
+        self.network.with(|state| match state.decisions.decide(Fault::Disk, &chances) {
+            (0, _) => Wrong::Nothing,
+            (1, _) => Wrong::Error,
+            (_, number) => Wrong::Part(state.decisions.random(Fault::Disk, number)),
+        })
+    }
+
+    /// Decides how many of `bytes` a call reads or writes.
+    ///
+    /// # Errors
+    /// Returns `EIO` if that is what goes wrong.
+    fn part_of(&self, node: u32, bytes: usize) -> io::Result<usize> {
+        match self.wrong(node, |quality| if bytes > 1 { quality.short } else { 0.0 }) {
+            Wrong::Nothing => Ok(bytes),
+            Wrong::Error => Err(error(libc::EIO)),
+            Wrong::Part(mut random) => Ok(1 + random.below(bytes - 1)),
+        }
+    }
+
+    /// Calls `f` with the disk of a node.
+    ///
+    /// # Errors
+    /// Returns the error of `f`, or `EIO` if the node is down.
+    fn on<T>(&self, node: u32, f: impl FnOnce(&mut Disk) -> io::Result<T>) -> io::Result<T> {
+        if !self.network.with(|state| state.nodes.get(node).up) {
+            return Err(error(libc::EIO));
+        }
+        self.with(node, f)
+    }
+
+    /// Calls `f` with the disk of a node, whether the node is up or down.
+    fn with<T>(&self, node: u32, f: impl FnOnce(&mut Disk) -> T) -> T {
+        let now = super::clock::date_on(&self.network, node);
+        let mut all = self.all.lock();
+        let disk = all.entry(node).or_insert_with(|| Disk::new(now));
+        disk.now = now;
+        f(disk)
+    }
+
+    /// Closes all files of a node that has been killed.
+    pub(super) fn close_all(&self, node: u32) {
+        if let Some(disk) = self.all.lock().get_mut(&node) {
+            disk.close_all();
+        }
+    }
+
+    /// Cuts the power of a node, which is down: what is not sure is lost, as the seed decides.
+    pub(super) fn cut_power(&self, node: u32) {
+        if let Some(disk) = self.all.lock().get_mut(&node) {
+            self.network.with(|state| disk.cut_power(&mut state.decisions));
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What takes the place of the system's sockets in a simulation.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use netpoll::Direction;
+use netpoll::source::{Interest, Registry, Source, Token};
+use sched::simulation;
+
+use super::tcp::Options;
+use super::{Network, State, error, here, udp};
+
+/// An open socket. Dropping it closes it.
+struct Handle {
+    network: Arc<Network>,
+    id: u64,
+}
+
+/// A simulated TCP stream.
+pub(crate) struct TcpStream(Handle);
+
+/// A simulated TCP listener.
+pub(crate) struct TcpListener(Handle);
+
+/// A simulated UDP socket.
+pub(crate) struct UdpSocket(Handle);
+
+/// Whether a call would have to wait.
+pub(crate) trait Readiness {
+    /// Returns `true` if an attempt in that direction would not block.
+    fn is_ready(&self, direction: Direction) -> bool;
+
+    /// Returns the number by which a dump finds the socket, below -1.
+    fn number(&self) -> i64;
+}
+
+/// The number of the first socket, counted downwards from there.
+const FIRST_NUMBER: i64 = -1;
+
+/// Returns the addresses of the socket with this number: its own and its peer's.
+pub(crate) fn describe(number: i64) -> Option<(Option<String>, Option<String>)> {
+    let id = u64::try_from(FIRST_NUMBER.checked_sub(number)?).ok()?;
+    here()?.with(|state| {
+        let (local, peer) = state.sockets.get(&id)?.addresses();
+        Some((Some(local), peer))
+    })
+}
+
+impl Handle {
+    /// Makes a socket in the simulation around the caller; `None` if there is none.
+    fn make(f: impl FnOnce(&mut State, u32) -> io::Result<u64>) -> Option<io::Result<Handle>> {
+        let network = here()?;
+        simulation::point();
+        let made = network.with(|state| f(state, simulation::node()));
+        Some(made.map(|id| Handle { network, id }))
+    }
+
+    /// Calls `f` with the state and the id of this socket.
+    fn with<T>(&self, f: impl FnOnce(&mut State, u64) -> T) -> T {
+        self.network.with(|state| f(state, self.id))
+    }
+
+    /// Calls `f` as `with` does, after a point of choice.
+    fn run<T>(&self, f: impl FnOnce(&mut State, u64) -> T) -> T {
+        simulation::point();
+        self.with(f)
+    }
+
+    fn number(&self) -> i64 {
+        FIRST_NUMBER - self.id as i64
+    }
+
+    fn set_token(&self, token: Option<Token>) -> io::Result<()> {
+        self.with(|state, id| match state.sockets.get_mut(&id) {
+            Some(socket) => {
+                socket.token = token;
+                Ok(())
+            }
+            // The node is down. Attempts return the error.
+            None => Ok(()),
+        })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.with(State::close);
+    }
+}
+
+/// Writes what all kinds of sockets share.
+macro_rules! socket {
+    ($($socket:ident $name:literal)*) => { $(
+        impl Source for $socket {
+            fn register(&mut self, _: &Registry, token: Token, _: Interest) -> io::Result<()> {
+                self.0.set_token(Some(token))
+            }
+
+            fn reregister(&mut self, _: &Registry, token: Token, _: Interest) -> io::Result<()> {
+                self.0.set_token(Some(token))
+            }
+
+            fn deregister(&mut self, _: &Registry) -> io::Result<()> {
+                self.0.set_token(None)
+            }
+        }
+
+        impl fmt::Debug for $socket {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct($name).field("addr", &self.local_addr().ok()).field("simulated", &self.0.id).finish()
+            }
+        }
+    )* };
+}
+
+socket! { TcpStream "TcpStream" TcpListener "TcpListener" UdpSocket "UdpSocket" }
+
+impl TcpStream {
+    /// Begins to connect. Returns `None` outside of a simulation.
+    pub(crate) fn connect(addr: SocketAddr) -> Option<io::Result<Self>> {
+        Some(Handle::make(|state, node| state.connect(node, addr))?.map(TcpStream))
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| state.stream(id).map(|stream| stream.local))
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| {
+            let stream = state.stream(id)?;
+            stream.check_connected()?;
+            Ok(stream.peer)
+        })
+    }
+
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.0.with(|state, id| Ok(state.stream(id)?.error.take().map(error)))
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.run(|state, id| state.shutdown(id, how))
+    }
+
+    pub(crate) fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run(|state, id| state.read(id, buf, false))
+    }
+
+    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run(|state, id| state.write(id, buf))
+    }
+
+    pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.run(|state, id| state.read(id, buf, true))
+    }
+
+    fn options<T>(&self, f: impl FnOnce(&mut Options) -> T) -> io::Result<T> {
+        self.0.with(|state, id| state.stream(id).map(|stream| f(&mut stream.options)))
+    }
+
+    pub(crate) fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.options(|options| options.nodelay = nodelay)
+    }
+
+    pub(crate) fn nodelay(&self) -> io::Result<bool> {
+        self.options(|options| options.nodelay)
+    }
+
+    pub(crate) fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.options(|options| options.ttl = ttl)
+    }
+
+    pub(crate) fn ttl(&self) -> io::Result<u32> {
+        self.options(|options| options.ttl)
+    }
+
+    pub(crate) fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        self.options(|options| options.linger = linger)
+    }
+
+    pub(crate) fn linger(&self) -> io::Result<Option<Duration>> {
+        self.options(|options| options.linger)
+    }
+}
+
+impl Readiness for TcpStream {
+    fn number(&self) -> i64 {
+        self.0.number()
+    }
+
+    fn is_ready(&self, direction: Direction) -> bool {
+        self.0.with(|state, id| {
+            state.stream(id).map_or(true, |stream| match direction {
+                Direction::Read => stream.is_readable(),
+                Direction::Write => stream.is_writable(),
+            })
+        })
+    }
+}
+
+impl Read for &TcpStream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.receive(buf)
+    }
+}
+
+impl Write for &TcpStream {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.send(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TcpListener {
+    /// Makes a listener. Returns `None` outside of a simulation.
+    pub(crate) fn bind(addr: SocketAddr) -> Option<io::Result<Self>> {
+        Some(Handle::make(|state, node| state.listen(node, addr))?.map(TcpListener))
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (id, peer) = self.0.run(State::accept)?;
+        Ok((TcpStream(Handle { network: self.0.network.clone(), id }), peer))
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| state.listener(id).map(|listener| listener.local))
+    }
+
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+
+    pub(crate) fn set_ttl(&self, _ttl: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn ttl(&self) -> io::Result<u32> {
+        Ok(64)
+    }
+}
+
+impl Readiness for TcpListener {
+    fn number(&self) -> i64 {
+        self.0.number()
+    }
+
+    fn is_ready(&self, direction: Direction) -> bool {
+        let waits =
+            |state: &mut State, id| state.listener(id).map_or(true, |listener| !listener.queue.is_empty());
+        direction == Direction::Read && self.0.with(waits)
+    }
+}
+
+impl UdpSocket {
+    /// Makes a socket. Returns `None` outside of a simulation.
+    pub(crate) fn bind(addr: SocketAddr) -> Option<io::Result<Self>> {
+        Some(Handle::make(|state, node| state.bind_udp(node, addr))?.map(UdpSocket))
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| state.udp(id).map(|udp| udp.local))
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| state.udp(id)?.peer.ok_or_else(|| error(libc::ENOTCONN)))
+    }
+
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.0.with(|state, id| Ok(state.udp(id)?.error.take().map(error)))
+    }
+
+    pub(crate) fn connect(&self, addr: SocketAddr) -> io::Result<()> {
+        self.0.run(|state, id| state.connect_udp(id, addr))
+    }
+
+    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run(|state, id| state.send_udp(id, buf, None))
+    }
+
+    pub(crate) fn send_to(&self, buf: &[u8], addr: SocketAddr) -> io::Result<usize> {
+        self.0.run(|state, id| state.send_udp(id, buf, Some(addr)))
+    }
+
+    pub(crate) fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.run(|state, id| state.receive_udp(id, buf, false))
+    }
+
+    pub(crate) fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.run(|state, id| state.receive_udp(id, buf, true))
+    }
+
+    pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.recv_from(buf).map(|(n, _)| n)
+    }
+
+    pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.peek_from(buf).map(|(n, _)| n)
+    }
+
+    fn options<T>(&self, f: impl FnOnce(&mut udp::Options) -> T) -> io::Result<T> {
+        self.0.with(|state, id| state.udp(id).map(|udp| f(&mut udp.options)))
+    }
+}
+
+/// Writes settings that have no effect.
+macro_rules! settings {
+    ($($set:ident $get:ident $type:ty;)*) => {
+        impl UdpSocket { $(
+            pub(crate) fn $set(&self, value: $type) -> io::Result<()> {
+                self.options(|options| options.$get = value)
+            }
+
+            pub(crate) fn $get(&self) -> io::Result<$type> {
+                self.options(|options| options.$get)
+            }
+        )* }
+    };
+}
+
+settings! {
+    set_ttl ttl u32;
+    set_broadcast broadcast bool;
+    set_multicast_loop_v4 multicast_loop_v4 bool;
+    set_multicast_loop_v6 multicast_loop_v6 bool;
+    set_multicast_ttl_v4 multicast_ttl_v4 u32;
+}
+
+impl Readiness for UdpSocket {
+    fn number(&self) -> i64 {
+        self.0.number()
+    }
+
+    fn is_ready(&self, direction: Direction) -> bool {
+        direction == Direction::Write
+            || self.0.with(|state, id| state.udp(id).map_or(true, |udp| udp.is_readable()))
+    }
+}
