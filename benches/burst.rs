@@ -1,6 +1,4 @@
-//! The memory and the lateness after a burst of green threads: `burst [NUMBER] [STACK_BYTES]`.
-//!
-//! The program spawns NUMBER green threads (a million by default), which all wait for one lock and then end. The program prints:
+//! The memory and the lateness after a burst of green threads, which all wait for one lock and then end. The program prints:
 //!
 //! - the cost of `metrics::snapshot` while the green threads wait and after they have ended;
 //! - how late a 1 ms ticker is beside two green threads that compute, while sysmon gives the stacks back;
@@ -10,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use runtime::sync::RwLock;
 use runtime::thread::Builder;
 use runtime::{Runtime, metrics, spawn};
@@ -20,10 +19,19 @@ const OBSERVED: Duration = Duration::from_secs(6);
 /// the P.
 const COMPUTED: Duration = Duration::from_millis(300);
 
+/// The memory and the lateness after a burst of green threads
+#[derive(Parser)]
+#[command(name = "burst")]
+struct Options {
+    /// Number of green threads
+    #[arg(default_value_t = 1_000_000)]
+    number: usize,
+    /// Size of each stack [default: the runtime's]
+    stack_bytes: Option<usize>,
+}
+
 fn main() {
-    let mut args = std::env::args().skip(1).map(|arg| arg.parse().expect("a number"));
-    let number = args.next().unwrap_or(1_000_000);
-    let stack_bytes = args.next();
+    let Options { number, stack_bytes } = Options::parse();
     let runtime = runtime::Builder::new().procs(2).build().expect("a runtime");
     let before = resident_mib();
     burst(&runtime, number, stack_bytes);

@@ -1,13 +1,14 @@
 //! A 1 ms ticker beside hogs that call the runtime all the time and never park. Measures how late the ticker is, and whether the
 //! green threads run that the hogs spawn.
 //!
-//! `hog-calls [--secs S] [KIND ..]` measures each kind on one P and on two, with as many hogs as Ps.
+//! Measures each kind on one P and on two, with as many hogs as Ps. `--help` shows the options.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Parser;
 use runtime::channel::{TryRecvError, unbounded};
 use runtime::{Builder, Runtime, sync::Mutex, thread, time};
 
@@ -135,25 +136,32 @@ fn spin(time: Duration) {
     while start.elapsed() < time {}
 }
 
+/// How late a 1 ms ticker is beside hogs that call the runtime all the time
+#[derive(Parser)]
+#[command(name = "hog-calls")]
+struct Options {
+    /// Time of a measurement, in s
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "1.5")]
+    secs: Duration,
+    /// The kinds of hogs [default: all]
+    #[arg(value_name = "KIND", value_parser = KINDS.map(|(name, _)| name))]
+    kinds: Vec<String>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let secs = text.parse().map_err(|_| "a number is expected")?;
+    Duration::try_from_secs_f64(secs).map_err(|error| error.to_string())
+}
+
 fn main() {
-    let (mut time, mut chosen) = (Duration::from_millis(1500), Vec::new());
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--secs" => {
-                let secs = args.next().and_then(|secs| secs.parse().ok()).expect("--secs takes a number");
-                time = Duration::from_secs_f64(secs);
-            }
-            _ => chosen.push(arg),
-        }
-    }
+    let Options { secs, kinds } = Options::parse();
     println!(
         "{:<20} {:>2} {:>6} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>8}",
         "hogs", "Ps", "ticks", "p50 us", "p99 us", "max us", "made", "done", "most", "threads", "rescues"
     );
     for (name, hog) in KINDS {
-        if chosen.is_empty() || chosen.iter().any(|one| one == name) {
-            [1, 2].into_iter().for_each(|procs| measure(name, hog, procs, time));
+        if kinds.is_empty() || kinds.iter().any(|one| one == name) {
+            [1, 2].into_iter().for_each(|procs| measure(name, hog, procs, secs));
         }
     }
 }

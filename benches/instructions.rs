@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::Parser;
 use runtime::channel::bounded;
 use runtime::thread::{current, park};
 use runtime::{Builder, select, sleep, spawn, yield_now};
@@ -70,23 +71,37 @@ fn selects(n: u64) {
     }
 }
 
+/// Performs an operation this many times.
+type Operation = fn(u64);
+
+/// Repeats one operation on one P
+#[derive(Parser)]
+#[command(name = "instructions")]
+struct Options {
+    #[arg(help = OPERATIONS.map(|(name, _)| name).join(", "), value_parser = operation)]
+    operation: Operation,
+    /// Number of operations
+    count: u64,
+}
+
+const OPERATIONS: [(&str, Operation); 7] = [
+    ("yield", yields),
+    ("spawn", spawns_and_joins),
+    ("park", parks_and_unparks),
+    ("sleep", sleeps),
+    ("rendezvous", rendezvous),
+    ("channel", channels),
+    ("select", selects),
+];
+
+fn operation(text: &str) -> Result<Operation, String> {
+    let found = OPERATIONS.into_iter().find(|(name, _)| *name == text);
+    found.map(|(_, operation)| operation).ok_or("there is no such operation".into())
+}
+
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let (Some(what), Some(n)) = (args.next(), args.next().and_then(|n| n.parse::<u64>().ok())) else {
-        eprintln!("usage: instructions yield|spawn|park|sleep|rendezvous|channel|select COUNT");
-        std::process::exit(2);
-    };
-    let operation = match what.as_str() {
-        "yield" => yields,
-        "spawn" => spawns_and_joins,
-        "park" => parks_and_unparks,
-        "sleep" => sleeps,
-        "rendezvous" => rendezvous,
-        "channel" => channels,
-        "select" => selects,
-        _ => panic!("no such operation: {what}"),
-    };
+    let Options { operation, count } = Options::parse();
     // sysmon is off, because its work depends on the time.
     let runtime = Builder::new().procs(1).sysmon(false).build().expect("a runtime starts");
-    runtime.block_on(|| operation(n));
+    runtime.block_on(|| operation(count));
 }

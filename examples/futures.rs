@@ -1,20 +1,19 @@
 //! Futures and green threads in the same program.
 //!
 //! `spawn` and `block_on` take futures as well as closures. A handle can be joined or awaited. A future may call blocking
-//! functions. The combinators `both` and `first` are written out with std alone; those of other crates work as well.
+//! functions. The combinators of the crate `futures`, such as `join` and `select`, work as with any executor.
 //!
 //! ```sh
 //! cargo run --release --example futures
 //! cargo run --release --example futures -- --count 1_000_000
 //! ```
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use futures::future::{Either, join, select};
 use runtime::time::sleep_async;
 use support::{Args, Summary, bytes_each, commas, resident_bytes};
 
@@ -61,12 +60,12 @@ async fn spawned() {
 /// Two futures combined into a single future: with the results of both, or with the first result.
 async fn combined() {
     let start = Instant::now();
-    let ((), name) = both(sleep_async(Duration::from_millis(10)), async {
+    let ((), name) = join(sleep_async(Duration::from_millis(10)), async {
         sleep_async(Duration::from_millis(20)).await;
         "slow"
     })
     .await;
-    println!("both:      10 ms and 20 ms, the {name} future included, took {:.1?}", start.elapsed());
+    println!("join:      10 ms and 20 ms, the {name} future included, took {:.1?}", start.elapsed());
 
     // An answer computed by a green thread races a time limit. The loser is dropped: a dropped timer is removed, and a
     // dropped handle lets its green thread run on.
@@ -75,14 +74,14 @@ async fn combined() {
             runtime::sleep(Duration::from_millis(50));
             42
         });
-        match first(answer, sleep_async(patience)).await {
-            Either::Left(answer) => {
+        match select(answer, pin!(sleep_async(patience))).await {
+            Either::Left((answer, _)) => {
                 println!(
-                    "first:     within {patience:?} the answer was {}",
+                    "select:    within {patience:?} the answer was {}",
                     answer.expect("the green thread does not panic")
                 );
             }
-            Either::Right(()) => println!("first:     within {patience:?} there was no answer"),
+            Either::Right(_) => println!("select:    within {patience:?} there was no answer"),
         }
     }
 }
@@ -147,45 +146,4 @@ fn many(count: usize) {
         "           they slept {sleep:?} and woke late by {:.2?} (mean), {:.2?} (p99)",
         late.mean, late.p99
     );
-}
-
-/// Completes with both results when both futures are complete.
-async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    let (mut a_done, mut b_done) = (None, None);
-    poll_fn(|cx| {
-        if a_done.is_none()
-            && let Poll::Ready(done) = a.as_mut().poll(cx)
-        {
-            a_done = Some(done);
-        }
-        if b_done.is_none()
-            && let Poll::Ready(done) = b.as_mut().poll(cx)
-        {
-            b_done = Some(done);
-        }
-        match (a_done.take(), b_done.take()) {
-            (Some(a), Some(b)) => Poll::Ready((a, b)),
-            (a, b) => {
-                (a_done, b_done) = (a, b);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-enum Either<A, B> {
-    Left(A),
-    Right(B),
-}
-
-/// Completes with the first result. The other future is dropped.
-async fn first<A: Future, B: Future>(a: A, b: B) -> Either<A::Output, B::Output> {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    poll_fn(|cx| match a.as_mut().poll(cx) {
-        Poll::Ready(done) => Poll::Ready(Either::Left(done)),
-        Poll::Pending => b.as_mut().poll(cx).map(Either::Right),
-    })
-    .await
 }

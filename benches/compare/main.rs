@@ -3,25 +3,29 @@
 //! ```sh
 //! cargo run --release -p benches --bin compare -- --rounds 5                 # everything
 //! cargo run --release -p benches --bin compare -- yield spawn --only ours,go
+//! cargo run --release -p benches --bin compare -- --from benches/results/2026-11-22-two-cores.jsonl   # only the plots
 //! ```
 //!
 //! `cases.rs` has the cases. `programs.rs` finds and builds the programs. `run.rs` does one run; `http.rs` does so with a load
-//! generator. `outcome.rs` computes the figures and verdicts. benches/README.md says how to read the results.
+//! generator. `outcome.rs` computes the figures and verdicts. `recorded.rs` reads an earlier run. benches/README.md says how to read the results.
 
 mod calm;
 mod cases;
+mod front;
 mod http;
 mod markdown;
 mod options;
 mod outcome;
+mod plot;
 mod programs;
+mod recorded;
 mod run;
-mod svg;
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::Parser;
 use driver::machine::Machine;
 use driver::options::stop;
 use driver::output;
@@ -34,7 +38,13 @@ use crate::programs::Programs;
 use crate::run::Failure;
 
 fn main() {
-    let options = Options::from_command_line();
+    let options = Options::parse();
+    if options.list {
+        return options::show_cases();
+    }
+    if let Some(lines) = &options.from {
+        return redraw(lines).unwrap_or_else(|why| stop(format_args!("{}: {why}", lines.display())));
+    }
     let machine = Machine::at_start();
     let chosen = options.cases();
     let programs = Programs::find(&options, &programs_of(&chosen, &options));
@@ -45,11 +55,24 @@ fn main() {
         session.run_case(case, procs);
         session.write().unwrap_or_else(|error| stop(format_args!("cannot write the results: {error}")));
     }
-    println!("\nwritten: {0}.md, {0}.svg, {0}.jsonl", session.options.common.out.display());
+    println!("\nwritten: {0}.md, {0}.svg, {0}.front.svg, {0}.jsonl", session.options.common.out.display());
     if session.outcomes.iter().any(Outcome::ours_fails) {
         eprintln!("error: this runtime's program fails in a case: see the tables");
         std::process::exit(1);
     }
+}
+
+/// Draws the plots of an earlier run again, beside its lines.
+fn redraw(lines: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(lines).map_err(|error| error.to_string())?;
+    let outcomes = recorded::read(&text)?;
+    let plots = [("svg", plot::whole(&outcomes)), ("front.svg", plot::front(&outcomes))];
+    for (extension, plot) in plots {
+        let path = lines.with_extension(extension);
+        fs::write(&path, plot).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("written: {}", path.display());
+    }
+    Ok(())
 }
 
 /// Returns the programs that the chosen cases need, in the order of the table.
@@ -157,7 +180,8 @@ impl Session {
 
     fn write(&self) -> io::Result<()> {
         let out = &self.options.common.out;
-        output::write(out, |plot| markdown::page(self, plot), &svg::plot(&self.outcomes))?;
+        output::write(out, |plot| markdown::page(self, plot), &plot::whole(&self.outcomes))?;
+        fs::write(out.with_added_extension("front.svg"), plot::front(&self.outcomes))?;
         fs::write(out.with_added_extension("jsonl"), &self.lines)
     }
 }

@@ -1,69 +1,48 @@
-//! The driver's command line.
+//! The driver's command line, and the cases that it selects.
 
 use std::path::PathBuf;
-use std::process::exit;
 use std::time::Duration;
 
-use driver::options::{Common, list, number};
+use clap::Parser;
+use driver::options::{Common, number, seconds};
 
 use crate::cases::{CASES, Case};
 
-const USAGE: &str = "\
-usage: compare [WORKLOAD ..] [options]
-
-  WORKLOAD            a workload or a case (see --list), or the words that begin a case's name (default: all cases)
-  --rounds N          the number of interleaved rounds (default 3)
-  --procs N           N Ps, or worker threads, instead of the numbers in each case
-  --only A,B          runs these programs only, of: ours go tokio tokio-alt may, and those of --impl
-  --impl NAME=PATH    takes the program NAME from PATH. A new NAME is an added program, with the arguments of ours
-  --quick             small sizes, to test that everything works; the figures mean nothing
-  --wait SECS         waits for a quiet machine, for SECS in all (default 900; with --quick 0). A run that other programs
-                      disturb is left out and run again. 0: all runs count, and the page says if they were disturbed
-  --out PATH          path of the results, without an extension (default benches/results/latest)
-  --list              lists the cases";
-
+/// Runs the workloads of the comparison on this runtime and on its peers
+#[derive(Debug, Parser)]
+#[command(
+    name = "compare",
+    mut_arg("rounds", |arg| arg.default_value("3")),
+    mut_arg("out", |arg| arg.default_value(concat!(env!("CARGO_MANIFEST_DIR"), "/results/latest")))
+)]
 pub(crate) struct Options {
-    pub(crate) common: Common,
+    /// Workloads or cases (see --list), or the words that begin a case's name [default: all cases]
+    #[arg(value_name = "WORKLOAD", value_parser = workload)]
     workloads: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// N Ps, or worker threads, instead of the numbers in each case
+    #[arg(long, value_name = "N", value_parser = number)]
     procs: Option<usize>,
-    only: Option<Vec<String>>,
-    wait: Option<Duration>,
-    /// Name and path of each program that the user added (`--impl`).
+    /// Runs these programs only, of: ours go tokio tokio-alt may, and those of --impl
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Takes the program NAME from PATH. A new NAME is an added program, with the arguments of ours
+    #[arg(long = "impl", value_name = "NAME=PATH", value_parser = name_and_path)]
     pub(crate) brought: Vec<(String, PathBuf)>,
+    /// Waits for a quiet machine, for SECS in all [default: 900; with --quick 0]. A run that other programs disturb is left out and
+    /// run again. 0: all runs count, and the page says if they were disturbed
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    wait: Option<Duration>,
+    /// Runs nothing, and draws the plots of an earlier run again, from the lines in FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Lists the cases
+    #[arg(long)]
+    pub(crate) list: bool,
 }
 
 impl Options {
-    pub(crate) fn from_command_line() -> Options {
-        driver::options::from_command_line(USAGE, Options::parse)
-    }
-
-    fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut options = Options {
-            common: Common::new(USAGE, 3, "latest"),
-            workloads: Vec::new(),
-            procs: None,
-            only: None,
-            wait: None,
-            brought: Vec::new(),
-        };
-        options.common.parse(words, |word, value| {
-            match word {
-                "--procs" => options.procs = Some(number(&value()?)?),
-                "--only" => options.only = Some(list(&value()?, |name| Ok(name.into()))?),
-                "--wait" => options.wait = Some(seconds(&value()?)?),
-                "--impl" => options.brought.push(name_and_path(&value()?)?),
-                "--list" => show_cases(),
-                _ if word.starts_with('-') => return Err(format!("unknown option {word}")),
-                _ if !CASES.iter().any(|case| case.is_called(word)) => {
-                    return Err(format!("there is no workload \"{word}\"; --list shows them"));
-                }
-                _ => options.workloads.push(word.into()),
-            }
-            Ok(())
-        })?;
-        Ok(options)
-    }
-
     /// Returns the chosen cases in order, each with a number of Ps.
     pub(crate) fn cases(&self) -> Vec<(&'static Case, usize)> {
         let chosen = CASES.iter().filter(|case| {
@@ -83,17 +62,17 @@ impl Options {
 
     /// True if the program is to be run.
     pub(crate) fn wants(&self, program: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == program))
+        self.only.is_empty() || self.only.iter().any(|name| name == program)
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let secs = text.parse().map_err(|_| format!("a number of seconds is expected, not \"{text}\""))?;
-    Ok(Duration::from_secs(secs))
+fn workload(word: &str) -> Result<String, String> {
+    let known = CASES.iter().any(|case| case.is_called(word));
+    if known { Ok(word.into()) } else { Err("there is no such workload; --list shows them".into()) }
 }
 
 fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, path) = text.split_once('=').ok_or(format!("--impl is NAME=PATH, not \"{text}\""))?;
+    let (name, path) = text.split_once('=').ok_or("NAME=PATH is expected")?;
     let path = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_. ".contains(c)) {
         return Err(format!("a NAME of letters, digits, - and _ is expected, not \"{name}\""));
@@ -101,19 +80,21 @@ fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
     if path.is_file() { Ok((name.into(), path)) } else { Err(format!("{} is not a file", path.display())) }
 }
 
-fn show_cases() -> ! {
+/// Prints the cases.
+pub(crate) fn show_cases() {
     for case in CASES {
         println!("{:20} {:16} {}", case.name, case.workload, case.title);
     }
-    exit(0);
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::Options;
 
-    fn parse(line: &str) -> Result<Options, String> {
-        Options::parse(line.split_whitespace().map(String::from))
+    fn parse(line: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(["compare"].into_iter().chain(line.split_whitespace()))
     }
 
     #[test]
@@ -122,10 +103,15 @@ mod tests {
         let names: Vec<_> = options.cases().iter().map(|(case, procs)| (case.name, *procs)).collect();
         assert_eq!(names, [("yield", 1), ("yield", 2), ("chan-4p4c", 2), ("chan-1p1c", 2)]);
         assert!(options.wants("go") && !options.wants("tokio"));
+        assert_eq!(options.common.rounds, 2);
         assert_eq!(parse("yield --procs 7").unwrap().cases().len(), 1);
         let wait = |line| parse(line).unwrap().wait().as_secs();
         assert_eq!((wait(""), wait("--quick"), wait("--quick --wait 7"), wait("--wait 0")), (900, 0, 7, 0));
-        assert!(parse("").unwrap().cases().len() > 25);
+        let usual = parse("").unwrap();
+        assert!(usual.cases().len() > 25 && usual.wants("may") && usual.common.rounds == 3);
+        assert!(usual.common.out.ends_with("benches/results/latest"));
+        let brought = parse("--impl a=/bin/sh --impl go=/bin/sh").unwrap().brought;
+        assert_eq!(brought, [("a".into(), "/bin/sh".into()), ("go".into(), "/bin/sh".into())]);
     }
 
     #[test]

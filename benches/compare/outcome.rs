@@ -48,7 +48,7 @@ impl State {
 
     pub(crate) fn figure(&self, key: &str) -> Option<Spread> {
         let State::Runs(records) = self else { return None };
-        Spread::of(records.iter().map(|record| record.figures[key]))
+        Spread::of(records.iter().filter_map(|record| record.figures.get(key).copied()))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::cases::Case;
 
@@ -21,6 +21,16 @@ pub(crate) struct Record {
     pub(crate) line: String,
     /// All figures of the line, and the figures derived from them.
     pub(crate) figures: BTreeMap<String, f64>,
+}
+
+impl Record {
+    /// Makes the record of a line that has these fields.
+    pub(crate) fn new(line: String, fields: &Map<String, Value>) -> Record {
+        let mut figures: BTreeMap<String, f64> =
+            fields.iter().filter_map(|(key, value)| Some((key.clone(), value.as_f64()?))).collect();
+        derive(&mut figures);
+        Record { line, figures }
+    }
 }
 
 pub(crate) enum Failure {
@@ -128,17 +138,15 @@ pub(crate) fn check<'a>(
     if fields.get("valid") == Some(&Value::Bool(false)) {
         return Err("not valid: sleepers may have woken before the memory was read".into());
     }
-    let mut figures: BTreeMap<String, f64> =
-        fields.iter().filter_map(|(key, value)| Some((key.clone(), value.as_f64()?))).collect();
-    derive(&mut figures);
+    let record = Record::new(line.into(), &fields);
     for key in wanted {
-        match figures.get(key) {
+        match record.figures.get(key) {
             Some(figure) if *figure >= 0.0 => {}
             Some(figure) => return Err(format!("{key} is {figure}")),
             None => return Err(format!("there is no {key}: {line}")),
         }
     }
-    Ok(Record { line: line.into(), figures })
+    Ok(record)
 }
 
 /// Returns the options that have a value. If a name occurs twice, the last value counts.

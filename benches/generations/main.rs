@@ -14,15 +14,16 @@
 mod designs;
 mod measure;
 mod options;
+mod plot;
 mod processor;
 mod report;
-mod svg;
 mod workloads;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use clap::Parser;
 use driver::machine::Machine;
 use driver::options::stop;
 use driver::output;
@@ -36,14 +37,14 @@ use report::Outcome;
 const LIMIT: Duration = Duration::from_secs(300);
 
 fn main() {
-    let options = Options::from_command_line();
+    let options = Options::parse();
     let machine = Machine::at_start();
     end_at_panic();
     let mut outcomes = Vec::new();
     for workload in options.workloads() {
         outcomes.push(Outcome {
             workload,
-            runs: options.designs.iter().map(|&design| (design, Vec::new())).collect(),
+            runs: options.designs().into_iter().map(|design| (design, Vec::new())).collect(),
         });
     }
     for round in 0..options.common.rounds {
@@ -53,13 +54,13 @@ fn main() {
             for i in driver::turns(round, outcome.runs.len()) {
                 let (design, runs) = &mut outcome.runs[i];
                 let name = format!("{}, {}", workload.title(), design.title());
-                let figures = within(LIMIT, &name, || workload.run(*design, options.procs));
+                let figures = within(LIMIT, &name, || workload.run(*design, options.procs()));
                 println!("  {:9} {}", design.name(), line(&figures));
                 runs.push(figures);
             }
         }
         let page = |plot: &str| report::page(&options, &machine, &outcomes, plot);
-        output::write(&options.common.out, page, &svg::plot(&outcomes))
+        output::write(&options.common.out, page, &plot::plot(&outcomes))
             .unwrap_or_else(|error| stop(format_args!("cannot write the results: {error}")));
     }
     println!("\nwritten: {0}.md, {0}.svg", options.common.out.display());

@@ -25,7 +25,7 @@ pub(crate) fn page(options: &Options, machine: &Machine, outcomes: &[Outcome], p
     let about = format!(
         "The same workloads over four designs of timers, all on this runtime's scheduler with {} P, by `cargo run \
          --release -p benches --bin generations`. benches/generations/README.md explains the figures.",
-        options.procs
+        options.procs()
     );
     let mut page =
         Page::new("Generations of timers", &about, "the designs", &options.common, machine.was_busy());

@@ -9,6 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fastrand::Rng;
+
 #[path = "../support/http.rs"]
 mod http;
 #[path = "../fuzz/src/properties.rs"]
@@ -63,11 +65,11 @@ fn check(name: &str, property: fn(&[u8])) {
     let seed = number("PARSERS_SEED")
         .unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64);
     println!("{name}: PARSERS_SEED={seed}");
-    let mut random = Random(seed | 1);
+    let mut random = Rng::with_seed(seed);
     for _ in 0..number("PARSERS_RUNS").unwrap_or(5000) {
-        let mut bytes = seeds[random.below(seeds.len())].clone();
-        for _ in 0..=random.below(4) {
-            random.change(&mut bytes, &seeds);
+        let mut bytes = seeds[random.usize(..seeds.len())].clone();
+        for _ in 0..=random.usize(..4) {
+            change(&mut bytes, &seeds, &mut random);
         }
         let before = PEAK.get();
         PEAK.set((0, 0));
@@ -79,32 +81,21 @@ fn check(name: &str, property: fn(&[u8])) {
     }
 }
 
-/// A small generator of random numbers: xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % end.max(1)
-    }
-
-    fn change(&mut self, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
-        let at = self.below(bytes.len() + 1);
-        let end = at + self.below(bytes.len() - at + 1).min(20);
-        match self.below(6) {
-            0 => drop(bytes.drain(at..end)),
-            1 => bytes.truncate(at),
-            2 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
-            3 => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
-            4 => {
-                let other = &seeds[self.below(seeds.len())];
-                bytes.truncate(at);
-                bytes.extend(&other[self.below(other.len())..]);
-            }
-            _ => drop(bytes.splice(at..at, PIECES[self.below(PIECES.len())].iter().copied())),
+/// Changes `bytes` at a random place: removes, changes or inserts some, or goes on as another seed does.
+fn change(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Rng) {
+    let at = random.usize(..=bytes.len());
+    let end = at + random.usize(..=bytes.len() - at).min(20);
+    match random.u32(..6) {
+        0 => drop(bytes.drain(at..end)),
+        1 => bytes.truncate(at),
+        2 if at < bytes.len() => bytes[at] ^= 1 << random.u32(..8),
+        3 => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
+        4 => {
+            let other = &seeds[random.usize(..seeds.len())];
+            bytes.truncate(at);
+            bytes.extend(&other[random.usize(..=other.len())..]);
         }
+        _ => drop(bytes.splice(at..at, PIECES[random.usize(..PIECES.len())].iter().copied())),
     }
 }
 

@@ -144,8 +144,8 @@ mod tests {
         let mut ids: Vec<(Id, u64)> = Vec::new();
         for item in 0..20_000_u64 {
             // Times are from a small range, so that many are equal.
-            let (when, one) = (random.next() % 50, random.next() as usize % (ids.len() + 1));
-            match (random.next() % 8, ids.get(one).copied()) {
+            let (when, one) = (random.below(50) as u64, random.below(ids.len() + 1));
+            match (random.below(8), ids.get(one).copied()) {
                 (0..4, _) => {
                     ids.push((heap.push(when, (when, item)), when));
                     model.insert((when, item));

@@ -70,11 +70,11 @@ fn mixture<T: Timers>(timers: &T, task: u64) {
     let mut random = Random::of_task(task);
     let mut armed = Vec::new();
     for _ in 0..TIMERS {
-        let short = Duration::from_micros(random.next() % 20_000);
+        let short = Duration::from_micros(random.below(20_000) as u64);
         let probe =
             Arc::new(Probe { start: Instant::now(), due_ns: AtomicU64::new(0), fired: AtomicU32::new(0) });
         let callback = Waker::from(Arc::clone(&probe));
-        match random.next() % 4 {
+        match random.below(4) {
             0 => {
                 probe.due_in(short);
                 armed.push((probe, 1, timers.add(short, &callback)));
@@ -97,8 +97,8 @@ fn mixture<T: Timers>(timers: &T, task: u64) {
                 armed.push((probe, 0, timer));
             }
         }
-        if random.next().is_multiple_of(16) {
-            timers.sleep(Duration::from_micros(random.next() % 500));
+        if random.below(16) == 0 {
+            timers.sleep(Duration::from_micros(random.below(500) as u64));
         }
     }
     let start = Instant::now();

@@ -49,7 +49,7 @@ pub(super) fn run<T: Timers>(timers: &Arc<T>, tasks: usize, live: usize, n: usiz
             start.wait();
             let begin = Moment::now();
             for _ in 0..n {
-                let one = random.next() as usize % live;
+                let one = random.below(live);
                 timers.reset(&mut own[one], random.deadline(), &callback);
             }
             let end = Moment::now();

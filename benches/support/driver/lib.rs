@@ -2,7 +2,7 @@
 //! results as a page of Markdown with a plot.
 //!
 //! [`options`] reads the common options. [`machine`] describes the machine. [`quiet`] detects disturbing programs. [`spread`]
-//! summarises a figure over all rounds. [`page`] and [`svg`] build the documents, and [`output`] writes the files.
+//! summarises a figure over all rounds. [`page`] and [`plot`] build the documents, and [`output`] writes the files.
 
 #![forbid(unsafe_code)]
 
@@ -10,9 +10,9 @@ pub mod machine;
 pub mod options;
 pub mod output;
 pub mod page;
+pub mod plot;
 pub mod quiet;
 pub mod spread;
-pub mod svg;
 
 /// Returns the order in which `n` entrants run in a round. Each round begins with the next entrant, so that the first place
 /// rotates over all entrants.

@@ -1,4 +1,7 @@
 //! The command line: `bench WORKLOAD [--key value ...]`.
+//!
+//! No crate reads it. The keys are those that the chosen workload asks for when it starts, and each answer goes into the report. A crate
+//! such as clap or lexopt must know before whether a key has a value, and here only the workload knows.
 
 use std::fmt::Display;
 use std::process::exit;

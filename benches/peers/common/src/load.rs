@@ -20,26 +20,22 @@ pub fn spin(time: Duration) -> Duration {
     }
 }
 
-/// The random numbers of a task, by xorshift64.
-pub struct Random(u64);
+/// The random numbers of a task.
+pub struct Random(fastrand::Rng);
 
 impl Random {
     /// Returns the generator of task `t`.
     pub fn of_task(t: u64) -> Random {
-        Random(0x9E37_79B9_7F4A_7C15 + t)
+        Random(fastrand::Rng::with_seed(t))
     }
 
-    /// Returns the next number.
-    #[allow(clippy::should_implement_trait, reason = "the sequence never ends, and no code iterates over it")]
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+    /// Returns a number below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0.usize(..end)
     }
 
     /// Returns a random time of 1 to 60 s.
     pub fn deadline(&mut self) -> Duration {
-        Duration::from_nanos(1_000_000_000 + self.next() % 59_000_000_000)
+        Duration::from_nanos(self.0.u64(1_000_000_000..60_000_000_000))
     }
 }

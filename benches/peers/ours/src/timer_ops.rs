@@ -89,7 +89,7 @@ fn reset_own(
     }
     let start = Instant::now();
     for _ in 0..n {
-        let i = random.next() as usize % timers.len();
+        let i = random.below(timers.len());
         timers[i].reset(random.deadline());
     }
     (start, Instant::now())

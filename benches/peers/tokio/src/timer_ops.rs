@@ -73,7 +73,7 @@ fn reset_own(task: usize, tasks: usize, live: usize, n: usize, running: &AtomicU
     }
     let start = Instant::now();
     for _ in 0..n {
-        let i = random.next() as usize % live;
+        let i = random.below(live);
         timers[i].as_mut().reset(tokio::time::Instant::now() + random.deadline());
     }
     (start, Instant::now())
