@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Runs the doc tests, and builds the documentation with warnings denied.
+# Builds the documentation with warnings denied. ci/test.sh runs the doc tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo test --workspace --doc
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items

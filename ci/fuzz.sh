@@ -16,5 +16,5 @@ for name in "${targets[@]}"; do
     mkdir -p "$corpus"
     # The first folder gets the inputs that reach new code; the second has the seeds.
     cargo +nightly fuzz run --fuzz-dir examples/fuzz "$name" "$corpus" "examples/fuzz/seeds/$name" -- \
-        -max_total_time="$seconds" -max_len=4096 -malloc_limit_mb=64 -verbosity=0
+        -max_total_time="$seconds" -max_len=4096 -malloc_limit_mb=64 -verbosity=0 -print_funcs=0
 done

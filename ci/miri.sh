@@ -19,8 +19,8 @@ for borrows in "" -Zmiri-tree-borrows; do
     # Miri simulates the clock, so no test depends on the machine.
     export MIRIFLAGS="-Zmiri-strict-provenance $borrows -Zmiri-env-set=PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 -Zmiri-env-set=PROPTEST_CASES=4"
     echo "ci/miri.sh: ${borrows:--Zmiri-stacked-borrows}, $seeds seeds"
-    miri -p gmp-timers -p gmp-netpoll --lib -- --skip heap:: --skip properties::
-    miri -p gmp-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads:: --skip sampler::
-    miri -p gmp-runtime --lib -- --skip process::
-    MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$seeds" miri -p gmp-runtime --test plain_threads -- "${@:2}"
+    miri -p monochrome-timers -p monochrome-netpoll --lib -- --skip heap:: --skip properties::
+    miri -p monochrome-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads:: --skip sampler::
+    miri -p monochrome --lib -- --skip process::
+    MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$seeds" miri -p monochrome --test plain_threads -- "${@:2}"
 done

@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/models"
 export RUSTFLAGS="--cfg loom"
 
-# Builds the models of package gmp-$1, and prints the path of their program.
+# Builds the models of package monochrome-$1, and prints the path of their program.
 models() {
-    cargo test --quiet --release --lib -p "gmp-$1" --no-run --message-format=json |
+    cargo test --quiet --release --lib -p "monochrome-$1" --no-run --message-format=json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 

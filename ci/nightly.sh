@@ -14,6 +14,9 @@ step ci/miri.sh 32
 step ci/tsan.sh 300
 step ci/asan.sh
 step ci/fuzz.sh 60
+step ci/deny.sh --advisories
+step ci/semver.sh
+step ci/guide.sh --book
 # Longer loads than the one second each of .ci/run, and an hour of the soak of `interpose`.
 LOAD_SECONDS=10 SOAK_SECONDS=3600 step ci/crates.sh
 if [ ${#failed[@]} -gt 0 ]; then

@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-if cargo check --quiet -p gmp-runtime "${abort[@]}" >"$log" 2>&1; then fail 'the runtime compiles with panic = "abort"'; fi
+if cargo check --quiet -p monochrome "${abort[@]}" >"$log" 2>&1; then fail 'the runtime compiles with panic = "abort"'; fi
 grep -q 'this crate needs unwinding' "$log" || fail "the compiler does not print the reason"
 echo 'panic = "abort": refused by the compiler'
 

@@ -22,7 +22,7 @@ build=(-Zbuild-std --target "$target")
 
 test() { cargo +nightly test "${build[@]}" "$@"; }
 
-test --no-run -p gmp-runtime --test plain_threads -p tests "${tests[@]/#/--test=}"
+test --no-run -p monochrome --test plain_threads -p tests "${tests[@]/#/--test=}"
 bin=$CARGO_TARGET_DIR/$target/debug
 # ThreadSanitizer must report a deliberate race of green threads. It must report nothing where a lock, a channel or a join orders them.
 if log=$("$bin/counter" racy 2>&1) || [[ $log != *"WARNING: ThreadSanitizer: data race"*Counter* ]]; then
@@ -31,5 +31,5 @@ if log=$("$bin/counter" racy 2>&1) || [[ $log != *"WARNING: ThreadSanitizer: dat
 fi
 for case in locked sent joined; do "$bin/counter" "$case"; done
 # The call below leaves out a test that counts OS threads, because slow polls need more OS threads.
-test -p gmp-runtime --test plain_threads -p tests "${tests[@]/#/--test=}" -- --skip ten_thousand_parked_polls
+test -p monochrome --test plain_threads -p tests "${tests[@]/#/--test=}" -- --skip ten_thousand_parked_polls
 "$bin/soak" --secs "$seconds" --workers 4
