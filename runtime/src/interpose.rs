@@ -12,11 +12,11 @@
 //!                       └─ park until ready, attempt again ──────> result, on the same OS thread
 //! ```
 //!
-//! - `raw.rs`: system calls without libc: hooks never call hooks, and nothing here writes `errno` but [`finish`].
+//! - `raw.rs`: system calls without libc: hooks never call hooks, and nothing here writes `errno` but [`finish`] and `crate::syscall`.
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
 //! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
 //! - `message.rs`: lists of buffers of which a part is done.
-//! - `futex.rs`: `syscall`, by which std's locks wait.
+//! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `crate::syscall`.)
 //! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the hooks.
 //!
 //! The runtime's own calls do not park: in the runtime a P is not lent, which [`may_park`] sees. Descriptors of the
@@ -40,6 +40,10 @@ mod write;
 
 use std::ffi::c_int;
 
+use crate::syscall::fail;
+
+pub(crate) use futex::futex;
+
 /// Returns `true` if a call on `fd` may park: the code of a green thread runs here. Standard input, output and error belong to
 /// libc: std holds locks of the OS thread around them.
 #[inline]
@@ -53,14 +57,6 @@ fn finish(result: isize) -> isize {
     if result < 0 { fail(result) } else { result }
 }
 
-#[cold]
-#[inline(never)]
-extern "C" fn fail(result: isize) -> isize {
-    // SAFETY: the address is that of this thread's `errno`.
-    unsafe { *libc::__errno_location() = (-result) as c_int };
-    -1
-}
-
 /// An error as system calls return it.
 const fn error(errno: c_int) -> isize {
     -(errno as isize)
@@ -68,7 +64,7 @@ const fn error(errno: c_int) -> isize {
 
 /// Makes the linker take the hooks: it leaves out a library of which the program uses nothing.
 pub(crate) fn link() {
-    type Hooks = [*const (); 10];
+    type Hooks = [*const (); 9];
     let hooks: Hooks = [
         read::read as *const (),
         write::write as *const (),
@@ -79,7 +75,7 @@ pub(crate) fn link() {
         names::getaddrinfo as *const (),
         close::close as *const (),
         close::dup2 as *const (),
-        futex::syscall as *const (),
     ];
     std::hint::black_box(hooks);
+    crate::syscall::link();
 }

@@ -81,6 +81,9 @@ mod world;
 use std::fmt;
 use std::thread::available_parallelism;
 
+#[cfg(not(feature = "interpose"))]
+pub(crate) use futex::futex;
+
 pub use faults::Faults;
 pub use node::{Node, node};
 pub use schedule::{ParseScheduleError, Schedule};

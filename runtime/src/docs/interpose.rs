@@ -32,7 +32,7 @@
 //! | `write` `writev` `send` `sendto` `sendmsg` | room, until all is written |
 //! | `accept` `accept4` | a connection |
 //! | `connect` | TCP's connection. A Unix socket's `connect` blocks if the listener's queue is full |
-//! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask blocks |
+//! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask keeps its OS thread, as in [`blocking`](crate::blocking): see [below](#signals) |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` | the time |
 //! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
 //! | `syscall`, of it only `futex` as std uses it | [locks of std](#locks-of-std) |
@@ -51,8 +51,14 @@
 //! - `SO_RCVLOWAT` above 1: a `recv` may return less.
 //! - `MSG_WAITALL` with `MSG_PEEK` blocks the OS thread.
 //! - `pthread_cancel` does not end these calls.
-//! - `ppoll` with a signal mask may return `EINTR` because of SIGURG, by which the runtime [pauses](super::blocking) green threads that
-//!   compute. Leave SIGURG blocked in that mask.
+//!
+//! # Signals
+//!
+//! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its handler runs there. `ppoll` with a signal
+//! mask is for programs that wait for signals, so this call alone is libc's: the mask is that of the OS thread, which waits in the kernel with it.
+//! The mask holds from the first look to the return, a signal outside of the mask ends the call with `EINTR`, and the mask of before
+//! then holds again. The P runs other green threads meanwhile. Neither a cancellation nor a time-out ends the wait. SIGURG, by which the runtime
+//! [pauses](super::blocking) green threads that compute, does not end it either, unless the program handles SIGURG itself.
 //!
 //! # Cancellation and time-outs
 //!

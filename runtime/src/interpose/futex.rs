@@ -1,4 +1,4 @@
-//! `syscall`, of which only `futex` is of interest: std's locks wait by it. Every other number goes to the kernel as it is.
+//! `futex`, as libc's `syscall` makes it (`crate::syscall`): std's locks wait by it.
 //!
 //! std waits by `FUTEX_WAIT_BITSET` with an absolute time of the monotonic clock, and wakes by `FUTEX_WAKE`; both are private to the
 //! process. Other operations on the same words are not expected. `parking_lot` waits by `FUTEX_WAIT`: its waiters are the
@@ -20,94 +20,11 @@ const WAIT: c_int = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
 const WAKE: c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 const WAKE_BITSET: c_int = libc::FUTEX_WAKE_BITSET | libc::FUTEX_PRIVATE_FLAG;
 
-/// libc's `syscall`. It has no frame of its own, so that a call like `vfork` returns twice to its caller.
-///
-/// # Safety
-/// As libc's.
-// libc's function takes a variable number of arguments. With both conventions they are where those of a function of seven arguments
-// are. The caller has not set those that the system call does not have.
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    std::arch::naked_asm!(
-        "cmp rdi, {futex_number}",
-        "jne 2f",
-        "jmp {futex}",
-        "2:",
-        "mov rax, rdi",
-        "mov rdi, rsi",
-        "mov rsi, rdx",
-        "mov rdx, rcx",
-        "mov r10, r8",
-        "mov r8, r9",
-        "mov r9, [rsp + 8]",
-        "syscall",
-        "cmp rax, -4095",
-        "jae 3f",
-        "ret",
-        "3:",
-        "mov rdi, rax",
-        "jmp {fail}",
-        futex_number = const libc::SYS_futex,
-        futex = sym futex,
-        fail = sym super::fail,
-    )
-}
-
-/// libc's `syscall`. It has no frame of its own, so that a call like `clone` returns twice to its caller.
-///
-/// # Safety
-/// As libc's.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    std::arch::naked_asm!(
-        "cmp x0, {futex_number}",
-        "b.ne 2f",
-        "b {futex}",
-        "2:",
-        "mov x8, x0",
-        "mov x0, x1",
-        "mov x1, x2",
-        "mov x2, x3",
-        "mov x3, x4",
-        "mov x4, x5",
-        "mov x5, x6",
-        "svc 0",
-        "cmn x0, 4095",
-        "b.cs 3f",
-        "ret",
-        "3:",
-        "b {fail}",
-        futex_number = const libc::SYS_futex,
-        futex = sym futex,
-        fail = sym super::fail,
-    )
-}
-
 /// `syscall(SYS_futex, ..)`.
 ///
 /// # Safety
 /// As that of the system call. Arguments that the operation does not have may be anything.
-unsafe extern "C" fn futex(
+pub(crate) unsafe extern "C" fn futex(
     number: c_long,
     address: usize,
     operation: usize,

@@ -23,10 +23,10 @@ const NO_TIME: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 pub(super) unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, milliseconds: c_int) -> c_int {
     let time = u64::try_from(milliseconds).ok().map(Duration::from_millis);
     // SAFETY: the caller's arguments.
-    finish(unsafe { poll_for(fds, count, time, ptr::null()) }) as c_int
+    finish(unsafe { poll_for(fds, count, time) }) as c_int
 }
 
-/// libc's `ppoll`; parks a green thread, unless it is to wait with another signal mask.
+/// libc's `ppoll`; parks a green thread, unless it is to wait with a signal mask.
 ///
 /// # Safety
 /// As libc's.
@@ -44,19 +44,60 @@ pub(super) unsafe extern "C" fn ppoll(
         Some(None) => return finish(error(libc::EINVAL)) as c_int,
     };
     // SAFETY: the caller's arguments.
-    finish(unsafe { poll_for(fds, count, time, mask) }) as c_int
+    finish(unsafe {
+        match mask.cast::<u64>().as_ref() {
+            None => poll_for(fds, count, time),
+            Some(&mask) => poll_masked(fds, count, time, mask),
+        }
+    }) as c_int
+}
+
+/// Makes the system call, which may block.
+///
+/// # Safety
+/// `fds` and `count` are those of `poll`.
+unsafe fn system(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask: Option<&u64>) -> isize {
+    let mut time = time.map(timespec_of);
+    let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
+    let mask = mask.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the caller's array; the time and the mask live until the call returns.
+    unsafe { call!(libc::SYS_ppoll, fds, count, time, mask, size_of::<u64>()) }
+}
+
+/// `ppoll` with a signal mask. Only the kernel sets a mask and waits in one step, and the mask is that of the OS thread, where no other green
+/// thread may run meanwhile. So the call is the system's, and a green thread keeps its OS thread for it, as in `blocking`.
+///
+/// # Safety
+/// `fds` and `count` are those of `poll`.
+#[cold]
+unsafe fn poll_masked(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mut mask: u64) -> isize {
+    // SAFETY: the caller's arguments.
+    let system = |time, mask| unsafe { system(fds, count, time, Some(mask)) };
+    if !sched::foreign::is_user_code() {
+        return system(time, &mask);
+    }
+    if let Some(signal) = sched::foreign::signal_of_runtime() {
+        mask |= 1 << (signal - 1);
+    }
+    let until = time.map_or(clock::NEVER, clock::after);
+    match system(Some(Duration::ZERO), &mask) {
+        0 if time != Some(Duration::ZERO) => sched::park::blocking(|| system(left(until), &mask)),
+        found => found,
+    }
+}
+
+/// Returns the time until `until`; `None` if that is never.
+fn left(until: u64) -> Option<Duration> {
+    (until != clock::NEVER).then(|| Duration::from_nanos(until.saturating_sub(clock::now())))
 }
 
 /// # Safety
-/// `fds` and `count` are those of `poll`, `mask` that of `ppoll`.
-unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask: *const sigset_t) -> isize {
-    let parks = mask.is_null() && time != Some(Duration::ZERO) && sched::foreign::is_user_code();
-    // SAFETY: the caller's array, and a time that the call only reads or that lives until it returns.
-    let look =
-        |time: *mut timespec| unsafe { call!(libc::SYS_ppoll, fds, count, time, mask, size_of::<u64>()) };
-    let block = || look(time.map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut));
-    if !parks {
-        return block();
+/// `fds` and `count` are those of `poll`.
+unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> isize {
+    // SAFETY: the caller's arguments.
+    let system = |time| unsafe { system(fds, count, time, None) };
+    if time == Some(Duration::ZERO) || !sched::foreign::is_user_code() {
+        return system(time);
     }
     let until = time.map_or(clock::NEVER, clock::after);
     let interests = || {
@@ -67,7 +108,7 @@ unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask
         };
         fds.iter().filter(|look| look.fd >= 0).map(|look| (look.fd, epoll_events(look.events))).collect()
     };
-    look_and_wait(until, || look(&mut { NO_TIME }), interests, block)
+    look_and_wait(until, || system(Some(Duration::ZERO)), interests, || system(left(until)))
 }
 
 /// Looks by `look` until it finds something, and parks in between until one of `interests` is ready, or until `until`. Blocks
@@ -126,10 +167,7 @@ pub(super) unsafe extern "C" fn select(
         call!(libc::SYS_pselect6, count, read, write, except, limit, ptr::null::<c_void>())
     };
     let until = limit.map_or(clock::NEVER, clock::after);
-    let block = || {
-        let left = limit.map(|_| Duration::from_nanos(until.saturating_sub(clock::now())));
-        look(left.map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut))
-    };
+    let block = || look(left(until).map(timespec_of).as_mut().map_or(ptr::null_mut(), ptr::from_mut));
     let result = if limit == Some(Duration::ZERO) || !sched::foreign::is_user_code() {
         block()
     } else {

@@ -194,6 +194,6 @@ pub(super) fn link() {
     #[cfg(not(feature = "interpose"))]
     {
         sleeps::link();
-        super::futex::link();
+        crate::syscall::link();
     }
 }

@@ -1,12 +1,11 @@
-//! `syscall`, of which only `futex` is of interest: the locks of std and of parking_lot wait by it. Every other number goes to the kernel as it
-//! is.
+//! `futex`, as libc's `syscall` makes it (`crate::syscall`): the locks of std and of parking_lot wait by it.
 //!
 //! All green threads of a simulation run on one OS thread. If one waits for a futex that another of them would wake, the OS thread waits for
 //! ever. A lock that an OS thread outside of the simulation has is released soon, such as that of standard output. So a wait may last a while.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{c_long, c_void};
 use std::mem;
 
 use sched::simulation;
@@ -20,101 +19,11 @@ static SYSCALL: Real = Real::new(c"syscall");
 
 type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-/// libc's `syscall`. It has no frame of its own, so that a call like `vfork` returns twice to its caller.
-///
-/// # Safety
-/// As libc's.
-// libc's function takes a variable number of arguments. With both conventions they are where those of a function of seven arguments
-// are. The caller has not set those that the system call does not have.
-#[cfg(target_arch = "x86_64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    std::arch::naked_asm!(
-        "cmp rdi, {futex_number}",
-        "jne 2f",
-        "jmp {futex}",
-        "2:",
-        "mov rax, rdi",
-        "mov rdi, rsi",
-        "mov rsi, rdx",
-        "mov rdx, rcx",
-        "mov r10, r8",
-        "mov r8, r9",
-        "mov r9, [rsp + 8]",
-        "syscall",
-        "cmp rax, -4095",
-        "jae 3f",
-        "ret",
-        "3:",
-        "mov rdi, rax",
-        "jmp {fail}",
-        futex_number = const libc::SYS_futex,
-        futex = sym futex,
-        fail = sym fail,
-    )
-}
-
-/// libc's `syscall`. It has no frame of its own, so that a call like `clone` returns twice to its caller.
-///
-/// # Safety
-/// As libc's.
-#[cfg(target_arch = "aarch64")]
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    std::arch::naked_asm!(
-        "cmp x0, {futex_number}",
-        "b.ne 2f",
-        "b {futex}",
-        "2:",
-        "mov x8, x0",
-        "mov x0, x1",
-        "mov x1, x2",
-        "mov x2, x3",
-        "mov x3, x4",
-        "mov x4, x5",
-        "mov x5, x6",
-        "svc 0",
-        "cmn x0, 4095",
-        "b.cs 3f",
-        "ret",
-        "3:",
-        "b {fail}",
-        futex_number = const libc::SYS_futex,
-        futex = sym futex,
-        fail = sym fail,
-    )
-}
-
-/// Sets `errno` by the result of a system call that has failed.
-extern "C" fn fail(result: isize) -> c_long {
-    // SAFETY: the place of this thread's `errno`.
-    unsafe { *libc::__errno_location() = -result as c_int };
-    -1
-}
-
 /// `syscall(SYS_futex, ..)`.
 ///
 /// # Safety
 /// As that of the system call. Arguments that the operation does not have may be anything.
-unsafe extern "C" fn futex(
+pub(crate) unsafe extern "C" fn futex(
     number: c_long,
     address: usize,
     operation: usize,
@@ -158,9 +67,4 @@ fn give_up() -> ! {
         MOST_NS / NS_PER_S
     );
     std::process::abort();
-}
-
-/// Makes the linker take the function: see `clock::link`.
-pub(super) fn link() {
-    std::hint::black_box(syscall as *const ());
 }

@@ -25,7 +25,7 @@ use crate::m::M;
 use crate::m::current::{current_g, on_m};
 use crate::run::sched::Sched;
 use crate::run::wake;
-use crate::sys::fork;
+use crate::sys::{fork, preempt};
 
 /// The case of a wait that ended because its descriptor was closed.
 const CLOSED: u32 = 1;
@@ -51,6 +51,12 @@ pub enum End {
 #[inline]
 pub fn is_user_code() -> bool {
     on_m(|m| m.runs_user_code()).unwrap_or(false)
+}
+
+/// Returns the signal by which the runtime interrupts its OS threads; `None` if the program has an action of its own for that signal.
+/// Foreign code that lets signals end a wait must not see it.
+pub fn signal_of_runtime() -> Option<i32> {
+    preempt::is_free().then_some(preempt::SIGNAL)
 }
 
 /// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on the runtime's clock.

@@ -34,7 +34,7 @@ mod linux {
     use super::{OnSignal, Registers};
     use crate::sys;
 
-    const SIGNAL: c_int = libc::SIGURG;
+    pub(crate) const SIGNAL: c_int = libc::SIGURG;
 
     /// What the handler needs. `OnceLock::get` is a load, so the handler may call it.
     struct Installed {
@@ -59,6 +59,13 @@ mod linux {
             }
             _ => false,
         }
+    }
+
+    /// Returns `true` if the program has no action of its own for the signal.
+    #[cfg(feature = "interpose")]
+    pub(crate) fn is_free() -> bool {
+        let ours = on_interrupt as Handler as libc::sighandler_t;
+        [ours, libc::SIG_DFL].contains(&action().sa_sigaction)
     }
 
     #[inline(never)]
@@ -189,6 +196,8 @@ mod linux {
     }
 }
 
+#[cfg(all(feature = "interpose", any(target_os = "linux", target_os = "android")))]
+pub(crate) use linux::{SIGNAL, is_free};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{interrupt, is_installed, sleep_while, wake};
 

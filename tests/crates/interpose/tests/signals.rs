@@ -1,0 +1,241 @@
+//! `ppoll` with a signal mask, on green threads and on OS threads: the mask holds during the wait, and only then. (The tests send signals to
+//! OS threads, and count them: they take turns.)
+
+use std::ffi::c_int;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use interpose::servers::Watchdog;
+use runtime::Migration;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// How often the handler has run.
+static SIGNALS: AtomicUsize = AtomicUsize::new(0);
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn turn() -> (MutexGuard<'static, ()>, Watchdog) {
+    (TURN.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::new())
+}
+
+extern "C" fn count(_signal: c_int) {
+    SIGNALS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Handles `signal` by `count`. Returns what handled it before.
+fn handle(signal: c_int) -> libc::sigaction {
+    // SAFETY: all zeroes is a valid action; the handler uses an atomic alone.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = count as extern "C" fn(c_int) as usize;
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+    set_action(signal, &action)
+}
+
+fn set_action(signal: c_int, action: &libc::sigaction) -> libc::sigaction {
+    // SAFETY: both actions are valid places.
+    unsafe {
+        let mut before = std::mem::zeroed();
+        assert_eq!(libc::sigaction(signal, action, &mut before), 0);
+        before
+    }
+}
+
+fn set_of(signals: &[c_int]) -> libc::sigset_t {
+    // SAFETY: the call fills the set.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        signals.iter().for_each(|&signal| assert_eq!(libc::sigaddset(&mut set, signal), 0));
+        set
+    }
+}
+
+/// Blocks or unblocks SIGUSR1 for this OS thread.
+fn mask(how: c_int) {
+    // SAFETY: the set is valid.
+    assert_eq!(unsafe { libc::pthread_sigmask(how, &set_of(&[libc::SIGUSR1]), ptr::null_mut()) }, 0);
+}
+
+fn is_blocked() -> bool {
+    // SAFETY: the call fills the set.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut set), 0);
+        libc::sigismember(&set, libc::SIGUSR1) == 1
+    }
+}
+
+fn thread_id() -> c_int {
+    // SAFETY: the call has no condition.
+    unsafe { libc::gettid() }
+}
+
+fn send(signal: c_int, thread: c_int) {
+    // SAFETY: the call accesses no memory.
+    assert_eq!(unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) }, 0);
+}
+
+/// `ppoll` for bytes of `stream`, with the mask `signals`. Returns the result, or the negative `errno`.
+fn wait_for(stream: &UnixStream, time: Duration, signals: &[c_int]) -> c_int {
+    let mut look = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
+    // SAFETY: the pointers are valid for the call.
+    let result = unsafe { libc::ppoll(&mut look, 1, &time, &set_of(signals)) };
+    if result < 0 { -std::io::Error::last_os_error().raw_os_error().unwrap() } else { result }
+}
+
+/// Lets an OS thread run `after` as soon as the caller's OS thread sleeps in the kernel.
+fn once_asleep(after: impl FnOnce(c_int) + Send + 'static) -> std::thread::JoinHandle<()> {
+    let caller = thread_id();
+    std::thread::spawn(move || {
+        while !sleeps_in_ppoll(caller) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        after(caller);
+    })
+}
+
+fn sleeps_in_ppoll(thread: c_int) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap();
+    call.split(' ').next().unwrap().parse() == Ok(libc::SYS_ppoll)
+}
+
+/// Runs `test` on a plain OS thread, and on green threads of both modes with 1 and 2 Ps.
+fn on_all_threads(test: fn()) {
+    std::thread::spawn(test).join().unwrap();
+    for strict in [false, true] {
+        for procs in [1, 2] {
+            let migration = if strict { Migration::BeforeStart } else { Migration::default() };
+            let runtime = runtime::Builder::new().procs(procs).migration(migration).build().unwrap();
+            eprintln!("strict: {strict}, Ps: {procs}");
+            runtime.spawn(test).join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_signal_of_the_mask_waits_until_the_call_returns() {
+    let _turn = turn();
+    handle(libc::SIGUSR1);
+    on_all_threads(|| {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let before = SIGNALS.load(Ordering::SeqCst);
+        let sender = once_asleep(move |thread| {
+            send(libc::SIGUSR1, thread);
+            std::thread::sleep(Duration::from_millis(30));
+            assert_eq!(SIGNALS.load(Ordering::SeqCst), before, "the signal came during the wait");
+            theirs.write_all(b"1").unwrap();
+        });
+        assert_eq!(wait_for(&ours, LONG, &[libc::SIGUSR1]), 1);
+        assert_eq!(SIGNALS.load(Ordering::SeqCst), before + 1, "the signal comes as the call returns");
+        assert!(!is_blocked());
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_signal_outside_of_the_mask_ends_the_wait() {
+    let _turn = turn();
+    handle(libc::SIGUSR1);
+    on_all_threads(|| {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        mask(libc::SIG_BLOCK);
+        let before = SIGNALS.load(Ordering::SeqCst);
+        // A signal that is pending ends the call at once.
+        send(libc::SIGUSR1, thread_id());
+        assert_eq!(SIGNALS.load(Ordering::SeqCst), before);
+        assert_eq!(wait_for(&ours, LONG, &[]), -libc::EINTR);
+        assert_eq!(SIGNALS.load(Ordering::SeqCst), before + 1);
+        assert!(is_blocked(), "the mask of before holds again");
+        // So does one that comes during the call.
+        let sender = once_asleep(|thread| send(libc::SIGUSR1, thread));
+        assert_eq!(wait_for(&ours, LONG, &[]), -libc::EINTR);
+        assert_eq!(SIGNALS.load(Ordering::SeqCst), before + 2);
+        assert!(is_blocked());
+        sender.join().unwrap();
+        mask(libc::SIG_UNBLOCK);
+    });
+}
+
+#[test]
+fn the_signal_of_the_runtime_does_not_end_the_wait() {
+    let _turn = turn();
+    let test = || {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let sender = once_asleep(move |thread| {
+            send(libc::SIGURG, thread);
+            std::thread::sleep(Duration::from_millis(30));
+            theirs.write_all(b"1").unwrap();
+        });
+        let result = wait_for(&ours, LONG, &[]);
+        sender.join().unwrap();
+        result
+    };
+    // Many green threads that compute let the runtime install its handler.
+    let runtime = runtime::Builder::new().procs(1).build().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let hogs: Vec<_> = (0..20)
+        .map(|_| {
+            let stop = stop.clone();
+            let start = Instant::now();
+            runtime.spawn(move || while !stop.load(Ordering::Relaxed) && start.elapsed() < LONG {})
+        })
+        .collect();
+    let start = Instant::now();
+    while !is_handled(libc::SIGURG) && start.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(is_handled(libc::SIGURG), "the runtime pauses green threads that compute");
+    let result = runtime.spawn(test).join().unwrap();
+    stop.store(true, Ordering::Relaxed);
+    hogs.into_iter().for_each(|hog| hog.join().unwrap());
+    assert_eq!(result, 1);
+    // A program's own handler is another matter.
+    let before = handle(libc::SIGURG);
+    let result = runtime.spawn(test).join().unwrap();
+    set_action(libc::SIGURG, &before);
+    assert_eq!(result, -libc::EINTR);
+}
+
+fn is_handled(signal: c_int) -> bool {
+    // SAFETY: the call fills the action.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        assert_eq!(libc::sigaction(signal, ptr::null(), &mut action), 0);
+        action.sa_sigaction != libc::SIG_DFL
+    }
+}
+
+/// The P is given up for the wait, and not only when a rescue takes it after 10 ms.
+#[test]
+fn other_green_threads_run_meanwhile() {
+    let _turn = turn();
+    let runtime = runtime::Builder::new().procs(1).build().unwrap();
+    let waiter = runtime.spawn(|| {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        (0..100)
+            .filter(|_| {
+                let (sender, receiver) = mpsc::channel();
+                runtime::spawn(move || sender.send(Instant::now()).unwrap());
+                assert_eq!(wait_for(&ours, Duration::from_millis(4), &[libc::SIGUSR1]), 0);
+                let end = Instant::now();
+                // The other green thread needs the only P, which this loop gives to it if it has not run yet.
+                let ran = loop {
+                    match receiver.try_recv() {
+                        Ok(ran) => break ran,
+                        Err(_) => runtime::yield_now(),
+                    }
+                };
+                ran < end
+            })
+            .count()
+    });
+    let ran = waiter.join().unwrap();
+    assert!(ran > 30, "other green threads ran in {ran} of 100 waits");
+}
