@@ -328,17 +328,20 @@ fn a_dropped_read_or_write_takes_and_sends_nothing() {
     });
 }
 
-/// The number of connections that this process is trying to make to `addr`.
+/// The number of connections that this machine is trying to make to `addr`.
+///
+/// A count of local addresses: while other tests open and close sockets, the table repeats lines.
 #[cfg(target_os = "linux")]
 fn half_made(addr: SocketAddr) -> usize {
     const SYN_SENT: &str = "02";
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let to = format!("0100007F:{:04X}", addr.port());
-    let tries = |line: &&str| {
-        let mut columns = line.split_whitespace().skip(2);
-        columns.next() == Some(&to) && columns.next() == Some(SYN_SENT)
-    };
-    table.lines().filter(tries).count()
+    let tries = table.lines().filter_map(|line| {
+        let mut columns = line.split_whitespace().skip(1);
+        let from = columns.next()?;
+        (columns.next() == Some(&to) && columns.next() == Some(SYN_SENT)).then_some(from)
+    });
+    tries.collect::<std::collections::HashSet<_>>().len()
 }
 
 #[cfg(target_os = "linux")]
@@ -357,7 +360,8 @@ fn a_dropped_connect_closes_the_half_made_connection() {
         }
         let mut connecting = Box::pin(TcpStream::connect_async(addr));
         assert!(timeout_async(MILLI, &mut connecting).await.is_err());
-        assert_eq!(half_made(addr), 1);
+        // The table may also leave a line out.
+        assert!((0..20).any(|_| half_made(addr) == 1), "{}", half_made(addr));
         drop(connecting);
         assert_eq!(half_made(addr), 0);
     });
