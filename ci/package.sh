@@ -15,6 +15,8 @@ rm -rf "$target_dir/package"
 published='import json, sys; print(*("-p" + p["name"] for p in json.load(sys.stdin)["packages"] if p["publish"] is None))'
 read -ra published < <(cargo metadata --no-deps --format-version 1 | python3 -c "$published")
 cargo package --quiet --no-verify "${allow_dirty[@]}" "${published[@]}"
+# All that a publication does but the upload.
+cargo publish --dry-run --quiet --no-verify "${allow_dirty[@]}" "${published[@]}"
 
 packages=()
 for crate in "$target_dir"/package/*.crate; do
