@@ -33,6 +33,7 @@
 //! | `accept` `accept4` | a connection |
 //! | `connect` | TCP's connection. A Unix socket's `connect` blocks if the listener's queue is full |
 //! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask keeps its OS thread, as in [`blocking`](crate::blocking): see [below](#signals) |
+//! | `epoll_wait` | the events; it keeps its OS thread, as in [`blocking`](crate::blocking), because reactors such as tokio's have a context in thread-locals |
 //! | `nanosleep` `clock_nanosleep` `usleep` `sleep` | the time |
 //! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
 //! | `syscall`, of it only `futex` as std uses it | [locks of std](#locks-of-std) |
@@ -77,19 +78,20 @@
 //! # Costs
 //!
 //! Measured on 23 November 2026 on two processors of an AMD EPYC (a virtual machine, Linux 6.18), by
-//! `cargo run --release -p interpose --bin costs` in `tests/crates`. Each row is the least of 24 turns of 20,000 calls, in ns: libc's
-//! function, which is hooked, and the bare system call. The rows of pairs vary by about 100 from run to run.
+//! `cargo run --release -p interpose --bin costs` in `tests/crates`, while other programs ran. Each row is the median of 400 turns of 1,000
+//! calls, in ns: libc's function, which is hooked, and the bare system call. Both take turns, and "more" is the median of their differences.
 //!
 //! | calls that need not wait | on an OS thread | more | on a green thread | more |
 //! | --- | --- | --- | --- | --- |
-//! | `send` + `recv`, socket pair | 1,751 / 1,731 | 20 | 1,758 / 1,670 | 87 |
-//! | `write` + `read`, socket pair | 1,892 / 1,882 | 10 | 1,703 / 1,883 | -180 |
-//! | `write` + `read`, pipe | 783 / 794 | -12 | 1,039 / 774 | 265 |
-//! | `lseek` + `read`, file | 806 / 814 | -8 | 860 / 852 | 8 |
-//! | `read`, `/dev/zero` | 261 / 259 | 2 | 299 / 289 | 10 |
+//! | `send` + `recv`, socket pair | 1,644 / 1,597 | 38 | 1,652 / 1,560 | 46 |
+//! | `write` + `read`, socket pair | 1,860 / 1,834 | 34 | 1,691 / 1,852 | -100 |
+//! | `write` + `read`, pipe | 599 / 608 | 1 | 929 / 701 | 179 |
+//! | `lseek` + `read`, file | 565 / 557 | 2 | 569 / 563 | 5 |
+//! | `read`, `/dev/zero` | 195 / 195 | 0 | 198 / 195 | 4 |
 //!
-//! - **A pipe** costs 115 to 130 ns more for each call: the kernel reads and writes it without waiting by `preadv2` and `pwritev2` alone, and
-//!   these bare system calls take 100 to 125 ns more than `read` and `write`.
+//! - **A pipe** costs about 90 ns more for each call: the kernel reads and writes it without waiting by `preadv2` and `pwritev2` alone. A bare
+//!   `preadv2` takes 80 ns more than `read`, as `readv` does: the list of buffers is what costs. To ask first is dearer: `FIONREAD` and
+//!   `read` take 200 ns more than `read`, `poll` and `read` 215.
 //! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode and for its
 //!   time limit, arms the registration, and looks into an epoll instance of its own. A round trip over TCP between two green threads on one
 //!   P took 15.9 to 24.2 us in four runs; with the runtime's sockets it took 12.2 to 13.6. The ratios were 1.3, 1.3, 1.45 and 2.0.
@@ -147,7 +149,7 @@
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
 //! - Locks of pthread and `parking_lot`, joins of OS threads, `flock`; `waitpid`; opening a FIFO; regular files.
 //! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`.
-//! - `epoll_wait`: reactors such as tokio's have an OS thread of their own.
+//! - `epoll_pwait`, `pselect`.
 //!
 //! # Hazards
 //!

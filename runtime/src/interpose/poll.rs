@@ -1,11 +1,11 @@
-//! `poll`, `ppoll`, `select`: a look that does not wait comes first; then the caller parks until one of the descriptors is ready, and
+//! `poll`, `ppoll`, `select`, `epoll_wait`: a look that does not wait comes first; then the caller parks until one of the descriptors is ready, and
 //! looks again.
 
 use std::ffi::c_int;
 use std::ptr;
 use std::time::Duration;
 
-use libc::{c_void, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+use libc::{c_void, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use sched::foreign::End;
 use timers::clock;
 
@@ -135,6 +135,30 @@ fn look_and_wait(
             end => return of_interruption(end),
         }
     }
+}
+
+/// libc's `epoll_wait`; a green thread keeps its OS thread, as in `blocking`: reactors such as tokio's have a context in thread-locals, which
+/// other green threads must not meet.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn epoll_wait(
+    epoll: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    milliseconds: c_int,
+) -> c_int {
+    let none = ptr::null::<c_void>();
+    // SAFETY: the caller's arguments.
+    let look = |time: c_int| unsafe { call!(libc::SYS_epoll_pwait, epoll, events, most, time, none, 0usize) };
+    if milliseconds == 0 || !sched::foreign::is_user_code() {
+        return finish(look(milliseconds)) as c_int;
+    }
+    finish(match look(0) {
+        0 => sched::park::blocking(|| look(milliseconds)),
+        found => found,
+    }) as c_int
 }
 
 /// The bits of `poll` and `epoll` have the same values.

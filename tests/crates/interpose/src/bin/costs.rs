@@ -11,27 +11,38 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// The calls of one measurement, and how often the two sides take turns. The least time of each side counts.
-const CALLS: u32 = 20_000;
+/// The calls of one turn, and the turns. The two sides take turns, each beginning every second pair: what slows the machine for longer than
+/// a turn slows both. The medians of the times and of their differences count.
+const CALLS: u32 = 1_000;
+const PAIRS: usize = 400;
+/// The turns of a ping-pong, of which the least time counts.
 const TURNS: u32 = 24;
 /// The bytes of one call.
 const LENGTH: usize = 8;
 
-/// Returns the least ns of one call of `call`.
-fn least(ns: &mut f64, call: &mut impl FnMut()) {
+/// Returns the ns of one call of `call`.
+fn time(call: &mut impl FnMut()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
-    *ns = ns.min(start.elapsed().as_nanos() as f64 / f64::from(CALLS));
+    start.elapsed().as_nanos() as f64 / f64::from(CALLS)
 }
 
-/// Returns the ns of the hooked call and of the system call.
-fn compare(mut hooked: impl FnMut(), mut raw: impl FnMut()) -> [f64; 2] {
-    let mut ns = [f64::INFINITY; 2];
-    for _ in 0..TURNS {
-        least(&mut ns[0], &mut hooked);
-        least(&mut ns[1], &mut raw);
+/// Returns the ns of the hooked call, of the system call, and of their difference.
+fn compare(mut hooked: impl FnMut(), mut raw: impl FnMut()) -> [f64; 3] {
+    let mut ns = [const { Vec::new() }; 3];
+    for pair in 0..PAIRS {
+        let mut first = 0.0;
+        if pair % 2 == 0 {
+            first = time(&mut hooked);
+        }
+        let system = time(&mut raw);
+        let ours = if pair % 2 == 0 { first } else { time(&mut hooked) };
+        ns.iter_mut().zip([ours, system, ours - system]).for_each(|(ns, value)| ns.push(value));
     }
-    ns
+    ns.map(|mut ns| {
+        ns.sort_by(f64::total_cmp);
+        ns[ns.len() / 2]
+    })
 }
 
 /// Makes a system call that reads or writes `bytes`. It is not libc's function of that name.
@@ -42,7 +53,7 @@ fn system(number: c_long, fd: c_int, bytes: *mut u8) {
     assert_eq!(done, LENGTH as c_long);
 }
 
-fn rows() -> Vec<(&'static str, [f64; 2])> {
+fn rows() -> Vec<(&'static str, [f64; 3])> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (a, b) = (ours.as_raw_fd(), theirs.as_raw_fd());
     let mut pipe = [0; 2];
@@ -172,9 +183,9 @@ macro_rules! ping_pong {
     }};
 }
 
-fn print(rows: &[(&str, [f64; 2])]) {
-    for (name, [hooked, raw]) in rows {
-        println!("{name:28} {hooked:7.0} {raw:7.0} {:+7.0}", hooked - raw);
+fn print(rows: &[(&str, [f64; 3])]) {
+    for (name, [hooked, raw, more]) in rows {
+        println!("{name:28} {hooked:7.0} {raw:7.0} {more:+7.0}");
     }
 }
 
