@@ -31,6 +31,7 @@ cargo test -p tests --features sim --test sim --test sim_net --test sim_faults -
 cargo test --release -p tests --features sim --test sim_bugs --test sim_net_bugs --test sim_fs_bugs --test sim_primitives
 cargo clippy -p examples --features sim --all-targets -- -D warnings
 cargo test --release -p examples --features sim --test raft_sim
+(cd benches/peers/sim && cargo check --locked --quiet)
 cargo run --quiet --release -p examples --features hyper --example hyper
 cargo run --quiet --release -p examples --features tracing --example spans
 cargo run --quiet --release -p examples --features debug --example inside

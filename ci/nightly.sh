@@ -19,6 +19,7 @@ step ci/semver.sh
 step ci/guide.sh --book
 # Longer loads than the one second each of .ci/run, and an hour of the soak of `interpose`.
 LOAD_SECONDS=10 SOAK_SECONDS=3600 step ci/crates.sh
+step ci/simulations.sh
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'failed: %s\n' "${failed[@]}"
     exit 1

@@ -374,7 +374,7 @@ pub(crate) fn point() {
 #[inline]
 pub(crate) fn simulated_random() -> Option<u64> {
     #[cfg(feature = "sim")]
-    return sched::simulation::with(|by| by.random());
+    return sched::simulation::random();
     #[cfg(not(feature = "sim"))]
     None
 }

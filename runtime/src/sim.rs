@@ -4,7 +4,7 @@
 //! The program is an unchanged one. Its green threads, channels, locks, timers, contexts and futures are those of this crate, and run in
 //! a runtime with one P whose scheduler asks the simulation what to do next:
 //!
-//! - **Choices.** Before each operation of a channel or a lock, each spawn, join, sleep or yield, the simulation may let another green
+//! - **Choices.** Before each operation of a channel or a lock, and at each spawn, wait, sleep or yield, the simulation may let another green
 //!   thread run. [`Strategy`] says how it chooses. [`atomic`] has atomics whose accesses are such points too.
 //! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour of sleeps takes no time.
 //!   `std::time::Instant` and `SystemTime` read the simulated clock; a simulation begins on the first of January 2030.

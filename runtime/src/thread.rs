@@ -223,7 +223,6 @@ impl<T> JoinHandle<T> {
     /// ```
     #[inline(always)]
     pub fn join(self) -> Result<T> {
-        crate::point();
         self.0.join()
     }
 

@@ -152,7 +152,8 @@ pub(crate) struct G {
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
-    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`] and [`CLAIMS`].
+    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`] and [`CLAIMS`], and
+    /// `SIMULATED`.
     keeps: Cell<u8>,
 }
 
@@ -164,6 +165,11 @@ const PINNED: u8 = 2;
 const CONTEXTS: u8 = 4;
 /// In `G::keeps`: the G claims its M (`run/reserved.rs`).
 const CLAIMS: u8 = 8;
+
+/// In `G::keeps`: the G may belong to a simulation (`run/simulation.rs`). Its yields and parks take the way of Gs that are kept, where the
+/// simulation is told. So other Gs pay nothing for simulations there.
+#[cfg(feature = "sim")]
+pub(crate) const SIMULATED: u8 = 16;
 
 /// In `G::waits_for`: the wait has a deadline.
 const TIMED: u8 = 0x80;
@@ -350,7 +356,13 @@ impl G {
 
     /// Attaches `slot` to each G that begins from now on.
     pub(crate) fn attach_to_all(slot: &'static dyn contexts::Slot) {
-        contexts::attach_to_all(slot, CONTEXTS);
+        contexts::attach_to_all(slot);
+        contexts::mark_new(CONTEXTS);
+    }
+
+    /// Returns `true` if slots are attached to each new G.
+    pub(crate) fn new_ones_have_contexts() -> bool {
+        contexts::keeps_of_new() & CONTEXTS != 0
     }
 
     /// Returns `true` if the G polls a future. *Runs on: the thread itself.*

@@ -35,9 +35,7 @@ where
     E::Output: Send + 'static,
 {
     // SAFETY: `E: 'static`, so the task borrows nothing that could end before the green thread.
-    let started = unsafe { task.start(at, spec, after) };
-    crate::point();
-    started
+    unsafe { task.start(at, spec, after) }
 }
 
 /// Runs `main` as a green thread of `sched` and blocks the caller until it has ended. Returns the value of `main`.

@@ -16,6 +16,7 @@ use crate::g::wait::{Cancel, Decision, Outcome};
 use crate::g::why::{Awaited, On, Why};
 use crate::m::current::current_g;
 use crate::m::release::release;
+use crate::run::task::drop_unseen;
 use crate::run::wake;
 
 /// A counted reference to a green thread, or to a plain OS thread by its proxy G.
@@ -224,6 +225,7 @@ impl<T> Future for Join<T> {
 }
 
 impl<T> Drop for Join<T> {
+    #[inline]
     fn drop(&mut self) {
         let g = self.g.0;
         if self.over {
@@ -231,14 +233,7 @@ impl<T> Drop for Join<T> {
         }
         if !g.life.abandon() {
             // SAFETY: `abandon` returned `false`: the G is done, and the result belongs to the handle.
-            let result = unsafe { payload::take::<thread::Result<T>>(g) };
-            #[cfg(feature = "sim")]
-            if let Err(payload) = &result
-                && !payload.is::<crate::run::task::Cancelled>()
-            {
-                crate::run::simulation::lost_panic(&**payload);
-            }
-            drop(result);
+            drop_unseen(unsafe { payload::take::<thread::Result<T>>(g) });
         }
     }
 }

@@ -317,15 +317,24 @@ pub(crate) fn unpark(g: GRef) {
 // that was called before the switch mispredicts its return, which costs as much as the switch.
 #[inline(always)]
 pub fn yield_now() {
-    #[cfg(feature = "sim")]
-    if crate::run::simulation::yields() {
-        unwind_if_cancelled();
-    }
     match boundary::enter() {
         Some(entered) if entered.is_free() => entered.suspend(crate::g::payload::Stop::Yield),
-        Some(entered) => boundary::yield_kept(entered),
+        Some(entered) => yield_kept(entered),
         None => std::thread::yield_now(),
     }
+}
+
+/// Yields where the caller may not simply leave its OS thread, or belongs to a simulation.
+#[cold]
+fn yield_kept(entered: boundary::Entered) {
+    #[cfg(feature = "sim")]
+    if crate::run::simulation::yields() {
+        // The unwind is user code.
+        drop(entered);
+        unwind_if_cancelled();
+        return enter().map_or_else(std::thread::yield_now, boundary::yield_kept);
+    }
+    boundary::yield_kept(entered);
 }
 
 /// Keeps the calling green thread on its OS thread. Returns a number for `unpin`, which ends this. Pins nest.

@@ -3,13 +3,13 @@
 use crate::api::park::unwind_if_cancelled;
 use crate::g::payload::Stop;
 use crate::run::boundary::{enter, yield_kept};
-use crate::run::simulation::{Phase, Simulation, is_here, node, with};
+use crate::run::simulation::{Phase, Simulation, is_anywhere, is_on_this_thread, node, with};
 
 /// A point of choice: in a simulation another G may run before the caller goes on. Elsewhere it does nothing. When the simulation ends, a
 /// cancelled caller unwinds from here, so that a loop around such points ends. *Runs on: any thread.*
 #[inline(always)]
 pub fn point() {
-    if is_here() {
+    if is_anywhere() {
         point_of_choice(true);
     }
 }
@@ -17,7 +17,7 @@ pub fn point() {
 /// As `point`, but never unwinds: for destructors.
 #[inline(always)]
 pub fn point_in_drop() {
-    if is_here() {
+    if is_anywhere() {
         point_of_choice(false);
     }
 }
@@ -25,6 +25,9 @@ pub fn point_in_drop() {
 #[cold]
 #[inline(never)]
 fn point_of_choice(may_unwind: bool) {
+    if !is_on_this_thread() {
+        return;
+    }
     // A destructor that runs in an unwind gives way to no other G: two panics at a time would be out of order.
     if std::thread::panicking() {
         return;
@@ -38,9 +41,14 @@ fn point_of_choice(may_unwind: bool) {
     if switches {
         give_way();
     }
-    if may_unwind
-        && with(|by| matches!(by.phase(), Phase::Failed | Phase::Over) || ends_here(by)) == Some(true)
-    {
+    if may_unwind {
+        unwind_at_end();
+    }
+}
+
+/// Unwinds the caller if it is cancelled, and the simulation or the node to which the caller belongs has to end.
+pub(crate) fn unwind_at_end() {
+    if with(|by| matches!(by.phase(), Phase::Failed | Phase::Over) || ends_here(by)) == Some(true) {
         unwind_if_cancelled();
     }
 }

@@ -8,6 +8,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::api::join::Join;
+#[cfg(feature = "sim")]
+use crate::api::point::{point_in_drop, unwind_at_end};
 use crate::g::ids;
 use crate::g::payload::put;
 use crate::g::{G, GRef, Status, table};
@@ -146,14 +148,38 @@ fn spawn_heir(
     keeps_stack: bool,
     init: impl FnOnce(GRef),
 ) -> io::Result<GRef> {
+    #[cfg(feature = "sim")]
+    let (entered, simulated) = before_spawn(entered);
     let (entered, inherited) = contexts::inherit_here(parent, entered);
     let init = |child: GRef| {
         if let Some(inherited) = inherited {
             inherited.give(child);
         }
+        #[cfg(feature = "sim")]
+        if simulated {
+            simulation::begin_g(Some(parent), child);
+        }
         init(child);
     };
-    spawn_alone(entered, spec, keeps_stack, init)
+    let spawned = spawn_alone(entered, spec, keeps_stack, init);
+    #[cfg(feature = "sim")]
+    if simulated {
+        // Never unwinds: a green thread that borrows from the caller has a handle only when this function has returned.
+        point_in_drop();
+    }
+    spawned
+}
+
+/// Returns `true` if the caller belongs to a simulation. When that ends, a cancelled caller unwinds from here.
+#[cfg(feature = "sim")]
+fn before_spawn(entered: Entered) -> (Entered, bool) {
+    if !entered.m().sched().is_simulated() {
+        return (entered, false);
+    }
+    // The unwind is user code.
+    drop(entered);
+    unwind_at_end();
+    (enter().expect("a green thread runs on an M"), true)
 }
 
 /// As `spawn_here`, without inheritance.
@@ -169,8 +195,6 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
         drop(entered);
         return Err(error);
     }
-    #[cfg(feature = "sim")]
-    simulation::inherit_node(m.running(), g);
     init(g);
     sched.make_work(|| match entered.held() {
         Some(held) => held.counters.spawn(|| {
@@ -207,6 +231,10 @@ fn spawn_from_outside(
     }
     if let Some(inherited) = inherited {
         inherited.give(g);
+    }
+    #[cfg(feature = "sim")]
+    if sched.is_simulated() {
+        simulation::begin_g(None, g);
     }
     init(g);
     admitted.commit();

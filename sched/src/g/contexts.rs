@@ -109,14 +109,25 @@ static FOR_ALL: Mutex<Vec<&'static dyn Slot>> = Mutex::new(Vec::new());
 /// `G::keeps` of a new G.
 static KEEPS_OF_NEW: AtomicU8 = AtomicU8::new(0);
 
-/// Attaches `slot` to each G that begins from now on. `keeps` marks such a G.
-pub(crate) fn attach_to_all(slot: &'static dyn Slot, keeps: u8) {
+/// Attaches `slot` to each G that begins from now on. The caller marks these Gs afterwards.
+pub(crate) fn attach_to_all(slot: &'static dyn Slot) {
     let mut all = FOR_ALL.lock();
     if !all.iter().any(|other| key(*other) == key(slot)) {
         all.push(slot);
     }
+}
+
+/// Adds `keeps` to `G::keeps` of each G that begins from now on.
+pub(crate) fn mark_new(keeps: u8) {
     // Relaxed: a thread that spawns a G after this call was told of it by other means.
-    KEEPS_OF_NEW.store(keeps, Ordering::Relaxed);
+    KEEPS_OF_NEW.fetch_or(keeps, Ordering::Relaxed);
+}
+
+/// Ends `mark_new`.
+#[cfg(feature = "sim")]
+pub(crate) fn unmark_new(keeps: u8) {
+    // Relaxed: as in `mark_new`. A G that is marked without need only takes a longer way.
+    KEEPS_OF_NEW.fetch_and(!keeps, Ordering::Relaxed);
 }
 
 /// Returns `G::keeps` of a new G.

@@ -14,9 +14,9 @@
 //! the same G would lose the first. So the hooks run without a G (`M::run_hooks`): where they wait, the OS thread waits. The P is
 //! lent, so sysmon takes it from a hook that blocks.
 
-use crate::g::GRef;
 use crate::g::contexts::{self, Contexts};
 use crate::g::locals::Locals;
+use crate::g::{G, GRef};
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
 use crate::run::boundary::{Entered, enter};
@@ -87,7 +87,7 @@ pub(crate) fn inherit_elsewhere() -> Option<Inherited> {
         // Hooks and code on an M's own stack have no slots.
         return None;
     }
-    if contexts::keeps_of_new() == 0 {
+    if !G::new_ones_have_contexts() {
         return inherit(os_thread::proxy_g_if_any()?);
     }
     let g = os_thread::proxy_g();

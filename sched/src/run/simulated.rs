@@ -61,6 +61,9 @@ impl Sched {
     }
 
     /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of the P.*
+    // Apart, so that the loop of other schedulers is compiled as without simulations.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn next_simulated(&self, simulated: &Simulated, m: &M, held: Held<'_>) -> Option<GRef> {
         loop {
             self.run_own_timers(held);

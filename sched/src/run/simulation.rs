@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::g::GRef;
+use crate::g::{GRef, SIMULATED, contexts};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
 
@@ -91,14 +91,15 @@ pub fn is_here() -> bool {
 
 /// Returns `true` if there is a simulated scheduler. Without one this is all that a point of choice costs.
 #[inline(always)]
-fn is_anywhere() -> bool {
+pub(crate) fn is_anywhere() -> bool {
     // Relaxed: a thread of a simulated scheduler sees the count, because it was started later.
     LIVING.load(Ordering::Relaxed) > 0
 }
 
+/// Returns `true` on an M of a simulated scheduler.
 #[cold]
 #[inline(never)]
-fn is_on_this_thread() -> bool {
+pub(crate) fn is_on_this_thread() -> bool {
     on_m(|m| m.sched().simulated.is_some()).unwrap_or(false)
 }
 
@@ -117,6 +118,18 @@ pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
     on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
 }
 
+/// Returns a random number of the simulation of this M, if there is one.
+#[inline(always)]
+pub fn random() -> Option<u64> {
+    if is_anywhere() { random_here() } else { None }
+}
+
+#[cold]
+#[inline(never)]
+fn random_here() -> Option<u64> {
+    with(|by| by.random())
+}
+
 /// Returns the node to which the calling G belongs; 0 if it belongs to none. A G belongs to the node of the G that spawned it.
 #[must_use]
 pub fn node() -> u32 {
@@ -129,14 +142,16 @@ pub fn set_node(node: u32) {
     current_g().into_iter().for_each(|g| g.node.store(node, Ordering::Relaxed));
 }
 
-/// Makes `child` a G of the node of `parent`. *Runs on: the spawner.*
-#[inline]
-pub(crate) fn inherit_node(parent: Option<GRef>, child: GRef) {
+/// Makes `child`, a new G of a simulated scheduler, a G of the node of `parent`, if there is a parent. *Runs on: the spawner.*
+///
+/// Each G of a simulation has rare fields, because a spawner with rare fields takes a way of its own (`api/spawn.rs`). So other spawners
+/// pay nothing for simulations.
+pub(crate) fn begin_g(parent: Option<GRef>, child: GRef) {
+    child.rare_or_new();
     // `G::begin` has made it a G of no node.
-    if !is_anywhere() {
-        return;
+    if let Some(parent) = parent {
+        child.node.store(parent.node.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    child.node.store(parent.map_or(0, |g| g.node.load(Ordering::Relaxed)), Ordering::Relaxed);
 }
 
 /// Wakes the waiters of simulated sources. *Runs on: the M of a simulation, with no lock held.*
@@ -146,18 +161,25 @@ pub fn deliver(events: &[netpoll::Report]) {
 
 /// How many simulated schedulers there are.
 static LIVING: AtomicUsize = AtomicUsize::new(0);
+/// Taken for each change of `LIVING`, so that new Gs are marked while there is a simulated scheduler.
+static CHANGES: Mutex<()> = Mutex::new(());
 
 impl Simulated {
     pub(crate) fn new(by: Arc<dyn Simulation>) -> Self {
+        let _changes = CHANGES.lock();
         // Relaxed: a thread that has a reference to a G of this scheduler sees the count, because the G is spawned later.
         LIVING.fetch_add(1, Ordering::Relaxed);
+        contexts::mark_new(SIMULATED);
         Simulated { by, ready: Mutex::default() }
     }
 }
 
 impl Drop for Simulated {
     fn drop(&mut self) {
-        LIVING.fetch_sub(1, Ordering::Relaxed);
+        let _changes = CHANGES.lock();
+        if LIVING.fetch_sub(1, Ordering::Relaxed) == 1 {
+            contexts::unmark_new(SIMULATED);
+        }
     }
 }
 
@@ -179,14 +201,8 @@ fn is_of_this_scheduler(g: GRef) -> bool {
 
 /// Notes that the caller yields, in a simulation. Returns `true` if the caller has to end if it is cancelled, because the simulation
 /// does. *Runs on: any thread.*
-#[inline(always)]
-pub(crate) fn yields() -> bool {
-    is_here() && note_yield()
-}
-
 #[cold]
-#[inline(never)]
-fn note_yield() -> bool {
+pub(crate) fn yields() -> bool {
     let note = |by: &dyn Simulation| match by.phase() {
         Phase::Before => false,
         Phase::On => {

@@ -202,13 +202,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     if !ending.wanted {
         // SAFETY: `complete` found no interest, so the result belongs to the G.
         let result = unsafe { take::<thread::Result<T>>(g) };
-        #[cfg(feature = "sim")]
-        if let Err(payload) = &result
-            && panicked
-        {
-            crate::run::simulation::lost_panic(&**payload);
-        }
-        contain(|| drop(result));
+        contain(|| drop_unseen(result));
     }
     after.ended(panicked);
     let mut parked = None;
@@ -227,6 +221,19 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
         wake::wake(ticket);
     }
     Stop::Done
+}
+
+/// Drops a result that no thread will see. A simulation is told of a panic.
+#[cold]
+#[inline(never)]
+pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {
+    #[cfg(feature = "sim")]
+    if let Err(payload) = &result
+        && !payload.is::<Cancelled>()
+    {
+        crate::run::simulation::lost_panic(&**payload);
+    }
+    drop(result);
 }
 
 /// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread. `returned`: the

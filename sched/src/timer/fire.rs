@@ -12,7 +12,7 @@ use crate::watch::recorder;
 
 impl Sched {
     /// Fires the due timers of this P. Reads the clock only if a timer may be due.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run_own_timers(&self, held: Held<'_>) {
         let next = self.heaps.earliest(held.index);
         if next != clock::NEVER && !held.own().gate.is_shut(next) {
