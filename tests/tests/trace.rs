@@ -211,6 +211,39 @@ fn timers_and_the_network() {
     }
 }
 
+/// The timers of functions are armed by `after_func` and by `reset`; that of a message or a tick by its receiver.
+#[test]
+fn timers_of_functions_messages_and_ticks_are_recorded() {
+    let _alone = alone();
+    for procs in PROCS {
+        let all = recorded(procs, || {
+            let hour = Duration::from_secs(3600);
+            let functions = named("functions", move || {
+                let timer = runtime::time::after_func(hour, || ());
+                assert!(timer.reset(hour));
+                timer.reset(Duration::ZERO);
+                yield_now();
+            });
+            let message = named("message", || {
+                runtime::time::Timer::new(Duration::from_millis(2)).channel().recv().unwrap();
+            });
+            let ticks = named("ticks", || {
+                let ticker = runtime::time::Ticker::new(Duration::from_millis(2));
+                (0..2).for_each(|_| _ = ticker.channel().recv().unwrap());
+            });
+            [functions, message, ticks].into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        let armed = |name: &str| {
+            let id = id_of(&all, name);
+            let is_armed = |event: &&Event| event.what == What::TimerArmed { id };
+            all.events().iter().filter(is_armed).count()
+        };
+        assert_eq!(armed("functions"), 3, "{:#?}", all.events());
+        // A tick that is due already arms no timer.
+        assert_eq!((armed("message"), armed("ticks").min(1)), (1, 1), "{:#?}", all.events());
+    }
+}
+
 /// Repeats `f` during recordings until one of them has such an event.
 fn until(procs: usize, f: impl Fn() + Send + Sync, found: impl Fn(&What) -> bool) {
     let start = Instant::now();

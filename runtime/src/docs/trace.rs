@@ -78,5 +78,5 @@
 //!
 //! # What it costs
 //!
-//! While it is off, a switch takes at most two more instructions, and other calls at most three. While it is on, a switch costs one reading
+//! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it is on, a switch costs one reading
 //! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more.

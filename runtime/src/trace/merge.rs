@@ -21,6 +21,8 @@ use super::event::{Cause, Event, What};
 enum Does {
     /// Its spawn is still to come.
     NotSpawned,
+    /// It is ready for the first time.
+    Spawned,
     Ready,
     Waits,
     /// It runs on the P of this track.
@@ -145,11 +147,14 @@ impl Merge {
             }
             Kind::Stop => return self.stop(i, event),
             Kind::Spawn => {
-                self.threads.insert(id, Does::Ready);
+                self.threads.insert(id, Does::Spawned);
                 What::Spawned { id, by, future: argument != 0 }
             }
             Kind::Ready => {
-                self.threads.insert(id, Does::Ready);
+                // A timer queues the green thread that it has spawned together with those that it has woken.
+                if matches!(self.threads.insert(id, Does::Ready), Some(Does::Spawned)) {
+                    return None;
+                }
                 let from_network = self.lines[i].p.is_none() && event.m.is_some();
                 let cause = if from_network { Cause::Network } else { self.lines[i].cause };
                 // A green thread that waits in place ends its wait itself when its time is up.

@@ -17,6 +17,7 @@ use crate::m::current::current_g;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::contexts;
+use crate::run::latency::look_at_spawn;
 use crate::run::sched::Sched;
 #[cfg(feature = "sim")]
 use crate::run::simulation;
@@ -199,7 +200,7 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
     sched.make_work(|| match entered.held() {
         Some(held) => held.counters.spawn(|| {
             if held.own().sampler.counts_to_look() {
-                sched.look_at_spawn(held, g);
+                look_at_spawn(held, g);
             }
             held.queue.put_fresh(g);
         }),

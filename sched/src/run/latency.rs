@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use timers::clock;
 
 use crate::g::GRef;
+use crate::g::payload::Stop;
 use crate::m::M;
 use crate::p::Held;
 use crate::p::measured::Measured;
@@ -102,33 +103,40 @@ impl Latency {
     }
 }
 
+/// Looks at the wake-up of `g`, because the sampler of this P says so: measures and records it. *Runs on: the waker, which holds the
+/// P and then puts `g` into a run queue.*
+// Without the `Sched`, which the callers would have to keep in a register for this call.
+#[cold]
+#[inline(never)]
+pub(crate) fn look_at_wake_up(held: Held<'_>, g: GRef) {
+    sched_of(held).stamp_if_sample(held, g);
+    held.readies(g);
+}
+
+/// As `look_at_wake_up`, for a new G. *Runs on: the spawner, which holds the P.*
+#[cold]
+#[inline(never)]
+pub(crate) fn look_at_spawn(held: Held<'_>, g: GRef) {
+    let sched = sched_of(held);
+    if sched.stamp_if_sample(held, g)
+        && let Some(weight) = g.binding.sample()
+    {
+        sched.latency.places.spawned(g.place(), 1 << weight);
+    }
+    held.spawns(g);
+}
+
+fn sched_of(held: Held<'_>) -> &Sched {
+    held.p().holder().expect("an M holds the P").sched()
+}
+
 impl Sched {
-    /// Looks at the wake-up of `g`, because the sampler of this P says so: measures and records it. *Runs on: the waker, which holds the
-    /// P and then puts `g` into a run queue.*
+    /// As `look_at_wake_up`, for a G that has stopped on `m` and yields. Records its stop.
     #[cold]
     #[inline(never)]
-    pub(crate) fn look_at_wake_up(&self, held: Held<'_>, g: GRef) {
+    pub(crate) fn look_at_yield(&self, m: &M, held: Held<'_>, g: GRef) {
         self.stamp_if_sample(held, g);
-        held.readies(g);
-    }
-
-    /// As `look_at_wake_up`, for a new G. *Runs on: the spawner, which holds the P.*
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn look_at_spawn(&self, held: Held<'_>, g: GRef) {
-        if self.stamp_if_sample(held, g)
-            && let Some(weight) = g.binding.sample()
-        {
-            self.latency.places.spawned(g.place(), 1 << weight);
-        }
-        held.spawns(g);
-    }
-
-    /// As `look_at_wake_up`, for a G that yields. The switch has recorded that.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn look_at_yield(&self, held: Held<'_>, g: GRef) {
-        self.stamp_if_sample(held, g);
+        self.record_stop(m, g, Stop::Yield);
     }
 
     /// Makes the wake-up of `g` a sample if the sampler says so. Returns `true` if the sampler did.

@@ -102,9 +102,6 @@ impl Sched {
         // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
         let stop = unsafe { Coro::resume(g) };
         m.set_running(None);
-        if m.records.get() {
-            self.record_stop(m, g, &stop);
-        }
         Some(stop)
     }
 
@@ -112,10 +109,12 @@ impl Sched {
     #[inline(always)]
     pub(crate) fn stopped(&self, m: &M, g: GRef, stop: Stop) -> bool {
         match stop {
-            Stop::Park if self.commit(m, g) => {}
             Stop::Park => {
-                self.record_going_on(m);
-                return true;
+                self.record_stop(m, g, Stop::Park);
+                if !self.commit(m, g) {
+                    self.record_going_on(m);
+                    return true;
+                }
             }
             Stop::Yield => self.yielded(m, g),
             Stop::Pending => self.pending(m, g),
@@ -146,10 +145,18 @@ impl Sched {
         m.record_run(held, g);
     }
 
-    /// Records why `g` has stopped, before a waker may make it ready.
+    /// Records why `g` has stopped if its run was recorded. *Runs on: `m`, before a waker may make `g` ready.*
+    // A yield asks only when its wake-up is looked at, which is always while the P records. So a yield pays for one question, not for two.
+    #[inline(always)]
+    pub(crate) fn record_stop(&self, m: &M, g: GRef, stop: Stop) {
+        if m.records.get() {
+            self.record_recorded_stop(m, g, stop);
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    fn record_stop(&self, m: &M, g: GRef, stop: &Stop) {
+    fn record_recorded_stop(&self, m: &M, g: GRef, stop: Stop) {
         let stopped = match stop {
             Stop::Park => Stopped::Park(g.waits_for().0 as u8),
             Stop::Pending => Stopped::Park(Why::Future as u8),
@@ -168,6 +175,8 @@ impl Sched {
     /// Records that the G whose stop was recorded last goes on, because its wait was decided before its commit.
     #[cold]
     fn record_going_on(&self, m: &M) {
+        // That stop is recorded, and a yield that follows is the same stop.
+        m.records.set(false);
         if let Some(held) = m.held() {
             held.goes_on();
         }
@@ -217,7 +226,7 @@ impl Sched {
             Some(held) => {
                 held.counters.yields.one();
                 if held.own().sampler.counts_to_look() {
-                    self.look_at_yield(held, g);
+                    self.look_at_yield(m, held, g);
                 }
                 if g.binding.is_home() {
                     m.home.push(g);
@@ -225,12 +234,16 @@ impl Sched {
                     held.queue.put_fresh(g);
                 }
             }
-            None => self.queue_without_p(m, g),
+            None => {
+                self.record_stop(m, g, Stop::Yield);
+                self.queue_without_p(m, g);
+            }
         }
     }
 
     /// Parks `g` between two polls of its future: gives its stack back first, then commits the wait.
     fn pending(&self, m: &M, g: GRef) {
+        self.record_stop(m, g, Stop::Pending);
         self.polled(m);
         // A stack of another size stays with `g`: the next poll needs it, and the default size may be too small.
         if !Coro::is_odd(g) {
@@ -252,6 +265,7 @@ impl Sched {
     }
 
     fn ended(&self, m: &M, g: GRef) {
+        self.record_stop(m, g, Stop::Done);
         self.give_coro(m, g);
         g.set_status(Status::Dead);
         match m.held() {

@@ -22,6 +22,7 @@ use crate::m::rest::SleepKind;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
+use crate::run::latency::look_at_wake_up;
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
 use crate::watch::recorder::readies_bound;
@@ -53,12 +54,13 @@ pub(crate) fn ready(g: GRef) {
     let entered = enter();
     match entered.as_ref().and_then(|e| local_p(e, g)) {
         Some(held) => {
-            let sched = entered.as_ref().expect("a P is held").m().sched();
+            let m = entered.as_ref().expect("a P is held").m();
             if held.own().sampler.counts_to_look() {
-                sched.look_at_wake_up(held, g);
+                look_at_wake_up(held, g);
             }
             held.queue.put_next(g);
-            sched.wake_idle_p();
+            // The scheduler is read again, so that no register keeps it over the look.
+            m.sched().wake_idle_p();
         }
         None => ready_globally(g),
     }
@@ -182,7 +184,7 @@ impl Sched {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
                 if held.own().sampler.counts_to_look() {
-                    self.look_at_wake_up(held, g);
+                    look_at_wake_up(held, g);
                 }
                 held.queue.put_woken(g);
             }

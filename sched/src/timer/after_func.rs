@@ -19,10 +19,11 @@ use timers::{Modified, clock};
 
 use crate::g::ids;
 use crate::g::payload::put;
-use crate::g::{GRef, Status, table};
+use crate::g::{G, GRef, Status, table};
 use crate::m::current::on_m;
 use crate::p::Held;
-use crate::run::boundary::enter;
+use crate::p::event::Kind;
+use crate::run::boundary::{Entered, enter};
 use crate::run::sched::Sched;
 use crate::run::task::{Closure, Work};
 use crate::sys::fork;
@@ -52,7 +53,7 @@ impl AfterFunc {
         let entry = TimerRef::of_func(user.head_ptr());
         if let Some(entered) = enter() {
             let sched = entered.m().sched();
-            let heap = entered.held().map_or(0, |held| held.index);
+            let heap = heap_of(&entered);
             if let Some(when) = sched.heaps.add(heap, entry, when, 0, 0) {
                 sched.timer_was_added(when);
             }
@@ -81,7 +82,7 @@ impl AfterFunc {
         let entry = TimerRef::borrow_func(self.user.head_ptr());
         let modified: Modified = match enter() {
             Some(entered) if ptr::eq(entered.m().runtime, self.sched.as_runtime()) => {
-                let heap = entered.held().map_or(0, |held| held.index);
+                let heap = heap_of(&entered);
                 self.sched.heaps.modify(heap, &entry, when, 0, 0)
             }
             entered => {
@@ -144,6 +145,13 @@ impl Sched {
         self.record_spawn(g);
         Some(g)
     }
+}
+
+/// Returns the heap for a timer that the caller arms, and records that. Without a P, any heap will do.
+fn heap_of(entered: &Entered) -> usize {
+    let Some(held) = entered.held() else { return 0 };
+    held.notes(Kind::TimerArmed, entered.m().running().map_or(0, G::id), 0);
+    held.index
 }
 
 /// How soon a run is tried again that found no memory for a green thread.
