@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use runtime::channel::bounded;
+use runtime::sync::Mutex;
 use runtime::thread::{current, park};
 use runtime::{Builder, select, sleep, spawn, yield_now};
 
@@ -71,6 +72,13 @@ fn selects(n: u64) {
     }
 }
 
+/// Locks and unlocks a mutex that is free.
+fn locks(n: u64) {
+    let mutex = Mutex::new(0);
+    (0..n).for_each(|_| *mutex.lock() += 1);
+    assert_eq!(mutex.into_inner(), n);
+}
+
 /// Performs an operation this many times.
 type Operation = fn(u64);
 
@@ -82,9 +90,15 @@ struct Options {
     operation: Operation,
     /// Number of operations
     count: u64,
+    /// Switches the flight recorder on
+    #[arg(long)]
+    trace: bool,
+    /// Lets locks record their holders
+    #[arg(long)]
+    track_locks: bool,
 }
 
-const OPERATIONS: [(&str, Operation); 7] = [
+const OPERATIONS: [(&str, Operation); 8] = [
     ("yield", yields),
     ("spawn", spawns_and_joins),
     ("park", parks_and_unparks),
@@ -92,6 +106,7 @@ const OPERATIONS: [(&str, Operation); 7] = [
     ("rendezvous", rendezvous),
     ("channel", channels),
     ("select", selects),
+    ("lock", locks),
 ];
 
 fn operation(text: &str) -> Result<Operation, String> {
@@ -100,8 +115,12 @@ fn operation(text: &str) -> Result<Operation, String> {
 }
 
 fn main() {
-    let Options { operation, count } = Options::parse();
+    let Options { operation, count, trace, track_locks } = Options::parse();
     // sysmon is off, because its work depends on the time.
-    let runtime = Builder::new().procs(1).sysmon(false).build().expect("a runtime starts");
+    let builder = Builder::new().procs(1).sysmon(false).track_locks(track_locks);
+    let runtime = builder.build().expect("a runtime starts");
+    if trace {
+        assert!(runtime::trace::start(), "no recording is on");
+    }
     runtime.block_on(|| operation(count));
 }

@@ -80,3 +80,7 @@
 //!
 //! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it is on, a switch costs one reading
 //! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more.
+//!
+//! Measured on 2026-11-23 on an AMD EPYC with two cores, which other programs loaded: medians of seven interleaved pairs, in processor time.
+//! A yield took 14 ns without the recorder and 22 ns with it; a park with its wake-up, which are two events, 53 ns and 65 ns.
+//! `cargo run --release -p benches --bin instructions -- yield 3000000`, with `--trace` and without, repeats that.

