@@ -166,6 +166,9 @@ pub fn collect() -> Option<Collected> {
     fork::check().ok()?;
     let guard = RECORDING.lock();
     let recording = guard.as_ref()?;
+    // The rings are read one after the other while the Ps go on. Later events are left out: they may have a cause that the ring read
+    // first had not yet.
+    let until = stamp();
     let mut tracks = Vec::new();
     for source in &recording.sources {
         let name = || source.name.clone();
@@ -178,7 +181,7 @@ pub fn collect() -> Option<Collected> {
     // After the reads: no stamp is later than this moment.
     let now = Moment::now();
     for track in &mut tracks {
-        track.events.retain_mut(|event| recording.set_time(event, now));
+        track.events.retain_mut(|event| event.at_ns <= until && recording.set_time(event, now));
     }
     let ns = now.ns - recording.since.ns;
     drop(guard);
