@@ -140,11 +140,12 @@ fn the_events_of_a_known_program() {
             let sleeper = named("sleeper", || sleep(Duration::from_millis(2)));
             let receiver = named("receiver", move || r.recv().unwrap());
             let yielder = named("yielder", yield_now);
-            let future = thread::Builder::new().name("future".into()).spawn(async {
-                runtime::time::sleep_async(Duration::from_millis(1)).await;
-            });
+            let (tell, told) = runtime::sync::oneshot::channel();
+            let future = thread::Builder::new().name("future".into()).spawn(async { told.await.unwrap() });
             until_it_parks("'receiver'");
             s.send(7).unwrap();
+            until_it_parks("'future'");
+            tell.send(()).unwrap();
             sleeper.join().unwrap();
             receiver.join().unwrap();
             yielder.join().unwrap();
@@ -192,8 +193,7 @@ fn timers_and_the_network() {
                 stream.read_exact(&mut byte).unwrap();
             });
             let mut client = TcpStream::connect(addr).unwrap();
-            // The server is parked in its read by then, or the next round.
-            sleep(Duration::from_millis(20));
+            until_it_parks("'server'");
             client.write_all(&[1]).unwrap();
             server.join().unwrap();
         });
@@ -224,11 +224,13 @@ fn timers_of_functions_messages_and_ticks_are_recorded() {
                 timer.reset(Duration::ZERO);
                 yield_now();
             });
-            let message = named("message", || {
-                runtime::time::Timer::new(Duration::from_millis(2)).channel().recv().unwrap();
+            // Long enough that each receiver parks before its timer is due.
+            let later = Duration::from_millis(200);
+            let message = named("message", move || {
+                runtime::time::Timer::new(later).channel().recv().unwrap();
             });
-            let ticks = named("ticks", || {
-                let ticker = runtime::time::Ticker::new(Duration::from_millis(2));
+            let ticks = named("ticks", move || {
+                let ticker = runtime::time::Ticker::new(later);
                 (0..2).for_each(|_| _ = ticker.channel().recv().unwrap());
             });
             [functions, message, ticks].into_iter().for_each(|thread| thread.join().unwrap());
@@ -297,10 +299,8 @@ fn the_newest_events_stay() {
         let yields = all.events().iter().filter(|event| matches!(event.what, What::Yields { .. })).count();
         assert!(yields < 64, "{yields} yields");
         assert_eq!(life(&all, "last"), ["spawned", "runs", "ends"]);
-        assert!(
-            trace::snapshot().events().len() >= all.events().len(),
-            "what was recorded stays after the stop"
-        );
+        // What was recorded stays after the stop.
+        assert_eq!(life(&trace::snapshot(), "last"), ["spawned", "runs", "ends"]);
     });
 }
 
@@ -355,7 +355,7 @@ fn wake_ups_from_plain_threads_and_bound_threads() {
             sleep(Duration::from_millis(1));
         });
         let in_poll = named("spawner", || spawn(async { sleep(Duration::from_millis(1)) }).join().unwrap());
-        sleep(Duration::from_millis(5));
+        until_it_parks("'parked'");
         let unparks = parked.thread().clone();
         std::thread::spawn(move || unparks.unpark()).join().unwrap();
         parked.join().unwrap();

@@ -161,7 +161,7 @@ impl Tape {
     fn runs(&self, g: &G) {
         let polls = if g.polls() { POLLS } else { 0 };
         // An older stop belongs to an earlier recording.
-        let stop = self.ring.take_stop().filter(|&(at, _)| at >= self.since.load(Ordering::Relaxed));
+        let stop = self.ring.noted_stop().filter(|&(at, _)| at >= self.since.load(Ordering::Relaxed));
         let (at, stopped) = stop.unwrap_or_else(|| (sys::stamp(), 0));
         self.ring.push(pack(Kind::Run, at, g.id(), stopped | polls));
     }
@@ -183,7 +183,7 @@ impl Tape {
 
     #[inline]
     fn write_stop(&self) {
-        if let Some((at, stopped)) = self.ring.take_stop() {
+        if let Some((at, stopped)) = self.ring.noted_stop() {
             self.ring.push(pack(Kind::Stop, at, 0, stopped));
         }
     }

@@ -18,20 +18,22 @@
 //! Rejected: a sequence number in each event, because a third word costs the writer more than a second look costs the reader.
 //!
 //! A stop is noted beside the ring until the next event, which contains it or follows it. A reader sees a noted stop too: the M that
-//! noted it may have been off its processor ever since.
+//! noted it may have been off its processor ever since. The note has the position of that next event. So the push of the event ends
+//! the note, and a reader finds a stop either there or there.
 //!
 //! ```text
 //!            the writer                               the reader
-//!   note     store the stamp  (Release)               load the head           (Acquire)
-//!            store the reason (Release)               load the reason         (Acquire)
-//!   next     store no reason, push                    load the stamp          (Acquire)
-//!                                                     read; the head is the same? then the stop is the last event
+//!   note     store the stamp               (Release)  load reason and position (Acquire)
+//!            store the reason and the head (Release)  load the stamp           (Acquire)
+//!   next     push                                     read; the head is the position? then the stop is the last event
 //! ```
 //!
 //! If the reader has loaded the stamp of a later stop, it sees the push before that stop. It then finds another head.
+//!
+//! Rejected: to clear the note before the push. The M may be off its processor in between, and a reader then misses the stop.
 
 use crate::sync::{
-    atomic::{AtomicU16, AtomicU64, Ordering, fence},
+    atomic::{AtomicU64, Ordering, fence},
     broken,
 };
 
@@ -46,10 +48,14 @@ pub(crate) struct Ring {
     /// The number of places less one. The number is a power of two.
     mask: u64,
     places: Box<[[AtomicU64; 2]]>,
-    /// Why the last G has stopped, and when; 0 if an event has it.
-    stop: AtomicU16,
+    /// Why the last G has stopped, and above [`REASON_BITS`] the position of the event that is to have it.
+    stop: AtomicU64,
+    /// When it has stopped.
     stop_at: AtomicU64,
 }
+
+/// The bits of a noted stop that have its reason. A position has the other 48: no ring has so many events.
+const REASON_BITS: u32 = u16::BITS;
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +77,7 @@ impl Ring {
             head: AtomicU64::new(0),
             mask: places as u64 - 1,
             places: (0..places).map(|_| empty()).collect(),
-            stop: AtomicU16::new(0),
+            stop: AtomicU64::new(0),
             stop_at: AtomicU64::new(0),
         }
     }
@@ -105,44 +111,50 @@ impl Ring {
         let order = if broken!("ring_stamp_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: pairs with the Acquire in `noted`, which then sees the push of the stop before.
         self.stop_at.store(at, order);
-        // Release: pairs with the Acquire in `noted`, which then sees the stamp.
-        self.stop.store(why, Ordering::Release);
+        self.store_stop(why);
     }
 
     /// Changes why the G has stopped, if that is noted. *Runs on: the holder of the P.*
     pub(crate) fn correct_stop(&self, why: u16) {
-        // Relaxed: only the writer stores it.
-        if self.stop.load(Ordering::Relaxed) != 0 {
-            self.stop.store(why, Ordering::Release);
+        if self.noted_stop().is_some() {
+            self.store_stop(why);
         }
     }
 
-    /// Takes the noted stop, which the caller writes with the next `push`. *Runs on: the holder of the P.*
+    fn store_stop(&self, why: u16) {
+        // Relaxed: only the writer stores the head.
+        let head = self.head.load(Ordering::Relaxed);
+        // Release: pairs with the Acquire in `noted`, which then sees the stamp.
+        self.stop.store(head << REASON_BITS | u64::from(why), Ordering::Release);
+    }
+
+    /// Returns the noted stop, which the caller writes with the next `push`. *Runs on: the holder of the P.*
     #[inline]
-    pub(crate) fn take_stop(&self) -> Option<(u64, u16)> {
-        // Relaxed: only the writer stores both.
-        let why = self.stop.load(Ordering::Relaxed);
-        if why == 0 {
-            return None;
+    pub(crate) fn noted_stop(&self) -> Option<(u64, u16)> {
+        // Relaxed: only the writer stores all three.
+        let (word, head) = (self.stop.load(Ordering::Relaxed), self.head.load(Ordering::Relaxed));
+        if broken!("ring_note_cleared_before_its_event") {
+            self.stop.store(0, Ordering::Relaxed);
         }
-        self.stop.store(0, Ordering::Relaxed);
-        Some((self.stop_at.load(Ordering::Relaxed), why))
+        let why = word as u16;
+        (why != 0 && word >> REASON_BITS == head).then(|| (self.stop_at.load(Ordering::Relaxed), why))
     }
 
-    fn noted(&self) -> Option<(u64, u16)> {
+    /// Returns a stop and the position of the event that has it.
+    fn noted(&self) -> Option<(u64, u16, u64)> {
         // Acquire: both pair with the Release stores in `note_stop`.
-        let why = self.stop.load(Ordering::Acquire);
-        (why != 0).then(|| (self.stop_at.load(Ordering::Acquire), why))
+        let word = self.stop.load(Ordering::Acquire);
+        let why = word as u16;
+        (why != 0).then(|| (self.stop_at.load(Ordering::Acquire), why, word >> REASON_BITS))
     }
 
     /// Returns what was written. *Runs on: any thread.*
     pub(crate) fn read(&self) -> Read {
-        // Acquire: pairs with the Release in `push`.
-        let before = self.head.load(Ordering::Acquire);
         let noted = self.noted();
         let (events, lost) = self.read_events();
         let now = lost + events.len() as u64;
-        let stop = noted.filter(|_| now == before || broken!("ring_stop_of_another_event"));
+        let is_next = |position| position == now || broken!("ring_stop_of_another_event");
+        let stop = noted.filter(|&(_, _, position)| is_next(position)).map(|(at, why, _)| (at, why));
         Read { events, lost, stop }
     }
 
@@ -180,11 +192,13 @@ mod models {
     struct World {
         ring: Ring,
         turns: Turns,
+        /// How many stops were noted.
+        noted: AtomicU64,
     }
 
     impl World {
         fn new(places: usize) -> Arc<World> {
-            Arc::new(World { ring: Ring::new(places), turns: Turns::default() })
+            Arc::new(World { ring: Ring::new(places), turns: Turns::default(), noted: AtomicU64::new(0) })
         }
 
         /// Writes the events from `first` to below `end`. Event `n` has two words that belong together.
@@ -251,15 +265,18 @@ mod models {
                 for n in 0..2 {
                     world_turn(&writer);
                     writer.ring.note_stop(n + 1, n as u16 + 1);
-                    world_turn(&writer);
-                    let (at, why) = writer.ring.take_stop().unwrap();
+                    writer.noted.fetch_add(1, Ordering::AcqRel);
+                    let (at, why) = writer.ring.noted_stop().unwrap();
                     assert_eq!((at, why), (n + 1, n as u16 + 1));
                     writer.ring.push(event(n));
+                    assert_eq!(writer.ring.noted_stop(), None);
                 }
             });
             world_turn(&world);
+            let noted = world.noted.fetch_add(0, Ordering::AcqRel);
             let read = world.ring.read();
             let written = read.lost + read.events.len() as u64;
+            assert!(written + u64::from(read.stop.is_some()) >= noted, "a stop was missed");
             NOTED.note(read.stop.is_some() && written == 1);
             if let Some(stop) = read.stop {
                 assert_eq!(stop, (written + 1, written as u16 + 1), "the stop of another event");
@@ -302,8 +319,9 @@ mod tests {
         assert_eq!(ring.read().stop, Some((5, 7)));
         ring.correct_stop(9);
         assert_eq!(ring.read().stop, Some((5, 9)));
-        assert_eq!(ring.take_stop(), Some((5, 9)));
-        assert_eq!((ring.take_stop(), ring.read().stop), (None, None));
+        assert_eq!(ring.noted_stop(), Some((5, 9)));
+        ring.push([2, 2]);
+        assert_eq!((ring.noted_stop(), ring.read().stop), (None, None));
     }
 
     #[test]
