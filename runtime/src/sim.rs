@@ -52,7 +52,7 @@
 //!
 //! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of the OS thread (`std::thread::sleep`), a
 //! device with random bytes. The locks of std and of parking_lot work as long as they are not held across a call that parks. If a green thread
-//! has waited for one for 5 s of real time, the process ends with a message, because the green thread cannot unwind. (With the feature
+//! has waited for one for 15 s of real time, the process ends with a message, because the green thread cannot unwind. (With the feature
 //! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the counter of the processor, are
 //! real, and so is the time of the processor.
 //!

@@ -52,8 +52,8 @@
 //! | blocks its OS thread | 13,126 and 10,000 | 5,254 (0.40) and 3,544 (0.35) | 8,137 (0.62) and 6,721 (0.67) |
 //! | gives up its P (`interpose`) | 10,987 and 9,928 | 6,475 (0.59) and 6,319 (0.64) | 7,012 (0.64) and 5,836 (0.59) |
 //!
-//! The rest is sysmon: each query that blocks wakes sysmon, which takes the P and wakes another OS thread. In a profile sysmon is the busiest
-//! thread beside the server. Where such queries are all that a program does, OS threads or tokio-postgres serve it better.
+//! In a profile sysmon is the busiest thread beside the server: a query that blocks wakes sysmon, which takes the P and wakes another OS thread.
+//! That is probably the rest of the difference. Where such queries are all that a program does, OS threads or tokio-postgres serve it better.
 //!
 //! # TLS
 //!

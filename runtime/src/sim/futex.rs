@@ -1,7 +1,8 @@
 //! `futex`, as libc's `syscall` makes it (`crate::syscall`): the locks of std and of parking_lot wait by it.
 //!
 //! All green threads of a simulation run on one OS thread. If one waits for a futex that another of them would wake, the OS thread waits for
-//! ever. A lock that an OS thread outside of the simulation has is released soon, such as that of standard output. So a wait may last a while.
+//! ever. A lock that an OS thread outside of the simulation has is released soon, such as that of standard output. So a wait may last a while:
+//! a backtrace of a debug build is printed under that lock, and takes seconds on a loaded machine.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +14,7 @@ use sched::simulation;
 use super::clock::{self, NS_PER_S, Real};
 
 /// For how long a green thread may wait for a futex, in real time.
-const MOST_NS: u64 = 5 * NS_PER_S;
+const MOST_NS: u64 = 15 * NS_PER_S;
 
 static SYSCALL: Real = Real::new(c"syscall");
 
