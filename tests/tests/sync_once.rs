@@ -132,15 +132,16 @@ fn a_once_lock_is_initialised_after_a_failure() {
         let value = Arc::new(OnceLock::new());
         assert!(catch_unwind(AssertUnwindSafe(|| value.get_or_init(|| panic!("{ON_PURPOSE}")))).is_err());
         assert_eq!(value.get(), None);
-        let its = value.clone();
+        let (its, (begins, begun)) = (value.clone(), runtime::channel::bounded(1));
         let cancelled = spawn(move || {
             its.get_or_init(|| {
+                begins.send(()).unwrap();
                 sleep(HOUR);
                 1
             });
         });
         let its = value.clone();
-        sleep(MILLI);
+        begun.recv().unwrap();
         let next = spawn(move || *its.get_or_init(|| 2));
         yield_now();
         cancelled.cancel();
