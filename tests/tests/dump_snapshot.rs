@@ -1,7 +1,7 @@
 //! `dump::Snapshot`: what each wait is for, which green thread holds it, parents and scopes, and the forms of the text.
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -237,8 +237,10 @@ fn sockets_have_their_addresses() {
         });
         #[cfg(unix)]
         {
-            let Object::Descriptor { local, peer, .. } = object("accepts", Reason::Socket) else { panic!() };
-            assert_eq!((local, peer), (Some(address.to_string()), None));
+            let Object::Descriptor { local, peer, to_write, .. } = object("accepts", Reason::Socket) else {
+                panic!()
+            };
+            assert_eq!((local, peer, to_write), (Some(address.to_string()), None, false));
         }
         let client = TcpStream::connect(address).unwrap();
         #[cfg(unix)]
@@ -251,6 +253,15 @@ fn sockets_have_their_addresses() {
         }
         drop(client);
         server.join().unwrap();
+        let (full, deaf) = tests::sockets::full();
+        let writer = named("writes", move || while (&full).write_all(&[0; 100]).is_ok() {});
+        #[cfg(unix)]
+        {
+            let object = object("writes", Reason::Socket);
+            assert!(matches!(object, Object::Descriptor { to_write: true, .. }), "{object:?}");
+        }
+        drop(deaf);
+        writer.join().unwrap();
     });
 }
 

@@ -260,6 +260,8 @@ pub enum Object {
         local: Option<String>,
         /// The address with which it was connected.
         peer: Option<String>,
+        /// True if the green thread waited for room to write, or for a connection; false if for something to read or to accept.
+        to_write: bool,
     },
 }
 
@@ -534,7 +536,9 @@ impl Object {
             Awaited::Select { cases } => {
                 Object::Select { cases: cases.into_iter().map(|case| case.map(Object::of)).collect() }
             }
-            Awaited::Descriptor { fd, local, peer } => Object::Descriptor { fd, local, peer },
+            Awaited::Descriptor { fd, local, peer, to_write } => {
+                Object::Descriptor { fd, local, peer, to_write }
+            }
         }
     }
 }

@@ -159,8 +159,8 @@ impl Display for Described<'_> {
                 }
                 Ok(())
             }
-            Object::Descriptor { fd, local, peer } => {
-                write!(f, "descriptor {fd}")?;
+            Object::Descriptor { fd, local, peer, to_write } => {
+                write!(f, "descriptor {fd} to {}", if *to_write { "write" } else { "read" })?;
                 match (local, peer) {
                     (Some(local), Some(peer)) => write!(f, ", {local} to {peer}"),
                     (Some(local), None) => write!(f, ", {local}"),

@@ -73,8 +73,9 @@ impl Registration {
     ) -> io::Result<WaitEnd> {
         unwind_if_cancelled();
         fork::check()?;
-        let on = On::new(&fd, |&fd| describe(fd));
-        // SAFETY: `on` and `fd` last until this function returns, after the wait.
+        let object = (fd, direction == Direction::Write);
+        let on = On::new(&object, |&(fd, to_write)| describe(fd, to_write));
+        // SAFETY: `on` and `object` last until this function returns, after the wait.
         let waiting = unsafe { Waiting::begin_on(sched::Why::Socket, &on, Cancel::Ends) };
         let waiter = Waiter::new(waiting.word());
         match self.desc().wait(attempt, waiter) {
@@ -151,10 +152,10 @@ impl Registration {
 }
 
 /// Tells a dump about a descriptor, which its waiter keeps open meanwhile. *Runs on: any thread.*
-fn describe(fd: i64) -> Option<Awaited> {
+fn describe(fd: i64, to_write: bool) -> Option<Awaited> {
     if fd < 0 {
         let (local, peer) = super::source::describe(fd)?;
-        return Some(Awaited::Descriptor { fd, local, peer });
+        return Some(Awaited::Descriptor { fd, local, peer, to_write });
     }
     #[cfg(unix)]
     let (local, peer) = {
@@ -173,7 +174,7 @@ fn describe(fd: i64) -> Option<Awaited> {
         }
         address.as_socket().map(|address| address.to_string())
     };
-    Some(Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer) })
+    Some(Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer), to_write })
 }
 
 /// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll in

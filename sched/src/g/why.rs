@@ -132,6 +132,8 @@ pub enum Awaited {
         local: Option<String>,
         /// The address of the socket with which it is connected.
         peer: Option<String>,
+        /// True if the waiter wants room to write, or a connection; false if it wants something to read or to accept.
+        to_write: bool,
     },
 }
 
