@@ -8,7 +8,7 @@ seconds=${1:-20}
 tests=("${@:2}")
 if [ ${#tests[@]} -eq 0 ]; then
     tests=(
-        channel_select_stress channel_stress net_tcp park polls spawn sync_condvar sync_mutex sync_rwlock timeout timers
+        channel_select_stress channel_stress net_tcp park polls spawn sync_condvar sync_mutex sync_rwlock timeout timers trace
     )
 fi
 ci/need-nightly.sh ci/tsan.sh rust-src || exit $(($? == 3 ? 0 : 1))

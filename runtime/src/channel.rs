@@ -68,6 +68,8 @@ pub use error::{
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
+#[cfg(not(loom))]
+pub(crate) use shared::{RECEIVER, SENDER};
 
 /// For the macros only.
 #[doc(hidden)]

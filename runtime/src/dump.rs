@@ -4,8 +4,10 @@
 //! [dumps](crate::docs::dumps) shows examples.
 
 mod deadlock;
+mod doomed;
 mod frame;
 mod groups;
+mod handles;
 #[cfg(feature = "dump-json")]
 mod json;
 #[cfg(feature = "dump-pprof")]

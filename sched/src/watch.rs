@@ -14,6 +14,15 @@ pub(crate) mod debugger;
 #[path = "watch/no_debugger.rs"]
 pub(crate) mod debugger;
 pub(crate) mod dump;
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(feature = "sanitizer")
+    )),
+    path = "watch/no_memory.rs"
+)]
+pub mod memory;
 pub(crate) mod metrics;
 pub(crate) mod monitor;
 pub(crate) mod outside;

@@ -1,8 +1,13 @@
 //! Counted handles of a channel: the last handle of a side disconnects the channel, and the last of all frees it.
+//!
+//! A handle is one word: the address of the channel plus the mark of its side. A channel is aligned to words, so no other pointer
+//! of the program has that value. A search for deadlocks finds the handles of a side in memory by that (`dump/handles.rs`). The
+//! processor adds the mark in the address of each access, so it costs nothing.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::mem::offset_of;
 use std::ops::Deref;
 use std::process::abort;
 use std::ptr::NonNull;
@@ -64,6 +69,8 @@ pub(super) struct Counted<C> {
 
 /// The side of a handle: the type decides which count is used.
 pub(super) trait Side {
+    /// What a handle of this side adds to the address of the channel.
+    const MARK: usize;
     fn count(ends: &Ends) -> &AtomicUsize;
     fn gone(channel: &impl Disconnect);
 }
@@ -73,7 +80,14 @@ pub(super) struct Sending;
 /// The side of receivers.
 pub(super) struct Receiving;
 
+/// See [`Side::MARK`].
+pub(crate) const SENDER: usize = 1;
+/// See [`Side::MARK`].
+pub(crate) const RECEIVER: usize = 2;
+
 impl Side for Sending {
+    const MARK: usize = SENDER;
+
     fn count(ends: &Ends) -> &AtomicUsize {
         &ends.senders
     }
@@ -84,6 +98,8 @@ impl Side for Sending {
 }
 
 impl Side for Receiving {
+    const MARK: usize = RECEIVER;
+
     fn count(ends: &Ends) -> &AtomicUsize {
         &ends.receivers
     }
@@ -95,7 +111,8 @@ impl Side for Receiving {
 
 /// A counted handle of one side.
 pub(super) struct Handle<C: Disconnect, S: Side> {
-    counted: NonNull<Counted<C>>,
+    /// The channel in its `Counted`, plus the mark of the side.
+    marked: NonNull<u8>,
     _side: PhantomData<(Box<Counted<C>>, S)>,
 }
 
@@ -113,18 +130,36 @@ pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, R
     let on = On::new(unsafe { &counted.as_ref().channel }, look::<C>);
     // SAFETY: as above; the reference of the line before is gone, and `on` keeps an address alone.
     unsafe { counted.as_mut() }.channel.ends_mut().on = on;
-    (Handle { counted, _side: PhantomData }, Handle { counted, _side: PhantomData })
+    (Handle::of(counted), Handle::of(counted))
 }
 
 impl<C: Disconnect, S: Side> Handle<C, S> {
+    /// The distance of the marked address from the `Counted`. A side's count alone is larger than a mark.
+    const OFFSET: usize = {
+        assert!(align_of::<C>() > RECEIVER && size_of::<C>() > RECEIVER);
+        offset_of!(Counted<C>, channel) + S::MARK
+    };
+
+    fn of(counted: NonNull<Counted<C>>) -> Self {
+        // SAFETY: the marked address lies in the channel, which is larger than a mark (`OFFSET`).
+        Handle { marked: unsafe { counted.cast::<u8>().byte_add(Self::OFFSET) }, _side: PhantomData }
+    }
+
+    #[inline]
+    fn pointer(&self) -> NonNull<Counted<C>> {
+        // SAFETY: `of` has added the distance to a pointer to the `Counted`.
+        unsafe { self.marked.byte_sub(Self::OFFSET) }.cast()
+    }
+
+    #[inline]
     fn counted(&self) -> &Counted<C> {
         // SAFETY: the channel is freed when no handle is left (`Drop`), and `self` is a handle.
-        unsafe { self.counted.as_ref() }
+        unsafe { self.pointer().as_ref() }
     }
 
     /// Returns `true` if both handles are of the same channel.
     pub(super) fn same(&self, other: &Self) -> bool {
-        self.counted == other.counted
+        self.marked == other.marked
     }
 }
 
@@ -145,7 +180,7 @@ impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
             // Billions of handles were forgotten. A count that overflowed would free a channel that is in use.
             abort();
         }
-        Handle { counted: self.counted, _side: PhantomData }
+        Handle { marked: self.marked, _side: PhantomData }
     }
 }
 
@@ -164,7 +199,7 @@ impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
         if counted.half_gone.swap(true, Ordering::AcqRel) {
             // SAFETY: no handle is left on this side, and `half_gone` says that none is left on the other. `new` made
             // the pointer from a box.
-            drop(unsafe { Box::from_raw(self.counted.as_ptr()) });
+            drop(unsafe { Box::from_raw(self.pointer().as_ptr()) });
         }
     }
 }

@@ -50,13 +50,33 @@
 //! ```
 //!
 //! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an [`RwLock`](crate::sync::RwLock) that a writer or
-//! readers have, for the end of a green thread, for the end of a scope. A reader that reads again while a writer waits is such a
+//! readers have, for the end of a green thread, for the end of a scope, for a channel. A reader that reads again while a writer waits is such a
 //! circle: the second read waits behind the writer. A circle is told if two looks have found each of its green threads in the same wait,
 //! so a wait that goes on is never told. These are not found:
 //!
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
-//! - A circle over channels: nothing says which green thread has the other end.
+//! - A circle over channels, if a handle of the other end lies in the heap, or in memory that was freed: see below.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
+//!
+//! **Channels.** A green thread that waits for a channel waits for all that have handles of its other end. On Linux, on x86-64 and 64-bit
+//! Arm, such circles are told if all these handles were captured by closures of green threads that never go on either. A candidate is
+//! checked by a search of the process's memory (up to 2 GiB, about a second) for the handle: if it lies anywhere else than on the stacks
+//! of these green threads and of those that spawned them, nothing is told. So a worker whose sender lies in a struct in the heap is not
+//! told, and neither is a true circle whose handles lie there. A circle over channels is always "suspected", because a handle may also be
+//! in a register, or be kept in another form:
+//!
+//! ```no_run
+//! use runtime::channel::bounded;
+//!
+//! runtime::block_on(|| {
+//!     let ((to_one, one), (to_two, two)) = (bounded::<u32>(0), bounded::<u32>(0));
+//!     runtime::spawn(move || to_two.send(one.recv().unwrap()));
+//!     runtime::spawn(move || to_one.send(two.recv().unwrap()));
+//!     runtime::sleep(std::time::Duration::from_millis(50));
+//!     // It ends with "suspected deadlock: 2 green threads wait for each other".
+//!     runtime::dump(&mut std::io::stderr()).unwrap();
+//! });
+//! ```
 //!
 //! **Suspected.** A lock records the thread that took it, and each reader its shares. If its guard is sent to another thread, that record is wrong. When the
 //! process has once dropped a guard on another thread than the one that locked, circles with a lock are "suspected" from then on. A

@@ -12,7 +12,10 @@
 //! the wait's number. None of these threads ran in between, and the arrows did not change. What a thread recorded of its locks
 //! before it parked is seen by the look that held the thread, so the second snapshot shows no lock that was unlocked before.
 //!
-//! A wait that time alone may end gives no arrow. A channel gives none either: nothing tells which thread has its other end.
+//! A wait that time alone may end gives no arrow.
+//!
+//! A thread that waits for a channel has arrows to the threads that have its other ends, if these are known (`handles.rs`) and never go on
+//! either (`doomed.rs`). A circle with such an arrow is suspected: a program may keep a handle where no search finds it.
 //!
 //! One thing is not certain: a guard may have been sent to another thread, and the lock still names the thread that took it. After
 //! the first guard of the process that was seen to be dropped by another thread, circles with a lock are told as suspected.
@@ -20,8 +23,10 @@
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
+use super::doomed::{Needs, doomed};
+use super::handles::{Handles, Side};
 use super::text::{Described, Indented, Named, count};
-use super::{Frame, GreenThread, Object, Snapshot};
+use super::{Frame, GreenThread, Object, Reason, Snapshot};
 
 /// Green threads that wait for what will not happen.
 ///
@@ -38,6 +43,9 @@ pub struct Deadlock {
     pub members: Vec<DeadlockMember>,
     /// How many further green threads wait for one of them, directly or not.
     pub behind: usize,
+    /// True if one of the members waits for a channel.
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    pub(super) over_channels: bool,
 }
 
 /// The kind of a [`Deadlock`].
@@ -68,13 +76,31 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-/// Returns the deadlocks that both snapshots show.
-pub(super) fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
-    let stuck: Vec<&GreenThread> =
-        later.green_threads.iter().filter(|thread| is_stuck(earlier.get(thread.id), thread)).collect();
+/// The deadlocks of a [`Snapshot`], and for which sides of channels their green threads wait.
+pub(super) struct Found {
+    pub(super) deadlocks: Vec<Deadlock>,
+    /// Sorted. Empty if no green thread of a circle waits for a channel.
+    pub(super) awaited: Vec<Side>,
+}
+
+/// Returns the deadlocks that `earlier` and `later` both show, and `after` too if there is one. What is told is of `later`.
+pub(super) fn find(
+    earlier: &Snapshot,
+    later: &Snapshot,
+    after: Option<&Snapshot>,
+    handles: &Handles,
+) -> Found {
+    let is_still_stuck =
+        |thread: &&GreenThread| after.is_none_or(|after| is_stuck(Some(thread), after.get(thread.id)));
+    let stuck: Vec<&GreenThread> = later
+        .green_threads
+        .iter()
+        .filter(|thread| is_stuck(earlier.get(thread.id), Some(thread)))
+        .filter(is_still_stuck)
+        .collect();
     let index: HashMap<u64, usize> = stuck.iter().enumerate().map(|(at, thread)| (thread.id, at)).collect();
     let writers = writers(later);
-    let arrows: Vec<Vec<usize>> = stuck
+    let mut arrows: Vec<Vec<usize>> = stuck
         .iter()
         .map(|thread| match reads_behind(thread, &writers) {
             Some(writers) => {
@@ -88,15 +114,90 @@ pub(super) fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
             }
         })
         .collect();
+    let over_channels = arrows_over_channels(later, &stuck, &index, &mut arrows, handles);
     let mut found = Vec::new();
+    let mut awaited = Vec::new();
     for circle in circles(&arrows) {
         let members: Vec<_> = circle.iter().map(|&at| stuck[at]).collect();
         let certain = !sched::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
+        let certain = certain && !circle.iter().any(|&at| over_channels[at]);
+        if circle.iter().any(|&at| over_channels[at]) {
+            // What the circle rests on may lie outside of it: each thread with a handle never goes on.
+            awaited =
+                (0..stuck.len()).filter(|&at| over_channels[at]).flat_map(|at| sides(stuck[at])).collect();
+        }
         let behind = behind(&arrows, &circle);
         found.push(Deadlock::of(later, certain, DeadlockKind::Circle, &members, behind));
     }
+    awaited.sort_unstable();
+    awaited.dedup();
+    found.extend(leaks(later, &stuck));
+    Found { deadlocks: found, awaited }
+}
+
+/// Adds the arrows of the green threads that wait for channels and never go on. Returns which these are.
+fn arrows_over_channels(
+    snapshot: &Snapshot,
+    stuck: &[&GreenThread],
+    index: &HashMap<u64, usize>,
+    arrows: &mut [Vec<usize>],
+    handles: &Handles,
+) -> Vec<bool> {
+    let holders = |thread: &GreenThread| {
+        let sides = sides(thread);
+        let holders = sides.iter().map(|&side| handles.holders(side)).collect::<Option<Vec<_>>>()?.concat();
+        (!holders.is_empty()).then_some(holders)
+    };
+    let known: Vec<Option<Vec<u64>>> = stuck.iter().map(|thread| holders(thread)).collect();
+    if known.iter().all(Option::is_none) {
+        return vec![false; stuck.len()];
+    }
+    let ids: Vec<u64> = stuck.iter().map(|thread| thread.id).collect();
+    let needs: Vec<Needs> = known
+        .iter()
+        .zip(&*arrows)
+        .map(|(known, arrows)| match known {
+            Some(holders) => Needs::All(holders.clone()),
+            None => Needs::Any(arrows.clone()),
+        })
+        .collect();
+    let mut over_channels = doomed(snapshot, &ids, &needs);
+    for (at, known) in known.iter().enumerate() {
+        over_channels[at] &= known.is_some();
+        if let Some(holders) = known.as_ref().filter(|_| over_channels[at]) {
+            arrows[at] = holders.iter().filter_map(|id| index.get(id).copied()).collect();
+        }
+    }
+    over_channels
+}
+
+/// Returns the sides of channels for which `thread` waits; none if it also waits for something else. Which side a case of a select waits
+/// for is not known, so both count.
+fn sides(thread: &GreenThread) -> Vec<Side> {
+    let of = |object: &Object, reason: Option<Reason>| {
+        let Object::Channel { address, senders, receivers, .. } = *object else { return Vec::new() };
+        let (senders, receivers) = (Side::senders(address, senders), Side::receivers(address, receivers));
+        match reason {
+            Some(Reason::Send) => vec![receivers],
+            Some(Reason::Receive) => vec![senders],
+            _ => vec![senders, receivers],
+        }
+    };
+    match thread.object() {
+        Some(Object::Select { cases }) => {
+            let sides: Vec<Vec<Side>> =
+                cases.iter().map(|case| case.as_ref().map_or(Vec::new(), |case| of(case, None))).collect();
+            if sides.iter().any(Vec::is_empty) { Vec::new() } else { sides.concat() }
+        }
+        Some(object) => of(object, thread.wait.as_ref().map(|wait| wait.reason)),
+        None => Vec::new(),
+    }
+}
+
+/// Returns the locks of threads that have ended, for which green threads wait.
+fn leaks(later: &Snapshot, stuck: &[&GreenThread]) -> Vec<Deadlock> {
     let mut leaked: Vec<(u64, Vec<&GreenThread>)> = Vec::new();
-    for thread in &stuck {
+    for &thread in stuck {
         if let Some(lock) = leaked_lock(later, thread) {
             match leaked.iter_mut().find(|(address, _)| *address == lock) {
                 Some((_, members)) => members.push(thread),
@@ -104,17 +205,16 @@ pub(super) fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
             }
         }
     }
-    let leaks =
-        leaked.into_iter().map(|(_, members)| Deadlock::of(later, false, DeadlockKind::Leak, &members, 0));
-    found.extend(leaks);
-    found
+    leaked
+        .into_iter()
+        .map(|(_, members)| Deadlock::of(later, false, DeadlockKind::Leak, &members, 0))
+        .collect()
 }
 
 /// Returns `true` if `later` is in the same wait as `earlier`, and time alone does not end that wait.
-fn is_stuck(earlier: Option<&GreenThread>, later: &GreenThread) -> bool {
-    let (Some(was), Some(is)) = (earlier.and_then(|thread| thread.wait.as_ref()), later.wait.as_ref()) else {
-        return false;
-    };
+fn is_stuck(earlier: Option<&GreenThread>, later: Option<&GreenThread>) -> bool {
+    let (Some(earlier), Some(later)) = (earlier, later) else { return false };
+    let (Some(was), Some(is)) = (&earlier.wait, &later.wait) else { return false };
     is.number.is_some() && was.number == is.number && !is.may_end && !was.may_end
 }
 
@@ -251,7 +351,8 @@ impl Deadlock {
                 stack: snapshot.stack(thread).to_vec(),
             }
         };
-        Deadlock { certain, kind, members: members.iter().map(member).collect(), behind }
+        let over_channels = members.iter().any(|thread| !sides(thread).is_empty());
+        Deadlock { certain, kind, members: members.iter().map(member).collect(), behind, over_channels }
     }
 
     /// Returns `true` if both name the same waits of the same green threads.
@@ -334,7 +435,12 @@ mod tests {
             future: None,
             stack: None,
             shares: Vec::new(),
+            at: None,
         }
+    }
+
+    fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
+        find(earlier, later, None, &Handles::of(later)).deadlocks
     }
 
     #[test]

@@ -11,6 +11,7 @@ use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
+use super::handles::{self, At, Handles};
 use super::stacks::Stacks;
 use super::{Deadlock, Frame};
 use super::{deadlock, frame, groups, text, tree};
@@ -78,6 +79,9 @@ pub struct GreenThread {
     /// The shares of reader-writer locks that it has, if it was found parked: see [`sched::locks::UPGRADABLE_SHARE`].
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) shares: Vec<usize>,
+    /// Where its stack and what it captured lie, if that is known.
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    pub(super) at: Option<At>,
 }
 
 /// What a [`GreenThread`] did.
@@ -344,13 +348,19 @@ impl Snapshot {
         let mut running = if has_stacks { stacks_of_running() } else { HashMap::new() };
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
-        let mut copy = unwinder.as_ref().map(|_| StackCopy::default());
+        let mut copy = if unwinder.is_some() { StackCopy::default() } else { StackCopy::of_places() };
+        let caller = sched::stack_of_caller();
         let (mut threads, mut known, mut stacks) =
             (Vec::new(), HashMap::<Box<[usize]>, usize>::new(), Vec::new());
         let tell = |seen: SeenThread, copy: Option<&StackCopy>| {
+            let interrupted_now = if copy.is_none() { running.remove(&seen.id) } else { None };
+            let mut at = copy.or(interrupted_now.as_ref()).map(At::of);
+            if let Some((_, stack)) = caller.as_ref().filter(|(id, _)| *id == seen.id) {
+                at = Some(At::of_stack(stack.clone()));
+            }
             let addresses = unwinder.as_mut().and_then(|unwinder| match copy {
                 Some(parked) => Some(unwinder.addresses(parked)),
-                None => running.remove(&seen.id).map(|copy| interrupted(unwinder, &copy)),
+                None => interrupted_now.map(|copy| interrupted(unwinder, &copy)),
             });
             let stack = addresses.filter(|addresses| !addresses.is_empty()).map(|addresses| {
                 *known.entry(addresses).or_insert_with_key(|addresses| {
@@ -358,10 +368,10 @@ impl Snapshot {
                     stacks.len() - 1
                 })
             });
-            threads.push(GreenThread::of(seen, stack));
+            threads.push(GreenThread { at, ..GreenThread::of(seen, stack) });
         };
         let mut plain_threads = Vec::new();
-        sched::look_at_all(copy.as_mut(), tell, |id| plain_threads.push(id))?;
+        sched::look_at_all(Some(&mut copy), tell, |id| plain_threads.push(id))?;
         threads.sort_unstable_by_key(|thread| thread.id);
         let frames = |addresses: Box<[usize]>| {
             let frames = unwinder.as_mut().map(|unwinder| unwinder.frames(&addresses));
@@ -383,6 +393,12 @@ impl Snapshot {
     pub fn get(&self, id: u64) -> Option<&GreenThread> {
         let found = self.green_threads.binary_search_by_key(&id, |thread| thread.id);
         found.ok().map(|index| &self.green_threads[index])
+    }
+
+    /// Returns the ids of the spawner of `id`, of the spawner of that one, and so on, as far as they live.
+    pub(super) fn ancestors_of(&self, id: u64) -> impl Iterator<Item = u64> {
+        let parent = |id: u64| self.get(id).and_then(|thread| thread.parent);
+        std::iter::successors(parent(id), move |&id| parent(id))
     }
 
     /// Returns the text in which green threads that do the same stand together: equal states, places of spawn and stacks. The
@@ -457,18 +473,33 @@ impl Snapshot {
     /// As `take_with_deadlocks`, on the calling OS thread.
     pub(crate) fn take_with_deadlocks_here() -> io::Result<Snapshot> {
         let first = Snapshot::take_here()?;
-        if first.deadlocks_since(&first).is_empty() {
+        if first.candidates_since(&first).is_empty() {
             return Ok(first);
         }
         std::thread::sleep(BETWEEN_LOOKS);
         let mut second = Snapshot::take_here()?;
-        second.deadlocks = second.deadlocks_since(&first);
+        second.deadlocks = second.deadlocks_since(&first)?;
         Ok(second)
     }
 
+    /// Returns the deadlocks that this snapshot and an `earlier` one both show. Over channels they are candidates: the memory was not
+    /// searched for further handles.
+    pub(super) fn candidates_since(&self, earlier: &Snapshot) -> Vec<Deadlock> {
+        deadlock::find(earlier, self, None, &Handles::of(self)).deadlocks
+    }
+
     /// Returns the deadlocks that this snapshot and an `earlier` one both show.
-    pub(super) fn deadlocks_since(&self, earlier: &Snapshot) -> Vec<Deadlock> {
-        deadlock::of_both(earlier, self)
+    pub(super) fn deadlocks_since(&self, earlier: &Snapshot) -> io::Result<Vec<Deadlock>> {
+        let mut handles = Handles::of(self);
+        let found = deadlock::find(earlier, self, None, &handles);
+        if found.awaited.is_empty() {
+            return Ok(found.deadlocks);
+        }
+        let places = handles::search(&found.awaited);
+        // What the search has found of a green thread is true if the green thread has not run in between.
+        let after = Snapshot::take_without_stacks()?;
+        handles.judge(&found.awaited, places, [earlier, self, &after]);
+        Ok(deadlock::find(earlier, self, Some(&after), &handles).deadlocks)
     }
 
     /// Returns the ids of the green threads in the snapshot.
@@ -512,6 +543,7 @@ impl GreenThread {
             future: future.map(str::to_owned),
             stack,
             shares,
+            at: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -51,19 +51,29 @@ pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// How long the search rests for each ms of a search of the memory.
+const REST: Duration = Duration::from_millis(10);
+
 fn search() {
     let interval = || INTERVAL.get().map_or(Duration::MAX, |interval| *interval.lock());
     let (mut earlier, mut told) = (Snapshot::default(), Vec::new());
+    // A candidate over channels may be none. The next search of the memory waits for a multiple of the time of the last one.
+    let mut rests_until = Instant::now();
     loop {
         // The thread wakes no other, so it hides no deadlock of all green threads.
         sched::at_rest(|| thread::sleep(interval()));
         let Ok(now) = Snapshot::take_without_stacks() else { return };
         // A new one is looked at once more, with the stacks.
-        let found = now.deadlocks_since(&earlier);
+        let found = now.candidates_since(&earlier);
         told.retain(|old: &Deadlock| found.iter().any(|new| new.same(old)));
-        if found.iter().any(|new| !told.iter().any(|old| old.same(new))) {
+        let may_search = Instant::now() >= rests_until;
+        let is_new = |new: &Deadlock| !told.iter().any(|old: &Deadlock| old.same(new));
+        if found.iter().any(|new| is_new(new) && (may_search || !new.over_channels)) {
             let Ok(stacks) = Snapshot::take_here() else { return };
-            for deadlock in stacks.deadlocks_since(&earlier) {
+            let begun = Instant::now();
+            let Ok(deadlocks) = stacks.deadlocks_since(&earlier) else { return };
+            rests_until = Instant::now() + REST * begun.elapsed().as_millis() as u32;
+            for deadlock in deadlocks {
                 if !told.iter().any(|old| old.same(&deadlock)) {
                     tell(&deadlock);
                     told.push(deadlock);

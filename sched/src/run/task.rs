@@ -60,14 +60,18 @@ pub(crate) struct Closure<F, T, A>(std::marker::PhantomData<fn(F, A) -> T>);
 pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
 
 impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
-    pub(crate) const TASK: Task =
-        Task { run: __rust_begin_short_backtrace_closure::<T, F, A>, future: || None };
+    pub(crate) const TASK: Task = Task {
+        run: __rust_begin_short_backtrace_closure::<T, F, A>,
+        future: || None,
+        put: Task::put_of::<Work<F, A>>(),
+    };
 }
 
 impl<F: Future, A: After> Polled<F, A> {
     pub(crate) const TASK: Task = Task {
         run: __rust_begin_short_backtrace_future::<F, A>,
         future: || Some(std::any::type_name::<F>()),
+        put: Task::put_of::<Work<F, A>>(),
     };
 }
 
@@ -159,7 +163,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
 pub(crate) struct CallsWaker;
 
 impl CallsWaker {
-    const TASK: Task = Task { run: Self::run, future: || None };
+    const TASK: Task = Task { run: Self::run, future: || None, put: Task::put_of::<Waker>() };
 
     /// Makes this the task of `g`, with `waker` as its payload.
     ///

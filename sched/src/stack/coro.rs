@@ -145,8 +145,7 @@ impl Coro {
     ];
 
     /// Returns the addresses of the stack below `top` at which frames may lie.
-    #[allow(dead_code, reason = "only saved.rs calls it, which is not built for every target")]
-    pub(super) fn frames_below(&self, top: usize) -> Range<usize> {
+    pub(crate) fn frames_below(&self, top: usize) -> Range<usize> {
         self.guard.end..top
     }
 

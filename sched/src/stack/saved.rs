@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::mem;
+use std::ops::Range;
 use std::ptr::{self, with_exposed_provenance};
 use std::sync::OnceLock;
 
@@ -17,6 +18,8 @@ use corosensei::stack::MIN_STACK_SIZE;
 
 use super::Slabs;
 use super::coro::{Coro, Inner};
+use crate::g::G;
+use crate::g::payload::captured;
 use crate::sys::preempt::Registers;
 
 const WORD: usize = size_of::<usize>();
@@ -51,6 +54,13 @@ pub struct StackCopy {
     pub fp: usize,
     /// On Arm the link register there, if the function has not saved it; elsewhere `pc`.
     pub link: usize,
+    /// The whole stack, from its guard to its first frame.
+    pub stack: Range<usize>,
+    /// Where the words lie that its spawner gave it: what the closure captured. Empty if it was not parked.
+    pub captured_at: Range<usize>,
+    /// These words, inverted.
+    pub captured: Vec<usize>,
+    /// Inverted, as all copies of words are: a search of the memory for a word does not find the copy.
     words: Vec<usize>,
 }
 
@@ -61,9 +71,24 @@ impl Default for StackCopy {
 }
 
 impl StackCopy {
+    /// Returns a copy that has no words of a stack: where it lies and what was captured alone.
+    pub fn of_places() -> Self {
+        StackCopy::empty()
+    }
+
     /// Returns a copy without room.
     pub(crate) const fn empty() -> Self {
-        StackCopy { pc: 0, sp: 0, fp: 0, link: 0, words: Vec::new() }
+        let (stack, captured_at) = (0..0, 0..0);
+        StackCopy {
+            pc: 0,
+            sp: 0,
+            fp: 0,
+            link: 0,
+            stack,
+            captured_at,
+            captured: Vec::new(),
+            words: Vec::new(),
+        }
     }
 
     /// Makes room for the words of a stack, which a signal handler cannot.
@@ -75,14 +100,14 @@ impl StackCopy {
     /// Returns the word at `address`; `None` if it was not copied.
     pub fn read(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.sp)?;
-        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).copied()
+        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).map(|word| !word)
     }
 
     /// Takes these registers, and the words from `sp` on.
     pub(crate) fn set(&mut self, pc: usize, sp: usize, fp: usize, words: &[usize]) {
         (self.pc, self.sp, self.fp) = (pc, sp, fp);
         self.words.clear();
-        self.words.extend_from_slice(words);
+        self.words.extend(words.iter().map(|word| !word));
     }
 
     /// Copies the stack of `coro`. Returns `false` if there is nothing to copy.
@@ -93,6 +118,8 @@ impl StackCopy {
         let Some(field) = field() else { return false };
         // SAFETY: the caller keeps every thread off the coroutine.
         let coro = unsafe { &*coro };
+        self.captured_at = 0..0;
+        self.captured.clear();
         let (saved, top) = (words(&coro.inner)[field], ptr::from_ref(coro).addr());
         // 0: the coroutine runs. That is so of a G that waits in place.
         let used = coro.frames_below(top);
@@ -109,8 +136,23 @@ impl StackCopy {
         (self.pc, self.fp) = (word(SAVED.pc), word(SAVED.fp));
         self.link = self.pc;
         let end = ((top - saved) / WORD).min(SAVED.len + self.words.capacity());
-        self.words.extend((SAVED.len..end).map(word));
+        self.words.extend((SAVED.len..end).map(|i| !word(i)));
+        self.stack = used;
         true
+    }
+
+    /// Copies what `g` has captured.
+    ///
+    /// # Safety
+    /// No thread runs `g` meanwhile, and its task has begun and not ended.
+    pub(crate) unsafe fn fill_captured(&mut self, g: &G) {
+        // SAFETY: this contract.
+        let words = unsafe { captured(g) };
+        let start = words.cast::<usize>();
+        self.captured_at = start.addr()..start.addr() + words.len() * WORD;
+        self.captured.clear();
+        // SAFETY: the words lie in the payload or its box. Volatile: as in `fill`.
+        self.captured.extend((0..words.len()).map(|i| unsafe { !start.add(i).read_volatile() }));
     }
 }
 
@@ -128,13 +170,14 @@ impl StackCopy {
             return false;
         }
         (self.pc, self.sp, self.fp, self.link) = (registers.pc, sp, registers.fp, registers.link);
+        (self.stack, self.captured_at) = (coro.frames_below(top), 0..0);
         self.words.clear();
         // No more than the capacity, so the vector does not grow.
         let n = ((top - sp) / WORD).min(self.words.capacity());
         // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack. That part is mapped, and the
         // interrupted code does not run on meanwhile. Volatile: as in `fill`.
         self.words.extend(
-            (0..n).map(|i| unsafe { with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
+            (0..n).map(|i| unsafe { !with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
         );
         true
     }

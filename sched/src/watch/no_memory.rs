@@ -1,0 +1,6 @@
+//! Where the memory of the process is not searched.
+
+/// Returns `false`: nothing is searched here.
+pub fn find(_inverted: &[usize], _most_bytes: usize, _tell: impl FnMut(usize, usize)) -> bool {
+    false
+}
