@@ -66,6 +66,9 @@ pub use error::{
     TryReadyError, TryRecvError, TrySelectError, TrySendError,
 };
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+#[cfg(feature = "sim")]
+#[allow(unused_imports, reason = "not used where simulations do not work")]
+pub(crate) use select::set_seed;
 pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
 #[cfg(not(loom))]

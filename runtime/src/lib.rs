@@ -370,11 +370,11 @@ pub(crate) fn point() {
     sched::simulation::point();
 }
 
-/// Returns a random number of the simulation around the caller; `None` outside of a simulation.
+/// Returns `true` if the caller is a green thread of a simulation.
 #[inline]
-pub(crate) fn simulated_random() -> Option<u64> {
+pub(crate) fn in_simulation() -> bool {
     #[cfg(feature = "sim")]
-    return sched::simulation::random();
+    return sched::simulation::is_here();
     #[cfg(not(feature = "sim"))]
-    None
+    false
 }

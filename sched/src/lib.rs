@@ -319,7 +319,7 @@ pub mod simulation {
     pub use crate::api::node::gs_of;
     pub use crate::api::point::{point, point_in_drop};
     pub use crate::run::simulation::{
-        Phase, Simulation, deliver, is_here, is_user_code, node, random, set_node, with,
+        Phase, Simulation, deliver, is_here, is_user_code, node, set_node, with,
     };
 }
 

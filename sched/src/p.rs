@@ -45,7 +45,8 @@ pub(crate) struct P {
     pub(crate) measured: Measured,
     /// The flight recorder. Only the holder records.
     pub(crate) recorder: Recorder,
-    /// Counts the rounds of the holder, for everything that happens every so many rounds. The holder writes, sysmon reads.
+    /// Counts the rounds of the holder, for everything that happens every so many rounds, and in the first. The holder writes, sysmon
+    /// reads.
     rounds: AtomicU32,
     /// For how long the G had kept the lent P when sysmon asked for the P, in ns.
     away_ns: AtomicU64,
@@ -92,7 +93,8 @@ impl P {
             counters: Counters::default(),
             measured: Measured::default(),
             recorder: Recorder::new(),
-            rounds: AtomicU32::new(0),
+            // The first round is 0, a multiple of every number.
+            rounds: AtomicU32::new(u32::MAX),
             away_ns: AtomicU64::new(0),
             busy: Busy::default(),
             own: Own {
@@ -179,6 +181,12 @@ impl<'p> Held<'p> {
         let round = self.p.rounds.load(Ordering::Relaxed).wrapping_add(1);
         self.p.rounds.store(round, Ordering::Relaxed);
         round
+    }
+
+    /// Makes the next round have the number of this one.
+    #[cfg(feature = "sim")]
+    pub(crate) fn repeat_round(self) {
+        self.p.rounds.store(self.p.rounds.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
     }
 
     #[inline]

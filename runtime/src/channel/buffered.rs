@@ -24,6 +24,9 @@
 //!
 //! A select that chose to send has its room counted in `reserved` until it sends. The lock order is tail, then head.
 //!
+//! In a channel that was made in a simulation both ends are `unusual` for ever, and an operation begins with a point of choice. So the
+//! usual operation pays nothing for simulations: it tests the flag for other reasons.
+//!
 //! Rejected: one lock for both ends, because two cores that send and receive at the same time contend for it.
 //! Rejected: a ring of stamped slots without locks (crossbeam's). Waiting senders and receivers need fences against
 //! each other there, and a woken one has to look again. A slot that a select has reserved holds up all messages
@@ -57,6 +60,9 @@ use super::waiters::{Given, WaiterKind, Wanted, hand_over, is_past, wake_all};
 pub(super) struct Buffered<T, B: Buffer<T>> {
     buffer: B,
     ends: Ends,
+    /// The channel was made in a simulation.
+    #[cfg(feature = "sim")]
+    simulated: bool,
     tail: CachePadded<End<Tail<T, B>>>,
     head: CachePadded<End<Head<T, B>>>,
 }
@@ -75,6 +81,8 @@ struct Tail<T, B: Buffer<T>> {
     reserved: usize,
     /// Set when one side is gone.
     closed: bool,
+    /// The channel is closed or simulated.
+    unusual: bool,
     receivers: Queue<Wanted<T>>,
 }
 
@@ -84,6 +92,8 @@ struct Head<T, B: Buffer<T>> {
     tail_seen: usize,
     closed: bool,
     any_returned: bool,
+    /// There were returned messages, or the channel is simulated.
+    unusual: bool,
     senders: Queue<WaiterKind>,
     /// Messages that were given to receivers which then left.
     returned: VecDeque<T>,
@@ -121,11 +131,13 @@ enum Refused<'c, T, B: Buffer<T>> {
 
 impl<T, B: Buffer<T>> Buffered<T, B> {
     pub(super) fn new(buffer: B) -> Self {
+        let simulated = crate::in_simulation();
         let tail = Tail {
             cursor: B::Tail::default(),
             head_seen: 0,
             reserved: 0,
             closed: false,
+            unusual: simulated,
             receivers: Queue::new(),
         };
         let head = Head {
@@ -133,12 +145,15 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             tail_seen: 0,
             closed: false,
             any_returned: false,
+            unusual: simulated,
             senders: Queue::new(),
             returned: VecDeque::new(),
         };
         Buffered {
             buffer,
             ends: Ends::new(),
+            #[cfg(feature = "sim")]
+            simulated,
             tail: CachePadded::new(End { lock: Lock::new(tail), count: AtomicUsize::new(0) }),
             head: CachePadded::new(End { lock: Lock::new(head), count: AtomicUsize::new(0) }),
         }
@@ -147,8 +162,21 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     /// Locks the tail, with memory for one more message.
     #[inline]
     fn lock_tail(&self) -> TailGuard<'_, T, B> {
-        let tail = self.tail.lock.lock();
+        self.with_more(self.tail.lock.lock())
+    }
+
+    #[inline(always)]
+    fn with_more<'c>(&'c self, tail: TailGuard<'c, T, B>) -> TailGuard<'c, T, B> {
         if self.buffer.wants_more(&tail.cursor) { self.lock_tail_with_more(tail) } else { tail }
+    }
+
+    /// A point of choice in an operation that has locked an end, if the channel was made in a simulation.
+    #[inline(always)]
+    fn point<S>(&self, _end: &mut Guard<'_, S>) {
+        #[cfg(feature = "sim")]
+        if self.simulated {
+            Guard::unlocked(_end, crate::point);
+        }
     }
 
     #[cold]
@@ -194,7 +222,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 
     #[inline]
     fn take(&self, head: &mut Head<T, B>) -> Option<T> {
-        if head.any_returned {
+        if head.unusual && head.any_returned {
             return Some(head.take_returned());
         }
         // Relaxed: the holder of this end's lock is the only writer.
@@ -217,8 +245,12 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     #[inline]
     fn offer(&self, mut message: T) -> Result<Sent, Refused<'_, T, B>> {
         let mut tail = self.lock_tail();
-        if tail.closed {
-            return Err(Refused::Disconnected(message));
+        if tail.unusual {
+            self.point(&mut tail);
+            tail = self.with_more(tail);
+            if tail.closed {
+                return Err(Refused::Disconnected(message));
+            }
         }
         if !tail.receivers.is_empty() {
             match hand_over(&mut tail.receivers, message) {
@@ -278,7 +310,12 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     pub(super) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         match self.offer(message) {
             Ok(_) => Ok(()),
-            Err(Refused::Full(_, message)) => Err(TrySendError::Full(message)),
+            Err(Refused::Full(tail, message)) => {
+                drop(tail);
+                // A loop of tries ends with the simulation, also if the channel was made outside.
+                crate::point();
+                Err(TrySendError::Full(message))
+            }
             Err(Refused::Disconnected(message)) => Err(TrySendError::Disconnected(message)),
         }
     }
@@ -332,9 +369,16 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     #[inline]
     pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut head = self.head.lock.lock();
+        if head.unusual {
+            self.point(&mut head);
+        }
         let Some(message) = self.take(&mut head) else {
             // Both ends are closed together, after the last message was put.
-            return Err(if head.closed { TryRecvError::Disconnected } else { TryRecvError::Empty });
+            let error = if head.closed { TryRecvError::Disconnected } else { TryRecvError::Empty };
+            drop(head);
+            // As in `try_send`.
+            crate::point();
+            return Err(error);
         };
         if !head.senders.is_empty() && !broken!("channel_room_is_told_to_nobody") {
             Self::wake_sender(head);
@@ -422,7 +466,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
             Err(message) => {
                 let mut head = self.head.lock.lock();
                 head.returned.push_back(message);
-                head.any_returned = true;
+                (head.any_returned, head.unusual) = (true, true);
                 drop(head);
                 Self::wake_watchers(tail);
             }
@@ -433,7 +477,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         let mut wakes = Wakes::new();
         let mut tail = self.tail.lock.lock();
         let mut head = self.head.lock.lock();
-        (tail.closed, head.closed) = (true, true);
+        (tail.closed, tail.unusual, head.closed) = (true, true, true);
         wake_all(&mut tail.receivers, &mut wakes);
         wake_all(&mut head.senders, &mut wakes);
         drop(head);
@@ -445,6 +489,7 @@ impl<T, B: Buffer<T>> Head<T, B> {
     #[cold]
     fn take_returned(&mut self) -> T {
         let message = self.returned.pop_front().expect("any_returned has returned true");
+        // `unusual` stays: it only says where to look.
         self.any_returned = !self.returned.is_empty();
         message
     }
@@ -474,8 +519,9 @@ impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
 
     fn receivers_gone(&self) {
         self.close();
-        // No sender is left, and no other receiver.
-        while let Ok(message) = self.try_recv() {
+        // No sender is left, and no other receiver. Not `try_recv`: a point of choice may unwind, and this is a destructor.
+        let next = || self.take(&mut self.head.lock.lock());
+        while let Some(message) = next() {
             drop(message);
         }
     }

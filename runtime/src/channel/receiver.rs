@@ -63,13 +63,22 @@ impl<T> Receiver<T> {
     /// ```
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        crate::point();
         match &self.0 {
+            // Channels with room make their own points of choice.
             Flavor::Bounded(channel) => channel.try_recv(),
             Flavor::Unbounded(channel) => channel.try_recv(),
-            Flavor::Rendezvous(channel) => channel.try_recv(),
-            Flavor::Timed(timed, message) => timed.try_recv().map(message),
-            Flavor::Never => Err(TryRecvError::Empty),
+            Flavor::Rendezvous(channel) => {
+                crate::point();
+                channel.try_recv()
+            }
+            Flavor::Timed(timed, message) => {
+                crate::point();
+                timed.try_recv().map(message)
+            }
+            Flavor::Never => {
+                crate::point();
+                Err(TryRecvError::Empty)
+            }
         }
     }
 
@@ -94,7 +103,6 @@ impl<T> Receiver<T> {
     // the switch.
     #[inline(always)]
     pub fn recv(&self) -> Result<T, RecvError> {
-        crate::point();
         self.recv_until(None).map_err(|_| RecvError)
     }
 
@@ -136,18 +144,25 @@ impl<T> Receiver<T> {
     /// assert!(r.recv_deadline(Instant::now()).unwrap_err().is_timeout());
     /// ```
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        crate::point();
         self.recv_until(Some(deadline))
     }
 
     #[inline(always)]
     fn recv_until(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         match &self.0 {
+            // Channels with room make their own points of choice.
             Flavor::Bounded(channel) => channel.recv(deadline),
             Flavor::Unbounded(channel) => channel.recv(deadline),
-            Flavor::Rendezvous(channel) => channel.recv(deadline),
-            Flavor::Timed(timed, message) => timed.recv(deadline).map(message),
+            Flavor::Rendezvous(channel) => {
+                crate::point();
+                channel.recv(deadline)
+            }
+            Flavor::Timed(timed, message) => {
+                crate::point();
+                timed.recv(deadline).map(message)
+            }
             Flavor::Never => {
+                crate::point();
                 timed::sleep_until(deadline);
                 Err(RecvTimeoutError::Timeout)
             }

@@ -250,6 +250,18 @@ impl Drop for Entries<'_, '_> {
     }
 }
 
+thread_local! {
+    static SEED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Makes the order of cases depend on `seed` from now on. A simulation, whose green threads all run on the calling OS thread, begins
+/// so.
+#[cfg(feature = "sim")]
+#[allow(dead_code, reason = "not used where simulations do not work")]
+pub(crate) fn set_seed(seed: u64) {
+    SEED.set(seed);
+}
+
 fn shuffle<T>(cases: &mut [T]) {
     for i in 1..cases.len() {
         cases.swap(i, random_below(i + 1));
@@ -259,12 +271,6 @@ fn shuffle<T>(cases: &mut [T]) {
 /// Returns a number below `n`, random enough for fairness.
 #[inline(never)]
 fn random_below(n: usize) -> usize {
-    if let Some(random) = crate::simulated_random() {
-        return ((u128::from(random) * n as u128) >> 64) as usize;
-    }
-    thread_local! {
-        static SEED: Cell<u64> = const { Cell::new(0) };
-    }
     SEED.with(|seed| {
         let mut random = fastrand::Rng::with_seed(seed.get());
         // `usize(..n)` avoids a bias that does not matter here, for nine more instructions.

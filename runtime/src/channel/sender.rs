@@ -30,8 +30,19 @@ pub(super) enum Flavor<T> {
     Rendezvous(Handle<Rendezvous<T>, Sending>),
 }
 
-/// Matches on the kind of channel, with the same code for each kind.
+/// Matches on the kind of channel, with the same code for each kind. With `at_point`, after a point of choice; channels with room make
+/// their own.
 macro_rules! each {
+    (at_point, $sender:expr, $channel:ident => $do:expr) => {
+        match &$sender.0 {
+            Flavor::Bounded($channel) => $do,
+            Flavor::Unbounded($channel) => $do,
+            Flavor::Rendezvous($channel) => {
+                crate::point();
+                $do
+            }
+        }
+    };
     ($sender:expr, $channel:ident => $do:expr) => {
         match &$sender.0 {
             Flavor::Bounded($channel) => $do,
@@ -61,8 +72,7 @@ impl<T> Sender<T> {
     /// ```
     #[inline]
     pub fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
-        crate::point();
-        each!(self, channel => channel.try_send(msg))
+        each!(at_point, self, channel => channel.try_send(msg))
     }
 
     /// Sends `msg`. Waits until there is room; on a channel of capacity 0, until a receiver takes the message.
@@ -84,8 +94,8 @@ impl<T> Sender<T> {
     // Inlined for the reason that `Receiver::recv` gives.
     #[inline(always)]
     pub fn send(&self, msg: T) -> Result<(), SendError<T>> {
-        crate::point();
-        each!(self, channel => channel.send(msg, None)).map_err(|error| SendError(error.into_inner()))
+        each!(at_point, self, channel => channel.send(msg, None))
+            .map_err(|error| SendError(error.into_inner()))
     }
 
     /// Sends `msg`, and waits at most for `timeout`. A time beyond the clock's range means for ever.
@@ -127,8 +137,7 @@ impl<T> Sender<T> {
     /// assert!(s.send_deadline(2, Instant::now()).unwrap_err().is_timeout());
     /// ```
     pub fn send_deadline(&self, msg: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
-        crate::point();
-        each!(self, channel => channel.send(msg, Some(deadline)))
+        each!(at_point, self, channel => channel.send(msg, Some(deadline)))
     }
 
     /// Sends `msg` in a future, which waits until there is room.

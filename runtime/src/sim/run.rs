@@ -34,6 +34,7 @@ pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnc
     let inside = world.clone();
     let simulated = move || {
         inside.begin();
+        crate::channel::set_seed(sched::simulation::Simulation::random(&*inside));
         faults.start(inside.network());
         let result = catch_unwind(AssertUnwindSafe(main));
         inside.end();

@@ -28,20 +28,23 @@ impl Sched {
     /// Takes the next G from the queues of this P, from the M's own queue, or from the global queue. Fires due timers first.
     #[inline]
     pub(crate) fn next_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
-        #[cfg(feature = "sim")]
-        if let Some(simulated) = &self.simulated {
-            return self.next_simulated(simulated, m, held);
-        }
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
-            held.look_for_recorder();
-            self.poll_now(m, held);
-            if self.coros.shortage.anyone_waits() {
-                self.share_stacks(held);
-            }
-            if let Some(g) = self.global.pop() {
-                return Some(g);
+            // Every round of a simulated scheduler has such a number, so that the rounds of others pay nothing for the question.
+            #[cfg(feature = "sim")]
+            let is_usual = !self.choose_if_simulated(m, held);
+            #[cfg(not(feature = "sim"))]
+            let is_usual = true;
+            if is_usual {
+                held.look_for_recorder();
+                self.poll_now(m, held);
+                if self.coros.shortage.anyone_waits() {
+                    self.share_stacks(held);
+                }
+                if let Some(g) = self.global.pop() {
+                    return Some(g);
+                }
             }
         }
         self.run_own_timers(held);

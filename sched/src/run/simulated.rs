@@ -60,11 +60,22 @@ impl Sched {
         }
     }
 
-    /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of the P.*
-    // Apart, so that the loop of other schedulers is compiled as without simulations.
+    /// In a simulation, puts the next G into the run-next slot of the P, which is empty, unless the M is to rest. Makes the next round
+    /// have the number of this one. Returns `false` if this is no simulated scheduler. *Runs on: `m`, the holder of the P.*
+    // The slot, not the value, so that the loop of other schedulers is compiled as without simulations.
     #[cold]
     #[inline(never)]
-    pub(crate) fn next_simulated(&self, simulated: &Simulated, m: &M, held: Held<'_>) -> Option<GRef> {
+    pub(crate) fn choose_if_simulated(&self, m: &M, held: Held<'_>) -> bool {
+        let Some(simulated) = &self.simulated else { return false };
+        held.repeat_round();
+        if let Some(g) = self.next_simulated(simulated, m, held) {
+            held.queue.put_next(g);
+        }
+        true
+    }
+
+    /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of the P.*
+    fn next_simulated(&self, simulated: &Simulated, m: &M, held: Held<'_>) -> Option<GRef> {
         loop {
             self.run_own_timers(held);
             if self.coros.shortage.anyone_waits() {

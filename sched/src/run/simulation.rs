@@ -118,18 +118,6 @@ pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
     on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
 }
 
-/// Returns a random number of the simulation of this M, if there is one.
-#[inline(always)]
-pub fn random() -> Option<u64> {
-    if is_anywhere() { random_here() } else { None }
-}
-
-#[cold]
-#[inline(never)]
-fn random_here() -> Option<u64> {
-    with(|by| by.random())
-}
-
 /// Returns the node to which the calling G belongs; 0 if it belongs to none. A G belongs to the node of the G that spawned it.
 #[must_use]
 pub fn node() -> u32 {

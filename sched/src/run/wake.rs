@@ -28,13 +28,9 @@ use crate::sys::fork::is_forked;
 use crate::watch::recorder::readies_bound;
 
 /// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on: any thread.*
-#[inline]
+// Not a function of the outcome: compilers do not always make a loop for each outcome out of that of `decide`.
 pub fn wake(ticket: Ticket) -> bool {
-    end_wait(ticket, Outcome::Woken)
-}
-
-pub(crate) fn end_wait(ticket: Ticket, outcome: Outcome) -> bool {
-    match ticket.g.wait.decide(ticket.number, outcome) {
+    match ticket.g.wait.decide(ticket.number, Outcome::Woken) {
         Decision::Lost => false,
         Decision::Early => true,
         Decision::Parked => {

@@ -83,6 +83,14 @@ impl<'l, S> Guard<'l, S> {
     pub fn lock(this: &Self) -> &'l Lock<S> {
         this.lock
     }
+
+    /// Calls `f` while the lock is free, and takes the lock again, also if `f` unwinds.
+    #[cfg(feature = "sim")]
+    #[inline(always)]
+    pub fn unlocked(this: &mut Self, f: fn()) {
+        // `this` itself stays here, so that a caller may keep it in registers.
+        this.lock.word.unlocked(f);
+    }
 }
 
 impl<S> Deref for Guard<'_, S> {
@@ -142,6 +150,23 @@ impl Spin {
             self.take_slow();
         }
         SpinRelease(self)
+    }
+
+    /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder, whose guard is borrowed mutably meanwhile.*
+    #[cfg(feature = "sim")]
+    #[cold]
+    #[inline(never)]
+    fn unlocked(&self, f: fn()) {
+        struct TakeAgain<'l>(&'l Spin);
+        impl Drop for TakeAgain<'_> {
+            fn drop(&mut self) {
+                // The holder's guard releases it.
+                std::mem::forget(self.0.take());
+            }
+        }
+        drop(SpinRelease(self));
+        let _again = TakeAgain(self);
+        f();
     }
 
     #[cold]
