@@ -84,6 +84,8 @@ use std::thread::available_parallelism;
 #[cfg(not(feature = "interpose"))]
 pub(crate) use futex::futex;
 
+use schedule::Fault;
+
 pub use faults::Faults;
 pub use node::{Node, node};
 pub use schedule::{ParseScheduleError, Schedule};
@@ -173,6 +175,31 @@ pub fn random() -> u64 {
 /// ```
 pub fn point() {
     sched::simulation::point();
+}
+
+/// Returns `true` with the given probability, as the seed decides: something goes wrong here that the simulation does not know of, such
+/// as a call of a service that is refused. Such a fault is part of the [`Schedule`]: a replay makes it again, and a schedule is made
+/// shorter by leaving out the faults that a failure does not need. Returns `false` outside of a simulation, so that a program may keep
+/// the call.
+///
+/// ```
+/// fn charge() -> Result<(), &'static str> {
+///     if runtime::sim::fault(0.2) { Err("the bank is closed") } else { Ok(()) }
+/// }
+/// let failure = runtime::sim::Builder::new().try_explore(10, || {
+///     let refused = (0..10).filter(|_| charge().is_err()).count();
+///     assert!(refused == 0, "{refused} calls were refused");
+/// });
+/// let failure = failure.unwrap_err();
+/// assert!(failure.message().contains("1 calls"));
+/// assert_eq!(failure.schedule().len(), 1);
+/// assert_eq!(charge(), Ok(()));
+/// ```
+#[must_use]
+pub fn fault(probability: f64) -> bool {
+    network::here().is_some_and(|network| {
+        network.with(|state| state.decisions.decide(Fault::Program, &[probability]).0 > 0)
+    })
 }
 
 /// How to simulate: the strategy and the limits.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use runtime::net::{TcpListener, TcpStream, UdpSocket};
 use runtime::sim::net::{self, Quality};
 use runtime::sim::{self, Builder, Faults, Node, Schedule, Strategy};
-use runtime::{select, sleep, spawn, thread};
+use runtime::{select, sleep, spawn, thread, yield_now};
 
 const S: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -273,6 +273,40 @@ fn the_schedule_of_a_failure_has_the_faults_that_it_needs() {
     assert!(again.is_err());
     let none = Builder::new().faults(everything()).strategy(Strategy::Replay(Schedule::default()));
     none.run(failure.seed(), main);
+}
+
+/// Sends 100 datagrams, writes 100 files and makes 100 calls that may fail. Fails if number 42 of `what` fails.
+fn many_that_may_fail(what: char) {
+    let node = sim::node("db", || {
+        let socket = UdpSocket::bind("0.0.0.0:9").unwrap();
+        socket.set_read_timeout(Some(S)).unwrap();
+        let mut byte = [0];
+        std::iter::from_fn(|| socket.recv(&mut byte).ok().map(|_| byte[0])).collect::<Vec<u8>>()
+    });
+    sleep(MS);
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let yields = spawn(|| (0..100).for_each(|_| yield_now()));
+    (0..100).for_each(|n| assert_eq!(socket.send_to(&[n], "db:9").unwrap(), 1));
+    let called = (0..100).filter(|_| !sim::fault(0.2)).collect::<Vec<u8>>();
+    let written = (0..100).filter(|n| runtime::fs::create_dir(format!("/{n}")).is_ok()).collect::<Vec<u8>>();
+    yields.join().unwrap();
+    let done = [('p', node.join().unwrap()), ('f', called), ('d', written)];
+    done.iter().for_each(|(kind, done)| assert!(*kind != what || done.contains(&42), "{what} 42 failed"));
+}
+
+#[test]
+fn a_failure_that_needs_one_fault_of_many_shrinks_to_that_fault() {
+    let faults = Faults::new().quality(Quality::new().loss(0.2)).disk(sim::fs::Quality::new().error(0.2));
+    for (what, shortest) in [('p', "p42:1"), ('f', "f42:1"), ('d', "d42:1")] {
+        let builder = Builder::new().faults(faults.clone());
+        let long = builder.clone().shrink(false).try_explore(100, || many_that_may_fail(what)).unwrap_err();
+        assert!(long.schedule().len() > 60, "{long}");
+        let short = builder.try_explore(100, || many_that_may_fail(what)).unwrap_err();
+        assert_eq!((short.seed(), &*short.schedule().to_string()), (long.seed(), shortest));
+        let replay = builder.strategy(Strategy::Replay(short.schedule().clone())).shrink(false);
+        let again = replay.try_explore(short.seed() + 1, || many_that_may_fail(what)).unwrap_err();
+        assert_eq!(again.message(), short.message());
+    }
 }
 
 #[test]

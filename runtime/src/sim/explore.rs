@@ -14,8 +14,8 @@ use super::strategy::{Chooser, Path, Strategy};
 use super::world::{Steps, World};
 use super::{Builder, Failure, Report};
 
-/// The most runs that are spent on making a schedule shorter.
-const SHORTENING_RUNS: usize = 400;
+/// The most runs that are spent on leaving out choices, and again on leaving out faults.
+const SHORTENING_RUNS: usize = 200;
 /// How many runs find out how long the program is, for `Strategy::Pct`.
 const PROBES: u64 = 3;
 
@@ -137,27 +137,41 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
         })
     }
 
-    /// Leaves choices out of `schedule` while the run goes on failing. Returns the shortest schedule found, and its message.
-    fn shorten(&self, seed: u64, mut schedule: Schedule, mut message: String) -> (Schedule, String) {
+    /// Leaves choices and then faults out of `schedule` while the run goes on failing. Returns the shortest schedule found, and its
+    /// message.
+    fn shorten(&self, seed: u64, schedule: Schedule, message: String) -> (Schedule, String) {
         let _silent = Silent::begin();
-        let (mut part, mut left) = (schedule.len().div_ceil(2), SHORTENING_RUNS);
+        let mut shortest = (schedule, message);
+        self.leave_out(seed, &mut shortest, |_| 0, Schedule::choices);
+        self.leave_out(seed, &mut shortest, Schedule::choices, Schedule::len);
+        shortest
+    }
+
+    /// Leaves out parts of the entries from `first` to `end`: larger ones first.
+    fn leave_out(
+        &self,
+        seed: u64,
+        (schedule, message): &mut (Schedule, String),
+        first: impl Fn(&Schedule) -> usize,
+        end: impl Fn(&Schedule) -> usize,
+    ) {
+        let (mut part, mut left) = (end(schedule) - first(schedule), SHORTENING_RUNS);
         while part > 0 {
-            let mut at = 0;
-            while at < schedule.len() && left > 0 {
+            let mut at = first(schedule);
+            while at < end(schedule) && left > 0 {
                 left -= 1;
-                let shorter = schedule.without(at, at + part);
+                let shorter = schedule.without(at, (at + part).min(end(schedule)));
                 let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Sum);
                 match ended.result {
                     // What the run noted, not what it was told: a choice that was never reached is left out as well.
                     Err(why) if ended.outcome.schedule.len() < schedule.len() => {
-                        (schedule, message) = (ended.outcome.schedule, why.message);
+                        (*schedule, *message) = (ended.outcome.schedule, why.message);
                     }
                     _ => at += part,
                 }
             }
             part = if part == 1 || left == 0 { 0 } else { part.div_ceil(2) };
         }
-        (schedule, message)
     }
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// The choices and the faults of one run: which option was taken where it was not the first.
 ///
 /// The text of a schedule is a list of `choice:option`, such as `12:1,40:2`. A fault has a letter in front, such as `t3:1`: `p` stands for
-/// a packet, `t` for a tick of [`Faults`](super::Faults), `c` for a clock, `d` for an operation of a disk. The text of the schedule
+/// a packet, `t` for a tick of [`Faults`](super::Faults), `c` for a clock, `d` for an operation of a disk, `f` for a call of [`fault`](super::fault()). The text of the schedule
 /// without preemptions and faults is `-`. A schedule fits the program that it was made from, with the same seed.
 ///
 /// ```
@@ -28,10 +28,16 @@ pub(super) enum Fault {
     Tick,
     Clock,
     Disk,
+    Program,
 }
 
-const LETTERS: [(Fault, char); 4] =
-    [(Fault::Packet, 'p'), (Fault::Tick, 't'), (Fault::Clock, 'c'), (Fault::Disk, 'd')];
+const LETTERS: [(Fault, char); 5] = [
+    (Fault::Packet, 'p'),
+    (Fault::Tick, 't'),
+    (Fault::Clock, 'c'),
+    (Fault::Disk, 'd'),
+    (Fault::Program, 'f'),
+];
 
 impl Schedule {
     /// Returns how many choices are not the first option, with the number of faults.
@@ -70,6 +76,11 @@ impl Schedule {
 
     pub(super) fn set_faults(&mut self, faults: BTreeMap<(Fault, u64), usize>) {
         self.faults = faults;
+    }
+
+    /// Returns how many choices are not the first option.
+    pub(super) fn choices(&self) -> usize {
+        self.choices.len()
     }
 
     /// Returns this schedule without its entries from `from` to `to`. Faults come after choices.
