@@ -60,7 +60,7 @@
 //!
 //! **Channels.** A green thread that waits for a channel waits for all that have handles of its other end. On Linux, on x86-64 and 64-bit
 //! Arm, such circles are told if all these handles were captured by closures of green threads that never go on either. A candidate is
-//! checked by a search of the process's memory (up to 2 GiB, about a second) for the handle: if it lies anywhere else than on the stacks
+//! checked by a search of the process's memory (up to 2 GiB, about a second, for up to 10,000 channels) for the handle: if it lies anywhere else than on the stacks
 //! of these green threads and of those that spawned them, nothing is told. So a worker whose sender lies in a struct in the heap is not
 //! told, and neither is a true circle whose handles lie there. A circle over channels is always "suspected", because a handle may also be
 //! in a register, or be kept in another form:

@@ -82,6 +82,12 @@
 //! A green thread that overflows its stack then gets a dump, too, before the process ends. The report of a
 //! [deadlock](crate::docs::deadlock) of all green threads has a dump in any case.
 //!
+//! # What a dump costs
+//!
+//! A dump of 100,000 parked green threads with stacks took 0.17 to 0.47 s, and a `Snapshot` alone 0.09 to 0.17 s: a release build on two
+//! cores of a loaded machine, where the green threads sleep, or wait for one mutex, one channel, or a channel each. A dump takes
+//! a second look if some of them may wait for each other. Only one that suspects a circle over channels also searches the memory.
+//!
 //! # What the frames need
 //!
 //! - The stacks exist on Linux, on x86-64 and 64-bit Arm. Elsewhere the feature compiles and has no effect.

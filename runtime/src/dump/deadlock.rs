@@ -20,7 +20,7 @@
 //! One thing is not certain: a guard may have been sent to another thread, and the lock still names the thread that took it. After
 //! the first guard of the process that was seen to be dropped by another thread, circles with a lock are told as suspected.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
 
 use super::doomed::{Needs, doomed};
@@ -115,20 +115,19 @@ pub(super) fn find(
         })
         .collect();
     let over_channels = arrows_over_channels(later, &stuck, &index, &mut arrows, handles);
+    let into = turned(&arrows);
     let mut found = Vec::new();
-    let mut awaited = Vec::new();
     for circle in circles(&arrows) {
         let members: Vec<_> = circle.iter().map(|&at| stuck[at]).collect();
         let certain = !sched::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
         let certain = certain && !circle.iter().any(|&at| over_channels[at]);
-        if circle.iter().any(|&at| over_channels[at]) {
-            // What the circle rests on may lie outside of it: each thread with a handle never goes on.
-            awaited =
-                (0..stuck.len()).filter(|&at| over_channels[at]).flat_map(|at| sides(stuck[at])).collect();
-        }
-        let behind = behind(&arrows, &circle);
+        let behind = behind(&into, &circle);
         found.push(Deadlock::of(later, certain, DeadlockKind::Circle, &members, behind));
     }
+    // What a circle rests on may lie outside of it: each thread with a handle never goes on.
+    let is_searched = found.iter().any(|deadlock| deadlock.over_channels);
+    let waiting = (0..stuck.len()).filter(|&at| is_searched && over_channels[at]);
+    let mut awaited: Vec<Side> = waiting.flat_map(|at| sides(stuck[at])).collect();
     awaited.sort_unstable();
     awaited.dedup();
     found.extend(leaks(later, &stuck));
@@ -275,11 +274,8 @@ fn leaked_lock(snapshot: &Snapshot, thread: &GreenThread) -> Option<u64> {
 fn circles(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
     // Threads without an arrow to go on along are in no circle, and neither are those that only lead to such threads. What is left
     // after they are taken away has a circle behind each thread.
-    let mut into: Vec<Vec<usize>> = vec![Vec::new(); arrows.len()];
+    let into = turned(arrows);
     let mut left: Vec<usize> = arrows.iter().map(Vec::len).collect();
-    for (from, to) in arrows.iter().enumerate() {
-        to.iter().for_each(|&to| into[to].push(from));
-    }
     let mut done: Vec<usize> = (0..arrows.len()).filter(|&at| left[at] == 0).collect();
     while let Some(at) = done.pop() {
         for &from in &into[at] {
@@ -311,24 +307,23 @@ fn circles(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Returns how many threads beside those of the circle have a way by arrows into it.
-fn behind(arrows: &[Vec<usize>], circle: &[usize]) -> usize {
+/// Returns for each thread those that have an arrow to it.
+fn turned(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); arrows.len()];
     for (from, to) in arrows.iter().enumerate() {
         to.iter().for_each(|&to| into[to].push(from));
     }
-    let mut seen = vec![false; arrows.len()];
-    circle.iter().for_each(|&at| seen[at] = true);
-    let (mut left, mut count) = (circle.to_vec(), 0);
+    into
+}
+
+/// Returns how many threads beside those of the circle have a way by arrows into it. `into` has the arrows by their ends.
+fn behind(into: &[Vec<usize>], circle: &[usize]) -> usize {
+    let mut seen: HashSet<usize> = circle.iter().copied().collect();
+    let mut left = circle.to_vec();
     while let Some(at) = left.pop() {
-        for &from in &into[at] {
-            if !std::mem::replace(&mut seen[from], true) {
-                count += 1;
-                left.push(from);
-            }
-        }
+        left.extend(into[at].iter().filter(|&&from| seen.insert(from)));
     }
-    count
+    seen.len() - circle.len()
 }
 
 impl Deadlock {
@@ -461,6 +456,6 @@ mod tests {
     #[test]
     fn those_behind_a_circle_are_counted() {
         let arrows = [vec![1], vec![0], vec![0], vec![2], vec![]];
-        assert_eq!(behind(&arrows, &[0, 1]), 2);
+        assert_eq!(behind(&turned(&arrows), &[0, 1]), 2);
     }
 }

@@ -21,8 +21,9 @@ use crate::channel::{RECEIVER, SENDER};
 
 /// The most memory that is searched, which takes about a second. In a larger process no channel is told.
 const MOST_BYTES: usize = 2 << 30;
-/// The most places of words that a search may find.
+/// The most places of words that a search may find, and the most sides that it looks for.
 const MOST_PLACES: usize = 100_000;
+const MOST_SIDES: usize = 10_000;
 
 /// Where the stack of a green thread lies, and what its closure captured.
 #[derive(Clone, Debug)]
@@ -106,7 +107,9 @@ impl Handles {
     ) {
         let Some(places) = places else { return self.refused.extend(awaited.iter().map(|side| side.word)) };
         let known = Known::of(earlier, before, after);
-        for side in awaited {
+        let mut of_sides: Vec<Vec<usize>> = vec![Vec::new(); awaited.len()];
+        places.into_iter().for_each(|(address, side)| of_sides[side].push(address));
+        for (side, addresses) in awaited.iter().zip(of_sides) {
             let holders = self.captured.get(&side.word).map_or(&[][..], Vec::as_slice);
             let mut without: HashSet<u64> = holders.iter().copied().collect();
             let spawners: HashSet<u64> =
@@ -119,8 +122,7 @@ impl Handles {
                 Some(Place::Running(id)) => spawners.contains(&id),
                 None => false,
             };
-            let mut of_side = places.iter().filter(|&&(_, at)| awaited[at] == *side);
-            if !of_side.by_ref().map(|&(address, _)| address).all(is_stale) || !without.is_empty() {
+            if !addresses.into_iter().all(is_stale) || !without.is_empty() {
                 self.refused.insert(side.word);
             }
         }
@@ -130,6 +132,9 @@ impl Handles {
 /// Searches the memory for the words of `awaited`, which is sorted. Returns each address with an index; `None` if the memory cannot be
 /// searched.
 pub(super) fn search(awaited: &[Side]) -> Option<Vec<(usize, usize)>> {
+    if awaited.len() > MOST_SIDES {
+        return None;
+    }
     let words: Vec<usize> = awaited.iter().map(|side| side.word).collect();
     let mut places = Vec::new();
     let found = sched::memory::find(&words, MOST_BYTES, |address, index| {
