@@ -46,7 +46,7 @@ pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
             places.free.acquire().expect("the places are never closed")
         }
     };
-    crate::blocking(f)
+    sched::park::blocking_briefly(f)
 }
 
 /// Returns the places for the blocking calls of `sched`.

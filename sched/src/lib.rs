@@ -97,7 +97,7 @@
 //! | a G that | blocks its G | its M | its P |
 //! | --- | --- | --- | --- |
 //! | parks, sleeps, joins, waits for a socket | yes | no | no |
-//! | is in `blocking` | yes | yes | no: taken within tens of microseconds if work waits |
+//! | is in `blocking` | yes | yes | no: handed off if work waits, taken within tens of microseconds if it comes later |
 //! | computes, or blocks in the kernel outside `blocking` | yes | yes | for 10 ms at most; for 200 us if timers wait |
 //! | parks inside a future's poll | yes | no, but only this M resumes it | no |
 //! | parks while it is pinned | yes | yes (a timed wait ends without another M), except for Gs that are bound to this M | no |

@@ -25,7 +25,7 @@ mod thread_parker;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 use netpoll::Waiter;
 
@@ -47,7 +47,7 @@ pub(crate) enum Loan {
     InRuntime,
     /// The M runs user code and has lent its P by this word.
     Lent(Lent),
-    /// The M runs user code in `blocking`, without a P.
+    /// The M runs user code without a P: in `blocking`, or it roams.
     WithoutP,
 }
 
@@ -90,6 +90,8 @@ pub(crate) struct M {
     hooked: AtomicPtr<G>,
     /// The kernel's id of the thread.
     tid: AtomicI32,
+    /// True if sysmon has taken the P because the G was blocked.
+    pub(crate) was_blocked: AtomicBool,
     /// The runnable Gs that are bound to this M.
     pub(crate) home: LockedQueue,
     /// How many Gs are bound to this M, parked ones included.
@@ -106,6 +108,8 @@ pub(crate) struct M {
     pub(crate) reserved_by: Cell<Option<GRef>>,
     /// How many Gs claim this M: it runs no Gs but those that are bound to it (`run/reserved.rs`).
     pub(crate) claims: Cell<usize>,
+    /// Until when the M may run user code without a P, after a call that blocked; 0 if it may not (`run/roaming.rs`).
+    pub(crate) roams_until: Cell<u64>,
     pub(crate) spinning: Cell<bool>,
     /// True if the M was started as a spare and has not parked yet (`Sched::spares_coming`).
     pub(crate) is_coming_spare: Cell<bool>,
@@ -141,6 +145,7 @@ impl M {
             running: AtomicPtr::new(ptr::null_mut()),
             hooked: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
+            was_blocked: AtomicBool::new(false),
             home: LockedQueue::new(),
             homes: Homes::new(),
             rest: Rest::new(),
@@ -149,6 +154,7 @@ impl M {
             loan: Cell::new(Loan::InRuntime),
             reserved_by: Cell::new(None),
             claims: Cell::new(0),
+            roams_until: Cell::new(0),
             spinning: Cell::new(false),
             is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),
@@ -187,6 +193,7 @@ impl M {
     /// Makes `p` the M's P. The caller has just won its lease.
     #[inline]
     pub(crate) fn acquire(&self, p: &P) {
+        debug_assert!(self.roams_until.get() == 0, "an M with a P does not roam");
         self.p.set(p);
         p.set_holder(ptr::from_ref(self).cast());
     }

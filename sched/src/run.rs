@@ -14,6 +14,7 @@ mod poll;
 pub(crate) mod rescue;
 pub(crate) mod reserved;
 mod resize;
+pub(crate) mod roaming;
 mod run_loop;
 pub(crate) mod sched;
 #[cfg(feature = "sim")]

@@ -269,12 +269,23 @@ fn thefts_are_recorded() {
 #[test]
 fn hand_offs_and_preemptions_are_recorded() {
     let _alone = alone();
-    let blocks = || {
+    let block = || runtime::blocking(|| std::thread::sleep(Duration::from_millis(50)));
+    let blocks_while_another_waits = || {
         let other = spawn(|| ());
-        runtime::blocking(|| std::thread::sleep(Duration::from_millis(50)));
+        block();
         other.join().unwrap();
     };
-    until(1, blocks, |what| matches!(what, What::Preempted { declared: true, .. }));
+    until(1, blocks_while_another_waits, |what| *what == What::ProcHandedOff);
+    let blocks_before_another_comes = || {
+        let handle = runtime::Handle::current();
+        let outside = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(10));
+            handle.spawn(|| ()).join().unwrap();
+        });
+        block();
+        runtime::blocking(|| outside.join().unwrap());
+    };
+    until(1, blocks_before_another_comes, |what| matches!(what, What::Preempted { declared: true, .. }));
     let computes = || {
         let other = spawn(|| ());
         let start = Instant::now();

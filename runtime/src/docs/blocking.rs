@@ -9,13 +9,17 @@
 //! | a green thread that | lets others run after |
 //! | --- | --- |
 //! | parks: [`sleep`](crate::sleep), channels, [`sync`](crate::sync), [`net`](crate::net) | no time at all |
-//! | calls [`blocking`](crate::blocking) | some tens of microseconds, if other work waits |
+//! | calls [`blocking`](crate::blocking) | no time at all; work that comes later waits some tens of microseconds |
 //! | computes or blocks without telling | at most 10 ms; 200 microseconds if timers are due |
 //! | yields ([`yield_now`](crate::yield_now)) | no time at all |
 //!
 //! So wrap calls that are known to block in [`blocking`](crate::blocking). A call that is not wrapped is found by the monitor thread
 //! ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the last ones are named, in
 //! [`metrics::snapshot`](crate::metrics::snapshot).
+//!
+//! A green thread that has lost its P by a call that blocked goes on without a P until it parks or yields, for 10 ms at most. Up to four for each P
+//! do so at a time; others wait for a P first. So a client that blocks several times in one query pays as little for each call as
+//! on an OS thread.
 //!
 //! ```
 //! let text = runtime::spawn(|| runtime::blocking(|| std::fs::read_to_string("Cargo.toml")));

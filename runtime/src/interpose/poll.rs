@@ -155,8 +155,10 @@ pub(super) unsafe extern "C" fn epoll_wait(
     if milliseconds == 0 || !sched::foreign::is_user_code() {
         return finish(look(milliseconds)) as c_int;
     }
-    finish(match look(0) {
-        0 => sched::park::blocking(|| look(milliseconds)),
+    // Without a P there is nothing to give up for a call that waits.
+    let found = if sched::park::has_p() { look(0) } else { 0 };
+    finish(match found {
+        0 => sched::park::blocking_for_long(|| look(milliseconds)),
         found => found,
     }) as c_int
 }

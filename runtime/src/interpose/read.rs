@@ -174,7 +174,7 @@ fn repeat_on_socket(fd: c_int, attempt: impl FnMut() -> isize, block: impl FnOnc
     match repeat(fd, Direction::Read, attempt, &mut blocks) {
         NOT_A_SOCKET => {
             fd::ask(fd);
-            sched::park::blocking(blocks)
+            sched::park::blocking_briefly(blocks)
         }
         done => done,
     }

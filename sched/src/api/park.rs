@@ -15,7 +15,7 @@ use crate::g::wait::{Cancel, Outcome};
 use crate::g::why::{On, Why};
 use crate::g::{GRef, Ticket};
 use crate::m::current::{current_g, on_m};
-use crate::m::os_thread;
+use crate::m::{Loan, os_thread};
 use crate::p::Held;
 use crate::p::event::Kind;
 use crate::run::boundary::{self, enter};
@@ -351,12 +351,42 @@ pub fn unpin(pinned: u64) {
     }
 }
 
+/// What becomes of the P of a G that is about to block its OS thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gives {
+    /// The P is lent. Sysmon takes it if work waits and the call lasts.
+    IfItLasts,
+    /// The P is handed off if work waits, else lent.
+    IfWorkWaits,
+    /// The P is handed off.
+    InAnyCase,
+}
+
 /// Runs `f`, which may block its OS thread. Meanwhile the P can run other Gs.
 pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    blocks(Gives::IfWorkWaits, f)
+}
+
+/// Runs `f` as `blocking` does, for a call that mostly ends within microseconds, such as the read of a file: a hand-off would cost more.
+pub fn blocking_briefly<T>(f: impl FnOnce() -> T) -> T {
+    blocks(Gives::IfItLasts, f)
+}
+
+/// Runs `f` as `blocking` does, for a call that is known to wait: work that comes meanwhile finds an idle P.
+pub fn blocking_for_long<T>(f: impl FnOnce() -> T) -> T {
+    blocks(Gives::InAnyCase, f)
+}
+
+fn blocks<T>(gives: Gives, f: impl FnOnce() -> T) -> T {
     // Hooks of contexts have no G, and block their OS thread as a plain OS thread does.
     let Some(entered) = enter().filter(|e| !e.nested() && e.m().running().is_some()) else { return f() };
-    let _blocking = Blocking::begin(entered);
+    let _blocking = Blocking::begin(entered, gives);
     f()
+}
+
+/// Returns `true` if the caller is a green thread that has a P. *Runs on: any thread.*
+pub fn has_p() -> bool {
+    on_m(|m| matches!(m.loan.get(), Loan::Lent(_))).unwrap_or(false)
 }
 
 /// A stretch of code in `blocking`, including everything that it calls. Its drop ends the stretch, also by an unwind: it enters
@@ -367,12 +397,28 @@ struct Blocking {
 }
 
 impl Blocking {
-    fn begin(entered: boundary::Entered) -> Blocking {
+    fn begin(entered: boundary::Entered, gives: Gives) -> Blocking {
         let g = entered.m().running().expect("user code on an M belongs to a G");
         let nested = g.binding.set_blocking(true);
+        let (m, sched) = (entered.m(), entered.m().sched());
+        sched.end_roaming(m);
         if let Some(held) = entered.held() {
             held.notes(Kind::Blocking, g.id(), 0);
-            entered.m().sched().blocking_begins(held);
+            #[cfg(feature = "sim")]
+            // All Gs of a simulation run on one M.
+            let gives = if sched.is_simulated() { Gives::IfItLasts } else { gives };
+            let hands_off = match gives {
+                Gives::IfItLasts => {
+                    sched.lends_to_block(held);
+                    false
+                }
+                Gives::IfWorkWaits => sched.work_waits_for(held),
+                Gives::InAnyCase => true,
+            };
+            if hands_off {
+                sched.rescues.note_declared();
+                boundary::pass_p_on(m);
+            }
         }
         entered.leave_to_block();
         Blocking { nested }
@@ -384,18 +430,31 @@ impl Drop for Blocking {
         // A forked child has no green thread.
         if let Some(g) = current_g() {
             g.binding.set_blocking(self.nested);
-            drop(enter());
+            if let Some(entered) = enter()
+                && !self.nested
+                && entered.held().is_none()
+            {
+                entered.m().sched().roam(entered.m());
+            }
         }
     }
 }
 
 impl Sched {
-    /// Tells sysmon that a G in `blocking` is about to run. Sysmon looks soon if work waits for a P, and is told of later work.
-    /// *Runs on: the holder of the P.*
-    pub(crate) fn blocking_begins(&self, held: Held<'_>) {
+    /// Tells sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits for a P, and is told of later
+    /// work. *Runs on: the holder of the P.*
+    pub(crate) fn lends_to_block(&self, held: Held<'_>) {
+        if self.work_waits_for(held) {
+            self.sysmon.blocking_with_work();
+        }
+    }
+
+    /// Returns `true` if work waits for the P, and lets sysmon be told of later work. *Runs on: the holder of the P, which lends it to a
+    /// G in `blocking` or gives it up.*
+    fn work_waits_for(&self, held: Held<'_>) -> bool {
         self.sysmon.blocking_begins(|| {
             let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();
             work_waits && self.idle.idle_ps() == 0
-        });
+        })
     }
 }

@@ -20,14 +20,16 @@
 //! A G that enters often is never away for long enough to be taken by a retake. Sysmon then asks for the P, and the next leave
 //! gives it up: the G goes to the end of the P's queue and waits in place too (`give_up`).
 //!
-//! Code in `blocking` needs no P and does not wait for one: it goes on without.
+//! Code in `blocking` needs no P and does not wait for one: it goes on without. So does a G that was blocked, for a bounded time
+//! (`run/roaming.rs`).
 //!
-//! Rejected: going on without a P everywhere. A crowd of computing Gs would then run on any number of threads, and their spawns
-//! would pile up without bound.
+//! Rejected: going on without a P everywhere and for ever. A crowd of computing Gs would then run on any number of threads, and
+//! their spawns would pile up without bound.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use timers::clock;
@@ -81,6 +83,10 @@ fn end_loan(m: &M, loan: Loan) {
 fn lose_p(m: &M) {
     m.let_go();
     let sched = m.sched();
+    // Relaxed: a hint. Read too early, it costs the G a wait for a P.
+    if m.was_blocked.swap(false, Ordering::Relaxed) {
+        sched.roam(m);
+    }
     if sched.crowd.runs_by_turns() {
         sched.sysmon.wake();
     }
@@ -161,14 +167,15 @@ impl Drop for Entered {
     }
 }
 
-/// Leaves the runtime without a P: takes an idle P, or waits in place for one. Code in `blocking` goes on without. *Runs on: `m`,
-/// in the runtime, without a lock.*
+/// Leaves the runtime without a P: takes an idle P, or waits in place for one. Code in `blocking` goes on without, and so does a G
+/// that roams. *Runs on: `m`, in the runtime, without a lock.*
 #[cold]
 fn regain_p(m: &M) {
     let (g, sched) = (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched());
-    if g.binding.is_blocking() {
+    if g.binding.is_blocking() || m.may_roam() {
         return m.loan.set(Loan::WithoutP);
     }
+    sched.end_roaming(m);
     let queue_up = |g| sched.make_work(|| sched.global.push(g));
     let held = sched.take_idle_p(m).unwrap_or_else(|| wait_in_place(m, g, queue_up));
     m.record_run(held, g);
@@ -420,6 +427,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
         Some(held) => held.parks(g),
         None => m.sched().outside.parks(g),
     }
+    m.sched().end_roaming(m);
     pass_p_on(m);
     // SAFETY: `g` runs here, on `m`.
     unsafe { g.set_in_place(Some(m)) };

@@ -42,6 +42,7 @@ impl Sched {
                 return None;
             }
             let Some(held) = m.held() else {
+                self.end_roaming(m);
                 if m.is_reserved() {
                     self.run_bound_gs(m);
                     continue;

@@ -190,7 +190,7 @@ impl Sched {
     fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
         let Some(waiting) = g.waits_in_place(m) else {
             if g.binding.is_blocking() {
-                self.blocking_begins(held);
+                self.lends_to_block(held);
             }
             return false;
         };

@@ -32,6 +32,7 @@ use crate::run::hogs::Hogs;
 use crate::run::idle::Idle;
 use crate::run::latency::Latency;
 use crate::run::rescue::Rescues;
+use crate::run::roaming::Roaming;
 use crate::run::wake_latency::Lead;
 use crate::stack::pool::Coros;
 use crate::sys;
@@ -96,6 +97,7 @@ pub struct Sched {
     pub(crate) rescues: Rescues,
     pub(crate) hogs: Arc<Hogs>,
     pub(crate) crowd: Crowd,
+    pub(crate) roaming: Roaming,
     pub(crate) mains: Mains,
     pub(crate) late: LateUserCode,
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
@@ -142,6 +144,7 @@ impl Sched {
             rescues: Rescues::default(),
             hogs: Arc::new(Hogs::new(config.watch_hogs)),
             crowd: Crowd::default(),
+            roaming: Roaming::default(),
             mains: Mains::default(),
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),

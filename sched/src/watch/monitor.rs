@@ -3,6 +3,7 @@
 //! [`Monitor`] is sysmon's side of a runtime; `sysmon.rs` is the scheduler's side of sysmon.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use timers::clock;
 
@@ -134,7 +135,11 @@ impl Monitor {
         let m = p_ref.holder();
         let running = m.and_then(|m| m.running_or_hooked());
         let blocking = running.is_some_and(|g| g.binding.is_blocking());
+        // Relaxed: a hint. It comes before the retake, after which the M may look at once.
+        let note_blocked = |blocked| m.inspect(|m| m.was_blocked.store(blocked, Ordering::Relaxed));
+        note_blocked(doing == Doing::Blocked);
         if !p_ref.retake(seen) {
+            note_blocked(false);
             return false;
         }
         let how = if blocking { 0 } else { 1 + doing as usize };

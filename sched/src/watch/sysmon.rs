@@ -137,12 +137,10 @@ impl Sysmon {
         }
     }
 
-    /// Announces that a P is about to be lent to a blocking call. Makes sysmon look soon if `work_waits`; from now on makers of
-    /// work ask for such a look. *Runs on: the M that lends the P.*
-    pub(crate) fn blocking_begins(&self, work_waits: impl Fn() -> bool) {
-        if self.plan.lend_to_block(work_waits) {
-            self.blocking_with_work();
-        }
+    /// Announces that a P is about to be lent to a blocking call: from now on makers of work call `blocking_with_work`. Returns
+    /// `true` if `work_waits` does. *Runs on: the M that lends the P.*
+    pub(crate) fn blocking_begins(&self, work_waits: impl Fn() -> bool) -> bool {
+        self.plan.lend_to_block(work_waits)
     }
 
     /// Makes sysmon look soon if a P is lent to a blocking call, because work waits and no P is idle. *Runs on: a maker of work,
@@ -156,7 +154,7 @@ impl Sysmon {
 
     /// Makes sysmon look soon, because a P is lent to a blocking call and work waits. *Runs on: any thread.*
     #[cold]
-    fn blocking_with_work(&self) {
+    pub(crate) fn blocking_with_work(&self) {
         self.wake_by(clock::now() + BLOCKING_LOOK_NS);
     }
 

@@ -30,10 +30,11 @@ fn wait(epoll: i32, milliseconds: i32) -> (i32, u64) {
     }
 }
 
+/// Without sysmon, so that only the call itself can give up the P.
 #[test]
 fn other_green_threads_run_meanwhile() {
     let _dog = Watchdog::new();
-    let runtime = runtime::Builder::new().procs(1).build().unwrap();
+    let runtime = runtime::Builder::new().procs(1).sysmon(false).build().unwrap();
     let waiter = runtime.spawn(|| {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let epoll = instance(&ours);
