@@ -30,12 +30,16 @@ pub(crate) fn places(n: usize) -> sched::Attached {
 }
 
 /// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the runtime's places are
-/// taken. A plain OS thread only calls `f`; a green thread of a simulation does so after a point of choice.
+/// taken. A plain OS thread only calls `f`; for a green thread of a simulation that takes simulated time.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
-    #[cfg(feature = "sim")]
+    #[cfg(all(
+        feature = "sim",
+        target_os = "linux",
+        target_env = "gnu",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
     if sched::simulation::is_here() {
-        crate::point();
-        return f();
+        return crate::sim::disk::taking_time(f);
     }
     let Some(sched) = Sched::current() else { return f() };
     let places = places_of(&sched);

@@ -12,8 +12,8 @@
 //!   program that runs for ever fails after [`Builder::max_steps`].
 //! - **The network** is one of [nodes](node()) within the process. TCP and UDP of [`runtime::net`](crate::net) work there, with names,
 //!   latency, [partitions](mod@net) and nodes that are killed and restarted. [`Faults`] happen by themselves.
-//! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. It outlives kills; a power cut loses what is not
-//!   synced.
+//! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take simulated time. It outlives kills; a
+//!   power cut loses what is not synced.
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on the seed.
 //!
 //! ```
@@ -55,6 +55,8 @@
 //! has waited for one for 15 s of real time, the process ends with a message, because the green thread cannot unwind. (With the feature
 //! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the counter of the processor, are
 //! real, and so is the time of the processor.
+//!
+//! A channel with room that was made outside of the simulation is a point of choice only where a try fails or a call waits.
 //!
 //! All green threads of a simulation run on one OS thread, pinned ones too. The ids of green threads grow over all simulations of a
 //! process.

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write}
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use runtime::fs::{self, File, OpenOptions};
 use runtime::sim::fs::{Quality, set_quality};
@@ -187,6 +187,7 @@ fn locks_exclude_each_other_and_a_wait_ends() {
 #[test]
 fn metadata_have_the_simulated_time() {
     sim::run(0, || {
+        set_quality("main", Quality::new().latency(Duration::ZERO..=Duration::ZERO));
         sleep(Duration::from_secs(60));
         fs::write("/a", "1").unwrap();
         let made = SystemTime::now();
@@ -536,4 +537,71 @@ fn a_fault_of_a_disk_is_replayed_and_left_out_where_it_is_not_needed() {
     assert_eq!(failure.schedule().len(), 1, "{failure}");
     let replay = builder.strategy(sim::Strategy::Replay(failure.schedule().clone())).shrink(false);
     assert_eq!(replay.try_explore(1, program).unwrap_err().message(), failure.message());
+}
+
+/// Writes a note in two calls, while another green thread looks at it. Returns `true` if that one sees a part.
+fn sees_a_part(quality: Quality) -> bool {
+    set_quality("main", quality);
+    let mut file = File::create("/note").unwrap();
+    let writer =
+        spawn(move || ["re", "member"].iter().for_each(|part| file.write_all(part.as_bytes()).unwrap()));
+    // A timer, not a choice: without time for a call all is written before it.
+    sleep(20 * Duration::from_micros(1));
+    let seen = fs::read("/note").unwrap();
+    writer.join().unwrap();
+    assert_eq!(fs::read("/note").unwrap(), b"remember");
+    seen == b"re"
+}
+
+#[test]
+fn calls_take_time() {
+    let part =
+        |quality: fn() -> Quality| (0..100).filter(|&seed| sim::run(seed, || sees_a_part(quality()))).count();
+    assert_eq!(part(|| Quality::new().latency(Duration::ZERO..=Duration::ZERO)), 0);
+    let seen = part(Quality::new);
+    assert!((5..95).contains(&seen), "{seen}");
+    let slow = Quality::new().latency(5 * MS..=10 * MS);
+    let times: BTreeSet<Duration> = (0..20)
+        .map(|seed| {
+            let slow = slow.clone();
+            sim::run(seed, || {
+                set_quality("main", slow);
+                let start = Instant::now();
+                fs::write("/a", "b").unwrap();
+                start.elapsed()
+            })
+        })
+        .collect();
+    assert!(times.len() > 10 && times.iter().all(|time| (5 * MS..=10 * MS).contains(time)), "{times:?}");
+    Builder::new().check_determinism(true).explore(20, || {
+        sees_a_part(Quality::new());
+    });
+}
+
+#[test]
+fn a_cancellation_does_not_interrupt_a_call() {
+    sim::explore(50, || {
+        set_quality("main", Quality::new().latency(MS..=MS));
+        let thread = spawn(|| {
+            fs::write("/a", "b").unwrap();
+            fs::write("/b", "b").unwrap();
+        });
+        sleep(Duration::from_micros(500));
+        thread.cancel();
+        thread.join().unwrap();
+        assert!(fs::exists("/a").unwrap() && fs::exists("/b").unwrap());
+    });
+}
+
+#[test]
+fn a_call_ends_with_its_node() {
+    sim::explore(20, || {
+        set_quality("main", Quality::new());
+        let node = sim::node("db", || fs::write("/a", "b").unwrap());
+        set_quality("db", Quality::new().latency(Duration::from_secs(3600)..=Duration::from_secs(3600)));
+        sleep(MS);
+        let start = Instant::now();
+        node.kill();
+        assert!(node.is_finished() && start.elapsed() < Duration::from_secs(1));
+    });
 }

@@ -26,11 +26,11 @@ fn check(disk: Quality, found: u64, program: fn(bool)) {
     builder.check_determinism(true).explore(20, || program(true));
 }
 
-/// Runs `main` on a node whose power is cut every 5 ms, while it works or waits.
+/// Runs `main` on a node whose power is cut about every 5 ms, while it works or waits.
 fn with_power_cuts(main: impl Fn() + Send + Sync + 'static) {
     let node = sim::node("db", main);
     for _ in 0..4 {
-        sleep(5 * MS);
+        sleep(Duration::from_micros(4000 + sim::random() % 2000));
         node.cut_power();
         node.restart();
     }

@@ -12,7 +12,7 @@
 //! - `content.rs` has the bytes of a file.
 //! - `file.rs` has open files, `locks.rs` their locks.
 //! - `calls.rs` has what takes the place of the functions of `std::fs`.
-//! - `quality.rs` says what a disk does wrong.
+//! - `quality.rs` says what a disk does wrong, and how long its calls take.
 //! - `metadata.rs` makes values of `std::fs::Metadata`.
 
 mod calls;
@@ -27,9 +27,11 @@ mod tree;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use sched::simulation;
+use sched::park::Waiting;
+use sched::{Cancel, Outcome, Why, simulation};
 
 pub(crate) use calls::*;
 pub(crate) use file::{File, Flags};
@@ -50,6 +52,8 @@ pub(super) struct Disks {
     /// The qualities that were set, and that of all other disks.
     qualities: Mutex<BTreeMap<u32, Quality>>,
     usual: Quality,
+    /// Decides how long the calls take. Not the network's decisions: a delay is no fault.
+    delays: Mutex<Random>,
 }
 
 /// What goes wrong in a call.
@@ -66,6 +70,33 @@ pub(super) fn here() -> Option<Arc<Disks>> {
     simulation::with(|by| by.as_any().downcast_ref::<World>().map(|world| world.disks().clone())).flatten()
 }
 
+/// Calls `f`, which does what a disk does, and lets the time of a call pass. *Runs on: a green thread of a simulation.*
+pub(crate) fn taking_time<T>(f: impl FnOnce() -> T) -> T {
+    crate::point();
+    let Some(disks) = here().filter(|_| !std::thread::panicking()) else { return f() };
+    let (time, effect_is_late) = disks.delay(simulation::node());
+    if effect_is_late {
+        pass(time);
+        f()
+    } else {
+        let result = f();
+        pass(time);
+        result
+    }
+}
+
+/// Waits for `time`. Only the end of the simulation or of the caller's node ends the wait: a call of a disk is not interrupted.
+fn pass(time: Duration) {
+    if time.is_zero() {
+        return;
+    }
+    let deadline = Instant::now() + time;
+    if Waiting::begin_for(Why::Sleep, Cancel::Ends).park_until(deadline) == Outcome::Cancelled {
+        crate::point();
+        Waiting::begin_for(Why::Sleep, Cancel::Waits).park_until(deadline);
+    }
+}
+
 fn error(number: i32) -> io::Error {
     io::Error::from_raw_os_error(number)
 }
@@ -76,8 +107,17 @@ fn unsupported(what: &str) -> io::Error {
 }
 
 impl Disks {
-    pub(super) fn new(network: Arc<Network>, usual: Quality) -> Arc<Disks> {
-        Arc::new(Disks { network, all: Mutex::default(), qualities: Mutex::default(), usual })
+    pub(super) fn new(network: Arc<Network>, usual: Quality, seed: u64) -> Arc<Disks> {
+        let delays = Mutex::new(Random::new(seed));
+        Arc::new(Disks { network, all: Mutex::default(), qualities: Mutex::default(), usual, delays })
+    }
+
+    /// Returns how long the next call takes, and whether its effect comes at the end of that time.
+    fn delay(&self, node: u32) -> (Duration, bool) {
+        let (least, most) = self.quality(node, |quality| (*quality.latency.start(), *quality.latency.end()));
+        let ns = usize::try_from((most - least).as_nanos()).unwrap_or(usize::MAX - 1);
+        let mut random = self.delays.lock();
+        (least + Duration::from_nanos(random.below(ns + 1) as u64), random.below(2) == 0)
     }
 
     pub(super) fn set_quality(&self, node: u32, quality: Quality) {

@@ -40,7 +40,7 @@
 //!         }
 //!         replace("new").unwrap();
 //!     });
-//!     (0..sim::random() % 20).for_each(|_| runtime::yield_now());
+//!     runtime::sleep(std::time::Duration::from_micros(sim::random() % 500));
 //!     node.cut_power();
 //!     node.restart();
 //!     node.join().unwrap();
@@ -51,9 +51,13 @@
 //!
 //! [`set_quality`] and [`Faults::disk`](super::Faults::disk) let a disk read and write a part only, fail with `EIO`, lose a sync, and be full.
 //!
+//! # Time
+//!
+//! A call takes simulated time, 1 to 50 µs unless its disk has another [latency](Quality::latency). The seed decides how long, and other
+//! green threads run meanwhile.
+//!
 //! # What differs from a disk of the system
 //!
-//! - Calls take no simulated time. They are points of choice.
 //! - The permissions of files are kept, and forbid nothing. `FileTimes` cannot be set; the time of the last access is that of the last change.
 //! - Permissions and times are sure at once.
 //! - A file has at most 1 GiB.
@@ -64,7 +68,7 @@ pub use super::disk::Quality;
 
 use super::{disk, network};
 
-/// Sets what the disk of a node does wrong, and how much it holds.
+/// Sets what the disk of a node does wrong, how long its calls take, and how much it holds.
 ///
 /// # Panics
 ///

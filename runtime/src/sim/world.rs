@@ -125,7 +125,7 @@ impl World {
         let network = Network::new(beginning(), seed ^ 0x4E7, &limits);
         Arc::new(World {
             phase: AtomicU8::new(Phase::Before as u8),
-            disks: Disks::new(network.clone(), limits.faults.usual_disk().clone()),
+            disks: Disks::new(network.clone(), limits.faults.usual_disk().clone(), seed ^ 0xD15C),
             network,
             state: Mutex::new(State {
                 chooser,

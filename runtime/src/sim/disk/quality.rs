@@ -1,6 +1,9 @@
-//! `Quality`: what a disk does wrong.
+//! `Quality`: what a disk does wrong, and how long its calls take.
 
-/// What a simulated disk does wrong, and how much it holds.
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// What a simulated disk does wrong, how long its calls take, and how much it holds.
 ///
 /// A fault that the seed decides for is part of the [`Schedule`](super::super::Schedule): a replay makes it again, and the schedule of a
 /// failure is made shorter by leaving faults out, too.
@@ -11,17 +14,25 @@
 /// let bad = Quality::new().short(0.1).error(0.001).lost_sync(0.01);
 /// # _ = (small, bad);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[must_use = "a quality has an effect where it is set: see `set_quality`"]
 pub struct Quality {
     pub(super) short: f64,
     pub(super) error: f64,
     pub(super) lost_sync: f64,
     pub(super) capacity: Option<u64>,
+    pub(super) latency: RangeInclusive<Duration>,
+}
+
+impl Default for Quality {
+    fn default() -> Self {
+        let latency = Duration::from_micros(1)..=Duration::from_micros(50);
+        Quality { short: 0.0, error: 0.0, lost_sync: 0.0, capacity: None, latency }
+    }
 }
 
 impl Quality {
-    /// Returns the quality of a good disk: any capacity, and no faults.
+    /// Returns the quality of a good disk: any capacity, calls that take 1 to 50 µs, and no faults.
     ///
     /// ```
     /// let good = runtime::sim::fs::Quality::new();
@@ -58,6 +69,23 @@ impl Quality {
     /// ```
     pub fn lost_sync(mut self, probability: f64) -> Self {
         self.lost_sync = probability;
+        self
+    }
+
+    /// Sets how long a call takes: at least and at most. The seed decides for each call, also whether the call takes effect at the begin
+    /// of that time or at its end. Other green threads run meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the range is empty.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let slow = runtime::sim::fs::Quality::new().latency(Duration::from_millis(5)..=Duration::from_millis(10));
+    /// ```
+    pub fn latency(mut self, range: RangeInclusive<Duration>) -> Self {
+        assert!(!range.is_empty(), "the longest latency is at least the shortest one");
+        self.latency = range;
         self
     }
 
