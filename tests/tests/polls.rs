@@ -516,3 +516,30 @@ fn an_os_thread_with_a_parked_poll_does_not_end() {
         tests::wait_until("the OS threads end", || runtime.handle().metrics().threads <= 6);
     });
 }
+
+/// A poll that blocks after it has parked hands its P off, on an OS thread that a pinned green thread has reserved. That OS thread takes
+/// a P again for the next one.
+#[test]
+fn a_poll_that_blocks_on_a_reserved_os_thread() {
+    with_built(runtime::Builder::new().procs(1).sysmon(false), |runtime| {
+        runtime.block_on(|| {
+            for _ in 0..20 {
+                let poll = spawn(async {
+                    runtime::sleep(MILLI);
+                    let here = os_thread();
+                    for _ in 0..2 {
+                        let others = [spawn(|| ()), spawn(|| ())];
+                        runtime::blocking(|| std::thread::sleep(MILLI));
+                        others.into_iter().for_each(|other| other.join().unwrap());
+                    }
+                    assert_eq!(os_thread(), here);
+                });
+                // The poll begins and parks here, and this green thread then reserves the OS thread.
+                runtime::yield_now();
+                let _pinned = runtime::thread::pin();
+                runtime::sleep(MILLI * 3);
+                poll.join().unwrap();
+            }
+        });
+    });
+}

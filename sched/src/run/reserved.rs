@@ -59,6 +59,7 @@ impl Sched {
         while m.is_reserved() {
             debug_assert!(!m.spinning.get(), "an M that spins runs no user code");
             pass_p_on(m);
+            self.end_roaming(m);
             #[cfg(all(feature = "interpose", target_os = "linux"))]
             m.std_parker.is_left();
             self.sleep_until_bound_g(m);
