@@ -79,8 +79,8 @@
 //! ```
 //!
 //! **Suspected.** A lock records the thread that took it, and each reader its shares. If its guard is sent to another thread, that record is wrong. When the
-//! process has once dropped a guard on another thread than the one that locked, circles with a lock are "suspected" from then on. A
-//! lock whose thread has ended without unlocking it is a suspicion, too: the guard was forgotten, or lives elsewhere.
+//! process has once dropped a guard on another thread than the one that locked, circles with a lock are "suspected" from then on. Before that, a
+//! circle over a guard that was sent away is told as certain, and may be wrong. A lock whose thread has ended without unlocking it is a suspicion, too: the guard was forgotten, or lives elsewhere.
 //!
 //! # Deadlocks of this crate's own kind
 //!
