@@ -33,7 +33,7 @@
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
 //! | redis | its client with `interpose`, or as it is; or the protocol, which is small, over a stream | none; as it is, one for each command that runs | `tests/crates/interpose/tests/redis.rs`, `examples/redis.rs` |
-//! | postgres | as it is, or in [`blocking`](crate::blocking): each client drives a tokio reactor of its own, which blocks in `epoll_wait`; [short queries](#short-queries-that-block) are fewer a second than on OS threads. With `interpose` the call gives up its P at once | one for each query that runs | `tests/crates/tests/databases.rs`, `tests/crates/examples/postgres_pool.rs` |
+//! | postgres | as it is, or in [`blocking`](crate::blocking): each client drives a tokio reactor of its own, which blocks in `epoll_wait`: [as many short queries](#short-queries-that-block) as on OS threads. With `interpose` the call gives up its P at once | one for each query that runs | `tests/crates/tests/databases.rs`, `tests/crates/examples/postgres_pool.rs` |
 //! | tokio-postgres | `tokio` | the reactor | `tests/crates/tests/databases.rs` |
 //! | sqlx | `tokio` | the reactor; for SQLite one more for each connection, sqlx's own | `tests/crates/tests/sqlx.rs` |
 //! | mysql | `interpose`; as it is | none; as it is, one for each query that runs | `tests/crates/interpose/tests/mysql.rs` |
@@ -49,11 +49,13 @@
 //!
 //! | `epoll_wait` | OS threads | green threads | green threads in `blocking` |
 //! | --- | --- | --- | --- |
-//! | blocks its OS thread | 13,126 and 10,000 | 5,254 (0.40) and 3,544 (0.35) | 8,137 (0.62) and 6,721 (0.67) |
-//! | gives up its P (`interpose`) | 10,987 and 9,928 | 6,475 (0.59) and 6,319 (0.64) | 7,012 (0.64) and 5,836 (0.59) |
+//! | blocks its OS thread | 13,893 and 14,635 | 15,101 (1.09) and 16,513 (1.13) | 10,785 (0.78) and 12,555 (0.86) |
+//! | gives up its P (`interpose`) | 12,282 and 11,923 | 11,781 (0.96) and 12,347 (1.04) | 11,145 (0.91) and 10,653 (0.89) |
 //!
-//! In a profile sysmon is the busiest thread beside the server: a query that blocks wakes sysmon, which takes the P and wakes another OS thread.
-//! That is probably the rest of the difference. Where such queries are all that a program does, OS threads or tokio-postgres serve it better.
+//! A green thread that was blocked goes on [without a P](super::blocking) until it parks, so the further waits of a query cost it no more than
+//! an OS thread. Without `interpose` sysmon takes the P of the first wait, and fewer threads compete with the server. `blocking` hands
+//! the P off in each query, which wakes another OS thread. On a loaded machine sysmon looks later, and the first row's green threads
+//! were at 0.7.
 //!
 //! # TLS
 //!
