@@ -56,7 +56,9 @@
 //! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the counter of the processor, are
 //! real, and so is the time of the processor.
 //!
-//! A channel with room that was made outside of the simulation is a point of choice only where a try fails or a call waits.
+//! A channel with room that was made outside of the simulation is a point of choice only where a try fails or a call waits. A loop of calls
+//! on it that always succeed hangs the simulation: no other green thread runs, and the limit of steps does not end it. So make channels
+//! inside.
 //!
 //! All green threads of a simulation run on one OS thread, pinned ones too. The ids of green threads grow over all simulations of a
 //! process.

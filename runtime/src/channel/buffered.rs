@@ -222,7 +222,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 
     #[inline]
     fn take(&self, head: &mut Head<T, B>) -> Option<T> {
-        if head.unusual && head.any_returned {
+        if head.is_unusual() && head.any_returned {
             return Some(head.take_returned());
         }
         // Relaxed: the holder of this end's lock is the only writer.
@@ -245,9 +245,11 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     #[inline]
     fn offer(&self, mut message: T) -> Result<Sent, Refused<'_, T, B>> {
         let mut tail = self.lock_tail();
-        if tail.unusual {
-            self.point(&mut tail);
-            tail = self.with_more(tail);
+        if tail.is_unusual() {
+            if cfg!(feature = "sim") {
+                self.point(&mut tail);
+                tail = self.with_more(tail);
+            }
             if tail.closed {
                 return Err(Refused::Disconnected(message));
             }
@@ -369,7 +371,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     #[inline]
     pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut head = self.head.lock.lock();
-        if head.unusual {
+        if cfg!(feature = "sim") && head.unusual {
             self.point(&mut head);
         }
         let Some(message) = self.take(&mut head) else {
@@ -485,7 +487,21 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
     }
 }
 
+impl<T, B: Buffer<T>> Tail<T, B> {
+    /// Returns `unusual`. Without the feature `sim` that is `closed`, and asked once.
+    #[inline(always)]
+    fn is_unusual(&self) -> bool {
+        if cfg!(feature = "sim") { self.unusual } else { self.closed }
+    }
+}
+
 impl<T, B: Buffer<T>> Head<T, B> {
+    /// As `Tail::is_unusual`.
+    #[inline(always)]
+    fn is_unusual(&self) -> bool {
+        if cfg!(feature = "sim") { self.unusual } else { self.any_returned }
+    }
+
     #[cold]
     fn take_returned(&mut self) -> T {
         let message = self.returned.pop_front().expect("any_returned has returned true");
