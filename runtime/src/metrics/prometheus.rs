@@ -83,7 +83,11 @@ impl Page {
             "Ps that green threads gave up because they were asked to",
             now.preemptions_asked,
         );
-        self.counter("hand_offs", "Ps taken from green threads in `blocking`", now.hand_offs);
+        self.counter(
+            "hand_offs",
+            "Ps handed off by green threads in `blocking`, or taken from them",
+            now.hand_offs,
+        );
         self.head(
             "rescues_total",
             "Ps taken from green threads that kept them, by what these did",

@@ -83,12 +83,12 @@ pub struct Snapshot {
     /// Calls of this crate that wait because as many OS threads as are allowed run such calls: see
     /// `Builder::blocking_threads`.
     pub blocking_queue: usize,
-    /// Ps taken from green threads, for whatever reason: `hand_offs`, `rescues_computing` and `rescues_blocked`.
+    /// Ps that green threads lost, for whatever reason: `hand_offs`, `rescues_computing` and `rescues_blocked`.
     pub preemptions: u64,
     /// Ps that a green thread has given up because sysmon had asked for them: the green thread called the runtime too often for a
     /// retake.
     pub preemptions_asked: u64,
-    /// Ps taken from green threads in `blocking`.
+    /// Ps that green threads in `blocking` handed off, or that were taken from them.
     pub hand_offs: u64,
     /// Ps taken from green threads that computed for long.
     pub rescues_computing: u64,
