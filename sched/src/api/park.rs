@@ -416,7 +416,7 @@ impl Blocking {
                 Gives::InAnyCase => true,
             };
             if hands_off {
-                sched.rescues.note_declared();
+                sched.rescues.note_handed_off();
                 boundary::pass_p_on(m);
             }
         }

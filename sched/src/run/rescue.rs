@@ -58,6 +58,8 @@ pub(crate) struct Rescues {
     blocked: AtomicU64,
     /// Ps taken from Gs in `blocking`.
     declared: AtomicU64,
+    /// Ps that Gs handed off at the beginning of `blocking`.
+    handed_off: AtomicU64,
     /// Ps given up because sysmon had asked for them.
     asked: AtomicU64,
 }
@@ -116,6 +118,11 @@ impl Rescues {
         self.declared.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a P that a green thread hands off as it begins `blocking`. *Runs on: its M.*
+    pub(crate) fn note_handed_off(&self) {
+        self.handed_off.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a P that its M gives up because sysmon has asked for it. *Runs on: that M.*
     pub(crate) fn note_asked(&self) {
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -129,6 +136,11 @@ impl Rescues {
     /// Returns how many Ps were taken from green threads in `blocking`.
     pub(crate) fn declared(&self) -> u64 {
         self.declared.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many Ps green threads handed off at the beginning of `blocking`.
+    pub(crate) fn handed_off(&self) -> u64 {
+        self.handed_off.load(Ordering::Relaxed)
     }
 
     /// Returns how many Ps were taken from green threads that were blocked, unannounced.

@@ -83,7 +83,7 @@ pub struct Snapshot {
     /// Calls of this crate that wait because as many OS threads as are allowed run such calls: see
     /// `Builder::blocking_threads`.
     pub blocking_queue: usize,
-    /// Ps that green threads lost, for whatever reason: `hand_offs`, `rescues_computing` and `rescues_blocked`.
+    /// Ps taken from green threads, for whatever reason: in `blocking`, `rescues_computing` and `rescues_blocked`.
     pub preemptions: u64,
     /// Ps that a green thread has given up because sysmon had asked for them: the green thread called the runtime too often for a
     /// retake.
@@ -158,7 +158,7 @@ impl Sched {
             net_ready: self.netpoll.counters().delivered,
             descriptors: self.netpoll.sources(),
             preemptions_asked: self.rescues.asked(),
-            hand_offs: self.rescues.declared(),
+            hand_offs: self.rescues.handed_off() + self.rescues.declared(),
             rescues_computing: self.rescues.computing(),
             rescues_blocked: self.rescues.blocked(),
             rescues: self.rescues.last(),
@@ -182,7 +182,7 @@ impl Sched {
             all.stolen += p.stolen;
             all.polls += p.polls;
         }
-        all.preemptions = all.hand_offs + all.rescues_computing + all.rescues_blocked;
+        all.preemptions = self.rescues.declared() + all.rescues_computing + all.rescues_blocked;
         self.add_measured(&mut all);
         let (running, home) = self.count_at_ms(&mut all.blocking_threads);
         let queued = all.local_queues.iter().sum::<usize>() + all.global_queue + home + all.stackless;
