@@ -104,20 +104,15 @@ fn a_channel_a_mutex_and_a_join() {
             }
         });
         wait_until("the mutex is taken", || mutex.is_locked());
-        let handle = Arc::new(StdMutex::new(None));
-        let its_handle = handle.clone();
+        let ends = has_mutex.abort_handle();
         let wants_mutex = named("wants a mutex", move || {
             *mutex.lock() += 1;
             let _ = (sender.send(1), stop.send(1));
         });
         let joins = named("joins", move || {
-            let joined: JoinHandle<()> = its_handle.lock().unwrap().take().unwrap();
-            let _ = joined.join();
+            let _ = has_mutex.join();
             let _ = (also.send(1), stop_too.send(1));
         });
-        let ends = has_mutex.abort_handle();
-        *handle.lock().unwrap() = Some(has_mutex);
-        drop(handle);
         is_suspected(&["has a mutex", "wants a mutex"], vec![]);
         ends.cancel();
         [wants_mutex, joins].into_iter().for_each(|thread| thread.join().unwrap());
