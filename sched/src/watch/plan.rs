@@ -224,7 +224,7 @@ mod models {
             asks
         }
 
-        /// Models `Watch::blocking_begins` and `Monitor::look`. Returns `true` if the caller knows that work waits.
+        /// Models `Sysmon::blocking_begins` and `Monitor::look`. Returns `true` if the caller knows that work waits.
         fn lend_to_block(&self) -> bool {
             self.turns.take();
             self.plan.lend_to_block(|| self.timer.load(Ordering::Relaxed) == 1)
