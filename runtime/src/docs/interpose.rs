@@ -77,20 +77,20 @@
 //!
 //! # Costs
 //!
-//! Measured on 23 November 2026 on two processors of an AMD EPYC (a virtual machine, Linux 6.18), by
+//! Measured on 24 November 2026 on two processors of an AMD EPYC (a virtual machine, Linux 6.18), by
 //! `cargo run --release -p interpose --bin costs` in `tests/crates`, while other programs ran. Each row is the median of 400 turns of 1,000
-//! calls, in ns: libc's function, which is hooked, and the bare system call. Both take turns, and "more" is the median of their differences.
+//! pairs of calls, in ns: libc's functions, which are hooked, and the bare system calls. Both take turns, and "more" is the median of their differences.
 //!
-//! | calls that need not wait | on an OS thread | more | on a green thread | more |
+//! | pairs of calls that need not wait | on an OS thread | more | on a green thread | more |
 //! | --- | --- | --- | --- | --- |
-//! | `send` + `recv`, socket pair | 1,644 / 1,597 | 38 | 1,652 / 1,560 | 46 |
-//! | `write` + `read`, socket pair | 1,860 / 1,834 | 34 | 1,691 / 1,852 | -100 |
-//! | `write` + `read`, pipe | 599 / 608 | 1 | 929 / 701 | 179 |
-//! | `lseek` + `read`, file | 565 / 557 | 2 | 569 / 563 | 5 |
-//! | `read`, `/dev/zero` | 195 / 195 | 0 | 198 / 195 | 4 |
+//! | `send` + `recv`, socket pair | 1,708 / 1,695 | 10 | 1,724 / 1,710 | 21 |
+//! | `write` + `read`, socket pair | 1,858 / 1,868 | -7 | 1,716 / 1,825 | -116 |
+//! | `write` + `read`, pipe | 803 / 798 | 3 | 1,027 / 804 | 220 |
+//! | `lseek` + `read`, file | 803 / 804 | 1 | 797 / 794 | 4 |
+//! | `read`, `/dev/zero` | 273 / 271 | 2 | 289 / 286 | 4 |
 //!
-//! - **A pipe** costs about 90 ns more for each call: the kernel reads and writes it without waiting by `preadv2` and `pwritev2` alone. A bare
-//!   `preadv2` takes 80 ns more than `read`, as `readv` does: the list of buffers is what costs. To ask first is dearer: `FIONREAD` and
+//! - **A pipe** costs about 110 ns more for each call: the kernel reads and writes it without waiting by `preadv2` and `pwritev2` alone. All but about
+//!   5 ns of this is the kernel's: a bare `preadv2` takes as much more than `read`, as `readv` does. To ask first is dearer: `FIONREAD` and
 //!   `read` take 200 ns more than `read`, `poll` and `read` 215.
 //! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode and for its
 //!   time limit, arms the registration, and looks into an epoll instance of its own. A round trip over TCP between two green threads on one

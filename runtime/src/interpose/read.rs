@@ -20,12 +20,23 @@ const NEVER_WAITS: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_O
 /// As libc's.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn read(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
+    // A read of nothing never waits, but a receipt of nothing does.
+    if count > 0 && may_park(fd) {
+        // SAFETY: the caller's arguments.
+        return unsafe { read_here(fd, buf, count) };
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_read, fd, buf, count) })
+}
+
+/// `read` on a green thread: not inlined, so that the hook has a small frame on plain OS threads.
+///
+/// # Safety
+/// As `read`'s.
+#[inline(never)]
+unsafe extern "C" fn read_here(fd: c_int, buf: *mut c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_read, fd, buf, count) };
-    // A read of nothing never waits, but a receipt of nothing does.
-    if count == 0 || !may_park(fd) {
-        return finish(block());
-    }
     finish(match fd::kind(fd) {
         // SAFETY: the caller's buffer.
         Kind::Socket => unsafe { receive(fd, buf, count, 0, ptr::null_mut(), ptr::null_mut(), block) },
@@ -88,11 +99,29 @@ pub(super) unsafe extern "C" fn recvfrom(
     from: *mut sockaddr,
     from_len: *mut socklen_t,
 ) -> ssize_t {
+    if flags & NEVER_WAITS == 0 && may_park(fd) {
+        // SAFETY: the caller's arguments.
+        return unsafe { receive_here(fd, buf, len, flags, from, from_len) };
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_recvfrom, fd, buf, len, flags, from, from_len) })
+}
+
+/// `recvfrom` on a green thread.
+///
+/// # Safety
+/// As `recvfrom`'s.
+#[inline(never)]
+unsafe extern "C" fn receive_here(
+    fd: c_int,
+    buf: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_recvfrom, fd, buf, len, flags, from, from_len) };
-    if flags & NEVER_WAITS != 0 || !may_park(fd) {
-        return finish(block());
-    }
     // SAFETY: the caller's arguments.
     finish(unsafe { receive(fd, buf, len, flags, from, from_len, block) })
 }

@@ -20,11 +20,22 @@ const GOES_ON: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 /// As libc's.
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn write(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
+    if may_park(fd) {
+        // SAFETY: the caller's arguments.
+        return unsafe { write_here(fd, buf, count) };
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_write, fd, buf, count) })
+}
+
+/// `write` on a green thread: not inlined, so that the hook has a small frame on plain OS threads.
+///
+/// # Safety
+/// As `write`'s.
+#[inline(never)]
+unsafe extern "C" fn write_here(fd: c_int, buf: *const c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_write, fd, buf, count) };
-    if !may_park(fd) {
-        return finish(block());
-    }
     finish(match fd::kind(fd) {
         // SAFETY: the caller's buffer.
         Kind::Socket => unsafe { send_all(fd, buf, count, 0, ptr::null(), 0, block) },
@@ -84,11 +95,29 @@ pub(super) unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
+    if flags & libc::MSG_DONTWAIT == 0 && may_park(fd) {
+        // SAFETY: the caller's arguments.
+        return unsafe { send_here(fd, buf, len, flags, to, to_len) };
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_sendto, fd, buf, len, flags, to, to_len) })
+}
+
+/// `sendto` on a green thread.
+///
+/// # Safety
+/// As `sendto`'s.
+#[inline(never)]
+unsafe extern "C" fn send_here(
+    fd: c_int,
+    buf: *const c_void,
+    len: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> ssize_t {
     // SAFETY: the caller's arguments.
     let block = || unsafe { call!(libc::SYS_sendto, fd, buf, len, flags, to, to_len) };
-    if flags & libc::MSG_DONTWAIT != 0 || !may_park(fd) {
-        return finish(block());
-    }
     // SAFETY: the caller's arguments.
     finish(unsafe { send_all(fd, buf, len, flags, to, to_len, block) })
 }
