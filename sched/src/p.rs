@@ -183,12 +183,6 @@ impl<'p> Held<'p> {
         round
     }
 
-    /// Makes the next round have the number of this one.
-    #[cfg(feature = "sim")]
-    pub(crate) fn repeat_round(self) {
-        self.p.rounds.store(self.p.rounds.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
-    }
-
     #[inline]
     pub(crate) fn p(self) -> &'p P {
         self.p

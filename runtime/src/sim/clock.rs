@@ -69,12 +69,6 @@ pub(super) fn monotonic() -> u64 {
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
-/// Returns the time of the clock that `Instant` reads at which the clock of the timers shows `ns`. *Runs on: an M of a simulation.*
-pub(super) fn of_timers(ns: u64) -> u64 {
-    let now = simulation::with(|by| by.now()).unwrap_or_default();
-    now.saturating_add(ns.saturating_sub(timers::clock::now()))
-}
-
 /// See `clock_gettime(2)`.
 ///
 /// # Safety

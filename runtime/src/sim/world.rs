@@ -273,8 +273,7 @@ impl Simulation for World {
         if self.phase() == Phase::On {
             self.end_if_failed(&mut self.state.lock())?;
         }
-        let timer = until.map(super::clock::of_timers);
-        if let Some(next) = timer.into_iter().chain(self.network.next()).min() {
+        if let Some(next) = until.into_iter().chain(self.network.next()).min() {
             let next = next.max(self.now());
             // A tick of the faults comes only before something else, so that ticks alone keep nothing going.
             if self.phase() != Phase::On || !self.network.tick_before(next) {

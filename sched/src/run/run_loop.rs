@@ -20,6 +20,10 @@ const GLOBAL_FIRST: u32 = 61;
 impl Sched {
     /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
     pub(crate) fn run_m(&self, m: &M) {
+        #[cfg(feature = "sim")]
+        if let Some(simulated) = &self.simulated {
+            return self.run_m_simulated(simulated, m);
+        }
         while let Some(g) = self.find_runnable(m) {
             self.run(m, g);
         }
@@ -31,20 +35,13 @@ impl Sched {
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
-            // Every round of a simulated scheduler has such a number, so that the rounds of others pay nothing for the question.
-            #[cfg(feature = "sim")]
-            let is_usual = !self.choose_if_simulated(m, held);
-            #[cfg(not(feature = "sim"))]
-            let is_usual = true;
-            if is_usual {
-                held.look_for_recorder();
-                self.poll_now(m, held);
-                if self.coros.shortage.anyone_waits() {
-                    self.share_stacks(held);
-                }
-                if let Some(g) = self.global.pop() {
-                    return Some(g);
-                }
+            held.look_for_recorder();
+            self.poll_now(m, held);
+            if self.coros.shortage.anyone_waits() {
+                self.share_stacks(held);
+            }
+            if let Some(g) = self.global.pop() {
+                return Some(g);
             }
         }
         self.run_own_timers(held);

@@ -19,10 +19,29 @@ use std::mem;
 use timers::clock;
 
 use crate::g::GRef;
+use crate::g::list::GList;
 use crate::m::M;
 use crate::p::Held;
 use crate::run::sched::Sched;
 use crate::run::simulation::{Phase, Ready, Simulated};
+
+impl Simulated {
+    /// Returns what the clock of the timers shows. *Runs on: an M of the simulation.*
+    fn timers_now(&self) -> u64 {
+        self.by.now() - self.ahead()
+    }
+
+    /// Returns the simulated time at which the clock of the timers shows `ns`. *Runs on: an M of the simulation.*
+    fn of_timers(&self, ns: u64) -> u64 {
+        ns.saturating_add(self.ahead())
+    }
+
+    /// Returns how far the simulated clock is ahead of that of the timers, which counts from its first use.
+    fn ahead(&self) -> u64 {
+        // Both clocks show simulated time here, so that the difference stays.
+        *self.ahead.get_or_init(|| self.by.now() - clock::now())
+    }
+}
 
 impl Ready {
     /// Takes all Gs out of the run queues. *Runs on: `m`, the holder of the P.*
@@ -60,24 +79,26 @@ impl Sched {
         }
     }
 
-    /// In a simulation, puts the next G into the run-next slot of the P, which is empty, unless the M is to rest. Makes the next round
-    /// have the number of this one. Returns `false` if this is no simulated scheduler. *Runs on: `m`, the holder of the P.*
-    // The slot, not the value, so that the loop of other schedulers is compiled as without simulations.
+    /// Runs Gs until the M is to end, as `run_m` does. *Runs on: `m`, on its own stack.*
+    // A loop of its own, so that the loop of other schedulers is compiled as without simulations.
     #[cold]
     #[inline(never)]
-    pub(crate) fn choose_if_simulated(&self, m: &M, held: Held<'_>) -> bool {
-        let Some(simulated) = &self.simulated else { return false };
-        held.repeat_round();
-        if let Some(g) = self.next_simulated(simulated, m, held) {
-            held.queue.put_next(g);
+    pub(crate) fn run_m_simulated(&self, simulated: &Simulated, m: &M) {
+        while let Some(g) = self.chosen_g(simulated, m).or_else(|| self.find_runnable(m)) {
+            self.run(m, g);
         }
-        true
+    }
+
+    /// Returns the next G; `None` if the M has to rest, to end, or to get its P first.
+    fn chosen_g(&self, simulated: &Simulated, m: &M) -> Option<GRef> {
+        let held = m.held().filter(|_| !m.spinning.get() && !self.is_exiting())?;
+        self.next_simulated(simulated, m, held)
     }
 
     /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of the P.*
     fn next_simulated(&self, simulated: &Simulated, m: &M, held: Held<'_>) -> Option<GRef> {
         loop {
-            self.run_own_timers(held);
+            self.run_due_timers(simulated, held);
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
             }
@@ -102,9 +123,8 @@ impl Sched {
                     }
                 }
             } else {
-                drop(mem::take(&mut *ready));
                 let due = self.heaps.time_sleep_until();
-                let due = (due != clock::NEVER).then_some(due);
+                let due = (due != clock::NEVER).then(|| simulated.of_timers(due));
                 if phase == Phase::Before || (due.is_none() && phase == Phase::Over) {
                     return None;
                 }
@@ -117,6 +137,18 @@ impl Sched {
             };
             self.end_main(&reason);
         }
+    }
+
+    /// Fires the timers that are due by the simulated clock. (The gate of the P follows the real one.)
+    fn run_due_timers(&self, simulated: &Simulated, held: Held<'_>) {
+        if self.heaps.earliest(held.index) == clock::NEVER {
+            return;
+        }
+        let now = simulated.timers_now();
+        let mut woken = GList::new();
+        // What is left of the due timers comes in the next round.
+        self.fire_timers(held, held.index, now, &mut woken);
+        self.ready_all(held, woken);
     }
 
     /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not have recorded that yet.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Notes that the G `running` gives way to all others.
     fn yields(&self, running: u64);
 
-    /// All Gs wait: moves the clock to what happens next. That is a timer at `until`, or an event of the simulation, which this call
+    /// All Gs wait: moves the clock to what happens next. That is a timer at the simulated time `until`, or an event of the simulation, which this call
     /// then [delivers](deliver). `sources` is the number of registered descriptors, with those that are simulated.
     ///
     /// # Errors
@@ -71,6 +71,8 @@ pub enum Phase {
 pub(crate) struct Simulated {
     pub(crate) by: Arc<dyn Simulation>,
     pub(crate) ready: Mutex<Ready>,
+    /// How far the simulated clock is ahead of that of the timers.
+    pub(crate) ahead: OnceLock<u64>,
 }
 
 /// The Gs that could run, in the order in which they became ready.
@@ -158,7 +160,7 @@ impl Simulated {
         // Relaxed: a thread that has a reference to a G of this scheduler sees the count, because the G is spawned later.
         LIVING.fetch_add(1, Ordering::Relaxed);
         contexts::mark_new(SIMULATED);
-        Simulated { by, ready: Mutex::default() }
+        Simulated { by, ready: Mutex::default(), ahead: OnceLock::new() }
     }
 }
 
