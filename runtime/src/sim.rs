@@ -332,7 +332,7 @@ impl Builder {
         let builder = self.clone().or_replay();
         let seed = seed_of_environment().unwrap_or(seed);
         let chooser = strategy::Chooser::new(&builder.strategy, seed, 1000, &Default::default());
-        let world = World::new(seed, chooser, builder.limits(&builder.strategy), Steps::Sum);
+        let world = World::new(seed, chooser, builder.limits(&builder.strategy), Steps::Count);
         let ended = run::run(&world, &builder.faults, main);
         let (outcome, why) = match ended.result {
             Ok(value) => return value,

@@ -4,12 +4,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use runtime::net::{Server, TcpListener, TcpStream, lookup_host};
+use runtime::net::{Server, TcpListener, TcpStream, UdpSocket, lookup_host};
 use runtime::sim::{self, Builder, Node, net};
 use runtime::time::{sleep_async, timeout, timeout_async};
-use runtime::{select, sleep, spawn, thread};
+use runtime::{select, sleep, spawn, thread, yield_now};
 
 const S: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -422,4 +424,52 @@ fn a_server_of_the_crate_runs_unchanged() {
         assert_eq!(server.shutdown(S), 0);
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
     });
+}
+
+/// Waits until the processor's counter, which is not simulated, has made so many ticks.
+#[cfg(target_arch = "x86_64")]
+fn wait_for_ticks(ticks: u64) {
+    // SAFETY: every x86-64 has the counter, and Linux lets programs read it.
+    let now = || unsafe { std::arch::x86_64::_rdtsc() };
+    let start = now();
+    while now().wrapping_sub(start) < ticks {
+        std::hint::spin_loop();
+    }
+}
+
+/// A scheduler may look at the processor's counter to see that no timer is due yet. Simulated time jumps, and does not follow it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn whether_a_timer_or_a_packet_of_one_moment_is_first_depends_on_the_seed_only() {
+    const TICKS: u64 = 2_000_000;
+    let start = Instant::now();
+    wait_for_ticks(20 * TICKS);
+    let pause = start.elapsed() / 20;
+    let timer_is_first = |ticks| {
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let counts = arrived.clone();
+        let _receiver = sim::node("receiver", move || {
+            let socket = UdpSocket::bind("0.0.0.0:9").unwrap();
+            while socket.recv(&mut [0]).is_ok() {
+                counts.fetch_add(1, Relaxed);
+            }
+        });
+        net::set_quality("main", "receiver", net::Quality::new().latency(pause..=pause));
+        let socket = UdpSocket::bind("0.0.0.0:8").unwrap();
+        let round = |sent| {
+            // With so many ticks, the clock and the counter have one pace.
+            wait_for_ticks(ticks);
+            socket.send_to(&[1], "receiver:9").unwrap();
+            sleep(pause);
+            let first = arrived.load(Relaxed) == sent;
+            while arrived.load(Relaxed) == sent {
+                yield_now();
+            }
+            first
+        };
+        (0..100).map(round).collect::<Vec<_>>()
+    };
+    let order = sim::run(1, || timer_is_first(0));
+    assert!(order.contains(&true) && order.contains(&false), "{order:?}");
+    assert_eq!(sim::run(1, || timer_is_first(TICKS)), order);
 }

@@ -42,7 +42,7 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
     /// Returns the most steps of some random runs. If one fails, it is not reported: another seed finds its failure.
     fn longest_probe(&self) -> u64 {
         let _silent = Silent::begin();
-        let steps = |seed| self.with(seed, &Strategy::Random, Steps::Sum).outcome.steps;
+        let steps = |seed| self.with(seed, &Strategy::Random, Steps::Count).outcome.steps;
         (0..PROBES).map(steps).max().unwrap_or(1)
     }
 
@@ -94,7 +94,7 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
     /// Makes one run, and a second one if determinism is to be checked.
     fn one(&self, seed: u64) -> ControlFlow<(u64, Ended<()>)> {
         let checks = self.builder.check_determinism;
-        let first = self.with(seed, &self.builder.strategy, if checks { Steps::Keep } else { Steps::Sum });
+        let first = self.with(seed, &self.builder.strategy, if checks { Steps::Keep } else { Steps::Count });
         self.steps.fetch_add(first.outcome.steps, Ordering::Relaxed);
         if first.result.is_err() {
             return ControlFlow::Break((seed, first));
@@ -161,7 +161,7 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
             while at < end(schedule) && left > 0 {
                 left -= 1;
                 let shorter = schedule.without(at, (at + part).min(end(schedule)));
-                let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Sum);
+                let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Count);
                 match ended.result {
                     // What the run noted, not what it was told: a choice that was never reached is left out as well.
                     Err(why) if ended.outcome.schedule.len() < schedule.len() => {

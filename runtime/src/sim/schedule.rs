@@ -17,7 +17,8 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    choices: BTreeMap<u64, usize>,
+    /// By their numbers.
+    choices: Vec<(u64, usize)>,
     faults: BTreeMap<(Fault, u64), usize>,
 }
 
@@ -61,12 +62,14 @@ impl Schedule {
     }
 
     pub(super) fn at(&self, number: u64) -> usize {
-        self.choices.get(&number).copied().unwrap_or(0)
+        self.choices.binary_search_by_key(&number, |&(noted, _)| noted).map_or(0, |at| self.choices[at].1)
     }
 
+    /// Notes a choice that is later than all before.
     pub(super) fn note(&mut self, number: u64, option: usize) {
+        debug_assert!(self.choices.last().is_none_or(|&(last, _)| last < number), "choices come in order");
         if option > 0 {
-            self.choices.insert(number, option);
+            self.choices.push((number, option));
         }
     }
 
@@ -89,7 +92,7 @@ impl Schedule {
         let kept = self.choices.iter().enumerate().filter(|&(at, _)| stays(at));
         let faults = self.faults.iter().enumerate().filter(|&(at, _)| stays(choices + at));
         Schedule {
-            choices: kept.map(|(_, (&number, &option))| (number, option)).collect(),
+            choices: kept.map(|(_, &choice)| choice).collect(),
             faults: faults.map(|(_, (&number, &option))| (number, option)).collect(),
         }
     }
@@ -124,15 +127,23 @@ impl fmt::Display for ParseScheduleError {
 impl std::error::Error for ParseScheduleError {}
 
 impl Schedule {
+    /// Sets a choice, at whichever place.
+    fn choose(&mut self, number: u64, option: usize) {
+        match self.choices.binary_search_by_key(&number, |&(noted, _)| noted) {
+            Ok(at) => self.choices[at].1 = option,
+            Err(at) => self.choices.insert(at, (number, option)),
+        }
+    }
+
     /// Adds what a word of its text says. Returns `None` if the word is none of a schedule.
     fn add(&mut self, word: &str) -> Option<()> {
         let (number, option) = word.trim().split_once(':')?;
         let option = option.trim().parse().ok()?;
         let fault = LETTERS.iter().find_map(|&(fault, letter)| Some((fault, number.strip_prefix(letter)?)));
         match fault {
-            Some((fault, number)) => self.faults.insert((fault, number.parse().ok()?), option),
-            None => self.choices.insert(number.trim().parse().ok()?, option),
-        };
+            Some((fault, number)) => drop(self.faults.insert((fault, number.parse().ok()?), option)),
+            None => self.choose(number.trim().parse().ok()?, option),
+        }
         Some(())
     }
 }
@@ -162,9 +173,11 @@ mod tests {
         assert_eq!("-".parse(), Ok(schedule.clone()));
         schedule.note(3, 0);
         assert!(schedule.is_empty());
-        schedule.note(40, 2);
         schedule.note(12, 1);
+        schedule.note(40, 2);
         assert_eq!(schedule.to_string(), "12:1,40:2");
+        assert_eq!([11, 12, 39, 40, 41].map(|number| schedule.at(number)), [0, 1, 0, 2, 0]);
+        assert_eq!("40:3,12:1,40:2".parse(), Ok(schedule.clone()), "in any order, and the last counts");
         schedule.set_faults([((Fault::Tick, 3), 1), ((Fault::Packet, 7), 2)].into());
         assert_eq!(schedule.to_string(), "12:1,40:2,p7:2,t3:1");
         assert_eq!(schedule.to_string().parse(), Ok(schedule));

@@ -46,8 +46,6 @@ struct State {
     schedule: Schedule,
     choices: u64,
     steps: u64,
-    /// A number for each green thread, in the order in which they were first seen: ids differ from run to run.
-    numbers: HashMap<u64, u32, BuildHasherDefault<OfId>>,
     trace: Trace,
     failed: Option<Arc<str>>,
 }
@@ -63,11 +61,14 @@ pub(super) struct Outcome {
     pub(super) diverged: Option<String>,
 }
 
-/// The steps of a run: a number for each, and a sum of all. A second run compares its steps with those of the first.
+/// The steps of a run, if they are wanted: a number for each. A second run compares its steps with those of the first.
 #[derive(Debug, Default)]
 struct Trace {
+    /// A number for each green thread, in the order in which they were first seen: ids differ from run to run.
+    numbers: HashMap<u64, u32, BuildHasherDefault<OfId>>,
     kept: Option<Vec<u64>>,
     expected: Option<Vec<u64>>,
+    /// The number of the last step, which depends on all before.
     hash: u64,
     diverged: Option<String>,
 }
@@ -75,8 +76,8 @@ struct Trace {
 /// What a run does with its steps.
 #[derive(Debug)]
 pub(super) enum Steps {
-    /// Sums them.
-    Sum,
+    /// Counts them.
+    Count,
     /// Keeps them.
     Keep,
     /// Compares them with these.
@@ -118,7 +119,7 @@ pub(super) fn beginning() -> u64 {
 impl World {
     pub(super) fn new(seed: u64, chooser: Chooser, limits: Limits, steps: Steps) -> Arc<World> {
         let (kept, expected) = match steps {
-            Steps::Sum => (None, None),
+            Steps::Count => (None, None),
             Steps::Keep => (Some(Vec::new()), None),
             Steps::Compare(expected) => (None, Some(expected)),
         };
@@ -133,7 +134,6 @@ impl World {
                 schedule: Schedule::default(),
                 choices: 0,
                 steps: 0,
-                numbers: HashMap::default(),
                 trace: Trace { kept, expected, ..Trace::default() },
                 failed: None,
             }),
@@ -205,27 +205,40 @@ impl World {
 }
 
 impl State {
-    /// Notes a step: which green thread of how many runs next, and at what time.
+    /// Counts a step: the green thread `id` of `options` runs next, at the time `now`.
+    #[inline]
     fn step(&mut self, id: u64, options: usize, now: u64) {
+        if self.trace.is_wanted() {
+            self.trace.add(self.steps, id, options, now);
+        }
+        self.steps += 1;
+    }
+}
+
+impl Trace {
+    fn is_wanted(&self) -> bool {
+        self.kept.is_some() || self.expected.is_some()
+    }
+
+    /// Adds the step `at`.
+    fn add(&mut self, at: u64, id: u64, options: usize, now: u64) {
         let next = self.numbers.len() as u32;
         let number = *self.numbers.entry(id).or_insert(next);
         let words = [u64::from(number), options as u64, now];
-        let event = words.into_iter().fold(self.trace.hash, |sum, word| Random::new(sum ^ word).next());
-        self.trace.hash = event;
-        if let Some(kept) = &mut self.trace.kept {
+        let event = words.into_iter().fold(self.hash, |sum, word| Random::new(sum ^ word).next());
+        self.hash = event;
+        if let Some(kept) = &mut self.kept {
             kept.push(event);
         }
-        if let Some(expected) = &self.trace.expected
-            && self.trace.diverged.is_none()
-            && expected.get(self.steps as usize) != Some(&event)
+        if let Some(expected) = &self.expected
+            && self.diverged.is_none()
+            && expected.get(at as usize) != Some(&event)
         {
             let stack = std::backtrace::Backtrace::force_capture();
-            self.trace.diverged = Some(format!(
-                "step {}: the first run did something else. Here the second run was, with green thread {number} of {options} to go on:\n{stack}",
-                self.steps
+            self.diverged = Some(format!(
+                "step {at}: the first run did something else. Here the second run was, with green thread {number} of {options} to go on:\n{stack}"
             ));
         }
-        self.steps += 1;
     }
 }
 

@@ -16,6 +16,9 @@ use crate::run::wake;
 use crate::sys::catch_panic::{call_waker, contain};
 use crate::timer::entry::{Fired, TimerRef};
 
+/// How many looks at all Gs the closer makes before it sleeps between them.
+const QUICK_LOOKS: u32 = 8;
+
 impl Sched {
     /// Begins the end of the runtime. Returns `true` to the first caller only, which must shut the runtime down.
     pub fn begin_closing(&self) -> bool {
@@ -92,6 +95,7 @@ impl Sched {
     /// Cancels all Gs until none lives; repeats this, because new Gs may be spawned and a G may swallow its cancellation.
     fn cancel_until_all_ended(&self, deadline: Option<Instant>) -> bool {
         let start = Instant::now();
+        let mut looks = 0;
         while self.closing.live(|| self.counters()) > 0 {
             table::all().filter(|g| self.owns(g)).for_each(|g| self.cancel(g));
             self.late.run();
@@ -100,6 +104,12 @@ impl Sched {
             // Two Gs may each shut down the other's runtime. Once cancelled, they must not wait for each other.
             if left.is_zero() || park::is_interrupted() {
                 return false;
+            }
+            looks += 1;
+            if looks <= QUICK_LOOKS && !park::on_green_thread() {
+                // Often the last Gs are about to end, and their M needs this very processor.
+                std::thread::yield_now();
+                continue;
             }
             // The pause grows with the time that has passed, because each look at all Gs has its price.
             let pause = ((now - start) / 64).clamp(Duration::from_micros(20), Duration::from_secs(1));
