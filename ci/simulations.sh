@@ -9,6 +9,6 @@ SIM_SEEDS=$seeds cargo test --release -p tests --features sim --test sim_bugs --
 RAFT_SEEDS=$((seeds / 50)) cargo test --release -p examples --features sim --test raft_sim
 cd benches/peers/sim
 cargo build --locked --release
-for tool in ours shuttle madsim turmoil; do
+for tool in steps ours shuttle madsim turmoil; do
     "${CARGO_TARGET_DIR:-target}/release/$tool" 2>/dev/null
 done
