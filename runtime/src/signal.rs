@@ -68,8 +68,7 @@ pub fn notify(signals: &[i32]) -> io::Result<Signals> {
             format!("signal {signal} cannot be received: it is reserved by the system or the language"),
         ));
     }
-    let (wakes, wake) = UnixStream::pair()?;
-    let wake = std::os::unix::net::UnixStream::from(wake);
+    let (wakes, wake) = UnixStream::pair_with_std()?;
     let mut wanted = Vec::new();
     for &signal in signals {
         wanted.push(SignalInterest::new(signal, &wake)?);

@@ -317,6 +317,20 @@ pub(crate) fn copy_error(refusal: &io::Error) -> io::Error {
     io::Error::new(refusal.kind(), refusal.to_string())
 }
 
+/// Returns the result of an attempt to connect, or `WouldBlock` until the socket has an error or a peer.
+pub(crate) fn result_of_connect<A>(
+    error: Option<io::Error>,
+    peer: impl FnOnce() -> io::Result<A>,
+) -> io::Result<()> {
+    if let Some(error) = error {
+        return Err(error);
+    }
+    match peer() {
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
+        other => other.map(drop),
+    }
+}
+
 /// Returns what std returns when a time-out is over: on Unix the error of the call that would have blocked.
 fn timeout_error(error: io::Error) -> io::Error {
     if cfg!(unix) || error.kind() != io::ErrorKind::WouldBlock {

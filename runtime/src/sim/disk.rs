@@ -13,6 +13,7 @@
 //! - `file.rs` has open files, `locks.rs` their locks.
 //! - `calls.rs` has what takes the place of the functions of `std::fs`.
 //! - `quality.rs` says what a disk does wrong, and how long its calls take.
+//! - `sockets.rs` has the names of Unix sockets.
 //! - `metadata.rs` makes values of `std::fs::Metadata`.
 
 mod calls;
@@ -22,6 +23,7 @@ mod file;
 mod locks;
 mod metadata;
 mod quality;
+mod sockets;
 mod tree;
 
 use std::collections::BTreeMap;

@@ -11,16 +11,19 @@
 //!
 //! - `node.rs` has the nodes with their addresses and ports.
 //! - `link.rs` has the links, and decides when a packet arrives.
-//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams.
+//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams. `unix.rs` has the names of Unix sockets, `addr.rs` the
+//!   addresses of all.
 //! - `faults.rs` decides for faults.
 //! - `handle.rs` has what takes the place of the system's sockets.
 
+mod addr;
 mod faults;
 mod handle;
 mod link;
 mod node;
 mod tcp;
 mod udp;
+mod unix;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +39,9 @@ use parking_lot::Mutex;
 use sched::GHandle;
 
 pub(super) use faults::Decisions;
-pub(crate) use handle::{Readiness, TcpListener, TcpStream, UdpSocket, describe};
+pub(crate) use handle::{
+    Readiness, StreamIo, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, describe,
+};
 pub(super) use link::{Link, Works};
 
 use super::schedule::Fault;
@@ -45,6 +50,7 @@ use link::{Links, Packet};
 use node::Nodes;
 use tcp::{Listener, Stream};
 use udp::Udp;
+use unix::Names;
 
 /// The network of one simulation.
 pub(crate) struct Network {
@@ -82,6 +88,7 @@ pub(super) struct State {
     pub(super) nodes: Nodes,
     pub(super) links: Links,
     pub(super) decisions: Decisions,
+    names: Names,
     sockets: BTreeMap<u64, Socket>,
     last_socket: u64,
     events: BTreeMap<At, Event>,
@@ -159,6 +166,7 @@ impl Network {
                 nodes: Nodes::new(),
                 links: Links::new(seed, faults.usual_quality().clone()),
                 decisions: Decisions::new(seed, replay.clone()),
+                names: Names::default(),
                 sockets: BTreeMap::new(),
                 last_socket: 0,
                 events: BTreeMap::new(),
@@ -343,6 +351,7 @@ impl State {
             self.sockets.remove(&id);
         }
         self.nodes.close_all(node);
+        self.names.close_all(node);
         self.links.forget_held_of(node).into_iter().for_each(|at| drop(self.events.remove(&at)));
     }
 }

@@ -11,13 +11,13 @@ use std::{fmt, vec};
 
 use netpoll::Direction;
 use netpoll::net as system;
-pub(crate) use netpoll::net::{UnixDatagram, UnixListener, UnixStream};
+pub(crate) use netpoll::net::UnixDatagram;
 use netpoll::source::{Interest, Registry, Source, Token};
 use socket2::SockRef;
 
 use super::Sourced;
 use crate::net::sys;
-use crate::sim::network::{self as simulated, Readiness};
+use crate::sim::network::{self as simulated, Readiness, StreamIo};
 
 /// A socket of the system or of a simulation.
 pub(crate) enum Either<R, S> {
@@ -189,7 +189,7 @@ pub(crate) trait Stream {
     fn send(&self, buf: &[u8]) -> io::Result<usize>;
 }
 
-impl Stream for TcpStream {
+impl<R: AsFd, S: StreamIo> Stream for Either<R, S> {
     #[inline]
     fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -207,18 +207,6 @@ impl Stream for TcpStream {
     }
 }
 
-impl Stream for UnixStream {
-    #[inline]
-    fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
-        sys::receive(self, buf)
-    }
-
-    #[inline]
-    fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        sys::send(self, buf)
-    }
-}
-
 /// Reading into memory that is not initialised.
 #[cfg(feature = "hyper")]
 pub(crate) trait ReceiveUninit {
@@ -227,7 +215,7 @@ pub(crate) trait ReceiveUninit {
 }
 
 #[cfg(feature = "hyper")]
-impl ReceiveUninit for TcpStream {
+impl<R: AsFd, S: StreamIo> ReceiveUninit for Either<R, S> {
     fn receive_uninit(&self, room: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
         match self {
             System(stream) => SockRef::from(stream).recv(room),
@@ -243,13 +231,6 @@ impl ReceiveUninit for TcpStream {
     }
 }
 
-#[cfg(feature = "hyper")]
-impl ReceiveUninit for UnixStream {
-    fn receive_uninit(&self, room: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
-        SockRef::from(self).recv(room)
-    }
-}
-
 /// Writes methods that both kinds have.
 macro_rules! forward {
     ($(fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => { $(
@@ -261,6 +242,10 @@ macro_rules! forward {
         }
     )* };
 }
+
+mod unix;
+
+pub(crate) use unix::*;
 
 impl TcpStream {
     pub(crate) fn from_std(stream: std::net::TcpStream) -> Self {

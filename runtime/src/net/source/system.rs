@@ -28,6 +28,21 @@ pub(crate) fn listen(
     system()
 }
 
+/// Returns the listener that `system` makes for `addr`.
+#[cfg(unix)]
+pub(crate) fn listen_unix(
+    _addr: &std::os::unix::net::SocketAddr,
+    system: impl FnOnce() -> io::Result<UnixListener>,
+) -> io::Result<UnixListener> {
+    system()
+}
+
+/// Begins to connect a simulated stream: there is none.
+#[cfg(unix)]
+pub(crate) fn begin_unix(_addr: &std::os::unix::net::SocketAddr) -> Option<io::Result<UnixStream>> {
+    None
+}
+
 pub(crate) fn set_linger(stream: &TcpStream, linger: Option<Duration>) -> io::Result<()> {
     SockRef::from(stream).set_linger(linger)
 }

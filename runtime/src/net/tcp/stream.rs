@@ -10,7 +10,7 @@ use crate::net::addrs::{ToSocketAddrs, each_address, no_address, resolve_async};
 use crate::net::macros::{
     readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods, ttl_methods,
 };
-use crate::net::socket::{Socket, call, no_time};
+use crate::net::socket::{Socket, call, no_time, result_of_connect};
 use crate::net::source as net;
 
 /// A TCP connection, with the API of [`std::net::TcpStream`].
@@ -335,11 +335,5 @@ stream_io!(TcpStream, read_drained);
 /// Returns the result of the attempt to connect, or `WouldBlock` until it is known. The system then makes the socket
 /// writable.
 fn connected(stream: &net::TcpStream) -> io::Result<()> {
-    if let Some(error) = stream.take_error()? {
-        return Err(error);
-    }
-    match stream.peer_addr() {
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
-        other => other.map(drop),
-    }
+    result_of_connect(stream.take_error()?, || stream.peer_addr())
 }

@@ -52,7 +52,7 @@ impl UnixListener {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixListener> {
-        UnixListener::listen(|| std::os::unix::net::UnixListener::bind(path))
+        UnixListener::bind_addr(&SocketAddr::from_pathname(path)?)
     }
 
     /// Returns a listener at an address, which may be an abstract name.
@@ -73,18 +73,7 @@ impl UnixListener {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixListener> {
-        UnixListener::listen(|| std::os::unix::net::UnixListener::bind_addr(addr))
-    }
-
-    fn listen(
-        bind: impl FnOnce() -> io::Result<std::os::unix::net::UnixListener>,
-    ) -> io::Result<UnixListener> {
-        let listener = call(|| {
-            let listener = bind()?;
-            // The backlog of std's listener is shorter. It may be changed at any time.
-            SockRef::from(&listener).listen(BACKLOG)?;
-            listener.set_nonblocking(true).map(|()| net::UnixListener::from_std(listener))
-        })?;
+        let listener = call(|| net::listen_unix(addr, || listen_in_system(addr)))?;
         Socket::new(listener).map(UnixListener)
     }
 
@@ -175,6 +164,14 @@ impl UnixListener {
          let socket = runtime::net::unix::UnixListener::bind(&path)?;\n\
          # std::fs::remove_file(&path)?;"
     );
+}
+
+fn listen_in_system(addr: &SocketAddr) -> io::Result<netpoll::net::UnixListener> {
+    let listener = std::os::unix::net::UnixListener::bind_addr(addr)?;
+    // The backlog of std's listener is shorter. It may be changed at any time.
+    SockRef::from(&listener).listen(BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(netpoll::net::UnixListener::from_std(listener))
 }
 
 impl<'a> IntoIterator for &'a UnixListener {

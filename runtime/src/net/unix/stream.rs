@@ -5,11 +5,13 @@ use std::net::Shutdown;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
+use netpoll::Direction;
+
 use super::{after_pauses, after_pauses_async};
 use crate::net::macros::{
     readiness_methods, shared_methods, stream_async_methods, stream_io, timeout_methods,
 };
-use crate::net::socket::{Socket, call};
+use crate::net::socket::{Socket, call, result_of_connect};
 use crate::net::source as net;
 
 /// A connection between Unix sockets, with the API of [`std::os::unix::net::UnixStream`].
@@ -71,6 +73,10 @@ impl UnixStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn connect_addr(addr: &SocketAddr) -> io::Result<UnixStream> {
+        if let Some(socket) = UnixStream::begin(addr)? {
+            socket.run_until(Direction::Write, || None, connected)?;
+            return Ok(UnixStream(socket));
+        }
         let stream = after_pauses(|| None, || call(|| net::UnixStream::connect_addr(addr)))?;
         Socket::new(stream).map(UnixStream)
     }
@@ -105,8 +111,17 @@ impl UnixStream {
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn connect_addr_async(addr: &SocketAddr) -> io::Result<UnixStream> {
+        if let Some(socket) = UnixStream::begin(addr)? {
+            socket.run_async(Direction::Write, connected).await?;
+            return Ok(UnixStream(socket));
+        }
         let stream = after_pauses_async(|| call(|| net::UnixStream::connect_addr(addr))).await?;
         Socket::new(stream).map(UnixStream)
+    }
+
+    /// Begins to connect, where an event tells that the connection is made: in a simulation. Returns `None` elsewhere.
+    fn begin(addr: &SocketAddr) -> io::Result<Option<Socket<net::UnixStream>>> {
+        net::begin_unix(addr).map(|begun| Socket::new(begun?)).transpose()
     }
 
     stream_async_methods!("let (one, other) = runtime::net::unix::UnixStream::pair()?;");
@@ -127,6 +142,16 @@ impl UnixStream {
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
         let (one, other) = call(net::UnixStream::pair)?;
         Ok((UnixStream(Socket::new(one)?), UnixStream(Socket::new(other)?)))
+    }
+
+    /// Returns a pair of which one end is std's, for handlers of signals. Both are the system's in a simulation, too.
+    pub(crate) fn pair_with_std() -> io::Result<(UnixStream, std::os::unix::net::UnixStream)> {
+        let (one, other) = call(|| {
+            let (one, other) = std::os::unix::net::UnixStream::pair()?;
+            one.set_nonblocking(true)?;
+            io::Result::Ok((one, other))
+        })?;
+        Ok((UnixStream(Socket::new(net::UnixStream::from_std(one))?), other))
     }
 
     /// Returns the address of this end.
@@ -182,3 +207,8 @@ impl UnixStream {
 }
 
 stream_io!(UnixStream, read);
+
+/// Returns the result of the attempt to connect, or `WouldBlock` until it is known.
+fn connected(stream: &net::UnixStream) -> io::Result<()> {
+    result_of_connect(stream.take_error()?, || stream.peer_addr())
+}

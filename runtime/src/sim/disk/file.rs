@@ -91,6 +91,9 @@ impl Disk {
             }
             None => return Err(error(libc::ENOENT)),
         };
+        if matches!(self.get(inode).kind, Kind::Socket) {
+            return Err(error(libc::ENXIO));
+        }
         let is_dir = self.get(inode).is_dir();
         if is_dir && (flags.writes() || flags.create) {
             return Err(error(libc::EISDIR));

@@ -36,6 +36,7 @@ impl Stat {
             Kind::File(content) => (libc::S_IFREG, content.len()),
             Kind::Dir(_) => (libc::S_IFDIR, 0),
             Kind::Link(target) => (libc::S_IFLNK, target.as_os_str().len()),
+            Kind::Socket => (libc::S_IFSOCK, 0),
         };
         let Inode { mode, links, made, modified, .. } = *inode;
         Stat { number, node, mode: kind | mode, links, len: len as u64, made, modified }

@@ -36,7 +36,7 @@ pub(super) struct Disk {
     sweep_at: usize,
 }
 
-/// A file, a directory or a symbolic link.
+/// A file, a directory, a symbolic link or the name of a Unix socket.
 #[derive(Debug)]
 pub(super) struct Inode {
     pub(super) kind: Kind,
@@ -55,6 +55,8 @@ pub(super) enum Kind {
     File(Content),
     Dir(Dir),
     Link(PathBuf),
+    /// What a Unix socket was bound to. The network knows which socket that is.
+    Socket,
 }
 
 #[derive(Debug, Default)]
@@ -266,7 +268,7 @@ impl Disk {
         match &self.get(inode).kind {
             Kind::Dir(_) if !is_dir => return Err(error(libc::EISDIR)),
             Kind::Dir(dir) if !dir.entries.is_empty() => return Err(error(libc::ENOTEMPTY)),
-            Kind::File(_) | Kind::Link(_) if is_dir => return Err(error(libc::ENOTDIR)),
+            Kind::File(_) | Kind::Link(_) | Kind::Socket if is_dir => return Err(error(libc::ENOTDIR)),
             _ => {}
         }
         let name = place.name.ok_or_else(|| error(libc::EBUSY))?;
@@ -288,7 +290,7 @@ impl Disk {
         match to.found.map(|there| &self.get(there).kind) {
             Some(Kind::Dir(_)) if !is_dir => return Err(error(libc::EISDIR)),
             Some(Kind::Dir(dir)) if !dir.entries.is_empty() => return Err(error(libc::ENOTEMPTY)),
-            Some(Kind::File(_) | Kind::Link(_)) if is_dir => return Err(error(libc::ENOTDIR)),
+            Some(Kind::File(_) | Kind::Link(_) | Kind::Socket) if is_dir => return Err(error(libc::ENOTDIR)),
             _ => {}
         }
         self.change(inode, vec![(from.dir, name, None), (to.dir, new_name, Some(inode))]);
@@ -309,7 +311,7 @@ impl Disk {
         match &mut self.get_mut(inode).kind {
             Kind::File(content) => content.sync(),
             Kind::Dir(_) => self.changes.sync(inode, &mut self.synced),
-            Kind::Link(_) => {}
+            Kind::Link(_) | Kind::Socket => {}
         }
     }
 

@@ -52,9 +52,14 @@ pub(crate) fn describe(number: i64) -> Option<(Option<String>, Option<String>)> 
 impl Handle {
     /// Makes a socket in the simulation around the caller; `None` if there is none.
     fn make(f: impl FnOnce(&mut State, u32) -> io::Result<u64>) -> Option<io::Result<Handle>> {
+        Handle::make_on(|network, node| network.with(|state| f(state, node)))
+    }
+
+    /// Makes a socket as `make` does. `f` may use the disk of the node as well.
+    fn make_on(f: impl FnOnce(&Network, u32) -> io::Result<u64>) -> Option<io::Result<Handle>> {
         let network = here()?;
         simulation::point();
-        let made = network.with(|state| f(state, simulation::node()));
+        let made = f(&network, simulation::node());
         Some(made.map(|id| Handle { network, id }))
     }
 
@@ -118,6 +123,99 @@ macro_rules! socket {
 
 socket! { TcpStream "TcpStream" TcpListener "TcpListener" UdpSocket "UdpSocket" }
 
+/// Reading and writing. Never waits.
+pub(crate) trait StreamIo {
+    fn receive(&self, buf: &mut [u8]) -> io::Result<usize>;
+    fn send(&self, buf: &[u8]) -> io::Result<usize>;
+}
+
+/// Writes what both kinds of streams share.
+macro_rules! stream {
+    ($stream:ident) => {
+        impl $stream {
+            pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+                self.0.with(|state, id| Ok(state.stream(id)?.error.take().map(error)))
+            }
+
+            pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+                self.0.run(|state, id| state.shutdown(id, how))
+            }
+        }
+
+        impl StreamIo for $stream {
+            fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
+                self.0.run(|state, id| state.read(id, buf, false))
+            }
+
+            fn send(&self, buf: &[u8]) -> io::Result<usize> {
+                self.0.run(|state, id| state.write(id, buf))
+            }
+        }
+
+        impl Readiness for $stream {
+            fn number(&self) -> i64 {
+                self.0.number()
+            }
+
+            fn is_ready(&self, direction: Direction) -> bool {
+                self.0.with(|state, id| {
+                    state.stream(id).map_or(true, |stream| match direction {
+                        Direction::Read => stream.is_readable(),
+                        Direction::Write => stream.is_writable(),
+                    })
+                })
+            }
+        }
+
+        impl Read for &$stream {
+            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+                self.receive(buf)
+            }
+        }
+
+        impl Write for &$stream {
+            fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+                self.send(buf)
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    };
+}
+
+/// Writes what both kinds of listeners share.
+macro_rules! listener {
+    ($listener:ident) => {
+        impl $listener {
+            pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+                Ok(None)
+            }
+        }
+
+        impl Readiness for $listener {
+            fn number(&self) -> i64 {
+                self.0.number()
+            }
+
+            fn is_ready(&self, direction: Direction) -> bool {
+                let waits = |state: &mut State, id| {
+                    state.listener(id).map_or(true, |listener| !listener.queue.is_empty())
+                };
+                direction == Direction::Read && self.0.with(waits)
+            }
+        }
+    };
+}
+
+mod unix;
+
+pub(crate) use unix::{UnixListener, UnixStream};
+
+stream!(TcpStream);
+listener!(TcpListener);
+
 impl TcpStream {
     /// Begins to connect. Returns `None` outside of a simulation.
     pub(crate) fn connect(addr: SocketAddr) -> Option<io::Result<Self>> {
@@ -125,31 +223,15 @@ impl TcpStream {
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.with(|state, id| state.stream(id).map(|stream| stream.local))
+        self.0.with(|state, id| state.stream(id)?.local.ip())
     }
 
     pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.with(|state, id| {
             let stream = state.stream(id)?;
             stream.check_connected()?;
-            Ok(stream.peer)
+            stream.peer.ip()
         })
-    }
-
-    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.0.with(|state, id| Ok(state.stream(id)?.error.take().map(error)))
-    }
-
-    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.run(|state, id| state.shutdown(id, how))
-    }
-
-    pub(crate) fn receive(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.0.run(|state, id| state.read(id, buf, false))
-    }
-
-    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        self.0.run(|state, id| state.write(id, buf))
     }
 
     pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
@@ -185,37 +267,6 @@ impl TcpStream {
     }
 }
 
-impl Readiness for TcpStream {
-    fn number(&self) -> i64 {
-        self.0.number()
-    }
-
-    fn is_ready(&self, direction: Direction) -> bool {
-        self.0.with(|state, id| {
-            state.stream(id).map_or(true, |stream| match direction {
-                Direction::Read => stream.is_readable(),
-                Direction::Write => stream.is_writable(),
-            })
-        })
-    }
-}
-
-impl Read for &TcpStream {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.receive(buf)
-    }
-}
-
-impl Write for &TcpStream {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.send(buf)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl TcpListener {
     /// Makes a listener. Returns `None` outside of a simulation.
     pub(crate) fn bind(addr: SocketAddr) -> Option<io::Result<Self>> {
@@ -224,15 +275,11 @@ impl TcpListener {
 
     pub(crate) fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (id, peer) = self.0.run(State::accept)?;
-        Ok((TcpStream(Handle { network: self.0.network.clone(), id }), peer))
+        Ok((TcpStream(Handle { network: self.0.network.clone(), id }), peer.ip()?))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.with(|state, id| state.listener(id).map(|listener| listener.local))
-    }
-
-    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
-        Ok(None)
+        self.0.with(|state, id| state.listener(id)?.local.ip())
     }
 
     pub(crate) fn set_ttl(&self, _ttl: u32) -> io::Result<()> {
@@ -241,18 +288,6 @@ impl TcpListener {
 
     pub(crate) fn ttl(&self) -> io::Result<u32> {
         Ok(64)
-    }
-}
-
-impl Readiness for TcpListener {
-    fn number(&self) -> i64 {
-        self.0.number()
-    }
-
-    fn is_ready(&self, direction: Direction) -> bool {
-        let waits =
-            |state: &mut State, id| state.listener(id).map_or(true, |listener| !listener.queue.is_empty());
-        direction == Direction::Read && self.0.with(waits)
     }
 }
 

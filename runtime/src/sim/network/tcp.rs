@@ -8,11 +8,15 @@
 //!   close      Fin, number n  ──►  the end
 //!              Rst            ──►  an error
 //! ```
+//!
+//! A stream of a Unix socket is the same without packets: what it sends arrives at once. It has one message more: `Stop` says that nothing will
+//! be read, so that the next write fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 
+use super::addr::Addr;
 use super::link::{Body, Link, Packet};
 use super::node::{Protocol, Route};
 use super::{At, Event, Kind, State, error};
@@ -22,7 +26,7 @@ const WINDOW: usize = 256 << 10;
 /// The most bytes in a packet.
 const SEGMENT: usize = 16 << 10;
 /// The most connections that may wait to be accepted, as in the system.
-const BACKLOG: usize = 4096;
+pub(super) const BACKLOG: usize = 4096;
 /// How often a connect asks; the pauses double from a second on. So it gives up after 127 s, as Linux does.
 const ASKS: u32 = 7;
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;
@@ -30,20 +34,22 @@ const FIRST_PAUSE_NS: u64 = 1_000_000_000;
 /// A listener.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) local: SocketAddr,
+    pub(super) local: Addr,
     /// Streams that wait to be accepted.
     pub(super) queue: VecDeque<u64>,
+    /// Unix streams that wait for room in the queue.
+    pub(super) waiting: VecDeque<u64>,
 }
 
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct Stream {
-    pub(super) local: SocketAddr,
-    pub(super) peer: SocketAddr,
-    /// The node at the other end; `None` if no node has the address.
+    pub(super) local: Addr,
+    pub(super) peer: Addr,
+    /// The node at the other end; `None` if no node has the address, and for a Unix socket.
     peer_node: Option<u32>,
     /// The socket at the other end; 0 if it is not known.
-    peer_socket: u64,
+    pub(super) peer_socket: u64,
     /// When the next Syn is sent, before there is an answer.
     asks: Option<At>,
     pub(super) state: Phase,
@@ -56,6 +62,8 @@ pub(super) struct Stream {
     /// How many bytes were sent and not read.
     unread: usize,
     peer_ended: bool,
+    /// The other end of a Unix socket reads no more.
+    peer_stopped: bool,
     ended: bool,
     read_shut: bool,
     pub(super) options: Options,
@@ -86,6 +94,7 @@ pub(super) enum Segment {
     Data(u64, Vec<u8>),
     Fin(u64),
     Read(usize),
+    Stop,
     Rst,
 }
 
@@ -110,10 +119,20 @@ impl Segment {
     }
 }
 
+impl Listener {
+    pub(super) fn new(local: Addr) -> Self {
+        Listener { local, queue: VecDeque::new(), waiting: VecDeque::new() }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.len() < BACKLOG
+    }
+}
+
 impl Stream {
-    fn new(
-        local: SocketAddr,
-        peer: SocketAddr,
+    pub(super) fn new(
+        local: Addr,
+        peer: Addr,
         peer_node: Option<u32>,
         peer_socket: u64,
         state: Phase,
@@ -133,6 +152,7 @@ impl Stream {
             sent: 1,
             unread: 0,
             peer_ended: false,
+            peer_stopped: false,
             ended: false,
             read_shut: false,
             options: Options { nodelay: false, ttl: 64, linger: None },
@@ -147,11 +167,25 @@ impl Stream {
 
     pub(super) fn is_writable(&self) -> bool {
         let has_room = self.state == Phase::Connected && self.unread < WINDOW;
-        has_room || self.ended || self.state == Phase::Broken
+        has_room || self.cannot_write()
     }
 
+    fn cannot_write(&self) -> bool {
+        self.ended || self.peer_stopped || self.state == Phase::Broken
+    }
+
+    /// Returns an error if the stream has no peer. The peer of a Unix socket is known after the connection has ended, too.
     pub(super) fn check_connected(&self) -> io::Result<()> {
-        if self.state == Phase::Connected { Ok(()) } else { Err(error(libc::ENOTCONN)) }
+        let connected = match self.state {
+            Phase::Connecting => false,
+            Phase::Connected => true,
+            Phase::Broken => self.is_unix(),
+        };
+        if connected { Ok(()) } else { Err(error(libc::ENOTCONN)) }
+    }
+
+    fn is_unix(&self) -> bool {
+        matches!(self.local, Addr::Unix(_))
     }
 
     fn break_with(&mut self, number: i32) {
@@ -183,10 +217,10 @@ impl State {
 
     /// Makes a listener.
     pub(super) fn listen(&mut self, node: u32, addr: SocketAddr) -> io::Result<u64> {
-        let id = self.add(node, Kind::Listener(Listener { local: addr, queue: VecDeque::new() }));
+        let id = self.add(node, Kind::Listener(Listener::new(Addr::Ip(addr))));
         match self.nodes.get_mut(node).bind(Protocol::Tcp, addr, id) {
             Ok(local) => {
-                self.listener(id)?.local = local;
+                self.listener(id)?.local = Addr::Ip(local);
                 Ok(id)
             }
             Err(error) => {
@@ -196,12 +230,13 @@ impl State {
         }
     }
 
-    pub(super) fn accept(&mut self, id: u64) -> io::Result<(u64, SocketAddr)> {
+    pub(super) fn accept(&mut self, id: u64) -> io::Result<(u64, Addr)> {
         loop {
             let stream = self.listener(id)?.queue.pop_front().ok_or(io::ErrorKind::WouldBlock)?;
+            self.admit_waiting(id);
             // A stream that was reset meanwhile is still accepted, as in Linux.
             if let Ok(accepted) = self.stream(stream) {
-                return Ok((stream, accepted.peer));
+                return Ok((stream, accepted.peer.clone()));
             }
         }
     }
@@ -211,7 +246,8 @@ impl State {
         self.nodes.get(node).check_up()?;
         let Route { source, target, node: peer_node } = self.nodes.route(node, addr.ip())?;
         let port = self.nodes.get_mut(node).free_port(Protocol::Tcp)?;
-        let (local, peer) = (SocketAddr::new(source, port), SocketAddr::new(target, addr.port()));
+        let local = Addr::Ip(SocketAddr::new(source, port));
+        let peer = Addr::Ip(SocketAddr::new(target, addr.port()));
         let stream = Stream::new(local, peer, peer_node, 0, Phase::Connecting);
         let id = self.add(node, Kind::Stream(Box::new(stream)));
         self.ask_again(id, 0);
@@ -227,7 +263,8 @@ impl State {
         if times == ASKS {
             return self.abort(id, libc::ETIMEDOUT);
         }
-        let syn = Segment::Syn { source: stream.local, target: stream.peer };
+        let (Addr::Ip(source), Addr::Ip(target)) = (&stream.local, &stream.peer) else { return };
+        let syn = Segment::Syn { source: *source, target: *target };
         let again = self.at(at, Event::AsksAgain(id, times + 1));
         if let Some(stream) = self.stream_if_open(id) {
             stream.asks = Some(again);
@@ -239,9 +276,12 @@ impl State {
     fn send_of(&mut self, id: u64, segment: Segment) {
         let Some(node) = self.sockets.get(&id).map(|socket| socket.node) else { return };
         let Some(stream) = self.stream_if_open(id) else { return };
+        let to = stream.peer_socket;
+        if stream.is_unix() {
+            return self.take_segment((node, node), id, to, segment);
+        }
         // What goes to an address without a node is lost.
         let Some(peer_node) = stream.peer_node else { return };
-        let to = stream.peer_socket;
         self.send(Packet { link: (node, peer_node), from: id, to, body: Body::Tcp(segment) });
     }
 
@@ -269,6 +309,7 @@ impl State {
         match segment {
             Segment::Rst => self.take_rst(to),
             Segment::Read(bytes) => self.take_read(to, bytes),
+            Segment::Stop => self.take_stop(to),
             segment => self.take_numbered(from, to, segment),
         }
     }
@@ -286,28 +327,41 @@ impl State {
         let Some(listener) = self.nodes.bound(link.1, Protocol::Tcp, target) else {
             return self.answer_rst(link, 0, client);
         };
-        if self.listener(listener).is_ok_and(|listener| listener.queue.len() < BACKLOG) {
-            let stream = Stream::new(target, source, Some(link.0), client, Phase::Connected);
-            let id = self.add(link.1, Kind::Stream(Box::new(stream)));
-            if let Some(stream) = self.stream_if_open(client) {
-                stream.peer_socket = id;
-            }
-            if let Ok(listener) = self.listener(listener) {
-                listener.queue.push_back(id);
-            }
-            self.report(listener, true, false);
-            self.send_of(id, Segment::SynAck);
+        if self.listener(listener).is_ok_and(|listener| listener.has_room()) {
+            let (local, peer) = (Addr::Ip(target), Addr::Ip(source));
+            let stream = Stream::new(local, peer, Some(link.0), client, Phase::Connected);
+            self.admit(listener, link.1, stream);
         }
+    }
+
+    /// Puts the other end of a connection into the queue of a listener, and answers the end that connects.
+    pub(super) fn admit(&mut self, listener: u64, node: u32, stream: Stream) {
+        let client = stream.peer_socket;
+        let id = self.add(node, Kind::Stream(Box::new(stream)));
+        if let Some(stream) = self.stream_if_open(client) {
+            stream.peer_socket = id;
+        }
+        if let Ok(listener) = self.listener(listener) {
+            listener.queue.push_back(id);
+        }
+        self.report(listener, true, false);
+        self.send_of(id, Segment::SynAck);
     }
 
     fn take_rst(&mut self, id: u64) {
         let Some(stream) = self.stream_if_open(id) else { return };
         let number = match stream.state {
             Phase::Connecting => libc::ECONNREFUSED,
-            _ if stream.peer_ended => libc::EPIPE,
+            _ if stream.peer_ended && !stream.is_unix() => libc::EPIPE,
             _ => libc::ECONNRESET,
         };
         self.abort(id, number);
+    }
+
+    fn take_stop(&mut self, id: u64) {
+        let Some(stream) = self.stream_if_open(id) else { return };
+        stream.peer_stopped = true;
+        self.report(id, false, true);
     }
 
     fn take_read(&mut self, id: u64, bytes: usize) {
@@ -366,8 +420,10 @@ impl State {
 
     pub(super) fn write(&mut self, id: u64, buf: &[u8]) -> io::Result<usize> {
         let stream = self.stream(id)?;
-        if stream.ended || stream.state == Phase::Broken {
-            return Err(error(stream.error.take().unwrap_or(libc::EPIPE)));
+        if stream.cannot_write() {
+            // A Unix socket keeps its error for a read.
+            let pending = if stream.is_unix() { None } else { stream.error.take() };
+            return Err(error(pending.unwrap_or(libc::EPIPE)));
         }
         let room = if stream.state == Phase::Connecting { 0 } else { WINDOW.saturating_sub(stream.unread) };
         let n = room.min(buf.len());
@@ -393,6 +449,7 @@ impl State {
         stream.check_connected()?;
         if how != Shutdown::Write {
             stream.read_shut = true;
+            self.stop(id);
         }
         if how != Shutdown::Read {
             self.end(id);
@@ -411,14 +468,24 @@ impl State {
         }
     }
 
+    /// Says that a Unix stream reads no more.
+    fn stop(&mut self, id: u64) {
+        let is_connected = |stream: &&mut Stream| stream.is_unix() && stream.state == Phase::Connected;
+        if self.stream_if_open(id).filter(is_connected).is_some() {
+            self.send_of(id, Segment::Stop);
+        }
+    }
+
     /// Resets the connection of a stream, and all that wait for a listener.
     pub(super) fn reset_peer(&mut self, id: u64) {
         if let Ok(listener) = self.listener(id) {
-            let waiting = std::mem::take(&mut listener.queue);
-            for stream in waiting {
+            let (queue, waiting) =
+                (std::mem::take(&mut listener.queue), std::mem::take(&mut listener.waiting));
+            for stream in queue {
                 self.reset_peer(stream);
                 self.sockets.remove(&stream);
             }
+            waiting.into_iter().for_each(|stream| self.abort(stream, libc::ECONNREFUSED));
             return;
         }
         let Some(stream) = self.stream_if_open(id) else { return };
@@ -449,8 +516,10 @@ impl State {
         let node = socket.node;
         match &socket.kind {
             Kind::Listener(listener) => {
-                let local = listener.local;
-                self.nodes.get_mut(node).release(Protocol::Tcp, local);
+                match listener.local {
+                    Addr::Ip(local) => self.nodes.get_mut(node).release(Protocol::Tcp, local),
+                    Addr::Unix(_) => self.names.release(id),
+                }
                 self.reset_peer(id);
             }
             Kind::Udp(udp) => {
@@ -463,6 +532,7 @@ impl State {
                     self.reset_peer(id);
                 } else {
                     self.end(id);
+                    self.stop(id);
                 }
             }
         }
