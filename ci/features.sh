@@ -26,6 +26,7 @@ cargo test -p tests --features debug --test debug_page --test debug_browser --te
 # gdb walks the stacks of an optimised program, too; ci/test.sh does that for a debug build.
 cargo test --release -p tests --test debuggers
 cargo test -p tests --features perfetto --test trace_perfetto
+cargo test -p monochrome-sched --features sim --lib simulation
 cargo test -p monochrome --features sim --lib sim
 cargo test -p tests --features sim --test sim --test sim_net --test sim_faults --test sim_fs --test sim_unix --test sim_attribute
 cargo test --release -p tests --features sim --test sim_bugs --test sim_net_bugs --test sim_fs_bugs --test sim_primitives

@@ -217,3 +217,130 @@ pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
         );
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::api::park;
+    use crate::run::boundary::is_free;
+    use crate::run::sched::Sched;
+    use crate::run::threads::tests::{config, scheduler, spawn_in, started};
+
+    /// Taken by each test that has simulations: the mark of new Gs belongs to the process.
+    static ALONE: Mutex<()> = Mutex::new(());
+
+    /// A simulation that chooses the first G, and counts the yields.
+    #[derive(Debug, Default)]
+    struct First {
+        on: AtomicBool,
+        yields: AtomicUsize,
+    }
+
+    impl Simulation for First {
+        fn phase(&self) -> Phase {
+            if self.on.load(Ordering::Relaxed) { Phase::On } else { Phase::Before }
+        }
+
+        fn choose(&self, running: Option<u64>, _ready: &[u64]) -> Result<Option<usize>, Arc<str>> {
+            Ok(if running.is_some() { None } else { Some(0) })
+        }
+
+        fn yields(&self, _running: u64) {
+            self.yields.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn all_wait(&self, _until: Option<u64>, _sources: usize) -> Result<(), Arc<str>> {
+            Err("no G of these tests waits".into())
+        }
+
+        fn is_down(&self, _node: u32) -> bool {
+            false
+        }
+
+        fn as_any(&self) -> &dyn std::any::Any {
+            self
+        }
+
+        fn now(&self) -> u64 {
+            timers::clock::now()
+        }
+
+        fn random(&self) -> u64 {
+            4
+        }
+
+        fn lost_panic(&self, _text: &str) {}
+
+        fn escape(&self, _what: &str) {}
+    }
+
+    /// Returns `true` if a new G of `sched` is marked, before and after it was pinned.
+    fn is_new_one_marked(sched: &Arc<Sched>) -> bool {
+        let (tell, told) = mpsc::channel();
+        let look = move || {
+            let is_marked = || !is_free(current_g().unwrap());
+            let before = is_marked();
+            park::unpin(park::pin());
+            tell.send([before, is_marked()]).unwrap();
+        };
+        spawn_in(sched, look).join().unwrap();
+        let [before, after] = told.recv().unwrap();
+        assert_eq!(before, after, "the end of a pin leaves the mark as it was");
+        before
+    }
+
+    #[test]
+    fn every_new_g_is_marked_while_there_is_a_simulated_scheduler_and_keeps_its_mark() {
+        let _alone = ALONE.lock();
+        let sched = scheduler(1);
+        assert!(!is_new_one_marked(&sched));
+        let first = Simulated::new(Arc::new(First::default()));
+        assert!(is_anywhere() && is_new_one_marked(&sched));
+        let second = Simulated::new(Arc::new(First::default()));
+        drop(first);
+        assert!(is_anywhere() && is_new_one_marked(&sched), "the second one is left");
+        let ends = Arc::new(AtomicBool::new(false));
+        let until = ends.clone();
+        let old = spawn_in(&sched, move || {
+            while !until.load(Ordering::Relaxed) {
+                park::yield_now();
+            }
+            assert!(!is_free(current_g().unwrap()), "the mark stays as long as the G");
+        });
+        drop(second);
+        assert!(!is_anywhere() && !is_new_one_marked(&sched));
+        ends.store(true, Ordering::Relaxed);
+        old.join().unwrap();
+        // An M gives its next spawns the places of the Gs that have ended there.
+        let inside = sched.clone();
+        let spawner =
+            move || (0..100).for_each(|_| assert!(!is_new_one_marked(&inside), "a mark was left over"));
+        spawn_in(&sched, spawner).join().unwrap();
+    }
+
+    #[test]
+    fn the_simulation_is_told_of_each_yield_of_its_gs_only() {
+        let _alone = ALONE.lock();
+        let simulation = Arc::new(First::default());
+        let simulated =
+            started(crate::run::sched::Config { simulation: Some(simulation.clone()), ..config(1) });
+        let yields = |sched: &Arc<Sched>| {
+            let by = simulation.clone();
+            let work = move || {
+                by.on.store(true, Ordering::Relaxed);
+                (0..7).for_each(|_| park::yield_now());
+                by.on.store(false, Ordering::Relaxed);
+            };
+            spawn_in(sched, work).join().unwrap();
+            simulation.yields.swap(0, Ordering::Relaxed)
+        };
+        assert_eq!(yields(&simulated), 7);
+        assert_eq!(yields(&scheduler(1)), 0);
+        simulated.begin_closing();
+        assert!(simulated.cancel_all(None));
+        simulated.end_threads();
+    }
+}

@@ -270,8 +270,8 @@ pub(crate) mod tests {
     use crate::m::current::on_m;
     use crate::run::sched::Config;
 
-    pub(crate) fn scheduler(procs: usize) -> Arc<Sched> {
-        let config = Config {
+    pub(crate) fn config(procs: usize) -> Config {
+        Config {
             procs,
             stack_bytes: 64 << 10,
             max_threads: 1000,
@@ -284,7 +284,14 @@ pub(crate) mod tests {
             #[cfg(feature = "sim")]
             simulation: None,
             attached: Arc::new(()),
-        };
+        }
+    }
+
+    pub(crate) fn scheduler(procs: usize) -> Arc<Sched> {
+        started(config(procs))
+    }
+
+    pub(crate) fn started(config: Config) -> Arc<Sched> {
         let sched = Sched::new(config).unwrap();
         sched.start().unwrap();
         sched
