@@ -39,6 +39,7 @@ pub use frame::Frame;
 #[cfg(feature = "dump-json")]
 pub(crate) use json::{ms, place};
 pub(crate) use snapshot::frames_of;
+pub(crate) use stacks::take_of_spawner;
 pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
 pub use watch::on_deadlock;
 

@@ -244,6 +244,7 @@ pub use {
     watch::metrics::{Proc, Snapshot},
     watch::monitor::{Look, Monitor},
     watch::recorder,
+    watch::spawn_stacks::SpawnStacks,
     watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
 

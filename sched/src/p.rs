@@ -83,8 +83,8 @@ unsafe impl Sync for P {}
 unsafe impl Send for P {}
 
 impl P {
-    /// `light` is for the lease. With `measure_all` each wake-up is measured.
-    pub(crate) fn new(index: usize, light: bool, measure_all: bool) -> Self {
+    /// `light` is for the lease.
+    pub(crate) fn new(index: usize, light: bool, sampler: Sampler) -> Self {
         P {
             index,
             lease: CachePadded::new(Lease::new(index, light)),
@@ -101,7 +101,7 @@ impl P {
                 slice: Cell::new(0),
                 coros: CoroList::new(),
                 gate: Gate::new(),
-                sampler: Sampler::new(measure_all),
+                sampler,
                 alerts: Cell::new(0),
                 seed: Cell::new(index as u64),
             },

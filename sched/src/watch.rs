@@ -40,4 +40,5 @@ pub mod recorder;
     not(feature = "sanitizer")
 ))]
 mod samples;
+pub(crate) mod spawn_stacks;
 pub(crate) mod sysmon;

@@ -14,9 +14,10 @@ pub struct Frame {
 }
 
 /// The crates of the runtime, and those that it uses between a user's call and the switch.
-const OURS: [&str; 7] = ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot"];
+const OURS: [&str; 8] =
+    ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot", "backtrace"];
 /// The packages of these crates in a registry. In the repository, the crates of the runtime lie in one folder.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 8] = [
     env!("CARGO_PKG_NAME"),
     concat!(env!("CARGO_PKG_NAME"), "-sched"),
     concat!(env!("CARGO_PKG_NAME"), "-timers"),
@@ -24,10 +25,14 @@ const PACKAGES: [&str; 7] = [
     "corosensei",
     "lock_api",
     "parking_lot",
+    "backtrace",
 ];
 const STD: [&str; 3] = ["std", "core", "alloc"];
 /// The functions at the root of a stack, of std's panics and of its waits, which belong to no crate by name.
 const GLUE: [&str; 4] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try", "syscall"];
+/// The functions of glibc at the root of an OS thread's stack. A user's function may have such a name, but then it has another file.
+const ROOTS: [&str; 6] =
+    ["_start", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone3", "clone"];
 
 /// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime calls or that call
 /// the runtime. The first frame left is the user's. If no frame is the user's, returns the function of this crate that was spawned.
@@ -82,6 +87,9 @@ impl Owner {
         let Frame { function, file, .. } = frame;
         // A frame without a name may be anything. The root of each stack has none if the program was stripped.
         if GLUE.contains(&function.as_str()) || (function.starts_with("0x") && file.is_none()) {
+            return Owner::Std;
+        }
+        if ROOTS.contains(&function.as_str()) && file.as_ref().is_none_or(|file| file.starts_with("./")) {
             return Owner::Std;
         }
         match file {

@@ -76,6 +76,9 @@ pub struct GreenThread {
     pub future: Option<String>,
     /// Its stack: an index into [`Snapshot::stacks`]. `None` if it has none, or none is known.
     pub stack: Option<usize>,
+    /// The stack of its spawner at the spawn: an index into [`Snapshot::stacks`]. `None` if it was not kept: see
+    /// [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
+    pub spawn_stack: Option<usize>,
     /// The shares of reader-writer locks that it has, if it was found parked: see [`sched::locks::UPGRADABLE_SHARE`].
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) shares: Vec<usize>,
@@ -352,7 +355,7 @@ impl Snapshot {
         let caller = sched::stack_of_caller();
         let (mut threads, mut known, mut stacks) =
             (Vec::new(), HashMap::<Box<[usize]>, usize>::new(), Vec::new());
-        let tell = |seen: SeenThread, copy: Option<&StackCopy>| {
+        let tell = |mut seen: SeenThread, copy: Option<&StackCopy>| {
             let interrupted_now = if copy.is_none() { running.remove(&seen.id) } else { None };
             let mut at = copy.or(interrupted_now.as_ref()).map(At::of);
             if let Some((_, stack)) = caller.as_ref().filter(|(id, _)| *id == seen.id) {
@@ -362,13 +365,17 @@ impl Snapshot {
                 Some(parked) => Some(unwinder.addresses(parked)),
                 None => interrupted_now.map(|copy| interrupted(unwinder, &copy)),
             });
-            let stack = addresses.filter(|addresses| !addresses.is_empty()).map(|addresses| {
+            let mut index = |addresses: Box<[usize]>| {
                 *known.entry(addresses).or_insert_with_key(|addresses| {
                     stacks.push(addresses.clone());
                     stacks.len() - 1
                 })
-            });
-            threads.push(GreenThread { at, ..GreenThread::of(seen, stack) });
+            };
+            let stack = addresses.filter(|addresses| !addresses.is_empty()).map(&mut index);
+            // Without an unwinder there are no names either.
+            let spawn_stack = Some(std::mem::take(&mut seen.spawn_stack));
+            let spawn_stack = spawn_stack.filter(|it| with_stacks && !it.is_empty()).map(index);
+            threads.push(GreenThread { at, spawn_stack, ..GreenThread::of(seen, stack) });
         };
         let mut plain_threads = Vec::new();
         sched::look_at_all(Some(&mut copy), tell, |id| plain_threads.push(id))?;
@@ -387,6 +394,12 @@ impl Snapshot {
     /// Returns the frames of the stack of `thread`, the innermost first; none if no stack is known.
     pub fn stack(&self, thread: &GreenThread) -> &[Frame] {
         thread.stack.and_then(|stack| self.stacks.get(stack)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the frames of the stack on which `thread` was spawned, the innermost first; none if they were not kept: see
+    /// [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
+    pub fn spawn_stack(&self, thread: &GreenThread) -> &[Frame] {
+        thread.spawn_stack.and_then(|stack| self.stacks.get(stack)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the green thread with this id.
@@ -542,6 +555,7 @@ impl GreenThread {
             scope: None,
             future: future.map(str::to_owned),
             stack,
+            spawn_stack: None,
             shares,
             at: None,
         }

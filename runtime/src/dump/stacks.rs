@@ -21,6 +21,9 @@ use super::frame::Frame;
 /// The most frames of a stack that are shown: the innermost.
 const MOST_FRAMES: usize = 256;
 
+/// The most frames that are kept of a spawner's stack, those of the runtime included.
+const MOST_FRAMES_OF_SPAWNER: usize = 48;
+
 /// Finds the return addresses in copies of stacks, and the frames at these addresses.
 pub(crate) struct Stacks {
     framehop: Framehop<Vec<u8>>,
@@ -66,6 +69,21 @@ impl Stacks {
             .flat_map(|&address| known.entry(address).or_insert_with(|| look_up(address)).clone())
             .collect()
     }
+}
+
+/// Returns the function that takes the stack of a spawner.
+pub(crate) fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
+    Some(addresses_of_caller)
+}
+
+/// Returns the return addresses on the stack of the caller, the innermost first.
+fn addresses_of_caller() -> Box<[usize]> {
+    let mut addresses = Vec::with_capacity(MOST_FRAMES_OF_SPAWNER);
+    backtrace::trace(|frame| {
+        addresses.push(frame.ip() as usize);
+        addresses.len() < MOST_FRAMES_OF_SPAWNER
+    });
+    addresses.into()
 }
 
 /// How many libraries were loaded and unloaded since the process began.

@@ -10,6 +10,7 @@ pub(super) fn write(snapshot: &Snapshot, f: &mut Formatter<'_>) -> fmt::Result {
     for thread in &snapshot.green_threads {
         writeln!(f, "{}", Line { snapshot, thread })?;
         snapshot.stack(thread).iter().try_for_each(|frame| writeln!(f, "{}", Indented(frame)))?;
+        write_spawn_stack(f, snapshot.spawn_stack(thread))?;
     }
     for hog in &snapshot.hogs {
         write_hog(f, hog)?;
@@ -18,6 +19,14 @@ pub(super) fn write(snapshot: &Snapshot, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{deadlock}")?;
     }
     writeln!(f, "{}", count(snapshot.green_threads.len()))
+}
+
+/// Writes the stack on which a green thread was spawned, if it is known.
+fn write_spawn_stack(f: &mut Formatter<'_>, frames: &[Frame]) -> fmt::Result {
+    if !frames.is_empty() {
+        writeln!(f, "  spawned by")?;
+    }
+    frames.iter().try_for_each(|frame| writeln!(f, "{}", Indented(frame)))
 }
 
 /// Writes how often green threads of one place were hogs, and the last stack that is known.

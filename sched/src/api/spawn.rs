@@ -205,6 +205,7 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
             held.queue.put_fresh(g);
         }),
         None => sched.closing.spawn_without_p(|| {
+            sched.keep_spawn_stack(g);
             sched.outside.spawns(g);
             sched.global.push(g);
         }),
@@ -239,6 +240,7 @@ fn spawn_from_outside(
     }
     init(g);
     admitted.commit();
+    sched.keep_spawn_stack(g);
     sched.outside.spawns(g);
     sched.make_work(|| sched.global.push(g));
     Ok(g)

@@ -1,24 +1,24 @@
 //! Where a G comes from: the place of its spawn, its name, and its parent.
 //!
-//! A G has little room. Most Gs have no name, so the place alone takes one word. A named G has a box with both, and that word
-//! points to the box; its lowest bit tells the two apart.
+//! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, or with the stack of its spawner,
+//! has a box with all of these, and that word points to the box; its lowest bit tells the two apart.
 
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::mem::offset_of;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// In the address: it leads to a `Named`.
 const NAMED: usize = 1;
 const _: () = assert!(align_of::<Location<'static>>() > NAMED && align_of::<Named>() > NAMED);
 
-/// The origin of one G. It changes only while the G has no reference.
+/// The origin of one G. It changes only while the G has no reference; but the stack may be added by the spawner.
 pub(crate) struct Origin {
     /// Null, a `&'static Location`, or a `Box<Named>` with the bit `NAMED`.
-    word: Cell<*const ()>,
+    word: AtomicPtr<()>,
     /// The id of the thread that spawned the G; 0 if none is known.
     parent: AtomicU64,
 }
@@ -26,7 +26,18 @@ pub(crate) struct Origin {
 #[repr(C)]
 struct Named {
     place: &'static Location<'static>,
+    /// Empty if there is none.
     name: Box<str>,
+    has_name: bool,
+    /// The return addresses on the stack of the spawner.
+    stack: OnceLock<Box<[usize]>>,
+}
+
+impl Named {
+    /// Returns the address of a box with this value, with the bit `NAMED`.
+    fn into_word(self) -> *mut () {
+        Box::into_raw(Box::new(self)).map_addr(|a| a | NAMED).cast()
+    }
 }
 
 #[allow(dead_code, reason = "read where debuggers are served: g/layout.rs")]
@@ -39,37 +50,54 @@ impl Origin {
 
 impl Origin {
     pub(crate) const fn new() -> Origin {
-        Origin { word: Cell::new(ptr::null()), parent: AtomicU64::new(0) }
+        Origin { word: AtomicPtr::new(ptr::null_mut()), parent: AtomicU64::new(0) }
     }
 
     /// Sets the origin of a G that begins. *Runs on: the spawner, before another thread knows the G, and after `forget`.*
     #[inline]
     pub(crate) fn begin(&self, place: &'static Location<'static>, name: Option<Box<str>>, parent: u64) {
         let word = match name {
-            None => ptr::from_ref(place).cast(),
-            Some(name) => {
-                Box::into_raw(Box::new(Named { place, name })).map_addr(|a| a | NAMED).cast_const().cast()
-            }
+            None => ptr::from_ref(place).cast_mut().cast(),
+            Some(name) => Named { place, name, has_name: true, stack: OnceLock::new() }.into_word(),
         };
-        self.word.set(word);
-        // Relaxed: `Life::begin` publishes it.
+        // Relaxed, both: `Life::begin` publishes them.
+        self.word.store(word, Ordering::Relaxed);
         self.parent.store(parent, Ordering::Relaxed);
     }
 
-    /// Drops the name. *Runs on: the thread that gave the last reference to the G up.*
-    #[inline]
-    pub(crate) fn forget(&self) {
-        let word = self.word.get();
-        if word.addr() & NAMED != 0 {
-            // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has a reference into it: the
-            // caller has given up the last reference to the G.
-            let named = unsafe { Box::from_raw(word.map_addr(|a| a & !NAMED).cast::<Named>().cast_mut()) };
-            self.word.set(ptr::from_ref(named.place).cast());
+    /// Keeps the stack of the spawner. *Runs on: the spawner, after `begin`, once for each G. Others may look meanwhile.*
+    pub(crate) fn keep_stack(&self, stack: Box<[usize]>) {
+        match (self.named(), self.place()) {
+            (Some(named), _) => drop(named.stack.set(stack)),
+            (None, Some(place)) => {
+                let named = Named { place, name: Box::default(), has_name: false, stack: stack.into() };
+                // Release: publishes the box; pairs with the Acquire in `word`. A thread that has read the old word has the place itself.
+                self.word.store(named.into_word(), Ordering::Release);
+            }
+            (None, None) => {}
         }
     }
 
+    /// Drops the name and the stack. *Runs on: the thread that gave the last reference to the G up.*
+    #[inline]
+    pub(crate) fn forget(&self) {
+        let word = self.word();
+        if word.addr() & NAMED != 0 {
+            // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has a reference into it: the
+            // caller has given up the last reference to the G.
+            let named = unsafe { Box::from_raw(word.map_addr(|a| a & !NAMED).cast::<Named>()) };
+            // Relaxed: the pool of Gs publishes it.
+            self.word.store(ptr::from_ref(named.place).cast_mut().cast(), Ordering::Relaxed);
+        }
+    }
+
+    fn word(&self) -> *mut () {
+        // Acquire: pairs with the Release in `keep_stack`.
+        self.word.load(Ordering::Acquire)
+    }
+
     fn named(&self) -> Option<&Named> {
-        let word = self.word.get();
+        let word = self.word();
         // SAFETY: a word with this bit is the address of a box of a `Named`, plus the bit. Only `forget` drops the box, when no
         // other thread has a reference to the G.
         (word.addr() & NAMED != 0).then(|| unsafe { &*word.map_addr(|a| a & !NAMED).cast::<Named>() })
@@ -77,16 +105,23 @@ impl Origin {
 
     /// Returns the place of the spawn. *Runs on: a holder of a reference.*
     pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
-        match self.named() {
-            Some(named) => Some(named.place),
-            // SAFETY: a word without the bit `NAMED` is null or a `&'static Location`.
-            None => unsafe { self.word.get().cast::<Location<'static>>().as_ref() },
+        let word = self.word();
+        if word.addr() & NAMED != 0 {
+            return self.named().map(|named| named.place);
         }
+        // SAFETY: a word without the bit `NAMED` is null or a `&'static Location`.
+        unsafe { word.cast::<Location<'static>>().as_ref() }
     }
 
     /// Returns the name, if there is one. *Runs on: a holder of a reference.*
     pub(crate) fn name(&self) -> Option<&str> {
-        self.named().map(|named| &*named.name)
+        self.named().filter(|named| named.has_name).map(|named| &*named.name)
+    }
+
+    /// Returns the return addresses on the stack of the spawner, the innermost first; none if they were not kept. *Runs on: a holder of a
+    /// reference.*
+    pub(crate) fn stack(&self) -> &[usize] {
+        self.named().and_then(|named| named.stack.get()).map_or(&[], |stack| stack)
     }
 
     /// Returns the id of the thread that spawned the G, if one is known.
@@ -109,6 +144,19 @@ mod tests {
             assert_eq!(origin.parent().unwrap_or(0), parent);
             origin.forget();
             assert_eq!((origin.place(), origin.name()), (Some(here), None));
+        }
+    }
+
+    #[test]
+    fn a_stack_is_kept_beside_a_name_and_without_one() {
+        let (origin, here) = (Origin::new(), Location::caller());
+        for name in [Some("first"), None, Some("")] {
+            origin.begin(here, name.map(Box::from), 0);
+            assert!(origin.stack().is_empty());
+            origin.keep_stack([1, 2].into());
+            assert_eq!((origin.place(), origin.name(), origin.stack()), (Some(here), name, &[1, 2][..]));
+            origin.forget();
+            assert_eq!((origin.name(), origin.stack()), (None, &[][..]));
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A measured wake-up costs two readings of the clock. A P that wakes few Gs measures each. Each sample has as its weight the number
 //! of wake-ups that it stands for, so the weights of all samples add up to about the number of wake-ups.
 //!
-//! The count is also the one look of the waker: while the flight recorder is on, it ends at each wake-up.
+//! The count is also the one look of the waker: while the flight recorder is on, or stacks of spawners are kept, it ends at each wake-up.
 
 use std::cell::Cell;
 
@@ -22,6 +22,8 @@ pub(crate) struct Sampler {
     beyond: Cell<u32>,
     /// True if the waker looks at each wake-up.
     each: Cell<bool>,
+    /// True if it always does.
+    always: bool,
     /// How many wake-ups the next sample stands for, as a power of two.
     weight: Cell<u8>,
     /// When the last sample was taken.
@@ -31,13 +33,14 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// With `all` each wake-up is a sample.
-    pub(crate) fn new(all: bool) -> Self {
+    /// With `all` each wake-up is a sample. With `always` the waker looks at each.
+    pub(crate) fn new(all: bool, always: bool) -> Self {
         let most = if all { 0 } else { MOST };
         Sampler {
             left: Cell::new(1),
             beyond: Cell::new(0),
-            each: Cell::new(false),
+            each: Cell::new(always),
+            always,
             weight: Cell::new(0),
             last: Cell::new(0),
             most,
@@ -69,7 +72,7 @@ impl Sampler {
     /// Sets whether the waker looks at each wake-up from now on. *Runs on: the holder of the P, not between `counts_to_look` and the end of
     /// that look.*
     pub(crate) fn look_at_each(&self, each: bool) {
-        self.each.set(each);
+        self.each.set(each || self.always);
         self.set_left(self.left.get() + self.beyond.get());
     }
 
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_weights_add_up_to_the_wake_ups() {
-        let (sampler, mut now) = (Sampler::new(false), 0);
+        let (sampler, mut now) = (Sampler::new(false, false), 0);
         for gap in [50, 1_000, 10_000_000, 20, 100_000] {
             let n = 300_000;
             let (samples, weights) = wake(&sampler, &mut now, n, gap);
@@ -132,10 +135,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn looks_that_are_always_wanted_come_also_after_a_recording() {
+        let sampler = Sampler::new(false, true);
+        let mut now = 0;
+        for records in [false, true, false] {
+            sampler.look_at_each(records);
+            for _ in 0..1000 {
+                now += 50;
+                assert!(sampler.counts_to_look());
+                if sampler.ends_at_sample() {
+                    sampler.take(now);
+                }
+            }
+        }
+    }
+
     /// The recorder is on at times: the samples are as often as without it.
     #[test]
     fn looks_at_each_wake_up_change_no_sample() {
-        let (with, without) = (Sampler::new(false), Sampler::new(false));
+        let (with, without) = (Sampler::new(false, false), Sampler::new(false, false));
         let (mut now, mut now_without) = (0, 0);
         let mut looks = 0;
         for round in 0..2000_u32 {
@@ -155,11 +174,11 @@ mod tests {
 
     #[test]
     fn rare_wake_ups_are_all_samples() {
-        let (sampler, mut now) = (Sampler::new(false), 0);
+        let (sampler, mut now) = (Sampler::new(false, false), 0);
         wake(&sampler, &mut now, 100_000, 50);
         wake(&sampler, &mut now, 3000, 20_000_000);
         assert_eq!(wake(&sampler, &mut now, 1000, 20_000_000), (1000, 1000));
-        let all = Sampler::new(true);
+        let all = Sampler::new(true, false);
         assert_eq!(wake(&all, &mut now, 1000, 10), (1000, 1000));
     }
 }

@@ -25,6 +25,7 @@ use crate::p::Held;
 use crate::p::measured::Measured;
 use crate::run::places::Places;
 use crate::run::sched::Sched;
+use crate::watch::spawn_stacks::Spawns;
 
 /// How many samples can be on their way at a time.
 const STAMPS: usize = 1024;
@@ -118,6 +119,7 @@ pub(crate) fn look_at_wake_up(held: Held<'_>, g: GRef) {
 #[inline(never)]
 pub(crate) fn look_at_spawn(held: Held<'_>, g: GRef) {
     let sched = sched_of(held);
+    sched.keep_spawn_stack(g);
     if sched.stamp_if_sample(held, g)
         && let Some(weight) = g.binding.sample()
     {
@@ -131,6 +133,13 @@ fn sched_of(held: Held<'_>) -> &Sched {
 }
 
 impl Sched {
+    /// Keeps the stack of the caller with `g`, if it is asked for. *Runs on: the spawner, before an M can see `g` in a queue.*
+    pub(crate) fn keep_spawn_stack(&self, g: GRef) {
+        if let Some(stack) = self.spawns.as_ref().and_then(Spawns::stack) {
+            g.origin.keep_stack(stack);
+        }
+    }
+
     /// As `look_at_wake_up`, for a G that has stopped on `m` and yields. Records its stop.
     #[cold]
     #[inline(never)]

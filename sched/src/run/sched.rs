@@ -25,6 +25,7 @@ use crate::m::os_thread::Around;
 use crate::m::{M, MRef};
 use crate::p::event::Kind;
 use crate::p::locked_queue::LockedQueue;
+use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
 use crate::run::boundary::enter;
 use crate::run::crowd::Crowd;
@@ -40,6 +41,7 @@ use crate::sys::fork;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
 use crate::watch::outside::Outside;
+use crate::watch::spawn_stacks::{SpawnStacks, Spawns};
 use crate::watch::sysmon::Sysmon;
 
 /// The most Ps that a runtime can have.
@@ -58,6 +60,8 @@ pub struct Config {
     pub thread_name: String,
     /// Measures all wake-ups, not only samples.
     pub measure_all: bool,
+    /// Keeps the stacks of spawners.
+    pub spawn_stacks: Option<SpawnStacks>,
     /// A thread reads the notes of hogs and of late wake-ups.
     pub watch_hogs: bool,
     /// From which delay on a wake-up is late, and is noted.
@@ -92,6 +96,7 @@ pub struct Sched {
     pub(crate) netpoll: Arc<Netpoll>,
     pub(crate) lead: Lead,
     pub(crate) latency: Latency,
+    pub(crate) spawns: Option<Spawns>,
     pub(crate) coros: Coros,
     pub(crate) sysmon: Sysmon,
     pub(crate) rescues: Rescues,
@@ -139,6 +144,7 @@ impl Sched {
             netpoll,
             lead: Lead::new(),
             latency: Latency::new(config.measure_all),
+            spawns: config.spawn_stacks.map(Spawns::new),
             coros,
             sysmon: Sysmon::new(),
             rescues: Rescues::default(),
@@ -188,8 +194,8 @@ impl Sched {
         let new = self.made()..upto.max(self.made());
         for index in new.clone() {
             self.heaps.open(index);
-            self.ps[index]
-                .get_or_init(|| Box::new(P::new(index, sys::barrier::is_there(), self.config.measure_all)));
+            let sampler = Sampler::new(self.config.measure_all, self.spawns.is_some());
+            self.ps[index].get_or_init(|| Box::new(P::new(index, sys::barrier::is_there(), sampler)));
         }
         // Release: pairs with the Acquire in `made`.
         self.made.store(new.end, Ordering::Release);

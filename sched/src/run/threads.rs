@@ -277,6 +277,7 @@ pub(crate) mod tests {
             max_threads: 1000,
             thread_name: "thread".to_string(),
             measure_all: false,
+            spawn_stacks: None,
             watch_hogs: false,
             late_wake: None,
             strict: false,

@@ -33,6 +33,8 @@ pub struct Seen {
     pub does: Does,
     /// Where it was spawned.
     pub place: Option<&'static Location<'static>>,
+    /// The return addresses on the stack of its spawner, the innermost first; none if they were not kept ([`SpawnStacks`](crate::SpawnStacks)).
+    pub spawn_stack: Box<[usize]>,
     /// The id of the green thread that spawned it; `None` if it was spawned from outside the runtime.
     pub parent: Option<u64>,
     /// More about its wait, if it was found parked.
@@ -117,7 +119,8 @@ fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)> {
         (does(g), None, false)
     };
     let name = g.name().map(Box::from);
-    let seen = Seen { id: g.id(), name, does: does?, place: g.place(), parent: g.origin.parent(), parked };
+    let (place, parent, spawn_stack) = (g.place(), g.origin.parent(), g.origin.stack().into());
+    let seen = Seen { id: g.id(), name, does: does?, place, spawn_stack, parent, parked };
     Some((seen, copied))
 }
 
