@@ -39,8 +39,8 @@ pub use frame::Frame;
 #[cfg(feature = "dump-json")]
 pub(crate) use json::{ms, place};
 pub(crate) use snapshot::frames_of;
-pub(crate) use stacks::take_of_spawner;
 pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
+pub(crate) use stacks::take_of_spawner;
 pub use watch::on_deadlock;
 
 /// Writes one line to `w` for each green thread of the process, and a last line with their number.

@@ -128,7 +128,10 @@ fn dumps_while_others_spawn_and_end() {
             let snapshot = Snapshot::take().unwrap();
             for thread in snapshot.green_threads.iter().filter(|thread| thread.spawn_stack.is_some()) {
                 let functions = functions(&snapshot, thread);
-                assert!(functions.iter().any(|function| function.contains("spawn_stacks::")), "{functions:?}");
+                assert!(
+                    functions.iter().any(|function| function.contains("spawn_stacks::")),
+                    "{functions:?}"
+                );
                 seen += 1;
             }
         }
