@@ -429,6 +429,7 @@ mod tests {
             scope: None,
             future: None,
             stack: None,
+            spawn_stack: None,
             shares: Vec::new(),
             at: None,
         }
