@@ -11,7 +11,7 @@
 //! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a dump of them all. A
 //!   program that runs for ever fails after [`Builder::max_steps`].
 //! - **The network** is one of [nodes](node()) within the process. TCP and UDP of [`runtime::net`](crate::net) work there, with names,
-//!   latency, [partitions](mod@net) and nodes that are killed and restarted. [`Faults`] happen by themselves. Unix streams work within a node.
+//!   latency, [partitions](mod@net) and nodes that are killed and restarted. [`Faults`] happen by themselves. Unix sockets work within a node.
 //! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take simulated time. It outlives kills; a
 //!   power cut loses what is not synced.
 //! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on the seed.
@@ -46,7 +46,7 @@
 //!
 //! # What is not simulated
 //!
-//! `UnixDatagram`, `std::fs`, child processes and signals of the system are real: a green thread that waits for a real socket ends the
+//! `std::fs`, child processes and signals of the system are real: a green thread that waits for a real socket ends the
 //! simulation with a failure. Memory orders weaker than sequential consistency are
 //! not explored: loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
 //!

@@ -1,4 +1,4 @@
-//! Unix sockets in `runtime::sim`: their names on the disk of a node, streams, errors, time-outs, cancellation and kills.
+//! Unix sockets in `runtime::sim`: their names on the disk of a node, streams, datagrams, errors, time-outs, cancellation and kills.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use runtime::net::Server;
-use runtime::net::unix::{SocketAddr, UnixListener, UnixStream};
+use runtime::net::unix::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use runtime::sim::{self, Builder, net};
 use runtime::time::{sleep_async, timeout, timeout_async};
 use runtime::{fs, select, sleep, spawn, thread};
@@ -487,6 +487,7 @@ fn what_has_no_descriptor_says_so() {
         assert!(panic.downcast_ref::<String>().unwrap().contains("no descriptor"));
         let listener = UnixListener::bind("/socket").unwrap();
         assert_eq!(listener.into_std().unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(UnixDatagram::unbound().unwrap().into_std().unwrap_err().kind(), ErrorKind::Unsupported);
     });
 }
 
@@ -510,4 +511,265 @@ fn a_server_of_the_crate_runs_unchanged() {
 #[test]
 fn signals_can_be_asked_for() {
     sim::run(1, || drop(runtime::signal::notify(&[libc::SIGUSR2]).unwrap()));
+}
+
+/// Returns a socket at `name` in `dir`, and one without an address.
+fn receiver_and_sender(path: &Path) -> (UnixDatagram, UnixDatagram) {
+    (UnixDatagram::bind(path).unwrap(), UnixDatagram::unbound().unwrap())
+}
+
+/// Sends to `path` until there is no room. Returns the number of datagrams.
+fn fill_inbox(sender: &UnixDatagram, path: &Path) -> usize {
+    sender.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    let full = loop {
+        match sender.send_to(b"datagram", path) {
+            Ok(n) => sent += n / 8,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    sender.set_nonblocking(false).unwrap();
+    sent
+}
+
+#[test]
+fn datagrams_keep_their_bounds_and_order() {
+    check_with_system(|dir| {
+        let (server, client) = receiver_and_sender(&dir.join("datagrams"));
+        assert!(client.local_addr().unwrap().is_unnamed());
+        assert_eq!(number(client.peer_addr()), Some(libc::ENOTCONN));
+        client.send_to(b"one", dir.join("datagrams")).unwrap();
+        client.send_to(b"", dir.join("datagrams")).unwrap();
+        client.connect(dir.join("datagrams")).unwrap();
+        assert!(client.peer_addr().unwrap().as_pathname().unwrap().ends_with("datagrams"));
+        assert_eq!(client.send(b"three").unwrap(), 5);
+        let mut buf = [0; 100];
+        let (n, sender) = server.recv_from(&mut buf).unwrap();
+        assert!(&buf[..n] == b"one" && sender.is_unnamed());
+        assert_eq!(server.recv(&mut buf).unwrap(), 0);
+        // What does not fit is lost.
+        assert_eq!(server.recv(&mut buf[..2]).unwrap(), 2);
+        assert_eq!(&buf[..2], b"th");
+        server.set_nonblocking(true).unwrap();
+        assert_eq!(server.recv(&mut buf).unwrap_err().kind(), ErrorKind::WouldBlock);
+
+        // An answer goes to the address of the sender.
+        let named = UnixDatagram::bind(dir.join("named")).unwrap();
+        named.send_to(b"question", dir.join("datagrams")).unwrap();
+        let (_, sender) = server.recv_from(&mut buf).unwrap();
+        assert!(sender.as_pathname().unwrap().ends_with("named"));
+        server.send_to_addr(b"answer", &sender).unwrap();
+        let (n, sender) = named.recv_from(&mut buf).unwrap();
+        assert!(&buf[..n] == b"answer" && sender.as_pathname().unwrap().ends_with("datagrams"));
+        let long = vec![0; 1 << 20];
+        assert_eq!(number(named.send_to(&long, dir.join("datagrams"))), Some(libc::EMSGSIZE));
+    });
+}
+
+#[test]
+fn errors_of_datagrams_are_those_of_the_system() {
+    check_with_system(|dir| {
+        let at = |name| dir.join(name);
+        let (server, client) = receiver_and_sender(&at("server"));
+        assert_eq!(number(UnixDatagram::bind(at("server"))), Some(libc::EADDRINUSE));
+        assert_eq!(number(client.send(b"x")), Some(libc::ENOTCONN));
+        assert_eq!(number(client.send_to(b"x", at("none"))), Some(libc::ENOENT));
+        assert_eq!(number(client.connect(at("none"))), Some(libc::ENOENT));
+        assert_eq!(number(UnixStream::connect(at("server"))), Some(libc::EPROTOTYPE));
+        let _listener = UnixListener::bind(at("listener")).unwrap();
+        assert_eq!(number(client.connect(at("listener"))), Some(libc::EPROTOTYPE));
+        assert_eq!(number(client.send_to(b"x", at("listener"))), Some(libc::EPROTOTYPE));
+
+        // A socket with a peer takes datagrams of that peer only.
+        let friend = UnixDatagram::bind(at("friend")).unwrap();
+        server.connect(at("friend")).unwrap();
+        assert_eq!(number(client.send_to(b"x", at("server"))), Some(libc::EPERM));
+        assert_eq!(number(client.connect(at("server"))), Some(libc::EPERM));
+        friend.send_to(b"x", at("server")).unwrap();
+        assert_eq!(server.recv(&mut [0; 9]).unwrap(), 1);
+
+        // The end of a peer is told once. A receiver never hears of it.
+        drop(friend);
+        assert_eq!(number(server.send(b"x")), Some(libc::ECONNREFUSED));
+        assert_eq!(number(server.send(b"x")), Some(libc::ENOTCONN));
+        assert_eq!(number(client.send_to(b"x", at("friend"))), Some(libc::ECONNREFUSED));
+        server.set_read_timeout(Some(MS)).unwrap();
+        assert_eq!(server.recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+
+        // A new peer: what the old one has sent is lost, and the old one is told.
+        let (one, two) = (UnixDatagram::bind(at("one")).unwrap(), UnixDatagram::bind(at("two")).unwrap());
+        one.connect(at("two")).unwrap();
+        two.connect(at("one")).unwrap();
+        one.send(b"lost").unwrap();
+        two.connect(at("server")).unwrap();
+        assert_eq!(number(one.recv(&mut [0])), Some(libc::ECONNRESET));
+        two.set_read_timeout(Some(MS)).unwrap();
+        assert_eq!(two.recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert_eq!(number(one.send(b"x")), Some(libc::EPERM));
+
+        let (one, two) = UnixDatagram::pair().unwrap();
+        one.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(number(one.send(b"x")), Some(libc::EPIPE));
+        two.send(b"x").unwrap();
+        one.shutdown(Shutdown::Read).unwrap();
+        assert_eq!(number(two.send(b"x")), Some(libc::EPIPE));
+        assert_eq!(one.recv(&mut [0]).unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_full_inbox_holds_senders_up() {
+    check_with_system(|dir| {
+        let path = dir.join("full");
+        let (receiver, sender) = receiver_and_sender(&path);
+        let sent = fill_inbox(&sender, &path);
+        assert!(sent >= 10, "{sent}");
+        if sim::is_simulated() {
+            assert_eq!(sent, 11);
+        }
+        let start = Instant::now();
+        sender.set_write_timeout(Some(10 * MS)).unwrap();
+        assert_eq!(sender.send_to(b"x", &path).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(start.elapsed() >= 10 * MS);
+        let connected = UnixDatagram::unbound().unwrap();
+        connected.connect(&path).unwrap();
+        connected.set_write_timeout(Some(10 * MS)).unwrap();
+        assert_eq!(connected.send(b"x").unwrap_err().kind(), ErrorKind::WouldBlock);
+        sender.set_write_timeout(None).unwrap();
+        connected.set_write_timeout(None).unwrap();
+        let to = path.clone();
+        let one = spawn(move || sender.send_to(b"late", to));
+        let two = spawn(move || connected.send(b"late"));
+        sleep(MS);
+        let mut buf = [0; 100];
+        (0..sent).for_each(|_| assert_eq!(receiver.recv(&mut buf).unwrap(), 8));
+        (0..2).for_each(|_| assert_eq!(receiver.recv(&mut buf).unwrap(), 4));
+        assert_eq!((one.join().unwrap().unwrap(), two.join().unwrap().unwrap()), (4, 4));
+    });
+}
+
+#[test]
+fn the_end_of_a_full_receiver_ends_the_wait_of_senders() {
+    check_with_system(|dir| {
+        let path = dir.join("full");
+        let (receiver, sender) = receiver_and_sender(&path);
+        fill_inbox(&sender, &path);
+        let connected = UnixDatagram::unbound().unwrap();
+        connected.connect(&path).unwrap();
+        let one = spawn(move || sender.send_to(b"late", path));
+        let two = spawn(move || connected.send(b"late"));
+        sleep(MS);
+        drop(receiver);
+        assert_eq!(number(one.join().unwrap()), Some(libc::ECONNREFUSED));
+        assert_eq!(number(two.join().unwrap()), Some(libc::ECONNREFUSED));
+    });
+}
+
+#[test]
+fn an_end_of_a_pair_is_bound_by_what_it_has_sent() {
+    check_with_system(|_| {
+        let (one, two) = UnixDatagram::pair().unwrap();
+        one.set_nonblocking(true).unwrap();
+        let sent = std::iter::repeat_with(|| one.send(&[7; 1000])).take_while(Result::is_ok).count();
+        assert!((50..300).contains(&sent), "{sent}");
+        one.set_nonblocking(false).unwrap();
+        let writer = spawn(move || one.send(b"late"));
+        sleep(MS);
+        let mut buf = [0; 2000];
+        (0..sent).for_each(|_| assert_eq!(two.recv(&mut buf).unwrap(), 1000));
+        assert_eq!(two.recv(&mut buf).unwrap(), 4);
+        writer.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn datagrams_are_awaited_and_cancelled() {
+    check(|| {
+        let (receiver, sender) = receiver_and_sender(Path::new("/socket"));
+        runtime::block_on(async {
+            let mut buf = [0; 8];
+            let late = async {
+                sleep_async(S).await;
+                sender.send_to_async(b"hello", "/socket").await
+            };
+            let (received, sent) = futures::join!(receiver.recv_async(&mut buf), late);
+            assert_eq!((received.unwrap(), sent.unwrap()), (5, 5));
+            assert!(timeout_async(S, receiver.recv_async(&mut buf)).await.is_err());
+        });
+        select! {
+            readable(receiver) -> _ => panic!("nothing was sent"),
+            timer(S) -> _ => {},
+        }
+        let sent = fill_inbox(&sender, Path::new("/socket"));
+        runtime::block_on(async {
+            assert!(timeout_async(S, sender.send_to_async(b"x", "/socket")).await.is_err());
+            let late = async {
+                sleep_async(S).await;
+                receiver.recv_async(&mut [0; 8]).await
+            };
+            let (sent, received) = futures::join!(sender.send_to_async(b"x", "/socket"), late);
+            assert_eq!((sent.unwrap(), received.unwrap()), (1, 8));
+            sender.connect("/socket").unwrap();
+            assert!(timeout_async(S, sender.writable_async()).await.is_err(), "the peer has no room");
+            receiver.recv(&mut [0; 8]).unwrap();
+            sender.writable_async().await.unwrap();
+        });
+        (0..sent - 1).for_each(|_| assert!(receiver.recv(&mut [0; 8]).is_ok()));
+        let reader = spawn(move || receiver.recv(&mut [0]));
+        sleep(MS);
+        reader.cancel();
+        assert!(reader.join().unwrap_err().is::<thread::Cancelled>());
+        assert_eq!(number(sender.send(b"x")), Some(libc::ECONNREFUSED));
+    });
+}
+
+#[test]
+fn names_of_datagrams_are_those_of_a_node_and_type() {
+    check(|| {
+        let addr = abstract_name("name");
+        let _listener = UnixListener::bind_addr(&addr).unwrap();
+        let socket = UnixDatagram::bind_addr(&addr).unwrap();
+        assert_eq!(number(UnixDatagram::bind_addr(&addr)), Some(libc::EADDRINUSE));
+        let node = sim::node("db", || {
+            let addr = abstract_name("name");
+            let sender = UnixDatagram::unbound().unwrap();
+            assert_eq!(number(sender.send_to_addr(b"x", &addr)), Some(libc::ECONNREFUSED));
+            let _own = UnixDatagram::bind_addr(&addr).unwrap();
+            sender.send_to_addr(b"x", &addr).unwrap();
+            sender
+        });
+        let of_other_node = node.join().unwrap();
+        of_other_node.set_nonblocking(true).unwrap();
+        // A socket looks for names on the node on which it was made.
+        assert_eq!(number(of_other_node.send_to_addr(b"x", &addr)), Some(libc::ECONNREFUSED));
+        node.kill();
+        assert_eq!(number(of_other_node.send_to_addr(b"x", &addr)), Some(libc::ENETDOWN));
+        socket.set_nonblocking(true).unwrap();
+        assert_eq!(socket.recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    });
+}
+
+#[test]
+fn a_wait_for_a_datagram_or_for_room_is_a_deadlock() {
+    let message = |main: fn()| {
+        let failure = Builder::new().shrink(false).try_explore(1, main).unwrap_err();
+        assert!(failure.message().contains("deadlock"), "{failure}");
+        failure.message().to_string()
+    };
+    let text = message(|| drop(UnixDatagram::bind("/run.sock").unwrap().recv(&mut [0])));
+    assert!(text.contains("to read, /run.sock"), "{text}");
+    let text = message(|| {
+        let (_receiver, sender) = receiver_and_sender(Path::new("/run.sock"));
+        sender.connect("/run.sock").unwrap();
+        fill_inbox(&sender, Path::new("/run.sock"));
+        let _ = sender.send(b"x");
+    });
+    assert!(text.contains("to write, unnamed to /run.sock"), "{text}");
+    let text = message(|| {
+        let (_receiver, sender) = receiver_and_sender(Path::new("/run.sock"));
+        fill_inbox(&sender, Path::new("/run.sock"));
+        let _ = sender.send_to(b"x", "/run.sock");
+    });
+    assert!(text.contains("to write, unnamed"), "{text}");
 }

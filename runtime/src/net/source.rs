@@ -45,6 +45,12 @@ pub(crate) trait Sourced: Source {
     #[cfg(unix)]
     fn is_ready(&self, direction: Direction) -> io::Result<bool>;
 
+    /// Returns `true` if an event tells that another socket has room again for a datagram of this one. The system tells it of the peer only.
+    #[cfg(unix)]
+    fn reports_room(&self) -> bool {
+        false
+    }
+
     /// Returns an error if there is no descriptor.
     fn check_descriptor(&self) -> io::Result<()> {
         Ok(())

@@ -9,7 +9,7 @@
 //! - A packet to an address without a node is lost. A name without a node is an error of kind `NotFound`.
 //! - [`set_quality`] sets latency, bandwidth and the probabilities of loss, doubling and reordering. [`Faults`](super::Faults) happen by
 //!   themselves.
-//! - Unix streams work within a node, and take no time. No fault concerns them, and no function of this module. A path is on the node's
+//! - Unix sockets work within a node, and take no time. No fault concerns them, and no function of this module. A path is on the node's
 //!   [disk](super::fs), and stays after a kill; an abstract name ends with its socket. Errors are those of Linux, but nothing checks
 //!   permissions.
 //! - There are no descriptors: `as_fd`, `as_raw_fd` and `From` conversions to types of std panic, and `into_std` returns an error of kind

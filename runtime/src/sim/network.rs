@@ -11,14 +11,16 @@
 //!
 //! - `node.rs` has the nodes with their addresses and ports.
 //! - `link.rs` has the links, and decides when a packet arrives.
-//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams. `unix.rs` has the names of Unix sockets, `addr.rs` the
-//!   addresses of all.
+//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams, with the queue in `inbox.rs`.
+//! - `unix.rs` has the names of Unix sockets, `datagram.rs` the protocol of their datagrams, `addr.rs` the addresses of all sockets.
 //! - `faults.rs` decides for faults.
 //! - `handle.rs` has what takes the place of the system's sockets.
 
 mod addr;
+mod datagram;
 mod faults;
 mod handle;
+mod inbox;
 mod link;
 mod node;
 mod tcp;
@@ -40,12 +42,14 @@ use sched::GHandle;
 
 pub(super) use faults::Decisions;
 pub(crate) use handle::{
-    Readiness, StreamIo, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream, describe,
+    Readiness, StreamIo, TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, describe,
 };
 pub(super) use link::{Link, Works};
 
 use super::schedule::Fault;
 use super::world::{Limits, World};
+use addr::Addr;
+use datagram::Datagrams;
 use link::{Links, Packet};
 use node::Nodes;
 use tcp::{Listener, Stream};
@@ -124,6 +128,7 @@ enum Kind {
     Listener(Listener),
     Stream(Box<Stream>),
     Udp(Udp),
+    Datagrams(Box<Datagrams>),
 }
 
 impl Socket {
@@ -133,6 +138,7 @@ impl Socket {
             Kind::Listener(listener) => (listener.local.to_string(), None),
             Kind::Stream(stream) => (stream.local.to_string(), Some(stream.peer.to_string())),
             Kind::Udp(udp) => (udp.local.to_string(), udp.peer.map(|peer| peer.to_string())),
+            Kind::Datagrams(socket) => (socket.local.to_string(), socket.peer().map(Addr::to_string)),
         }
     }
 }

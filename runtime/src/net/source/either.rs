@@ -11,7 +11,6 @@ use std::{fmt, vec};
 
 use netpoll::Direction;
 use netpoll::net as system;
-pub(crate) use netpoll::net::UnixDatagram;
 use netpoll::source::{Interest, Registry, Source, Token};
 use socket2::SockRef;
 
@@ -68,6 +67,10 @@ impl<R: Sourced, S: Source + Readiness> Sourced for Either<R, S> {
             System(socket) => socket.is_ready(direction),
             Simulated(socket) => Ok(socket.is_ready(direction)),
         }
+    }
+
+    fn reports_room(&self) -> bool {
+        matches!(self, Simulated(_))
     }
 
     fn check_descriptor(&self) -> io::Result<()> {

@@ -8,6 +8,8 @@ use std::vec;
 pub(crate) use netpoll::net::*;
 use socket2::SockRef;
 
+#[cfg(unix)]
+pub(crate) use crate::net::sys::{connect_unix, send_to_unix};
 pub(crate) use crate::net::sys::{receive, send};
 
 /// Returns the addresses of a simulated socket: there is none.

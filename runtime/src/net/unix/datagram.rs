@@ -7,12 +7,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use netpoll::Direction;
-use socket2::{SockAddr, SockRef};
 
 use super::{after_pauses, after_pauses_async};
 use crate::net::macros::{readiness_methods, shared_methods, timeout_methods};
 use crate::net::socket::{Socket, call};
-use crate::net::source as net;
+use crate::net::source::{self as net, Sourced};
 
 /// A Unix socket for datagrams, with the API of [`std::os::unix::net::UnixDatagram`].
 ///
@@ -55,7 +54,7 @@ impl UnixDatagram {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixDatagram> {
-        UnixDatagram::made(|| net::UnixDatagram::bind(path))
+        UnixDatagram::bind_addr(&SocketAddr::from_pathname(path)?)
     }
 
     /// Returns a socket that is bound to an address, which may be an abstract name.
@@ -122,7 +121,7 @@ impl UnixDatagram {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
-        self.0.ask(|socket| socket.connect(path))
+        self.connect_addr(&SocketAddr::from_pathname(path)?)
     }
 
     /// Sets the peer to the socket at `addr`, which may be an abstract name: this socket then sends to it, and
@@ -139,8 +138,7 @@ impl UnixDatagram {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn connect_addr(&self, addr: &SocketAddr) -> io::Result<()> {
-        let addr = system_address(addr)?;
-        self.0.ask(|socket| SockRef::from(socket).connect(&addr))
+        self.0.ask(|socket| net::connect_unix(socket, addr))
     }
 
     /// Returns the address of this socket.
@@ -278,12 +276,15 @@ impl UnixDatagram {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
-        let addr = system_address(addr)?;
+        let send = |socket: &net::UnixDatagram| net::send_to_unix(socket, buf, addr);
+        if self.0.source().reports_room() {
+            return self.0.run(Direction::Write, send);
+        }
         let until = || match self.0.nonblocking() {
             true => Some(Instant::now()),
             false => self.0.until(Direction::Write),
         };
-        after_pauses(until, || self.0.ask(|socket| SockRef::from(socket).send_to(buf, &addr)))
+        after_pauses(until, || self.0.ask(send))
     }
 
     /// Sends a datagram as [`send_to`](UnixDatagram::send_to) does, in a future, with any executor. Dropping the future before
@@ -317,8 +318,11 @@ impl UnixDatagram {
     /// # std::io::Result::Ok(())
     /// ```
     pub async fn send_to_addr_async(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
-        let addr = system_address(addr)?;
-        after_pauses_async(|| self.0.ask(|socket| SockRef::from(socket).send_to(buf, &addr))).await
+        let send = |socket: &net::UnixDatagram| net::send_to_unix(socket, buf, addr);
+        if self.0.source().reports_room() {
+            return self.0.run_async(Direction::Write, send).await;
+        }
+        after_pauses_async(|| self.0.ask(send)).await
     }
 
     /// Sends a datagram to the peer. Returns its length.
@@ -372,27 +376,4 @@ impl UnixDatagram {
     shared_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
     timeout_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
     readiness_methods!("let (socket, _other) = runtime::net::unix::UnixDatagram::pair()?;");
-}
-
-/// Converts std's type of address to that of socket2, which writes an abstract name with a zero byte before it.
-fn system_address(addr: &SocketAddr) -> io::Result<SockAddr> {
-    if let Some(path) = addr.as_pathname() {
-        return SockAddr::unix(path);
-    }
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    {
-        #[cfg(target_os = "android")]
-        use std::os::android::net::SocketAddrExt;
-        #[cfg(target_os = "linux")]
-        use std::os::linux::net::SocketAddrExt;
-        use std::os::unix::ffi::OsStrExt;
-        if let Some(name) = addr.as_abstract_name() {
-            let name = [&[0], name].concat();
-            return SockAddr::unix(std::ffi::OsStr::from_bytes(&name));
-        }
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "no socket has an address without a name: give a path or an abstract name",
-    ))
 }

@@ -211,7 +211,7 @@ macro_rules! listener {
 
 mod unix;
 
-pub(crate) use unix::{UnixListener, UnixStream};
+pub(crate) use unix::{UnixDatagram, UnixListener, UnixStream};
 
 stream!(TcpStream);
 listener!(TcpListener);

@@ -526,6 +526,7 @@ impl State {
                 let local = udp.local;
                 self.nodes.get_mut(node).release(Protocol::Udp, local);
             }
+            Kind::Datagrams(_) => self.close_datagrams(id),
             Kind::Stream(stream) => {
                 let lingers = stream.options.linger == Some(std::time::Duration::ZERO);
                 if !stream.inbox.is_empty() || lingers || stream.state != Phase::Connected {

@@ -1,9 +1,9 @@
 //! The protocol of simulated UDP: datagrams, which a link may lose, double or reorder.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use super::inbox::Inbox;
 use super::link::{Body, Link, Packet};
 use super::node::Protocol;
 use super::{Kind, State, error};
@@ -19,8 +19,7 @@ pub(super) struct Udp {
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     pub(super) error: Option<i32>,
-    inbox: VecDeque<(Vec<u8>, SocketAddr)>,
-    waiting: usize,
+    inbox: Inbox<SocketAddr>,
     pub(super) options: Options,
 }
 
@@ -57,7 +56,7 @@ impl State {
             multicast_loop_v6: true,
             multicast_ttl_v4: 1,
         };
-        let udp = Udp { local: addr, peer: None, error: None, inbox: VecDeque::new(), waiting: 0, options };
+        let udp = Udp { local: addr, peer: None, error: None, inbox: Inbox::default(), options };
         let id = self.add(node, Kind::Udp(udp));
         match self.nodes.get_mut(node).bind(Protocol::Udp, addr, id) {
             Ok(local) => {
@@ -120,9 +119,8 @@ impl State {
         };
         let Ok(udp) = self.udp(id) else { return };
         let is_wanted = udp.peer.is_none_or(|peer| peer == source);
-        if is_wanted && udp.waiting + bytes.len() <= ROOM {
-            udp.waiting += bytes.len();
-            udp.inbox.push_back((bytes, source));
+        if is_wanted && udp.inbox.bytes() + bytes.len() <= ROOM {
+            udp.inbox.push(bytes, source);
             self.report(id, true, false);
         }
     }
@@ -148,13 +146,10 @@ impl State {
         if let Some(number) = udp.error.take() {
             return Err(error(number));
         }
-        let (bytes, source) = udp.inbox.front().ok_or(io::ErrorKind::WouldBlock)?;
-        let n = bytes.len().min(buf.len());
-        buf[..n].copy_from_slice(&bytes[..n]);
-        let source = *source;
-        if !looks && let Some((bytes, _)) = udp.inbox.pop_front() {
-            udp.waiting -= bytes.len();
+        let received = udp.inbox.look(buf).ok_or(io::ErrorKind::WouldBlock)?;
+        if !looks {
+            udp.inbox.pop();
         }
-        Ok((n, source))
+        Ok(received)
     }
 }

@@ -1,4 +1,5 @@
-//! Simulated Unix sockets: their names, and how they are connected. Streams are those of `tcp.rs`.
+//! Simulated Unix sockets: their names, and how they are connected. Streams are those of `tcp.rs`, and `datagram.rs` has the
+//! protocol of datagrams.
 //!
 //! A name belongs to one node, and stands for the socket that is bound to it. That of a path is the inode on the node's disk, so a path that
 //! is removed, renamed or linked leads where it does on Linux.
@@ -33,9 +34,14 @@ pub(super) enum Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Type {
     Stream,
+    Datagrams,
 }
 
 impl Names {
+    pub(super) fn bind(&mut self, node: u32, name: Name, socket: u64) {
+        self.bound.insert((node, name), socket);
+    }
+
     /// Gives up the name of a socket.
     pub(super) fn release(&mut self, socket: u64) {
         self.bound.retain(|_, bound| *bound != socket);
@@ -109,7 +115,7 @@ impl Network {
 impl State {
     pub(super) fn listen_unix(&mut self, node: u32, name: Name, addr: SocketAddr) -> u64 {
         let id = self.add(node, Kind::Listener(Listener::new(Addr::Unix(addr))));
-        self.names.bound.insert((node, name), id);
+        self.names.bind(node, name, id);
         id
     }
 

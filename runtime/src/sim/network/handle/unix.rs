@@ -18,9 +18,31 @@ pub(crate) struct UnixStream(Handle);
 /// A simulated Unix listener.
 pub(crate) struct UnixListener(Handle);
 
-socket! { UnixStream "UnixStream" UnixListener "UnixListener" }
+/// A simulated Unix socket for datagrams.
+pub(crate) struct UnixDatagram(Handle);
+
+socket! { UnixStream "UnixStream" UnixListener "UnixListener" UnixDatagram "UnixDatagram" }
 stream!(UnixStream);
 listener!(UnixListener);
+
+impl Handle {
+    /// Makes two sockets in the simulation around the caller; `None` if there is none.
+    fn make_two(
+        f: impl FnOnce(&mut State, u32) -> io::Result<(u64, u64)>,
+    ) -> Option<io::Result<(Handle, Handle)>> {
+        let network = here()?;
+        simulation::point();
+        let made = network.with(|state| f(state, simulation::node()));
+        let handle = |id| Handle { network: network.clone(), id };
+        Some(made.map(|(one, other)| (handle(one), handle(other))))
+    }
+
+    /// Returns the socket for datagrams that is bound to `addr` on the node of this socket.
+    fn find(&self, addr: &SocketAddr) -> io::Result<u64> {
+        let node = self.with(|state, id| state.sockets.get(&id).map(|socket| socket.node));
+        self.network.bound_to(node.ok_or_else(|| error(libc::ENETDOWN))?, Type::Datagrams, addr)
+    }
+}
 
 impl UnixStream {
     /// Begins to connect. Returns `None` outside of a simulation.
@@ -34,11 +56,8 @@ impl UnixStream {
 
     /// Makes two streams that are connected with each other. Returns `None` outside of a simulation.
     pub(crate) fn pair() -> Option<io::Result<(Self, Self)>> {
-        let network = here()?;
-        simulation::point();
-        let stream = |id| UnixStream(Handle { network: network.clone(), id });
-        let ends = network.with(|state| state.pair(simulation::node()));
-        Some(ends.map(|(one, other)| (stream(one), stream(other))))
+        let ends = Handle::make_two(State::pair)?;
+        Some(ends.map(|(one, other)| (UnixStream(one), UnixStream(other))))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -71,5 +90,81 @@ impl UnixListener {
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.with(|state, id| state.listener(id)?.local.unix())
+    }
+}
+
+impl UnixDatagram {
+    /// Makes a socket with an address. Returns `None` outside of a simulation.
+    pub(crate) fn bind(addr: &SocketAddr) -> Option<io::Result<Self>> {
+        let socket = Handle::make_on(|network, node| {
+            let (name, addr) = network.new_name(node, Type::Datagrams, addr)?;
+            Ok(network.with(|state| state.bind_datagrams(node, name, addr)))
+        });
+        Some(socket?.map(UnixDatagram))
+    }
+
+    /// Makes a socket without an address. Returns `None` outside of a simulation.
+    pub(crate) fn unbound() -> Option<io::Result<Self>> {
+        Some(Handle::make(State::unbound)?.map(UnixDatagram))
+    }
+
+    /// Makes two sockets that are each other's peers. Returns `None` outside of a simulation.
+    pub(crate) fn pair() -> Option<io::Result<(Self, Self)>> {
+        let ends = Handle::make_two(State::pair_of_datagrams)?;
+        Some(ends.map(|(one, other)| (UnixDatagram(one), UnixDatagram(other))))
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| state.datagrams(id)?.local.unix())
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.with(|state, id| state.datagrams(id)?.peer().ok_or_else(|| error(libc::ENOTCONN))?.unix())
+    }
+
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.0.with(|state, id| Ok(state.datagrams(id)?.error.take().map(error)))
+    }
+
+    pub(crate) fn connect(&self, addr: &SocketAddr) -> io::Result<()> {
+        simulation::point();
+        let peer = self.0.find(addr)?;
+        self.0.with(|state, id| state.connect_datagrams(id, peer))
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.run(|state, id| state.shutdown_datagrams(id, how))
+    }
+
+    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.run(|state, id| state.send_datagram(id, buf, None))
+    }
+
+    pub(crate) fn send_to(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
+        simulation::point();
+        let to = self.0.find(addr)?;
+        self.0.with(|state, id| state.send_datagram(id, buf, Some(to)))
+    }
+
+    pub(crate) fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (n, addr) = self.0.run(|state, id| state.receive_datagram(id, buf))?;
+        Ok((n, addr.unix()?))
+    }
+
+    pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.recv_from(buf).map(|(n, _)| n)
+    }
+}
+
+impl Readiness for UnixDatagram {
+    fn number(&self) -> i64 {
+        self.0.number()
+    }
+
+    fn is_ready(&self, direction: Direction) -> bool {
+        self.0.with(|state, id| match direction {
+            Direction::Read => state.datagrams(id).map_or(true, |socket| socket.is_readable()),
+            Direction::Write => state.is_datagram_writable(id),
+        })
     }
 }
