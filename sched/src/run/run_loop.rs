@@ -21,9 +21,10 @@ impl Sched {
     /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
     pub(crate) fn run_m(&self, m: &M) {
         #[cfg(feature = "sim")]
-        if let Some(simulated) = &self.simulated {
-            return self.run_m_simulated(simulated, m);
+        while let Some(g) = self.chosen_g(m).or_else(|| self.find_runnable(m)) {
+            self.run(m, g);
         }
+        #[cfg(not(feature = "sim"))]
         while let Some(g) = self.find_runnable(m) {
             self.run(m, g);
         }

@@ -79,18 +79,16 @@ impl Sched {
         }
     }
 
-    /// Runs Gs until the M is to end, as `run_m` does. *Runs on: `m`, on its own stack.*
-    // A loop of its own, so that the loop of other schedulers is compiled as without simulations.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn run_m_simulated(&self, simulated: &Simulated, m: &M) {
-        while let Some(g) = self.chosen_g(simulated, m).or_else(|| self.find_runnable(m)) {
-            self.run(m, g);
-        }
+    /// Returns the next G of a simulated scheduler; `None` if there is no simulation, or if the M has to rest, to end, or to get its P first.
+    #[inline(always)]
+    pub(crate) fn chosen_g(&self, m: &M) -> Option<GRef> {
+        self.simulated.as_ref().and_then(|simulated| self.choose_for(simulated, m))
     }
 
-    /// Returns the next G; `None` if the M has to rest, to end, or to get its P first.
-    fn chosen_g(&self, simulated: &Simulated, m: &M) -> Option<GRef> {
+    // Apart, so that the loop of other schedulers is compiled as without simulations.
+    #[cold]
+    #[inline(never)]
+    fn choose_for(&self, simulated: &Simulated, m: &M) -> Option<GRef> {
         let held = m.held().filter(|_| !m.spinning.get() && !self.is_exiting())?;
         self.next_simulated(simulated, m, held)
     }
