@@ -97,6 +97,11 @@ fn deadlocks_beside_waiting_plain_threads_and_runtimes() {
 }
 
 #[test]
+fn a_deadlock_after_a_plain_thread_was_busy_for_long() {
+    is_reported("plain-thread-is-busy-first", &["waits for a channel to receive", "1 green thread\n"]);
+}
+
+#[test]
 fn a_deadlock_after_much_work() {
     is_reported("after-much-work", &["1 green thread\n"]);
 }

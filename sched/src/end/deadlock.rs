@@ -47,9 +47,11 @@ use crate::watch::dump::report;
 /// The message with which `block_on` panics.
 pub const TEXT: &str = "all green threads are asleep - deadlock!";
 
-/// How long an M blocks without anything to wait for before each look. The M looks a few times, because a thread may
-/// just be ending. After the last look the M looks no more until a G has run: an idle process sleeps.
+/// How long an M blocks without anything to wait for before each of the first looks. Another thread may just be ending, or may compute
+/// for long before it waits, too. So each further look comes after twice the time of the one before: an idle process sleeps longer and longer.
 const LOOK_AFTER_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
+/// The times grow up to 2^16 s.
+const MOST_DOUBLINGS: usize = 16;
 
 /// How long an M in a process of the test harness blocks before each further look.
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
@@ -93,8 +95,7 @@ impl Sched {
             return clock::NEVER;
         }
         let looks = self.mains.looks_since(self.ticks());
-        let again = || in_test_harness().then_some(&LOOK_AGAIN_NS);
-        LOOK_AFTER_NS.get(looks).or_else(again).map_or(clock::NEVER, |after| clock::now() + after)
+        clock::now() + look_after(looks, in_test_harness())
     }
 
     /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on: the M
@@ -160,6 +161,16 @@ impl Sched {
             || self.netpoll.has_sources()
             || self.coros.shortage.anyone_waits()
             || self.crew.refusal.is_there()
+    }
+}
+
+/// Returns how long an M blocks before the next look, after so many.
+fn look_after(looks: usize, in_test_harness: bool) -> u64 {
+    let [.., last] = LOOK_AFTER_NS;
+    match LOOK_AFTER_NS.get(looks) {
+        Some(&after) => after,
+        None if in_test_harness => LOOK_AGAIN_NS,
+        None => last << (looks + 1 - LOOK_AFTER_NS.len()).min(MOST_DOUBLINGS),
     }
 }
 

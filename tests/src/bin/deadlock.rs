@@ -34,6 +34,7 @@ const CASES: &[(&str, fn())] = &[
     ("plain-threads-wait-too", plain_threads_wait_too),
     ("two-runtimes", two_runtimes),
     ("after-much-work", after_much_work),
+    ("plain-thread-is-busy-first", plain_thread_is_busy_first),
     ("swallowed", swallowed),
     ("caught", caught),
     ("own-panic", own_panic),
@@ -107,6 +108,19 @@ fn plain_threads_wait_too() {
         let r = r.clone();
         std::thread::spawn(move || r.recv());
     }
+    block_on(|| _ = r.recv());
+    drop(s);
+}
+
+/// The first three looks for a deadlock meet a thread that might wake the waiter.
+fn plain_thread_is_busy_first() {
+    let (s, r) = unbounded::<()>();
+    let (own, also) = (s.clone(), r.clone());
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(1500));
+        let ended = also.recv();
+        drop((own, ended));
+    });
     block_on(|| _ = r.recv());
     drop(s);
 }
