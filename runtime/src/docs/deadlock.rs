@@ -5,6 +5,7 @@
 //! [`block_on`](crate::block_on), when it is called outside of the runtime, ends with a panic if all green threads wait and none of
 //! them can ever be woken. First `main` is cancelled and unwinds. The message is "all green threads are asleep - deadlock!" and
 //! what [`dump()`](crate::dump()) writes. It comes some tens of milliseconds after the last green thread has begun to wait.
+//! A plain OS thread that is busy then delays it for about twice as long as it is busy.
 //! This exists on Linux only.
 //!
 //! A test with [`#[runtime::test]`](macro@crate::test) fails with that report. The main thread of the test harness does not hide a
