@@ -11,8 +11,8 @@ fn runtime(every: u32) -> Runtime {
 /// The one place of all spawns.
 fn worker(name: Option<&str>) -> JoinHandle<()> {
     match name {
-        Some(name) => thread::Builder::new().name(name.into()).spawn(|| thread::park()).unwrap(),
-        None => spawn(|| thread::park()),
+        Some(name) => thread::Builder::new().name(name.into()).spawn(thread::park).unwrap(),
+        None => spawn(thread::park),
     }
 }
 
