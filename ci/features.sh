@@ -13,6 +13,7 @@ done
 cargo test -p monochrome --features futures-io,tokio-io,hyper,stream,tracing,dump-stacks,dump-json,dump-pprof,debug,perfetto,sim \
     --doc -- hyper stream tracing dump debug profile trace sim
 cargo test -p monochrome --features tokio --doc tokio
+cargo test -p monochrome-netpoll --features foreign --test foreign
 cargo test -p monochrome --features interpose --lib interpose
 cargo test -p monochrome --features interpose --doc interpose
 cargo test -p tests --features async-io --test net_poll --test net_tcp --test net_async

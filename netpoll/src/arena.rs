@@ -21,8 +21,8 @@ const GENERATION_MASK: u32 = (usize::MAX >> INDEX_BITS) as u32;
 const FIRST: usize = if cfg!(loom) { 1 } else { 64 };
 const CHUNKS: usize = (INDEX_BITS - FIRST.ilog2()) as usize;
 
-/// The highest tokens belong to the netpoller's own sources: the waker, the alarm, the epoll instance of foreign descriptors.
-const RESERVED: usize = 3;
+/// The highest tokens belong to the netpoller's own sources: the waker and the alarm.
+const RESERVED: usize = 2;
 /// How many slots there can be. All chunks together hold `FIRST` slots less than an index can number.
 const CAPACITY: usize = INDEX_MASK + 1 - if FIRST > RESERVED { FIRST } else { RESERVED };
 

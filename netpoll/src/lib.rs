@@ -110,7 +110,7 @@ pub use waiter::{Direction, Waiter};
 #[cfg(not(loom))]
 pub use desc::{Attempt, PollDesc};
 #[cfg(all(feature = "foreign", target_os = "linux", not(loom)))]
-pub use foreign::Foreign;
+pub use foreign::{Foreign, Station};
 #[cfg(all(feature = "sim", not(loom)))]
 pub use poller::Report;
 #[cfg(not(loom))]

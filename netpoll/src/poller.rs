@@ -1,5 +1,7 @@
 //! The netpoller: polls mio's sources and returns the waiters that their events wake.
 
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 #[cfg(all(feature = "foreign", target_os = "linux"))]
 use std::sync::OnceLock;
@@ -14,6 +16,8 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::arena::{Arena, Slot, SlotToken, What};
 use crate::blocker::{Blocker, Break, WakeBy};
 use crate::desc::PollDesc;
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+use crate::foreign::{Foreign, Station, wait_for_any};
 use crate::source::Source;
 use crate::sys::{Alarm, explain};
 use crate::waiter::Waiter;
@@ -23,8 +27,6 @@ const BATCH: usize = 1024;
 
 const BREAK: Token = Token(SlotToken::reserved(0).0);
 const ALARM: Token = Token(SlotToken::reserved(1).0);
-#[cfg(all(feature = "foreign", target_os = "linux"))]
-const FOREIGN: Token = Token(SlotToken::reserved(2).0);
 
 /// The readiness of all registered sources.
 ///
@@ -66,7 +68,7 @@ pub struct Netpoll {
     closed: AtomicBool,
     counts: Counts,
     #[cfg(all(feature = "foreign", target_os = "linux"))]
-    foreign: OnceLock<crate::foreign::Foreign>,
+    foreign: OnceLock<Foreign>,
 }
 
 /// The data of the poller, under its lock: only the thread that polls uses them.
@@ -242,9 +244,10 @@ impl Netpoll {
         self.last_poll.store(now, Ordering::Relaxed);
     }
 
-    /// Returns `true` if any source is registered, so that a poll may find events. The answer may be stale at once.
+    /// Returns `true` if any source is registered, so that a poll may find events. Foreign descriptors do not count: each M polls
+    /// its own. The answer may be stale at once.
     pub fn has_sources(&self) -> bool {
-        self.sources() != 0
+        self.arena.in_use() != 0
     }
 
     /// How many sources are registered, with the waiters for foreign descriptors. The answer may be stale at once.
@@ -258,25 +261,14 @@ impl Netpoll {
 
     /// Returns what `foreign` returns, if that was called before. *Runs on: any thread.*
     #[cfg(all(feature = "foreign", target_os = "linux"))]
-    pub fn foreign_if_any(&self) -> Option<&crate::foreign::Foreign> {
+    pub fn foreign_if_any(&self) -> Option<&Foreign> {
         self.foreign.get()
     }
 
     /// Returns the waiters for descriptors of code that does not know the netpoller. *Runs on: any thread.*
-    ///
-    /// # Errors
-    ///
-    /// The first call fails if the process or the system has no descriptors left. The next call tries again.
     #[cfg(all(feature = "foreign", target_os = "linux"))]
-    pub fn foreign(&self) -> io::Result<&crate::foreign::Foreign> {
-        if let Some(foreign) = self.foreign.get() {
-            return Ok(foreign);
-        }
-        let made = crate::foreign::Foreign::new()?;
-        register_nested(&self.registry, made.as_raw_fd())?;
-        // If another thread was faster, this instance is closed, which also ends its registration.
-        let _ = self.foreign.set(made);
-        Ok(self.foreign.get().expect("it was just set"))
+    pub fn foreign(&self) -> &Foreign {
+        self.foreign.get_or_init(Foreign::new)
     }
 
     /// What this netpoller has done so far.
@@ -313,8 +305,6 @@ impl Netpoll {
             match event.token() {
                 BREAK => {}
                 ALARM => alarm.rang(),
-                #[cfg(all(feature = "foreign", target_os = "linux"))]
-                FOREIGN => self.foreign.get().into_iter().for_each(|foreign| foreign.deliver(ready)),
                 Token(token) => round.deliver(SlotToken(token), what(event), ready),
             }
         }
@@ -371,7 +361,41 @@ impl Turn<'_> {
     /// # Errors
     ///
     /// The system's error if the wait fails. It fails only if this process has closed the poller's descriptor by mistake.
-    pub fn block(mut self, until: u64, timeout: Option<Duration>, ready: &mut Vec<Waiter>) -> io::Result<()> {
+    pub fn block(self, until: u64, timeout: Option<Duration>, ready: &mut Vec<Waiter>) -> io::Result<()> {
+        self.block_by(until, timeout, ready, wait_for_events)
+    }
+
+    /// Blocks as `block` does, and also until `station` has an event, which the caller then polls. Returns `true` if it has.
+    ///
+    /// # Errors
+    ///
+    /// As `block`.
+    #[cfg(all(feature = "foreign", target_os = "linux"))]
+    pub fn block_beside(
+        self,
+        station: &Station,
+        until: u64,
+        timeout: Option<Duration>,
+        ready: &mut Vec<Waiter>,
+    ) -> io::Result<bool> {
+        let mut is_ready = false;
+        self.block_by(until, timeout, ready, |poller, timeout| {
+            let [ours, foreign] = wait_for_any([poller.poll.as_raw_fd(), station.at()], timeout);
+            is_ready = foreign;
+            // A break that is not read here ends the next wait.
+            if ours { wait_for_events(poller, Some(Duration::ZERO)) } else { Ok(false) }
+        })?;
+        Ok(is_ready)
+    }
+
+    /// Blocks by `wait`, which returns `false` if it has no events.
+    fn block_by(
+        mut self,
+        until: u64,
+        timeout: Option<Duration>,
+        ready: &mut Vec<Waiter>,
+        wait: impl FnOnce(&mut Poller, Option<Duration>) -> io::Result<bool>,
+    ) -> io::Result<()> {
         debug_assert!(
             self.until == Some(until) || timeout == Some(Duration::ZERO),
             "a turn blocks until what it has published"
@@ -382,7 +406,7 @@ impl Turn<'_> {
             Some(Duration::ZERO) => Some(Duration::ZERO),
             Some(timeout) => poller.alarm.set(until, timeout),
         };
-        let waited = self.netpoll.blocker.block(|| wait_for_events(poller, timeout));
+        let waited = self.netpoll.blocker.block(|| wait(poller, timeout));
         // `Blocker::block` has withdrawn it.
         self.until = None;
         self.netpoll.deliver(poller, waited, ready)
@@ -441,12 +465,6 @@ fn wait_for_events(poller: &mut Poller, timeout: Option<Duration>) -> io::Result
 #[inline(never)]
 fn register_with<S: Source + ?Sized>(registry: &Registry, source: &mut S, token: Token) -> io::Result<()> {
     registry.register(source, token, INTERESTS)
-}
-
-#[cfg(all(feature = "foreign", target_os = "linux"))]
-#[inline(never)]
-fn register_nested(registry: &Registry, epoll: std::os::fd::RawFd) -> io::Result<()> {
-    registry.register(&mut mio::unix::SourceFd(&epoll), FOREIGN, Interest::READABLE)
 }
 
 #[inline(never)]

@@ -269,6 +269,9 @@ mod m {
     pub(crate) mod activity;
     pub(crate) mod capture;
     pub(crate) mod in_place;
+    pub(crate) mod note {
+        pub(crate) mod word;
+    }
     pub(crate) mod pause;
     pub(crate) mod refusal;
     pub(crate) mod rest;

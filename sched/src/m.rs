@@ -123,6 +123,9 @@ pub(crate) struct M {
     pub(crate) ready: RefCell<Vec<Waiter>>,
     dead: UnsafeCell<Vec<GRef>>,
     ids: Cell<ids::Batch>,
+    /// How many Gs wait at the M's station (`run/station.rs`).
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) at_station: Cell<usize>,
     /// The word on which std's `thread::park` sleeps on this thread.
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) std_parker: std_parker::StdParker,
@@ -164,6 +167,8 @@ impl M {
             // Full capacity at once, so that the end of a G allocates nothing.
             dead: UnsafeCell::new(Vec::with_capacity(KEPT_GS + 1)),
             ids: Cell::new(ids::Batch::EMPTY),
+            #[cfg(all(feature = "interpose", target_os = "linux"))]
+            at_station: Cell::new(0),
             #[cfg(all(feature = "interpose", target_os = "linux"))]
             std_parker: std_parker::StdParker::default(),
         }

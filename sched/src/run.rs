@@ -22,6 +22,11 @@ mod simulated;
 #[cfg(feature = "sim")]
 pub(crate) mod simulation;
 mod stack_supply;
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+mod station;
+#[cfg(not(all(feature = "interpose", target_os = "linux")))]
+#[path = "run/no_station.rs"]
+mod station;
 pub(crate) mod task;
 pub(crate) mod threads;
 pub(crate) mod wake;

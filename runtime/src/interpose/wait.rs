@@ -71,10 +71,16 @@ impl Call {
         Call { fd, direction, until: time_limit(fd, direction) }
     }
 
+    fn is_ready(&self) -> bool {
+        raw::ready_now(self.fd, self.direction.events() as i16) != 0
+    }
+
     /// Parks until the descriptor may be ready.
     pub(super) fn wait(&self) -> Waited {
         match wait(&[(self.fd, self.direction.events())], self.until) {
             End::Again => Waited::Ready,
+            // The M looks at its station when it is free. So the time may be up although the descriptor became ready in time.
+            End::TimedOut if self.is_ready() => Waited::Ready,
             End::TimedOut => Waited::Over(AGAIN),
             End::Refused(_) => Waited::Blocks,
             end => Waited::Over(of_interruption(end)),

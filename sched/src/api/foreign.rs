@@ -62,25 +62,27 @@ pub fn signal_of_runtime() -> Option<i32> {
 /// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on the runtime's clock.
 /// *Runs on: a green thread, in user code.*
 pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
-    // SAFETY: the M of this OS thread and its runtime exist while a G runs on it, and this G keeps its runtime until it ends.
-    let sched = unsafe { &*on_m(|m| ptr::from_ref(m.sched())).expect("a green thread runs on an M") };
-    let foreign = match sched.netpoll.foreign() {
-        Ok(foreign) => foreign,
+    // SAFETY: the M of this OS thread and its runtime exist while a G runs on it. This G keeps its runtime until it ends, and returns to
+    // this M after its wait.
+    let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
+    let station = match m.station() {
+        Ok(station) => station,
         Err(error) => return End::Refused(error.raw_os_error().unwrap_or(libc::EMFILE)),
     };
+    let foreign = m.sched().netpoll.foreign();
     let waiting = Waiting::begin_for(Why::Socket, Cancel::Ends);
     let ticket = waiting.ticket();
     let waiter = Waiter::new(ticket.word());
     let mut stale = Vec::new();
     for (at, &(fd, events)) in fds.iter().enumerate() {
-        let added = foreign.wait(fd, events, waiter, &mut stale);
+        let added = foreign.wait(station, fd, events, waiter, &mut stale);
         end_as_closed(&mut stale, Some(ticket));
         if let Err(error) = added {
             fds[..at].iter().for_each(|&(fd, _)| foreign.withdraw(fd, waiter));
             return End::Refused(error.raw_os_error().unwrap_or(libc::EINVAL));
         }
     }
-    let outcome = park_here(waiting, until);
+    let outcome = m.counts_at_station(|| park_here(waiting, until));
     if outcome != Outcome::Woken || fds.len() > 1 {
         fds.iter().for_each(|&(fd, _)| foreign.withdraw(fd, waiter));
     }

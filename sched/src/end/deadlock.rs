@@ -158,7 +158,7 @@ impl Sched {
     fn something_comes(&self) -> bool {
         let timers = |p: usize| self.heaps.earliest(p) != clock::NEVER && self.heaps.len(p) > 0;
         self.ps().any(|p| timers(p.index))
-            || self.netpoll.has_sources()
+            || self.netpoll.sources() != 0
             || self.coros.shortage.anyone_waits()
             || self.crew.refusal.is_there()
     }

@@ -6,6 +6,8 @@ mod sleeper;
 #[cfg(not(all(feature = "interpose", target_os = "linux")))]
 #[path = "note/thread.rs"]
 mod sleeper;
+#[cfg(all(feature = "interpose", target_os = "linux"))]
+mod word;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,6 +46,25 @@ impl Note {
             self.sleeper.sleep_for(time);
         }
         self.woken.swap(false, Ordering::Acquire)
+    }
+
+    /// Sleeps by `block`, which blocks at the station, until a wake-up or an event there. *Runs on: the sleeper.*
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) fn sleep_at_station(&self, block: impl FnOnce()) {
+        // Acquire: as in `sleep`.
+        if !self.woken.swap(false, Ordering::Acquire) {
+            self.sleeper.sleep_at_station(block);
+            self.woken.swap(false, Ordering::Acquire);
+        }
+    }
+
+    /// Returns the station of the sleeper; makes it the first time. *Runs on: the sleeper.*
+    ///
+    /// # Errors
+    /// When no descriptors are left.
+    #[cfg(all(feature = "interpose", target_os = "linux"))]
+    pub(crate) fn station(&self) -> std::io::Result<&netpoll::Station> {
+        self.sleeper.station()
     }
 
     /// Wakes the sleeper, or keeps the wake-up for its next sleep. *Runs on: any thread.*

@@ -452,14 +452,14 @@ fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
     let limit = limit.filter(|limit| limit.when != clock::NEVER);
     let sleep = |limited| {
         let Some(Limit { when, .. }) = limit.filter(|_| limited) else {
-            m.note.sleep();
+            m.sched().sleep_on_note(m, None);
             return Slept::Woken;
         };
         let left = when.saturating_sub(clock::now());
         if left == 0 {
             return Slept::UntilLimit;
         }
-        m.note.sleep_for(Duration::from_nanos(left));
+        m.sched().sleep_on_note(m, Some(Duration::from_nanos(left)));
         Slept::Woken
     };
     let times_out = || {

@@ -88,6 +88,7 @@ impl Sched {
     }
 
     fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
+        self.poll_station(m);
         let found = if self.poll_now(m, held) { held.queue.pop(1, &mut 0) } else { None };
         found.or_else(|| m.home.pop())
     }
@@ -367,7 +368,7 @@ impl Sched {
         if exiting { Then::End } else { self.sleep_until_handed(m) }
     }
 
-    /// Sleeps until another thread leaves a wish or puts a G into the M's own queue. *Runs on: `m`, in the list of parked Ms,
+    /// Sleeps until another thread leaves a wish, or a G is put into the M's own queue. *Runs on: `m`, in the list of parked Ms,
     /// where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: &M) -> Then {
         debug_assert!(!m.spinning.get());
@@ -375,7 +376,7 @@ impl Sched {
         let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {
-                m.note.sleep();
+                self.sleep_on_note(m, None);
             }
             match m.take_wish() {
                 // The M is still in the list: a G in its own queue woke it.

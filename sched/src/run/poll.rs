@@ -20,7 +20,7 @@ use crate::run::sched::Sched;
 use crate::run::wake;
 
 /// A wait for the network that is shorter than this was not worth the cost of waking.
-const QUICK_NS: u64 = 50_000;
+pub(crate) const QUICK_NS: u64 = 50_000;
 
 impl Sched {
     /// Polls the network without blocking. Returns `true` if that woke a G. *Runs on: the holder of the P.*
@@ -50,7 +50,7 @@ impl Sched {
         let ahead = until.saturating_sub(start);
         let lead = self.lead.of(ahead);
         let timeout = if until == clock::NEVER { None } else { Some(Duration::from_nanos(ahead - lead)) };
-        if let Err(error) = turn.block(until, timeout, &mut ready) {
+        if let Err(error) = self.block_in_turn(m, turn, until, timeout, &mut ready) {
             self.report_once(&format!("the netpoller cannot wait: {error}; was its descriptor closed?"));
         }
         let mut now = clock::now();

@@ -79,7 +79,8 @@ impl Sched {
             self.fire_due_timers(m);
             let until = self.heaps.time_sleep_until().max(clock::now() + DUE_ELSEWHERE_NS);
             if m.rest.begin(SleepKind::Reserved, || m.has_bound_g()) {
-                m.note.sleep_for(Duration::from_nanos(until.saturating_sub(clock::now())));
+                let left = Duration::from_nanos(until.saturating_sub(clock::now()));
+                self.sleep_on_note(m, Some(left));
                 m.rest.over();
             }
         }

@@ -38,6 +38,7 @@ impl Sched {
         if round.is_multiple_of(GLOBAL_FIRST) {
             held.look_for_recorder();
             self.poll_now(m, held);
+            self.poll_station(m);
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
             }

@@ -1,25 +1,29 @@
 //! The sleep of a note by a futex of its own. With the feature `interpose` the word of std's `thread::park` belongs to the green threads
-//! that run on the thread: a sleep of the M would take their tokens (`api/foreign/word.rs`).
+//! that run on the thread: a sleep of the M would take their tokens (`api/foreign/word.rs`). An M on which foreign code waits for
+//! descriptors sleeps at its station instead.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::sys::preempt;
+use netpoll::Station;
 
-const EMPTY: u32 = 0;
-const WOKEN: u32 = 1;
-const ASLEEP: u32 = 2;
+use super::word::{Sleep, Word};
+use crate::sys::preempt;
 
 /// A sleep without a limit looks once in this time.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The word on which the thread sleeps.
+/// How the thread sleeps, and its station, if it ever needed one.
 #[derive(Debug)]
-pub(super) struct Sleeper(AtomicU32);
+pub(super) struct Sleeper {
+    word: Word,
+    station: OnceLock<Station>,
+}
 
 impl Sleeper {
     pub(super) const fn new() -> Self {
-        Sleeper(AtomicU32::new(EMPTY))
+        Sleeper { word: Word::new(), station: OnceLock::new() }
     }
 
     /// Any thread may sleep here, one at a time.
@@ -32,17 +36,30 @@ impl Sleeper {
 
     /// Sleeps as `sleep` does, for `time` at most.
     pub(super) fn sleep_for(&self, time: Duration) {
-        // Acquire, here and below: pairs with the Release in `wake`. The note's own word orders what the waker hands over, too.
-        if self.0.compare_exchange(EMPTY, ASLEEP, Ordering::Acquire, Ordering::Acquire).is_ok() {
-            preempt::sleep_while(&self.0, ASLEEP, time);
+        self.word.sleep(Sleep::Futex, |word, value| preempt::sleep_while(word, value, time));
+    }
+
+    /// Sleeps by `block`, which blocks at the station until an event of it.
+    pub(super) fn sleep_at_station(&self, block: impl FnOnce()) {
+        self.word.sleep(Sleep::Station, |_, _| block());
+    }
+
+    /// Returns the station; makes it the first time. *Runs on: the thread.*
+    ///
+    /// # Errors
+    /// When no descriptors are left.
+    pub(super) fn station(&self) -> io::Result<&Station> {
+        if let Some(station) = self.station.get() {
+            return Ok(station);
         }
-        self.0.swap(EMPTY, Ordering::Acquire);
+        let made = Station::new()?;
+        Ok(self.station.get_or_init(|| made))
     }
 
     /// Wakes the thread, or keeps the wake-up for its next sleep.
     pub(super) fn wake(&self) {
-        if self.0.swap(WOKEN, Ordering::Release) == ASLEEP {
-            preempt::wake(&self.0);
-        }
+        self.word.wake(preempt::wake, || {
+            self.station.get().expect("a thread sleeps at its station").wake();
+        });
     }
 }
