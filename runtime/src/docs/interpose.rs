@@ -77,28 +77,24 @@
 //!
 //! # Costs
 //!
-//! Measured on 24 November 2026 on two processors of an AMD EPYC (a virtual machine, Linux 6.18), by
-//! `cargo run --release -p interpose --bin costs` in `tests/crates`, while other programs ran. Each row is the median of 400 turns of 1,000
+//! Measured on 25 November 2026 on two processors of an Intel Xeon (a virtual machine, Linux 6.18), by
+//! `cargo run --release -p interpose --bin costs` in `tests/crates`. Each row is the median of 400 turns of 1,000
 //! pairs of calls, in ns: libc's functions, which are hooked, and the bare system calls. Both take turns, and "more" is the median of their differences.
 //!
 //! | pairs of calls that need not wait | on an OS thread | more | on a green thread | more |
 //! | --- | --- | --- | --- | --- |
-//! | `send` + `recv`, socket pair | 1,708 / 1,695 | 10 | 1,724 / 1,710 | 21 |
-//! | `write` + `read`, socket pair | 1,858 / 1,868 | -7 | 1,716 / 1,825 | -116 |
-//! | `write` + `read`, pipe | 803 / 798 | 3 | 1,027 / 804 | 220 |
-//! | `lseek` + `read`, file | 803 / 804 | 1 | 797 / 794 | 4 |
-//! | `read`, `/dev/zero` | 273 / 271 | 2 | 289 / 286 | 4 |
+//! | `send` + `recv`, socket pair | 524 / 520 | 4 | 539 / 526 | 14 |
+//! | `write` + `read`, socket pair | 563 / 559 | 4 | 594 / 630 | -24 |
+//! | `write` + `read`, pipe | 298 / 294 | 4 | 369 / 297 | 71 |
+//! | `lseek` + `read`, file | 279 / 277 | 2 | 293 / 286 | 7 |
+//! | `read`, `/dev/zero` | 114 / 112 | 2 | 122 / 115 | 7 |
 //!
-//! - **A pipe** costs about 110 ns more for each call: the kernel reads and writes it without waiting by `preadv2` and `pwritev2` alone. All but about
-//!   5 ns of this is the kernel's: a bare `preadv2` takes as much more than `read`, as `readv` does. To ask first is dearer: `FIONREAD` and
-//!   `read` take 200 ns more than `read`, `poll` and `read` 215.
-//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode and for its
-//!   time limit, arms the registration, and looks into an epoll instance of its own. A round trip over TCP between two green threads on one
-//!   P took 15.9 to 24.2 us in four runs; with the runtime's sockets it took 12.2 to 13.6. The ratios were 1.3, 1.3, 1.45 and 2.0.
-//! - **Between OS threads** the ratio is 1.8 to 2.2: with 2 Ps such a round trip took 23 to 28 us, the runtime's 12 to 13, and that of two plain
-//!   OS threads 14 to 17. The runtime's sockets let both green threads come to one OS thread. Green threads in caught calls keep theirs,
-//!   so each message wakes an OS thread, and often by way of the OS thread that watches the network for both. A program whose
-//!   green threads talk to each other, and not to other processes, fares better with the sockets of `net`.
+//! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC: the kernel reads and writes it without waiting by `preadv2`
+//!   and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took
+//!   twice as much on that EPYC.
+//! - **A call that waits** makes three more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode and for its
+//!   time limit, and arms the registration. A round trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets
+//!   3.9 to 4.3: 1.14 to 1.26 times as long in twelve pairs of runs, with 1 P and with 2, while other programs ran.
 //!
 //! # Locks of std
 //!
