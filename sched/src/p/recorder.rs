@@ -77,6 +77,18 @@ impl Recorder {
     }
 }
 
+/// The time stamp of events that happen together, taken when the first of them is recorded: reading the counter costs more than the rest
+/// of an event.
+#[derive(Debug, Default)]
+pub(crate) struct SharedStamp(Option<u64>);
+
+impl SharedStamp {
+    #[inline]
+    fn stamp(&mut self) -> u64 {
+        *self.0.get_or_insert_with(sys::stamp)
+    }
+}
+
 /// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. Those of a wake-up and of a spawn are
 /// called when the sampler of the P says so. The other hooks look whether a recording has begun or ended.
 impl Held<'_> {
@@ -92,7 +104,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn runs(self, g: &G) {
         if self.own().records() {
-            self.records(|tape| tape.runs(g));
+            self.records_here(|tape| tape.runs(g));
         }
     }
 
@@ -100,7 +112,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn stops(self, stopped: Stopped) {
         if self.own().records() {
-            self.records(|tape| tape.stops(stopped.argument()));
+            self.records_here(|tape| tape.stops(stopped.argument()));
         }
     }
 
@@ -130,8 +142,8 @@ impl Held<'_> {
 
     /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after the look's
     /// `ends_at_sample`.*
-    pub(crate) fn readies(self, g: &G) {
-        self.records(|tape| tape.write(Kind::Ready, g.id(), 0));
+    pub(crate) fn readies(self, g: &G, at: &mut SharedStamp) {
+        self.records_here(|tape| tape.write_at(at, Kind::Ready, g.id(), 0));
     }
 
     /// Records that `g` was spawned. *Runs on: as `readies`.*
@@ -150,6 +162,12 @@ impl Held<'_> {
     /// Calls `write` with the tape, and notes in the alerts whether there is one.
     #[inline(never)]
     fn records(self, write: impl FnOnce(&Tape)) {
+        self.records_here(write);
+    }
+
+    /// As `records`, inlined: for the hooks of each switch and wake-up, whose callers are functions of their own.
+    #[inline(always)]
+    fn records_here(self, write: impl FnOnce(&Tape)) {
         let tape = self.recorder.on();
         self.own().set_records(tape.is_some());
         tape.map(write);
@@ -173,8 +191,13 @@ impl Tape {
 
     #[inline]
     fn write(&self, kind: Kind, id: u64, argument: u16) {
+        self.write_at(&mut SharedStamp::default(), kind, id, argument);
+    }
+
+    #[inline]
+    fn write_at(&self, at: &mut SharedStamp, kind: Kind, id: u64, argument: u16) {
         self.write_stop();
-        self.ring.push(pack(kind, sys::stamp(), id, argument));
+        self.ring.push(pack(kind, at.stamp(), id, argument));
     }
 
     fn goes_on(&self) {

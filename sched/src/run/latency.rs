@@ -23,6 +23,7 @@ use crate::g::payload::Stop;
 use crate::m::M;
 use crate::p::Held;
 use crate::p::measured::Measured;
+use crate::p::recorder::SharedStamp;
 use crate::run::places::Places;
 use crate::run::sched::Sched;
 use crate::watch::spawn_stacks::Spawns;
@@ -110,8 +111,14 @@ impl Latency {
 #[cold]
 #[inline(never)]
 pub(crate) fn look_at_wake_up(held: Held<'_>, g: GRef) {
+    look_at_one_of_many(held, g, &mut SharedStamp::default());
+}
+
+/// As `look_at_wake_up`, for one of many Gs that are made ready at one moment.
+#[inline(never)]
+pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef, at: &mut SharedStamp) {
     sched_of(held).stamp_if_sample(held, g);
-    held.readies(g);
+    held.readies(g, at);
 }
 
 /// As `look_at_wake_up`, for a new G. *Runs on: the spawner, which holds the P.*

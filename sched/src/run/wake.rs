@@ -20,9 +20,10 @@ use crate::m::os_thread;
 use crate::m::release::release;
 use crate::m::rest::SleepKind;
 use crate::p::Held;
+use crate::p::recorder::SharedStamp;
 use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
-use crate::run::latency::look_at_wake_up;
+use crate::run::latency::{look_at_one_of_many, look_at_wake_up};
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
 use crate::watch::recorder::readies_bound;
@@ -177,10 +178,11 @@ impl Sched {
             return;
         }
         self.make_work(|| {
+            let mut at = SharedStamp::default();
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
                 if held.own().sampler.counts_to_look() {
-                    look_at_wake_up(held, g);
+                    look_at_one_of_many(held, g, &mut at);
                 }
                 held.queue.put_woken(g);
             }

@@ -24,7 +24,7 @@ use crate::m::{Loan, M};
 use crate::p::Held;
 use crate::p::event::{self, Kind};
 use crate::p::lease::State;
-use crate::p::recorder::{Tape, kept_names};
+use crate::p::recorder::{SharedStamp, Tape, kept_names};
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
 use crate::sys::{fork, stamp};
@@ -310,7 +310,10 @@ pub(crate) fn readies_bound(g: GRef) {
     if is_on() && !fork::is_forked() {
         // SAFETY: `g` is parked until the caller wakes its M.
         let sched = unsafe { Sched::of_parked(g) };
-        sched.at_p_or_outside(|held| held.readies(g), || sched.outside.readies(g));
+        sched.at_p_or_outside(
+            |held| held.readies(g, &mut SharedStamp::default()),
+            || sched.outside.readies(g),
+        );
     }
 }
 

@@ -1,0 +1,219 @@
+//! What the flight recorder costs a server: an echo or HTTP server and 64 clients in one process, while the recorder is switched on and off
+//! many times a second. Windows with and without it lie side by side, so what disturbs the machine disturbs both.
+//!
+//! The program prints the requests of a window, the processor time of a request, and percentiles of the time of a request, without and with
+//! the recorder, and their ratios. The first two ratios are medians over all pairs of windows, with the quartiles. The processor time
+//! means most on a machine that other programs load.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use peer_common::http::Requests;
+use runtime::net::{TcpListener, TcpStream};
+use runtime::{JoinHandle, trace};
+
+const CONNECTIONS: usize = 64;
+/// After a switch, the Ps notice it and the caches settle; these requests do not count.
+const SETTLES: Duration = Duration::from_millis(5);
+
+/// What the flight recorder costs a server
+#[derive(Parser)]
+#[command(name = "recorder")]
+struct Options {
+    #[arg(value_enum, default_value_t = Kind::Echo)]
+    kind: Kind,
+    /// Number of pairs of windows
+    #[arg(long, default_value_t = 200)]
+    pairs: usize,
+    /// Length of a window, in ms
+    #[arg(long, default_value_t = 50)]
+    window: u64,
+    /// Number of Ps
+    #[arg(long, default_value_t = 2)]
+    procs: usize,
+    /// Events in the ring of each P [default: the runtime's]
+    #[arg(long)]
+    events: Option<usize>,
+    /// Switch nothing: both kinds of windows are without the recorder, which shows the noise
+    #[arg(long)]
+    control: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Echo,
+    Http,
+}
+
+/// Whose requests count: 0 and 1 are the windows without and with the recorder.
+static NOW: AtomicUsize = AtomicUsize::new(PAUSE);
+const PAUSE: usize = 2;
+const END: usize = 3;
+
+/// The requests of one client, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+static COUNTS: [Count; CONNECTIONS] = [const { Count(AtomicU64::new(0)) }; CONNECTIONS];
+
+fn requests() -> u64 {
+    COUNTS.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
+}
+
+fn main() -> io::Result<()> {
+    let options = Options::parse();
+    let runtime = runtime::Builder::new().procs(options.procs).build()?;
+    let kind = options.kind;
+    let clients = runtime.block_on(move || start(kind))?;
+    let pairs: Vec<[Window; 2]> = (0..options.pairs).map(|pair| measure_pair(&options, pair)).collect();
+    NOW.store(END, Ordering::Relaxed);
+    let mut times = [Vec::new(), Vec::new()];
+    for client in clients {
+        let [without, with] = client.join().expect("a client does not panic")?;
+        times[0].extend(without);
+        times[1].extend(with);
+    }
+    report(&pairs, &mut times);
+    Ok(())
+}
+
+/// The times of a client's requests without and with the recorder, in ns.
+type Times = [Vec<u32>; 2];
+
+/// Starts the server and its clients, which end when `NOW` says so.
+fn start(kind: Kind) -> io::Result<Vec<JoinHandle<io::Result<Times>>>> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    let mut clients = Vec::new();
+    for count in &COUNTS {
+        let client = TcpStream::connect(address)?;
+        let (server, _peer) = listener.accept()?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        runtime::spawn(move || serve(kind, server));
+        clients.push(runtime::spawn(move || ask(kind, client, count)));
+    }
+    Ok(clients)
+}
+
+fn serve(kind: Kind, mut stream: TcpStream) -> io::Result<()> {
+    let (mut requests, mut answers) = (Requests::default(), Vec::new());
+    loop {
+        let n = stream.read(requests.space())?;
+        if n == 0 {
+            return Ok(());
+        }
+        match kind {
+            Kind::Echo => {
+                let bytes = &requests.space()[..n];
+                stream.write_all(bytes)?;
+            }
+            Kind::Http => {
+                requests.answer(n, &mut answers);
+                stream.write_all(&answers)?;
+                answers.clear();
+            }
+        }
+    }
+}
+
+/// Sends requests until the end.
+fn ask(kind: Kind, mut stream: TcpStream, count: &Count) -> io::Result<Times> {
+    let request: &[u8] = match kind {
+        Kind::Echo => &[7; 64],
+        Kind::Http => b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",
+    };
+    let mut times = [const { Vec::new() }; 2];
+    let mut answer = [0; 1024];
+    loop {
+        let now = NOW.load(Ordering::Relaxed);
+        if now == END {
+            return Ok(times);
+        }
+        let start = Instant::now();
+        stream.write_all(request)?;
+        let n = stream.read(&mut answer)?;
+        assert!(n >= 64, "an answer of {n} bytes");
+        count.0.store(count.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if let Some(times) = times.get_mut(now) {
+            times.push(u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+/// What was done in one window.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    requests: u64,
+    /// The processor time of the process.
+    cpu: Duration,
+}
+
+impl Window {
+    fn cpu_us(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.requests as f64
+    }
+}
+
+/// Returns a window without the recorder, and one with it. Every other pair begins with the second.
+fn measure_pair(options: &Options, pair: usize) -> [Window; 2] {
+    let mut windows = [Window::default(); 2];
+    let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
+    for which in order {
+        if which == 1 && !options.control {
+            match options.events {
+                None => assert!(trace::start(), "no recording is on"),
+                Some(events) => assert!(trace::start_with(events).expect("a size of a ring")),
+            }
+        }
+        std::thread::sleep(SETTLES);
+        let (before, cpu_before) = (requests(), processor_time());
+        NOW.store(which, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(options.window));
+        NOW.store(PAUSE, Ordering::Relaxed);
+        windows[which] = Window { requests: requests() - before, cpu: processor_time() - cpu_before };
+        trace::stop();
+    }
+    windows
+}
+
+/// Returns the processor time of this process.
+fn processor_time() -> Duration {
+    // SAFETY: all zeroes is a valid time, and the call fills it.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        assert_eq!(libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time), 0);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Prints the medians of a figure of both windows, and the median and the quartiles of their ratio.
+fn compare(what: &str, pairs: &[[Window; 2]], figure: impl Fn(&Window) -> f64) {
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        [1, 2, 3].map(|part| values[(values.len() - 1) * part / 4])
+    };
+    let [_, without, _] = sorted(pairs.iter().map(|pair| figure(&pair[0])).collect());
+    let [_, with, _] = sorted(pairs.iter().map(|pair| figure(&pair[1])).collect());
+    let [low, median, high] = sorted(pairs.iter().map(|pair| figure(&pair[1]) / figure(&pair[0])).collect());
+    println!(
+        "{what}: {without:.2} without, {with:.2} with the recorder; ratio {median:.4} (quartiles {low:.4} and {high:.4})"
+    );
+}
+
+fn report(pairs: &[[Window; 2]], times: &mut Times) {
+    compare("requests of a window", pairs, |window| window.requests as f64);
+    compare("processor time of a request, us", pairs, Window::cpu_us);
+    times.iter_mut().for_each(|times| times.sort_unstable());
+    for percent in [50, 90, 99] {
+        let [without, with] = [0, 1].map(|which| {
+            let times: &Vec<u32> = &times[which];
+            f64::from(times[(times.len() - 1) * percent / 100]) / 1000.0
+        });
+        println!("{percent}th percentile: {without:.1} us, {with:.1} us; ratio {:.4}", with / without);
+    }
+}
