@@ -29,7 +29,7 @@ cargo test --release -p tests --test debuggers
 cargo test -p tests --features perfetto --test trace_perfetto
 cargo test -p monochrome-sched --features sim --lib simulation
 cargo test -p monochrome --features sim --lib sim
-cargo test -p tests --features sim --test sim --test sim_net --test sim_faults --test sim_fs --test sim_unix --test sim_attribute
+cargo test -p tests --features sim --test sim --test sim_net --test sim_faults --test sim_fs --test sim_unix --test sim_attribute --test sim_deadlocks --test sim_waits --test sim_memory
 cargo test --release -p tests --features sim --test sim_bugs --test sim_net_bugs --test sim_fs_bugs --test sim_primitives
 cargo clippy -p examples --features sim --all-targets -- -D warnings
 cargo test --release -p examples --features sim --test raft_sim

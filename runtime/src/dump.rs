@@ -12,6 +12,8 @@ mod handles;
 mod json;
 #[cfg(feature = "dump-pprof")]
 mod pprof;
+#[cfg(feature = "sim")]
+mod shown;
 mod snapshot;
 #[cfg(all(
     feature = "dump-stacks",

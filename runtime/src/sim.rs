@@ -8,8 +8,9 @@
 //!   thread run. [`Strategy`] says how it chooses. [`atomic`] has atomics whose accesses are such points too.
 //! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour of sleeps takes no time.
 //!   `std::time::Instant` and `SystemTime` read the simulated clock; a simulation begins on the first of January 2030.
-//! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a dump of them all. A
-//!   program that runs for ever fails after [`Builder::max_steps`].
+//! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a [dump](mod@crate::dump) of them
+//!   all, which has the stack of each, and says which of them wait for each other. A program that runs for ever fails after
+//!   [`Builder::max_steps`].
 //! - **The network** is one of [nodes](node()) within the process. TCP and UDP of [`runtime::net`](crate::net) work there, with names,
 //!   latency, [partitions](mod@net) and nodes that are killed and restarted. [`Faults`] happen by themselves. Unix sockets work within a node.
 //! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take simulated time. It outlives kills; a
@@ -60,10 +61,12 @@
 //! on it that always succeed hangs the simulation: no other green thread runs, and the limit of steps does not end it. So make channels
 //! inside.
 //!
-//! All green threads of a simulation run on one OS thread, pinned ones too. The ids of green threads grow over all simulations of a
-//! process.
+//! All green threads of a simulation run on one OS thread, pinned ones too. Their [ids](crate::thread::ThreadId) count from 1 in each
+//! simulation, so that they are the same in each run. Addresses of memory and the ids of std's threads are not:
+//! [`Builder::check_determinism`] finds a program that depends on them.
 
 pub mod atomic;
+mod by_number;
 mod clock;
 pub(crate) mod disk;
 mod escapes;
@@ -85,6 +88,7 @@ mod world;
 use std::fmt;
 use std::thread::available_parallelism;
 
+pub(crate) use by_number::{clock_gettime, getrandom};
 #[cfg(not(feature = "interpose"))]
 pub(crate) use futex::futex;
 
@@ -287,7 +291,7 @@ impl Builder {
     }
 
     /// Makes each run twice and compares the steps. The exploration fails where they differ: the program depends on something that is
-    /// not simulated, such as an address or the id of a thread.
+    /// not simulated, such as an address of memory.
     ///
     /// ```
     /// runtime::sim::Builder::new().check_determinism(true).explore(10, || runtime::yield_now());

@@ -1,5 +1,5 @@
-//! libc's `syscall`, of which only `futex` is of interest: locks wait by it. Every other number goes to the kernel as it is. (Features
-//! `interpose` and `sim`; with both, `futex` is that of `interpose`.)
+//! libc's `syscall`. Locks wait by `futex`; with the feature `sim`, `getrandom` and `clock_gettime` answer from the simulation, too. Every other
+//! number goes to the kernel as it is. (Features `interpose` and `sim`; with both, `futex` is that of `interpose`.)
 
 #![allow(unsafe_code)]
 
@@ -9,6 +9,23 @@ use std::ffi::{c_int, c_long};
 use crate::interpose::futex;
 #[cfg(not(feature = "interpose"))]
 use crate::sim::futex;
+
+#[cfg(feature = "sim")]
+use crate::sim::{clock_gettime, getrandom};
+#[cfg(feature = "sim")]
+const CLOCK_GETTIME: c_long = libc::SYS_clock_gettime;
+#[cfg(feature = "sim")]
+const GETRANDOM: c_long = libc::SYS_getrandom;
+
+// Without simulations these stand for `futex` once more.
+#[cfg(not(feature = "sim"))]
+use futex as clock_gettime;
+#[cfg(not(feature = "sim"))]
+use futex as getrandom;
+#[cfg(not(feature = "sim"))]
+const CLOCK_GETTIME: c_long = libc::SYS_futex;
+#[cfg(not(feature = "sim"))]
+const GETRANDOM: c_long = libc::SYS_futex;
 
 /// libc's `syscall`. It has no frame of its own, so that a call like `vfork` returns twice to its caller.
 ///
@@ -30,9 +47,11 @@ pub(crate) unsafe extern "C" fn syscall(
 ) -> c_long {
     std::arch::naked_asm!(
         "cmp rdi, {futex_number}",
-        "jne 2f",
-        "jmp {futex}",
-        "2:",
+        "je {futex}",
+        "cmp rdi, {getrandom_number}",
+        "je {getrandom}",
+        "cmp rdi, {clock_gettime_number}",
+        "je {clock_gettime}",
         "mov rax, rdi",
         "mov rdi, rsi",
         "mov rsi, rdx",
@@ -49,6 +68,10 @@ pub(crate) unsafe extern "C" fn syscall(
         "jmp {fail}",
         futex_number = const libc::SYS_futex,
         futex = sym futex,
+        getrandom_number = const GETRANDOM,
+        getrandom = sym getrandom,
+        clock_gettime_number = const CLOCK_GETTIME,
+        clock_gettime = sym clock_gettime,
         fail = sym fail,
     )
 }
@@ -74,6 +97,14 @@ pub(crate) unsafe extern "C" fn syscall(
         "b.ne 2f",
         "b {futex}",
         "2:",
+        "cmp x0, {getrandom_number}",
+        "b.ne 2f",
+        "b {getrandom}",
+        "2:",
+        "cmp x0, {clock_gettime_number}",
+        "b.ne 2f",
+        "b {clock_gettime}",
+        "2:",
         "mov x8, x0",
         "mov x0, x1",
         "mov x1, x2",
@@ -89,6 +120,10 @@ pub(crate) unsafe extern "C" fn syscall(
         "b {fail}",
         futex_number = const libc::SYS_futex,
         futex = sym futex,
+        getrandom_number = const GETRANDOM,
+        getrandom = sym getrandom,
+        clock_gettime_number = const CLOCK_GETTIME,
+        clock_gettime = sym clock_gettime,
         fail = sym fail,
     )
 }

@@ -329,7 +329,7 @@ impl Thread {
     /// assert_ne!(a.thread().id(), b.thread().id());
     /// ```
     pub fn id(&self) -> ThreadId {
-        ThreadId(NonZeroU64::new(self.0.id()).expect("ids begin at 1"))
+        ThreadId(NonZeroU64::new(id_of(&self.0)).expect("ids begin at 1"))
     }
 
     /// Returns the thread's name, or `None` if it has none. The name of a plain OS thread is that of `std`.
@@ -376,12 +376,21 @@ impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => write!(f, "'{name}'"),
-            None => write!(f, "{}thread {}", if self.0.is_green() { "green " } else { "" }, self.0.id()),
+            None => write!(f, "{}thread {}", if self.0.is_green() { "green " } else { "" }, id_of(&self.0)),
         }
     }
 }
 
-/// The id of a thread, green or not. Ids are never used again while the process lives.
+/// Returns the id of a thread as users see it: that of a green thread of a simulation is its number there.
+pub(crate) fn id_of(thread: &GHandle) -> u64 {
+    #[cfg(feature = "sim")]
+    return sched::simulation::shown(thread.id());
+    #[cfg(not(feature = "sim"))]
+    thread.id()
+}
+
+/// The id of a thread, green or not. Ids are never used again while the process lives, but each
+/// simulation (feature `sim`) numbers its green threads from 1 on.
 ///
 /// ```
 /// let id = runtime::thread::current().id();

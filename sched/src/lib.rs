@@ -321,9 +321,10 @@ mod watch {
 #[cfg(all(feature = "sim", not(loom)))]
 pub mod simulation {
     pub use crate::api::node::gs_of;
-    pub use crate::api::point::{point, point_in_drop};
+    pub use crate::api::point::{point, point_in_drop, unwind_at_end};
+    pub use crate::g::ids::shown;
     pub use crate::run::simulation::{
-        Phase, Simulation, deliver, is_here, is_user_code, node, set_node, with,
+        Phase, Simulation, deliver, is_here, is_user_code, node, record_time, set_node, with,
     };
 }
 

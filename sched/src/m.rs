@@ -335,7 +335,7 @@ impl M {
     #[inline]
     pub(crate) fn next_id(&self) -> u64 {
         let mut batch = self.ids.get();
-        let id = batch.next();
+        let id = batch.next(|n| self.sched().take_ids(n));
         self.ids.set(batch);
         id
     }

@@ -386,6 +386,8 @@ impl Snapshot {
         };
         let stacks = stacks.into_iter().map(frames).collect();
         let mut snapshot = Snapshot { green_threads: threads, stacks, plain_threads, ..Snapshot::default() };
+        #[cfg(feature = "sim")]
+        snapshot.show_ids_of_simulation();
         snapshot.set_scopes();
         snapshot.set_readers();
         Ok(snapshot)
@@ -489,7 +491,9 @@ impl Snapshot {
         if first.candidates_since(&first).is_empty() {
             return Ok(first);
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        if !crate::in_simulation() {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
         let mut second = Snapshot::take_here()?;
         second.deadlocks = second.deadlocks_since(&first)?;
         Ok(second)

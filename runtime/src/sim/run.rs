@@ -29,11 +29,17 @@ pub(super) struct Why {
 /// Runs `main` in the simulation `world`. Blocks the calling OS thread.
 pub(super) fn run<T: Send>(world: &Arc<World>, faults: &Faults, main: impl FnOnce() -> T + Send) -> Ended<T> {
     super::clock::link();
-    let built = Builder::new().procs(1).sysmon(false).thread_name("sim").build_simulated(world.clone());
+    let built = Builder::new()
+        .procs(1)
+        .sysmon(false)
+        .track_locks(true)
+        .thread_name("sim")
+        .build_simulated(world.clone());
     let runtime = built.unwrap_or_else(|error| panic!("cannot start a simulation: {error}"));
     let inside = world.clone();
     let simulated = move || {
         inside.begin();
+        sched::simulation::record_time();
         crate::channel::set_seed(sched::simulation::Simulation::random(&*inside));
         faults.start(inside.network());
         let result = catch_unwind(AssertUnwindSafe(main));

@@ -50,7 +50,7 @@ fn line() -> Option<String> {
         return None;
     }
     let thread = super::current();
-    let mut line = format!("green thread {}", thread.0.id());
+    let mut line = format!("green thread {}", super::id_of(&thread.0));
     // Writing to a string does not fail.
     if let Some(name) = thread.name() {
         let _ = write!(line, " '{name}'");

@@ -46,8 +46,9 @@ fn point_of_choice(may_unwind: bool) {
     }
 }
 
-/// Unwinds the caller if it is cancelled, and the simulation or the node to which the caller belongs has to end.
-pub(crate) fn unwind_at_end() {
+/// Unwinds the caller if it is cancelled, and the simulation or the node to which the caller belongs has to end. *Runs on: any thread that does
+/// not unwind already.*
+pub fn unwind_at_end() {
     if with(|by| matches!(by.phase(), Phase::Failed | Phase::Over) || ends_here(by)) == Some(true) {
         unwind_if_cancelled();
     }

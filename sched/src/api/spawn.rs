@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::api::join::Join;
 #[cfg(feature = "sim")]
 use crate::api::point::{point_in_drop, unwind_at_end};
-use crate::g::ids;
 use crate::g::payload::put;
 use crate::g::{G, GRef, Status, table};
 use crate::m::current::current_g;
@@ -226,7 +225,7 @@ fn spawn_from_outside(
         return Err(io::Error::other("its runtime has been shut down"));
     };
     let g = table::take(0, |_| ())?;
-    let ids = Ids { own: ids::single(), parent: current_g().map_or(0, G::id) };
+    let ids = Ids { own: sched.take_ids(1), parent: current_g().map_or(0, G::id) };
     if let Err(error) = begin(sched, g, ids, spec, keeps_stack, || None) {
         table::give([g]);
         return Err(error);

@@ -127,7 +127,7 @@ fn new_proxy_g() -> GRef {
     let name = thread::current().name().map(Into::into);
     let place = std::panic::Location::caller();
     // SAFETY: the G comes from the pool of proxy Gs, so no other thread has a reference.
-    unsafe { g.begin(std::ptr::null(), ids::single(), place, name, 0) };
+    unsafe { g.begin(std::ptr::null(), ids::take(1), place, name, 0) };
     g.life.begin_unjoined();
     g
 }

@@ -18,7 +18,7 @@ use timers::Heaps;
 
 use crate::end::closing::Closing;
 use crate::end::mains::Mains;
-use crate::g::{GRef, Runtime};
+use crate::g::{GRef, Runtime, ids};
 use crate::m::crew::Crew;
 use crate::m::current::leave_in_child;
 use crate::m::os_thread::Around;
@@ -236,6 +236,17 @@ impl Sched {
         }
         m.since.set(0);
         self.sysmon.wake_if_asleep();
+    }
+
+    /// Takes `n` ids for green threads of this scheduler. Returns the first of them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_ids(&self, n: u64) -> u64 {
+        #[cfg(feature = "sim")]
+        if let Some(simulated) = &self.simulated {
+            return simulated.ids.take(n);
+        }
+        ids::take(n)
     }
 
     /// Counts a cancellation that user code has caught.

@@ -129,12 +129,20 @@ impl Sched {
                 // What happens next may make Gs ready.
                 drop(ready);
                 match simulated.by.all_wait(due, self.netpoll.sources()) {
-                    Ok(()) => continue,
+                    Ok(()) => {
+                        self.record_simulated_time(simulated);
+                        continue;
+                    }
                     Err(reason) => reason,
                 }
             };
             self.end_main(&reason);
         }
+    }
+
+    /// Records the time from which the waits of the next Gs are counted in dumps. There is no sysmon that does so.
+    pub(crate) fn record_simulated_time(&self, simulated: &Simulated) {
+        self.sysmon.record_time(simulated.timers_now());
     }
 
     /// Fires the timers that are due by the simulated clock. (The gate of the P follows the real one.)

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::g::{GRef, SIMULATED, contexts};
+use crate::g::{GRef, SIMULATED, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
 
@@ -71,6 +71,8 @@ pub enum Phase {
 pub(crate) struct Simulated {
     pub(crate) by: Arc<dyn Simulation>,
     pub(crate) ready: Mutex<Ready>,
+    /// The ids of its Gs.
+    pub(crate) ids: ids::OfSimulation,
     /// How far the simulated clock is ahead of that of the timers.
     pub(crate) ahead: OnceLock<u64>,
 }
@@ -144,6 +146,14 @@ pub(crate) fn begin_g(parent: Option<GRef>, child: GRef) {
     }
 }
 
+/// Begins to count the waits of Gs in simulated time. *Runs on: the main function of a simulation, at its beginning.*
+pub fn record_time() {
+    on_m(|m| {
+        let sched = m.sched();
+        sched.simulated.iter().for_each(|simulated| sched.record_simulated_time(simulated));
+    });
+}
+
 /// Wakes the waiters of simulated sources. *Runs on: the M of a simulation, with no lock held.*
 pub fn deliver(events: &[netpoll::Report]) {
     on_m(|m| m.sched().deliver(events));
@@ -160,7 +170,7 @@ impl Simulated {
         // Relaxed: a thread that has a reference to a G of this scheduler sees the count, because the G is spawned later.
         LIVING.fetch_add(1, Ordering::Relaxed);
         contexts::mark_new(SIMULATED);
-        Simulated { by, ready: Mutex::default(), ahead: OnceLock::new() }
+        Simulated { by, ready: Mutex::default(), ids: ids::OfSimulation::new(), ahead: OnceLock::new() }
     }
 }
 

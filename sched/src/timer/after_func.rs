@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use timers::{Modified, clock};
 
-use crate::g::ids;
 use crate::g::payload::put;
 use crate::g::{G, GRef, Status, table};
 use crate::m::current::on_m;
@@ -129,7 +128,7 @@ impl Sched {
             return None;
         };
         let taken = on_m(|m| (m.take_g(), m.next_id()));
-        let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), ids::single()));
+        let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), self.take_ids(1)));
         let Ok(g) = g else {
             // Try again later, by an alarm. The timer itself belongs to the handle, which may have armed it again.
             let alarm = TimerRef::of_alarm(Alarm::new(Target::Function(user)));

@@ -13,7 +13,6 @@
 use std::panic::Location;
 use std::task::Waker;
 
-use crate::g::ids;
 use crate::g::{GRef, Status, table};
 use crate::run::sched::Sched;
 use crate::run::task::CallsWaker;
@@ -36,7 +35,7 @@ impl Sched {
             return None;
         };
         // SAFETY: the G comes from the pool, so no other thread has a reference.
-        unsafe { g.begin(self.as_runtime(), ids::single(), Location::caller(), None, 0) };
+        unsafe { g.begin(self.as_runtime(), self.take_ids(1), Location::caller(), None, 0) };
         g.life.begin_unjoined();
         g.set_status(Status::Runnable);
         // SAFETY: the payload of a fresh G is empty and belongs to the thread that took it from the pool.
