@@ -12,7 +12,7 @@ use runtime::sim::fs::{Quality, set_quality};
 use runtime::sim::{self, Builder, Faults};
 use runtime::sync::Mutex;
 use runtime::time::timeout;
-use runtime::{sleep, spawn};
+use runtime::{sleep, spawn, thread};
 use tests::folder::Folder;
 
 const MS: Duration = Duration::from_millis(1);
@@ -603,5 +603,22 @@ fn a_call_ends_with_its_node() {
         let start = Instant::now();
         node.kill();
         assert!(node.is_finished() && start.elapsed() < Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn a_call_that_ends_at_the_end_of_its_node_does_not_return() {
+    let time = Duration::from_micros(10);
+    let faults = Faults::new().disk(Quality::new().latency(time..=time));
+    Builder::new().faults(faults).explore(200, || {
+        let node = sim::node("db", || {
+            loop {
+                fs::write("/a", "b").unwrap();
+            }
+        });
+        sleep(10 * time);
+        node.cut_power();
+        let ended = node.join().unwrap_err();
+        assert!(ended.is::<thread::Cancelled>(), "{:?}", ended.downcast_ref::<String>());
     });
 }

@@ -79,6 +79,8 @@ pub(crate) fn taking_time<T>(f: impl FnOnce() -> T) -> T {
     let (time, effect_is_late) = disks.delay(simulation::node());
     if effect_is_late {
         pass(time);
+        // The node may have ended at the very moment at which the wait did. The code of a node that is down sees no error.
+        simulation::unwind_at_end();
         f()
     } else {
         let result = f();
