@@ -52,7 +52,9 @@ impl Decisions {
     }
 
     fn source(&self, fault: Fault, number: u64) -> Random {
-        let mut random = Random::new(self.seed ^ (fault as u64) << 56 ^ number);
+        // The seed is mixed first. Else the decisions of a seed would be those of the next seed in another order.
+        let mixed = Random::new(self.seed).next();
+        let mut random = Random::new(mixed ^ (fault as u64) << 56 ^ number);
         random.next();
         random
     }
@@ -78,5 +80,22 @@ mod tests {
             }
         }
         assert!(seen.iter().all(|times| (20..100).contains(times)), "{seen:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn seeds_share_no_decision() {
+        let first = |seed, fault, number| Decisions::new(seed, None).random(fault, number).next();
+        let all: HashSet<u64> = (0..16)
+            .flat_map(|seed| (0..16).map(move |number| (seed, number)))
+            .flat_map(|(seed, number)| [first(seed, Fault::Packet, number), first(seed, Fault::Tick, number)])
+            .collect();
+        assert_eq!(all.len(), 16 * 16 * 2);
     }
 }
