@@ -126,6 +126,7 @@ impl Once {
     /// ```
     #[inline]
     pub fn state(&self) -> OnceState {
+        crate::point();
         match self.0.stage() {
             Stage::New => OnceState::New,
             Stage::Failed => OnceState::Poisoned,
@@ -141,6 +142,7 @@ impl Once {
     /// ```
     #[inline]
     pub fn is_completed(&self) -> bool {
+        crate::point();
         self.0.stage() == Stage::Done
     }
 

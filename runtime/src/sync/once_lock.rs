@@ -64,6 +64,12 @@ impl<T> OnceLock<T> {
     /// ```
     #[inline]
     pub fn get(&self) -> Option<&T> {
+        crate::point();
+        self.written()
+    }
+
+    #[inline]
+    fn written(&self) -> Option<&T> {
         if self.once.stage() != Stage::Done {
             return None;
         }
@@ -92,10 +98,11 @@ impl<T> OnceLock<T> {
     /// assert_eq!(waits.join().unwrap(), 7);
     /// ```
     pub fn wait(&self) -> &T {
+        crate::point();
         if self.once.stage() != Stage::Done {
             wait_or_unwind(|patience| self.once.wait(false, patience));
         }
-        self.get().expect("the value is written")
+        self.written().expect("the value is written")
     }
 
     /// Writes the value. If another thread is making one, waits for that.
@@ -130,10 +137,11 @@ impl<T> OnceLock<T> {
     /// ```
     #[inline]
     pub fn get_or_init<F: FnOnce() -> T>(&self, f: F) -> &T {
+        crate::point();
         if self.once.stage() != Stage::Done {
             self.init(f);
         }
-        self.get().expect("the value is written")
+        self.written().expect("the value is written")
     }
 
     #[cold]
@@ -179,7 +187,7 @@ impl<T> Default for OnceLock<T> {
 impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple("OnceLock");
-        match self.get() {
+        match self.written() {
             Some(value) => tuple.field(value),
             None => tuple.field(&format_args!("<uninit>")),
         };

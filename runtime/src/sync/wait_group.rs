@@ -60,6 +60,7 @@ impl WaitGroup {
     /// group.wait();
     /// ```
     pub fn wait(self) {
+        crate::point();
         let group = Arc::clone(&self.0);
         drop(self);
         loop {
@@ -104,6 +105,7 @@ impl WaitGroup {
 
 impl Clone for WaitGroup {
     fn clone(&self) -> WaitGroup {
+        crate::point();
         self.0.lock().clones += 1;
         WaitGroup(Arc::clone(&self.0))
     }
@@ -111,6 +113,7 @@ impl Clone for WaitGroup {
 
 impl Drop for WaitGroup {
     fn drop(&mut self) {
+        crate::point_in_drop();
         let mut group = self.0.lock();
         group.clones -= 1;
         let mut wakes = Wakes::new();
