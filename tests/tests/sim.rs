@@ -190,6 +190,44 @@ fn a_failure_is_replayed_by_its_schedule() {
     }
 }
 
+/// Fails with some seeds.
+fn loses_increments() {
+    let count = Arc::new(Mutex::new(0));
+    let other = count.clone();
+    let add = |count: &Mutex<i32>| {
+        let read = *count.lock();
+        *count.lock() = read + 1;
+    };
+    let thread = spawn(move || add(&other));
+    (0..5).for_each(|_| yield_now());
+    add(&count);
+    thread.join().unwrap();
+    assert_eq!(*count.lock(), 2);
+}
+
+#[test]
+fn any_number_of_os_threads_finds_the_same_failure() {
+    let by = |threads| {
+        let failure = Builder::new().threads(threads).try_explore(1000, loses_increments).unwrap_err();
+        (failure.seed(), failure.runs(), failure.schedule().clone())
+    };
+    let one = by(1);
+    assert!(one.0 > 0, "the first seeds do not fail");
+    assert_eq!([by(2), by(5)], [one.clone(), one]);
+}
+
+#[test]
+fn runs_of_an_exploration_are_parallel() {
+    let begun = AtomicU64::new(0);
+    Builder::new().threads(3).explore(3, || {
+        begun.fetch_add(1, Ordering::Relaxed);
+        // Each run waits for the others, in real time.
+        while begun.load(Ordering::Relaxed) < 3 {
+            std::thread::yield_now();
+        }
+    });
+}
+
 #[test]
 fn an_exhaustive_search_ends_and_finds_what_a_seed_may_miss() {
     let order = |wanted: &'static [u64]| {
@@ -398,9 +436,35 @@ fn random_bytes_of_libc_are_simulated() {
         assert_eq!(unsafe { getentropy(bytes.as_mut_ptr(), 32) }, 0);
         bytes
     };
-    assert_eq!(sim::run(1, bytes), sim::run(1, bytes));
-    assert_ne!(sim::run(1, bytes), sim::run(2, bytes));
-    assert_ne!(bytes(), bytes());
+    // As the crate `getrandom` 0.2 asks.
+    let by_number = || {
+        let mut bytes = [0_u8; 32];
+        // SAFETY: the place has 32 bytes.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), 32, 0) }, 32);
+        bytes
+    };
+    for bytes in [bytes as fn() -> [u8; 32], by_number] {
+        assert_eq!(sim::run(1, bytes), sim::run(1, bytes));
+        assert_ne!(sim::run(1, bytes), sim::run(2, bytes));
+        assert_ne!(bytes(), bytes());
+    }
+}
+
+#[test]
+fn a_clock_that_is_read_by_number_is_simulated() {
+    let clock = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let to = &raw mut time;
+        // SAFETY: the place is that of a `timespec`.
+        assert_eq!(unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_REALTIME, to) }, 0);
+        time.tv_sec
+    };
+    assert_eq!(sim::run(1, clock), 1_893_456_000);
+    let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
+    assert!((clock() - date).abs() < 5, "outside, it is the system's");
+    // SAFETY: the kernel refuses the clock before it looks at the place.
+    let refused = unsafe { libc::syscall(libc::SYS_clock_gettime, 1234, 0) };
+    assert_eq!((refused, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EINVAL)));
 }
 
 /// Waits for a lock of std that another green thread has while it sleeps. Does nothing but in a child process.

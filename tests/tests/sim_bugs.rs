@@ -1,5 +1,5 @@
-//! Small programs with a planted bug each. Every strategy finds every bug within its number of seeds, and finds nothing in the mended
-//! program. `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/peers/sim` compares the programs with others.
+//! Small programs with a planted bug each. PCT finds each bug within the seeds that its bound predicts, and random walks within those that an
+//! experiment predicts. Both find nothing in the mended program. `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/peers/sim` compares the programs with others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,29 +14,45 @@ use runtime::sync::{Condvar, Mutex, Notify, RwLock};
 use runtime::time::timeout;
 use runtime::{JoinHandle, sleep, spawn, thread};
 
-/// How many runs may find a bug.
-const ENOUGH: u64 = 2000;
+#[path = "sim_bugs/experiment.rs"]
+mod experiment;
+
+/// How many seeds an experiment has.
+const EXPERIMENT: u64 = 1000;
+/// How many green threads a program has.
+const THREADS: u64 = 3;
 /// How many runs of a mended program find nothing, unless `SIM_SEEDS` says more.
 const CLEAN: u64 = 500;
 
+/// `depth` is the number of ordered events that the bug needs.
 #[track_caller]
-fn found(name: &str, buggy: fn(), mended: fn()) {
-    for strategy in [Strategy::Random, Strategy::Pct { depth: 3 }] {
-        let builder = Builder::new().strategy(strategy.clone());
-        let failure = builder.try_explore(ENOUGH, buggy).expect_err(name);
-        let again = Builder::new().strategy(Strategy::Replay(failure.schedule().clone())).shrink(false);
-        let again = again.try_explore(1, buggy).expect_err(name);
-        // The lines after the first may have a dump, with the ids of green threads.
-        assert_eq!(again.message().lines().next(), failure.message().lines().next(), "{name}");
-        println!(
-            "{name}, {strategy:?}: found in run {}, {} choices left",
-            failure.runs(),
-            failure.schedule().len()
-        );
-        let seeds = std::env::var("SIM_SEEDS").map_or(CLEAN, |seeds| seeds.parse().unwrap());
-        builder.explore(seeds, mended);
-        builder.check_determinism(true).explore(20, mended);
-    }
+fn found(name: &str, depth: usize, buggy: fn(), mended: fn()) {
+    let by_priority = Builder::new().strategy(Strategy::Pct { depth });
+    let report = by_priority.explore(100, mended);
+    let bound = experiment::bound_of_pct(THREADS, report.steps().div_ceil(report.runs()), depth);
+    found_within(name, &by_priority, bound, buggy, mended);
+    let random = Builder::new().strategy(Strategy::Random);
+    let share = experiment::share(&random, EXPERIMENT, buggy);
+    found_within(name, &random, share, buggy, mended);
+}
+
+/// Looks for the bug with as many seeds as find it if each does with the probability `share`.
+#[track_caller]
+fn found_within(name: &str, builder: &Builder, share: f64, buggy: fn(), mended: fn()) {
+    let most = experiment::seeds_for(share);
+    let failure = builder.try_explore(most, buggy).expect_err(name);
+    let again = Builder::new().strategy(Strategy::Replay(failure.schedule().clone())).shrink(false);
+    let again = again.try_explore(1, buggy).expect_err(name);
+    // The lines after the first may have a dump, with addresses.
+    assert_eq!(again.message().lines().next(), failure.message().lines().next(), "{name}");
+    println!(
+        "{name}: found in run {} of {most} (a share of {share:.5}), {} choices left, by {builder:?}",
+        failure.runs(),
+        failure.schedule().len()
+    );
+    let seeds = std::env::var("SIM_SEEDS").map_or(CLEAN, |seeds| seeds.parse().unwrap());
+    builder.explore(seeds, mended);
+    builder.clone().check_determinism(true).explore(20, mended);
 }
 
 fn both(one: impl FnOnce() + Send + 'static, two: impl FnOnce() + Send + 'static) {
@@ -275,17 +291,25 @@ pub(crate) fn double_delivery(by_number: bool) {
 }
 
 macro_rules! bugs {
-    ($($name:ident)*) => {$(
+    ($($name:ident $depth:literal)*) => {$(
         mod $name {
             #[test]
             fn is_found() {
-                super::found(stringify!($name), || super::$name(false), || super::$name(true));
+                super::found(stringify!($name), $depth, || super::$name(false), || super::$name(true));
             }
         }
     )*};
 }
 
 bugs! {
-    lost_wake_up missed_notify aba lock_order check_then_act full_after_a_look close_loses_messages time_out_race cancel_race
-    double_delivery
+    lost_wake_up 2
+    missed_notify 1
+    aba 2
+    lock_order 2
+    check_then_act 2
+    full_after_a_look 2
+    close_loses_messages 1
+    time_out_race 1
+    cancel_race 1
+    double_delivery 1
 }

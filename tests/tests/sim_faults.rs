@@ -309,6 +309,28 @@ fn a_failure_that_needs_one_fault_of_many_shrinks_to_that_fault() {
     }
 }
 
+/// Fails if the other green thread was first, or by a fault of this probability.
+fn fails_by_a_switch_or_a_fault(probability: f64) {
+    let first = Arc::new(AtomicU32::new(0));
+    let other = first.clone();
+    let thread = spawn(move || other.fetch_max(1, Ordering::Relaxed));
+    (0..20).for_each(|_| sim::point());
+    let is_first = first.fetch_max(2, Ordering::Relaxed) == 0;
+    thread.join().unwrap();
+    let is_faulty = sim::fault(probability);
+    assert!(is_first && !is_faulty);
+}
+
+#[test]
+fn preemptions_are_left_out_before_faults() {
+    let schedule = |probability| {
+        let failure = Builder::new().try_explore(1, move || fails_by_a_switch_or_a_fault(probability));
+        failure.unwrap_err().schedule().to_string()
+    };
+    assert!(!schedule(0.0).contains('f'), "the run fails without its fault, too");
+    assert_eq!(schedule(1.0), "f0:1");
+}
+
 #[test]
 fn ticks_do_not_hide_a_deadlock() {
     let failure = Builder::new().faults(everything()).shrink(false).try_explore(1, thread::park).unwrap_err();

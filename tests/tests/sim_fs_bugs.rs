@@ -14,12 +14,25 @@ use runtime::sleep;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs a program with and without its bug: the bug is found within `found` seeds, and the mended program runs with some hundred.
+#[path = "sim_bugs/experiment.rs"]
+mod experiment;
+
+/// How many seeds an experiment has.
+const EXPERIMENT: u64 = 500;
+
+/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts, and the mended program runs with
+/// some hundred.
 #[track_caller]
-fn check(disk: Quality, found: u64, program: fn(bool)) {
+fn check(disk: Quality, program: fn(bool)) {
     let builder = Builder::new().faults(Faults::new().disk(disk));
-    let failure = builder.try_explore(found, || program(false)).expect_err("the bug was not found");
-    println!("found in run {}, {} choices and faults left", failure.runs(), failure.schedule().len());
+    let share = experiment::share(&builder, EXPERIMENT, || program(false));
+    let most = experiment::seeds_for(share);
+    let failure = builder.try_explore(most, || program(false)).expect_err("the bug was not found");
+    println!(
+        "found in run {} of {most} (a share of {share}), {} choices and faults left",
+        failure.runs(),
+        failure.schedule().len()
+    );
     let seeds = std::env::var("SIM_SEEDS").map_or(500, |seeds| seeds.parse().unwrap());
     let builder = builder.shrink(false);
     builder.explore(seeds, || program(true));
@@ -77,7 +90,7 @@ fn torn_write(mended: bool) {
 
 #[test]
 fn a_torn_write_after_a_power_cut() {
-    check(Quality::new(), 300, torn_write);
+    check(Quality::new(), torn_write);
 }
 
 /// A setting is replaced by a rename. Without a sync before, the new file may have its name and not its content.
@@ -102,7 +115,7 @@ fn rename_before_sync(mended: bool) {
 
 #[test]
 fn a_rename_before_the_sync() {
-    check(Quality::new(), 100, rename_before_sync);
+    check(Quality::new(), rename_before_sync);
 }
 
 /// Each message is a file, which is synced before the message is acknowledged. Its name in the directory is not.
@@ -128,7 +141,7 @@ fn forgotten_directory(mended: bool) {
 
 #[test]
 fn a_directory_that_was_not_synced() {
-    check(Quality::new(), 100, forgotten_directory);
+    check(Quality::new(), forgotten_directory);
 }
 
 /// Tries until a call does not fail.
@@ -167,7 +180,7 @@ fn sync_again(mended: bool) {
 
 #[test]
 fn a_sync_that_is_only_called_again() {
-    check(Quality::new().error(0.2), 500, sync_again);
+    check(Quality::new().error(0.2), sync_again);
 }
 
 /// `write` may write a part only.
@@ -185,5 +198,5 @@ fn short_write(mended: bool) {
 
 #[test]
 fn a_short_write() {
-    check(Quality::new().short(0.05), 100, short_write);
+    check(Quality::new().short(0.05), short_write);
 }

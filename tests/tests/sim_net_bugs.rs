@@ -15,11 +15,20 @@ use runtime::{sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs a program with and without its bug: the bug is found within `found` seeds, and the mended program runs with `clean` seeds.
-fn check(faults: &Faults, found: u64, clean: u64, program: fn(bool)) {
+#[path = "sim_bugs/experiment.rs"]
+mod experiment;
+
+/// How many seeds an experiment has.
+const EXPERIMENT: u64 = 200;
+
+/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts, and the mended program runs with
+/// `clean` seeds.
+fn check(faults: &Faults, clean: u64, program: fn(bool)) {
     let builder = Builder::new().faults(faults.clone());
-    let failure = builder.try_explore(found, || program(false)).expect_err("the bug was not found");
-    println!("found after {} runs: {}", failure.runs(), failure.schedule());
+    let share = experiment::share(&builder, EXPERIMENT, || program(false));
+    let most = experiment::seeds_for(share);
+    let failure = builder.try_explore(most, || program(false)).expect_err("the bug was not found");
+    println!("found in run {} of {most} (a share of {share}): {}", failure.runs(), failure.schedule());
     let clean = std::env::var("SIM_SEEDS").map_or(clean, |seeds| seeds.parse().unwrap());
     let builder = builder.shrink(false);
     builder.explore(clean, || program(true));
@@ -58,7 +67,7 @@ pub(crate) fn lost_ack(mended: bool) {
 
 #[test]
 fn a_lost_ack() {
-    check(&Faults::new().quality(Quality::new().loss(0.05)), 100, 1000, lost_ack);
+    check(&Faults::new().quality(Quality::new().loss(0.05)), 1000, lost_ack);
 }
 
 /// A client connects again after an error, and sends what was not acknowledged. A server that does not know a repeated message logs it
@@ -99,7 +108,7 @@ fn double_delivery(mended: bool) {
 
 #[test]
 fn a_double_delivery_after_a_reconnect() {
-    check(&Faults::new().every(20 * MS).reset(0.2), 100, 1000, double_delivery);
+    check(&Faults::new().every(20 * MS).reset(0.2), 1000, double_delivery);
 }
 
 /// A lock service gives a lease until a date. A client whose clock is behind holds its lease for too long. The mended client measures the
@@ -159,5 +168,5 @@ fn stale_lease(mended: bool) {
 
 #[test]
 fn a_stale_lease_under_clock_skew() {
-    check(&Faults::new().clock_skew(500 * MS), 20, 200, stale_lease);
+    check(&Faults::new().clock_skew(500 * MS), 200, stale_lease);
 }
