@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs integration test files many times. Runs alternate between debug and release. Every other pair of runs has computing processes
-# beside it. Not part of .ci/run. Usage: ci/loop.sh TIMES TEST ..   (example: ci/loop.sh 200 cancel timeout)
+# beside it. Not part of .ci/run. Usage: [FEATURES=LIST] ci/loop.sh TIMES TEST ..   (examples: ci/loop.sh 200 cancel timeout;
+# FEATURES=sim ci/loop.sh 100 sim sim_net)
 set -euo pipefail
 cd "$(dirname "$0")/../tests"
 times=$1
@@ -8,7 +9,7 @@ shift
 
 # Builds the program of test file $1, and prints its path.
 program() {
-    cargo test --quiet --no-run --message-format=json --test "$1" "${@:2}" |
+    cargo test --quiet --no-run --message-format=json --features "${FEATURES:-}" --test "$1" "${@:2}" |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
