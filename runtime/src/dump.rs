@@ -6,6 +6,12 @@
 mod deadlock;
 mod doomed;
 mod frame;
+#[cfg(all(
+    feature = "dump-stacks",
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod functions;
 mod groups;
 mod handles;
 #[cfg(feature = "dump-json")]
@@ -54,7 +60,7 @@ pub use watch::on_deadlock;
 /// Before these, lines that begin with `hogs` say at which spawn places green threads have kept a P too long, and how often.
 /// A [`dump::Snapshot`](crate::dump::Snapshot) has the same as values and in other forms.
 ///
-/// With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, the stack of each parked closure follows its line. A frame
+/// With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, the stack of each closure that is parked or ready follows its line. A frame
 /// has two lines: the function, and the place in the source. The innermost frame comes first, and inlined functions have frames
 /// too. Frames of this crate, and those of std around them, are left out. A function without debug information shows as its
 /// symbol or its address. The page about [dumps](crate::docs::dumps) shows an example.
@@ -65,10 +71,9 @@ pub use watch::on_deadlock;
 /// change it. The time a dump takes grows with the largest number of green threads that were alive at once.
 ///
 /// Green threads that compute, in a closure or in the poll of a future, or that wait [pinned](crate::thread::pin), show their stacks
-/// too: a signal, SIGURG, interrupts each for the time of the copy. A green thread that is blocked in a system call gets no signal and
-/// shows no stack. A call that begins at that very moment may fail with EINTR, as at any signal; std repeats such calls. A program
-/// that handles SIGURG itself keeps its own action, and then these stacks are missing. A future that waits has no stack. A green thread
-/// that is ready to run shows none.
+/// too: a signal, SIGURG, interrupts each for the time of the copy. A green thread that is blocked in a system call gets no signal; it
+/// shows its stack on x86-64. A call that begins at that very moment may fail with EINTR, as at any signal; std repeats such calls. A program
+/// that handles SIGURG itself keeps its own action, and then these stacks are missing. A future that waits has no stack.
 ///
 /// It may be called on any thread. It does not park its caller.
 ///

@@ -408,8 +408,8 @@ impl G {
 
     #[inline]
     pub(crate) fn set_status(&self, status: Status) {
-        // Relaxed: for dumps and metrics only.
-        self.status.store(status as u8, Ordering::Relaxed);
+        // Release: a dumper that sees a G ready or waiting sees its stack as the G left it. Pairs with the Acquire of `status`.
+        self.status.store(status as u8, Ordering::Release);
     }
 
     /// Records what the next wait is for. `on` is its object or null. *Runs on: the thread itself.*
@@ -455,7 +455,8 @@ impl G {
 
     /// Returns what the G was doing a moment ago.
     pub(crate) fn status(&self) -> Status {
-        match self.status.load(Ordering::Relaxed) {
+        // Acquire: pairs with the Release of `set_status`.
+        match self.status.load(Ordering::Acquire) {
             0 => Status::Idle,
             1 => Status::Runnable,
             2 => Status::Running,

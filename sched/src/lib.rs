@@ -257,6 +257,7 @@ mod end {
 #[cfg(loom)]
 #[allow(dead_code)]
 mod g {
+    pub(crate) mod binding;
     pub(crate) mod life;
     pub(crate) mod revocable;
     pub(crate) mod token;

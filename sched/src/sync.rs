@@ -122,3 +122,23 @@ pub(crate) use broken;
 pub(crate) fn full_fence() {
     atomic::fence(atomic::Ordering::SeqCst);
 }
+
+/// The cheap half of an asymmetric barrier: the place at which the barrier takes effect that another thread imposes
+/// (`impose_barrier`). It orders the compiler only.
+#[inline]
+pub(crate) fn imposed_barrier() {
+    #[cfg(not(loom))]
+    atomic::compiler_fence(atomic::Ordering::SeqCst);
+    // loom has no barrier that one thread imposes on another. A fence in both threads has the same effect.
+    #[cfg(loom)]
+    full_fence();
+}
+
+/// The other half of the barrier. Returns `true` if every other thread of the process has passed a full fence since the call.
+pub(crate) fn impose_barrier() -> bool {
+    full_fence();
+    #[cfg(not(loom))]
+    return crate::sys::barrier::impose();
+    #[cfg(loom)]
+    true
+}

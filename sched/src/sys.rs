@@ -40,14 +40,20 @@ pub(crate) use windows::{has_mappings, room};
 pub(crate) mod barrier;
 pub(crate) mod catch_panic;
 pub mod fork;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+pub(crate) mod peek;
 pub(crate) mod preempt;
 mod threads;
 mod ticks;
 
 pub use threads::Doing;
 pub(crate) use threads::{
-    LISTS_THREADS, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread, thread_id,
-    thread_ids, timer_slack,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
+    thread_id, thread_ids, timer_slack,
 };
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use ticks::SKEW;

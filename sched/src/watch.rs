@@ -33,6 +33,7 @@ mod plan;
     not(feature = "sanitizer")
 ))]
 pub(crate) mod profile;
+mod ready;
 pub mod recorder;
 #[cfg(all(
     target_os = "linux",

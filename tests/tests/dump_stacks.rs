@@ -3,8 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+#[cfg(target_arch = "x86_64")]
+use std::{
+    io::{Read, Write},
+    os::{fd::AsRawFd, unix::net::UnixStream},
+};
 
 use runtime::channel::{Receiver, bounded, unbounded};
+use runtime::dump::{Snapshot, State};
 use runtime::sync::Mutex;
 use runtime::{Builder, JoinHandle, Migration, Runtime, spawn, thread};
 use tests::{Random, Watchdog, on, wait_until};
@@ -68,7 +74,8 @@ fn parks_deep(depth: u32) -> u32 {
         thread::park();
         return 0;
     }
-    parks_deep(depth - 1) + depth
+    // Else an optimised build makes a loop of it.
+    std::hint::black_box(parks_deep(std::hint::black_box(depth) - 1)) + depth
 }
 
 fn each_shows_its_functions() {
@@ -278,5 +285,156 @@ fn dumps_do_not_disturb_those_that_run() {
         for thread in threads {
             assert!(thread.join().unwrap() > 0);
         }
+    });
+}
+
+macro_rules! yields {
+    ($name:ident) => {
+        /// Yields below `depth` calls of its own.
+        #[inline(never)]
+        fn $name(depth: u32) -> u32 {
+            if depth == 0 {
+                runtime::yield_now();
+                return std::hint::black_box(stringify!($name).len() as u32);
+            }
+            std::hint::black_box($name(std::hint::black_box(depth) - 1)) + 1
+        }
+    };
+}
+
+yields!(yields_in_one_way);
+yields!(yields_in_other_way);
+
+/// Green threads yield all the time, now in one function and now in another with the same frames. What a dump shows of one that is ready
+/// is the one or the other, never both.
+#[test]
+fn those_that_are_ready_show_where_they_go_on() {
+    const DEPTH: u32 = 20;
+    let _dog = Watchdog::new();
+    let (stop, runtime) = (Arc::new(AtomicBool::new(false)), Builder::new().procs(2).build().unwrap());
+    let _stops = Stops(stop.clone());
+    let yielders: Vec<_> = (0..60)
+        .map(|_| {
+            let stop = stop.clone();
+            runtime.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    yields_in_one_way(DEPTH);
+                    yields_in_other_way(DEPTH);
+                }
+            })
+        })
+        .collect();
+    let (mut ready, mut shown, start) = (0, 0, Instant::now());
+    while shown < 2_000 && start.elapsed() < Duration::from_secs(20) {
+        let snapshot = Snapshot::take().unwrap();
+        for thread in snapshot.green_threads.iter().filter(|thread| thread.state == State::Ready) {
+            ready += 1;
+            let stack = snapshot.stack(thread);
+            let count = |name| stack.iter().filter(|frame| frame.function.ends_with(name)).count();
+            let (one, other) = (count("yields_in_one_way"), count("yields_in_other_way"));
+            assert_eq!(one.min(other), 0, "{stack:#?}");
+            // Without a stack: one that has not begun, or was resumed at that moment. Some ran a moment before.
+            assert!(stack.last().is_none_or(|frame| frame.function.contains("closure")), "{stack:#?}");
+            shown += usize::from(one.max(other) == DEPTH as usize + 1);
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    yielders.into_iter().for_each(|thread| thread.join().unwrap());
+    // All but some of those that were ready.
+    assert!(shown >= 2_000 && shown * 2 > ready, "{shown} of {ready}");
+}
+
+/// Lets the green threads of a test end, also if it fails.
+struct Stops(Arc<AtomicBool>);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Green threads that wait for a P behind hogs stay ready for some time.
+#[test]
+fn those_that_wait_behind_a_hog_show_where_they_go_on() {
+    let _dog = Watchdog::new();
+    let runtime = Builder::new().procs(1).sysmon(false).build().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (sent, received) = unbounded();
+    let waits = runtime.block_on(|| {
+        let waits: Vec<_> =
+            (0..20).map(|_| received.clone()).map(|r| spawn(move || _ = parks_in_a_channel(&r))).collect();
+        waits.iter().for_each(tests::until_it_waits);
+        waits
+    });
+    let (stops, begun) = (stop.clone(), Arc::new(AtomicBool::new(false)));
+    let began = begun.clone();
+    let hog = runtime.spawn(move || {
+        began.store(true, Ordering::Relaxed);
+        computes_until(&stops);
+    });
+    wait_until("the hog runs", || begun.load(Ordering::Relaxed));
+    drop(sent);
+    let snapshot = Snapshot::take().unwrap();
+    for wait in &waits {
+        let thread = snapshot.get(wait.thread().id().as_u64().get()).unwrap();
+        assert_eq!(thread.state, State::Ready);
+        assert!(
+            snapshot.stack(thread)[0].function.ends_with("inlined_receive"),
+            "{:#?}",
+            snapshot.stack(thread)
+        );
+    }
+    stop.store(true, Ordering::Relaxed);
+    waits.into_iter().chain([hog]).for_each(|thread| thread.join().unwrap());
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn blocks_in_a_read(mut from: &UnixStream) -> u8 {
+    let mut byte = [0];
+    from.read_exact(&mut byte).unwrap();
+    byte[0]
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn blocks_in_a_poll(from: &UnixStream) -> i32 {
+    let mut fd = libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: `fd` is one record, which outlives the call.
+    unsafe { libc::poll(&raw mut fd, 1, 60_000) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn blocks_in_std(lock: &std::sync::Mutex<u32>) -> u32 {
+    *lock.lock().unwrap()
+}
+
+/// Green threads that block their OS threads, in functions of std, which keep frame pointers, and in one of the C library. No call ends
+/// early by a dump.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn those_that_are_blocked_show_their_functions() {
+    on(2, || {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        let (there, lock) = (Arc::new(there), Arc::new(std::sync::Mutex::new(1)));
+        let (polled, locked) = (there.clone(), lock.clone());
+        let held = lock.lock().unwrap();
+        let all = [
+            named("blocks_in_a_poll", move || assert_eq!(blocks_in_a_poll(&polled), 1)),
+            named("blocks_in_a_read", move || assert_eq!(blocks_in_a_read(&there), 7)),
+            named("blocks_in_std", move || assert_eq!(blocks_in_std(&locked), 1)),
+        ];
+        for name in ["blocks_in_a_poll", "blocks_in_a_read", "blocks_in_std"] {
+            wait_until("its function is shown", || any_stack(name).iter().any(|frame| frame.ends_with(name)));
+            let stack = any_stack(name);
+            assert!(stack.last().unwrap().contains("closure"), "{name}: {stack:#?}");
+        }
+        for _ in 0..50 {
+            dumped();
+        }
+        drop(held);
+        here.write_all(&[7]).unwrap();
+        all.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

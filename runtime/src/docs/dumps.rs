@@ -1,7 +1,8 @@
 //! Dumps: what each green thread does, and where it is parked.
 //!
 //! [`dump()`](crate::dump()) writes a line for each green thread. With the feature `dump-stacks` it also writes the stack of each
-//! parked closure. No code of a green thread runs for that: its saved registers and the used part of its stack are enough.
+//! closure: parked, ready to run, running, or blocked in a system call. No code of a green thread runs for that: its registers and the
+//! used part of its stack are enough.
 //!
 //! # An example
 //!
@@ -120,7 +121,14 @@
 //!
 //! # What is not shown
 //!
-//! A future has no stack while it waits. A green thread that is ready to run shows no stack, and neither does one that is blocked in
-//! a system call. One that computes, or waits [pinned](crate::thread::pin), is interrupted by SIGURG for its stack, unless the program
-//! has an action of its own for that signal. Of a deep recursion the innermost 256 calls are shown, as far as they lie in the
+//! - A future has no stack while it waits.
+//! - A green thread that is ready to run shows the stack on which it goes on. No OS thread waits for the copy, so the copy is dropped if
+//!   the green thread is resumed meanwhile. The dump then looks once more, and shows no stack if the green thread is ready again.
+//! - A green thread that computes, or waits [pinned](crate::thread::pin), is interrupted by SIGURG for its stack, unless the program
+//!   has an action of its own for that signal.
+//! - A green thread that is blocked in a system call is not interrupted. On x86-64 the kernel tells where it is blocked, and copies its
+//!   stack. The kernel does not tell the frame pointer. It follows from the first instructions of a function that uses frame pointers,
+//!   such as those of std. If these do not tell it, as in a function with a variable frame, the stack ends there.
+//!
+//! Of a deep recursion the innermost 256 calls are shown, as far as they lie in the
 //! innermost 128 KiB of the stack.

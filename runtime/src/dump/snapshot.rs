@@ -292,30 +292,30 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// Locked during a look: a second look would miss what the first one holds at that moment.
 static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
 
-/// Returns the frames of a green thread that was interrupted, the innermost first.
-pub(crate) fn frames_of(copy: &StackCopy) -> Vec<Frame> {
+/// Returns the frames of a green thread on its OS thread, the innermost first. `interrupted` says that it was interrupted.
+pub(crate) fn frames_of(copy: &StackCopy, interrupted: bool) -> Vec<Frame> {
     let mut kept = KEPT.lock();
     let Some(stacks) = Stacks::of_now(&mut kept) else { return Vec::new() };
-    let addresses = interrupted(stacks, copy);
+    let addresses = addresses_of(stacks, copy, interrupted);
     frame::without_ours(stacks.frames(&addresses))
 }
 
-/// Returns the addresses on the stack of a green thread that was interrupted.
-fn interrupted(stacks: &mut Stacks, copy: &StackCopy) -> Box<[usize]> {
+/// Returns the addresses on the stack of a green thread on its OS thread.
+fn addresses_of(stacks: &mut Stacks, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
     let mut addresses = stacks.addresses(copy);
-    // The first is the interrupted instruction. `frames` looks before each address, where a call is.
-    if let Some(first) = addresses.first_mut() {
+    // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a system call.
+    if let Some(first) = addresses.first_mut().filter(|_| interrupted) {
         *first += 1;
     }
     addresses
 }
 
-/// Returns copies of the stacks of the green threads that run, or wait in place. The caller does not hold `KEPT`: the reader of hogs
-/// locks it during a capture.
-fn stacks_of_running() -> HashMap<u64, StackCopy> {
+/// Returns copies of the stacks of the green threads that run, wait in place or are blocked, and whether each was interrupted. The caller
+/// does not hold `KEPT`: the reader of hogs locks it during a capture.
+fn stacks_of_running() -> HashMap<u64, (StackCopy, bool)> {
     let mut copies = HashMap::new();
     for sched in Sched::all() {
-        sched.look_at_running(|id, copy| drop(copies.insert(id, copy.clone())));
+        sched.look_at_running(|id, copy, interrupted| drop(copies.insert(id, (copy.clone(), interrupted))));
     }
     copies
 }
@@ -356,14 +356,14 @@ impl Snapshot {
         let (mut threads, mut known, mut stacks) =
             (Vec::new(), HashMap::<Box<[usize]>, usize>::new(), Vec::new());
         let tell = |mut seen: SeenThread, copy: Option<&StackCopy>| {
-            let interrupted_now = if copy.is_none() { running.remove(&seen.id) } else { None };
-            let mut at = copy.or(interrupted_now.as_ref()).map(At::of);
+            let on_os_thread = if copy.is_none() { running.remove(&seen.id) } else { None };
+            let mut at = copy.or(on_os_thread.as_ref().map(|(copy, _)| copy)).map(At::of);
             if let Some((_, stack)) = caller.as_ref().filter(|(id, _)| *id == seen.id) {
                 at = Some(At::of_stack(stack.clone()));
             }
             let addresses = unwinder.as_mut().and_then(|unwinder| match copy {
-                Some(parked) => Some(unwinder.addresses(parked)),
-                None => interrupted_now.map(|copy| interrupted(unwinder, &copy)),
+                Some(off_stack) => Some(unwinder.addresses(off_stack)),
+                None => on_os_thread.map(|(copy, interrupted)| addresses_of(unwinder, &copy, interrupted)),
             });
             let mut index = |addresses: Box<[usize]>| {
                 *known.entry(addresses).or_insert_with_key(|addresses| {

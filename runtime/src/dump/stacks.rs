@@ -12,11 +12,12 @@ use std::slice;
 use framehop::aarch64::{CacheAarch64 as Cache, UnwindRegsAarch64 as Registers, UnwinderAarch64 as Framehop};
 #[cfg(target_arch = "x86_64")]
 use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as Registers, UnwinderX86_64 as Framehop};
-use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 
 use sched::StackCopy;
 
 use super::frame::Frame;
+use super::functions::{Functions, Index};
 
 /// The most frames of a stack that are shown: the innermost.
 const MOST_FRAMES: usize = 256;
@@ -28,6 +29,7 @@ const MOST_FRAMES_OF_SPAWNER: usize = 48;
 pub(crate) struct Stacks {
     framehop: Framehop<Vec<u8>>,
     cache: Cache,
+    functions: Functions,
     /// The frames at each address that was looked up.
     known: HashMap<usize, Vec<Frame>>,
     loads: Loads,
@@ -43,22 +45,36 @@ impl Stacks {
     }
 
     fn new() -> Stacks {
-        let (loads, mut framehop) = (loads(), Framehop::new());
-        for module in loaded() {
+        let (loads, mut framehop, mut functions) = (loads(), Framehop::new(), Functions::default());
+        for (module, index) in loaded() {
             framehop.add_module(module);
+            functions.add(index);
         }
-        Stacks { framehop, cache: Cache::new(), known: HashMap::new(), loads }
+        Stacks { framehop, cache: Cache::new(), functions, known: HashMap::new(), loads }
     }
 
     /// Returns the address at which the green thread goes on, and the return addresses of its callers.
     pub(crate) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
         // On Arm the first is the link register. A suspended function has saved it: its value does not matter then.
-        let registers = Registers::new(copy.link as u64, copy.sp as u64, copy.fp as u64);
+        let mut registers = Registers::new(copy.link as u64, copy.sp as u64, copy.fp as u64);
         // The root of a coroutine leads to the stack of the M, which was not copied: the walk ends there.
         let mut read = |address: u64| copy.read(address as usize).map(|word| word as u64).ok_or(());
-        let mut frames = self.framehop.iter_frames(copy.pc as u64, registers, &mut self.cache, &mut read);
-        let next = || frames.next().ok().flatten().map(|frame| frame.address() as usize);
-        std::iter::from_fn(next).take(MOST_FRAMES).collect()
+        let (mut addresses, mut pc) = (Vec::new(), FrameAddress::from_instruction_pointer(copy.pc as u64));
+        while addresses.len() < MOST_FRAMES {
+            addresses.push(pc.address() as usize);
+            let before = registers;
+            let mut step = self.framehop.unwind_frame(pc, &mut registers, &mut self.cache, &mut read);
+            if !matches!(step, Ok(Some(_))) && copy.fp == 0 {
+                registers = before;
+                if self.functions.set_frame_pointer(pc.address_for_lookup(), &mut registers, &mut read) {
+                    step = self.framehop.unwind_frame(pc, &mut registers, &mut self.cache, &mut read);
+                }
+            }
+            let next = step.ok().flatten().and_then(FrameAddress::from_return_address);
+            let Some(next) = next else { break };
+            pc = next;
+        }
+        addresses.into()
     }
 
     /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have frames of their own.
@@ -101,11 +117,14 @@ fn loads() -> Loads {
     loads
 }
 
+/// The unwind tables of the program or of a library, and the index of its functions.
+type Tables = (Module<Vec<u8>>, Index);
+
 /// Returns the unwind tables of the program and of each library. They are copies, because another thread may unload a library.
-fn loaded() -> Vec<Module<Vec<u8>>> {
+fn loaded() -> Vec<Tables> {
     unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
         // SAFETY: the loader gives a record that is valid during this call, and `loaded` gives the list.
-        let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Module<Vec<u8>>>>()) };
+        let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Tables>>()) };
         modules.extend(module(info));
         0
     }
@@ -116,7 +135,7 @@ fn loaded() -> Vec<Module<Vec<u8>>> {
 }
 
 /// Returns the unwind tables of one library; `None` if it has none, or none of the usual form.
-fn module(info: &libc::dl_phdr_info) -> Option<Module<Vec<u8>>> {
+fn module(info: &libc::dl_phdr_info) -> Option<Tables> {
     // SAFETY: the loader says where the program headers of this library lie, and keeps the library loaded during the call.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
@@ -146,6 +165,8 @@ fn module(info: &libc::dl_phdr_info) -> Option<Module<Vec<u8>>> {
     let offset = i32::from_ne_bytes(offset.try_into().ok()?);
     let table = (index.start + 4).checked_add_signed(offset.into())?;
     let table = table..contained(table)?.end;
+    let range = base + start..base + end;
+    let functions = Index::new(&range, base + index.start, &eh_frame_hdr);
     let sections = ExplicitModuleSectionInfo {
         eh_frame: Some(bytes(&table)),
         eh_frame_svma: Some(table),
@@ -156,7 +177,7 @@ fn module(info: &libc::dl_phdr_info) -> Option<Module<Vec<u8>>> {
     // SAFETY: the loader gives a string that ends with 0, or null.
     let name = unsafe { info.dlpi_name.as_ref().map(|name| CStr::from_ptr(name)) };
     let name = name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    Some(Module::new(name, base + start..base + end, base, sections))
+    Some((Module::new(name, range, base, sections), functions))
 }
 
 fn look_up(address: usize) -> Vec<Frame> {

@@ -22,8 +22,9 @@ use crate::dump::Frame;
 pub struct Hog {
     /// Which green thread, for how long, and whether it computed or was blocked.
     pub rescue: Rescue,
-    /// Its stack a moment later, innermost call first. Empty without the feature `dump-stacks`, for a green thread that was blocked,
-    /// if it had gone on meanwhile, and in a program with an action of its own for SIGURG.
+    /// Its stack a moment later, innermost call first. Empty without the feature `dump-stacks`, and if it had gone on meanwhile. For a
+    /// green thread that computed, empty in a program with an action of its own for SIGURG. For a blocked one, empty elsewhere than on
+    /// x86-64.
     pub stack: Vec<Frame>,
 }
 

@@ -43,10 +43,8 @@
 
 use crate::sync::{
     atomic::{AtomicU64, Ordering},
-    broken, full_fence,
+    broken, impose_barrier, imposed_barrier,
 };
-#[cfg(not(loom))]
-use crate::sys::barrier;
 
 const STATE: u64 = 0b11;
 const IDLE: u64 = 0;
@@ -333,25 +331,6 @@ impl Lease {
     pub(crate) fn tick(&self) -> u64 {
         self.word.load(Ordering::Relaxed) >> TICK
     }
-}
-
-/// The M's half of the barrier: the place where the barrier that sysmon imposes takes effect. It orders the compiler only.
-#[inline]
-fn imposed_barrier() {
-    #[cfg(not(loom))]
-    std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    // loom has no barrier that one thread imposes on another. A fence in both threads has the same effect.
-    #[cfg(loom)]
-    full_fence();
-}
-
-/// Sysmon's half of the barrier. Returns `true` if every other thread of the process has passed a full fence since the call.
-fn impose_barrier() -> bool {
-    full_fence();
-    #[cfg(not(loom))]
-    return barrier::impose();
-    #[cfg(loom)]
-    true
 }
 
 #[cfg(all(test, loom))]

@@ -11,8 +11,10 @@
 //! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a second for each spawn place,
 //! and `MOST_NOTES` a second in all. Other rescues are only counted.
 //!
-//! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds the runtime knows. A hog that
-//! is blocked in the kernel gets no signal, because that would interrupt its system call.
+//! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds the runtime knows.
+//!
+//! A hog that is blocked in the kernel gets no signal, because that would interrupt its system call. The kernel says where it is blocked,
+//! and copies its stack. Such a copy counts only if the OS thread stayed blocked (`sys::BlockedAt`).
 //!
 //! A dump asks in the same way for the stacks of the green threads that run at that moment, or wait in place (`look_at_running`).
 
@@ -87,6 +89,20 @@ impl Hogging {
     fn is_still_there(&self, m: &M) -> bool {
         let same = m.running().is_some_and(|g| ptr::eq(g, self.g) && g.id() == self.id);
         same && self.lent.is_none_or(|lent| m.lender.has_lent(lent))
+    }
+}
+
+impl Hogging {
+    /// Copies the stack of the green thread if its OS thread is blocked in the kernel. Returns `false` if it is not, or did not stay so.
+    fn copy_blocked(&self, copy: &mut StackCopy) -> bool {
+        // On Arm the link register is not known, which the innermost function may need.
+        if cfg!(not(target_arch = "x86_64")) {
+            return false;
+        }
+        let (m, tid) = (self.m.m(), self.m.m().tid());
+        let Some(at) = sys::blocked_at(tid) else { return false };
+        // While the thread is blocked, neither what it runs nor the stack changes.
+        self.is_still_there(m) && copy.fill_blocked(self.g, at.pc, at.sp) && sys::blocked_at(tid) == Some(at)
     }
 }
 
@@ -190,19 +206,28 @@ impl Sched {
         &self.hogs
     }
 
-    /// Calls `read` with a copy of the stack of `hogging`, if it can be had. *Runs on: the reader.*
-    pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy) -> R) -> Option<R> {
-        self.capture(hogging, PATIENCE, read)
+    /// Calls `read` with a copy of the stack of `hogging`, if it can be had, and says whether it was interrupted. *Runs on: the reader.*
+    pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy, bool) -> R) -> Option<R> {
+        if hogging.computes {
+            return self.capture(hogging, PATIENCE, |copy| read(copy, true));
+        }
+        let mut copy = StackCopy::default();
+        hogging.copy_blocked(&mut copy).then(|| read(&copy, false))
     }
 
-    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, or waits in place. Each is interrupted
-    /// for the time of the copy. *Runs on: any thread.*
-    pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy)) {
+    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, waits in place, or is blocked in a system
+    /// call, and says whether it was interrupted: all but the last are, for the time of the copy. *Runs on: any thread.*
+    pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
+        let mut blocked = StackCopy::default();
         let ms: Vec<MRef> = self.crew.lock().all().iter().map(|m| MRef::new(m)).collect();
         for m in ms.iter().map(MRef::m) {
             let Some(g) = m.running().filter(|_| m.tid() != 0) else { continue };
             let hogging = Hogging::new(m, g, None, may_interrupt(m, g));
-            self.capture(&hogging, PATIENCE_OF_DUMPS, |copy| tell(hogging.id, copy));
+            if hogging.computes {
+                self.capture(&hogging, PATIENCE_OF_DUMPS, |copy| tell(hogging.id, copy, true));
+            } else if hogging.copy_blocked(&mut blocked) {
+                tell(hogging.id, &blocked, false);
+            }
         }
     }
 

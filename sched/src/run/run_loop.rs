@@ -13,6 +13,7 @@ use crate::p::event::{Kind, Stopped};
 use crate::run::boundary;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
+use crate::sync::imposed_barrier;
 
 /// In one round of this many the global queue and the network come first (Go: `schedtick % 61`).
 const GLOBAL_FIRST: u32 = 61;
@@ -69,6 +70,9 @@ impl Sched {
                 self.outside.readies(g);
                 return self.queue_without_p(m, g);
             };
+            g.set_status(Status::Running);
+            // A dumper may watch `g` from here on: `g/binding.rs`.
+            imposed_barrier();
             if g.binding.is_special() && self.is_done_with(m, held, g) {
                 return;
             }
@@ -79,13 +83,15 @@ impl Sched {
         }
     }
 
-    /// Resumes `g`, and returns why it stopped; `None` if `g` waits for a stack instead. *Runs on: `m`, with the P `held`.*
+    /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack instead. *Runs on: `m`,
+    /// with the P `held`.*
     #[inline(always)]
     pub(crate) fn resume(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
         if g.coro().is_null() {
             match self.coros.take(held.coros()) {
                 Ok(coro) => g.set_coro(coro),
                 Err(error) => {
+                    g.set_status(Status::Runnable);
                     self.wait_for_a_stack(held, g, &error);
                     return None;
                 }
@@ -94,7 +100,6 @@ impl Sched {
         if held.own().is_alert() {
             self.before_run(m, held, g);
         }
-        g.set_status(Status::Running);
         m.set_running(Some(g));
         if self.config.strict && !g.binding.is_home() {
             // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
@@ -129,6 +134,7 @@ impl Sched {
     /// another M. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
     #[cold]
     fn is_done_with(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
+        g.binding.end_watch();
         let sample = g.binding.take_sample();
         if self.passed_on(m, held, g) {
             debug_assert!(sample.is_none(), "a G that waits in place was not woken");

@@ -23,6 +23,12 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 use crate::g::payload::Stop;
 use crate::g::{G, GRef};
 use crate::stack::{Stack, checked_stack_bytes};
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+use crate::sys::peek;
 
 pub(super) type Inner = Coroutine<GRef, Stop, (), Stack>;
 
@@ -143,6 +149,20 @@ impl Coro {
         (c"coro.inner", std::mem::offset_of!(Coro, inner)),
         (c"coro.lowest", std::mem::offset_of!(Coro, guard) + std::mem::offset_of!(Range<usize>, end)),
     ];
+
+    /// Returns the addresses at which frames may lie on the stack of the coroutine at `coro`, and the words of corosensei's coroutine. The
+    /// kernel reads them, so the coroutine may run or go away meanwhile. Returns `None` if they cannot be read.
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(feature = "sanitizer")
+    ))]
+    pub(super) fn peek(coro: usize) -> Option<(Range<usize>, [usize; super::saved::WORDS])> {
+        let [(_, inner), (_, lowest)] = Coro::PLACES;
+        let lowest = peek::word(coro.checked_add(lowest)?)?;
+        let mut words = [0; super::saved::WORDS];
+        peek::words(coro.checked_add(inner)?, &mut words).then_some((lowest..coro, words))
+    }
 
     /// Returns the addresses of the stack below `top` at which frames may lie.
     pub(crate) fn frames_below(&self, top: usize) -> Range<usize> {

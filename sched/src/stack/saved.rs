@@ -20,6 +20,7 @@ use super::Slabs;
 use super::coro::{Coro, Inner};
 use crate::g::G;
 use crate::g::payload::captured;
+use crate::sys::peek;
 use crate::sys::preempt::Registers;
 
 const WORD: usize = size_of::<usize>();
@@ -48,7 +49,7 @@ const MOST_BYTES: usize = 128 << 10;
 pub struct StackCopy {
     /// The address at which the green thread goes on.
     pub pc: usize,
-    /// Its stack pointer and its frame pointer there.
+    /// Its stack pointer and its frame pointer there. The frame pointer is 0 if it is not known.
     pub sp: usize,
     /// See `sp`.
     pub fp: usize,
@@ -123,7 +124,7 @@ impl StackCopy {
         let (saved, top) = (words(&coro.inner)[field], ptr::from_ref(coro).addr());
         // 0: the coroutine runs. That is so of a G that waits in place.
         let used = coro.frames_below(top);
-        if !used.contains(&saved) || !saved.is_multiple_of(WORD) || top - saved < SAVED.len * WORD {
+        if !has_registers(&used, saved) {
             return false;
         }
         self.sp = saved + SAVED.len * WORD;
@@ -157,6 +158,44 @@ impl StackCopy {
 }
 
 impl StackCopy {
+    /// Copies the stack of `g`, which is ready and may be resumed meanwhile. Returns `false` if there is nothing to copy. The copy is of one
+    /// moment only if `g` was not resumed, which the caller finds out.
+    pub(crate) fn fill_ready(&mut self, g: &G) -> bool {
+        let Some((stack, inner)) = peek_stack_of(g) else { return false };
+        let Some(saved) = field().map(|field| inner[field]) else { return false };
+        let mut registers = [0; SAVED.len];
+        // 0: it has been resumed.
+        if !has_registers(&stack, saved) || !peek::words(saved, &mut registers) {
+            return false;
+        }
+        self.pc = registers[SAVED.pc];
+        (self.fp, self.link) = (registers[SAVED.fp], self.pc);
+        self.peek_words(stack, saved + SAVED.len * WORD)
+    }
+
+    /// Copies the stack of `g`, whose OS thread is blocked in the kernel and goes on at `pc` with the stack pointer `sp`. Returns `false` if
+    /// that is not on the stack of `g`. The copy is of one moment only if the OS thread stays blocked, which the caller finds out.
+    pub(crate) fn fill_blocked(&mut self, g: &G, pc: usize, sp: usize) -> bool {
+        let stack = peek_stack_of(g).map(|(stack, _)| stack);
+        let Some(stack) = stack.filter(|stack| stack.contains(&sp) && sp.is_multiple_of(WORD)) else {
+            return false;
+        };
+        (self.pc, self.fp, self.link) = (pc, 0, pc);
+        self.peek_words(stack, sp)
+    }
+
+    /// Copies the words of `stack` from `sp` on by the kernel.
+    fn peek_words(&mut self, stack: Range<usize>, sp: usize) -> bool {
+        let n = ((stack.end - sp) / WORD).min(self.words.capacity());
+        self.words.clear();
+        self.words.resize(n, 0);
+        let copied = peek::words(sp, &mut self.words);
+        self.words.iter_mut().for_each(|word| *word = !*word);
+        (self.sp, self.stack, self.captured_at) = (sp, stack, 0..0);
+        self.captured.clear();
+        copied
+    }
+
     /// Copies the stack of the G on `coro`, which runs with these registers. Returns `false` if it does not run on that stack now.
     /// Signal handlers may call this: it allocates nothing.
     ///
@@ -181,6 +220,17 @@ impl StackCopy {
         );
         true
     }
+}
+
+/// Returns the stack of `g` and the words of its coroutine; `None` if it has none.
+fn peek_stack_of(g: &G) -> Option<(Range<usize>, [usize; WORDS])> {
+    let coro = peek::word(g.coro_ptr.as_ptr().addr()).filter(|&coro| coro != 0)?;
+    Coro::peek(coro).filter(|(stack, _)| !stack.is_empty())
+}
+
+/// Returns `true` if the saved registers lie at `saved` on `stack`.
+fn has_registers(stack: &Range<usize>, saved: usize) -> bool {
+    stack.contains(&saved) && saved.is_multiple_of(WORD) && stack.end - saved >= SAVED.len * WORD
 }
 
 fn words(inner: &Inner) -> [usize; WORDS] {

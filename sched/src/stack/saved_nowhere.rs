@@ -52,6 +52,16 @@ impl StackCopy {
         false
     }
 
+    /// Returns `false`: there is nothing to copy.
+    pub(crate) fn fill_ready(&mut self, _g: &crate::g::G) -> bool {
+        false
+    }
+
+    /// Returns `false`: there is nothing to copy.
+    pub(crate) fn fill_blocked(&mut self, _g: &crate::g::G, _pc: usize, _sp: usize) -> bool {
+        false
+    }
+
     /// Returns `None`.
     pub fn read(&self, _address: usize) -> Option<usize> {
         None

@@ -13,9 +13,19 @@ pub enum Doing {
     Unknown,
 }
 
+/// Where another OS thread of this process is blocked in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockedAt {
+    /// The address at which the thread goes on, and its stack pointer there.
+    pub(crate) pc: usize,
+    pub(crate) sp: usize,
+    /// How often the thread was put on a processor. If a later look finds the same number, the thread was blocked all the time.
+    runs: u64,
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
-    use super::Doing;
+    use super::{BlockedAt, Doing};
 
     /// Returns the kernel's id of the calling thread.
     #[inline(never)]
@@ -36,6 +46,21 @@ mod linux {
             Ok(text) if !text.is_empty() => Doing::Blocked,
             _ => Doing::Unknown,
         }
+    }
+
+    /// Returns where thread `tid` of this process is blocked; `None` if it is not, or if the system does not say. It does not disturb the
+    /// thread.
+    pub(crate) fn blocked_at(tid: i32) -> Option<BlockedAt> {
+        let read = |file| std::fs::read_to_string(format!("/proc/self/task/{tid}/{file}")).ok();
+        // The number first: a thread that is blocked afterwards, and has the same number later, has not run in between.
+        let runs =
+            read("schedstat")?.split_ascii_whitespace().nth(2)?.parse().ok().filter(|&runs| runs > 0)?;
+        // "NUMBER ARGUMENTS SP PC", or "-1 SP PC" outside of a system call, or "running".
+        let call = read("syscall")?;
+        let mut words = call.split_ascii_whitespace().rev();
+        let mut address = || usize::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        let (pc, sp) = (address()?, address()?);
+        Some(BlockedAt { pc, sp, runs })
     }
 
     /// `struct sched_attr` of sched_setattr(2): the fields that every kernel knows.
@@ -124,13 +149,13 @@ mod linux {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::{
-    LISTS_THREADS, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread, thread_id,
-    thread_ids, timer_slack,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
+    thread_id, thread_ids, timer_slack,
 };
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod other {
-    use super::Doing;
+    use super::{BlockedAt, Doing};
 
     pub(crate) fn thread_id() -> i32 {
         0
@@ -142,6 +167,10 @@ mod other {
 
     pub(crate) fn doing(_tid: i32) -> Doing {
         Doing::Unknown
+    }
+
+    pub(crate) fn blocked_at(_tid: i32) -> Option<BlockedAt> {
+        None
     }
 
     pub(crate) const LISTS_THREADS: bool = false;
@@ -165,6 +194,6 @@ mod other {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use other::{
-    LISTS_THREADS, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread, thread_id,
-    thread_ids, timer_slack,
+    LISTS_THREADS, blocked_at, doing, main_thread_id, set_timer_slack, shorten_slice, sleep_thread,
+    thread_id, thread_ids, timer_slack,
 };

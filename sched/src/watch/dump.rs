@@ -15,12 +15,12 @@ use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
 use crate::m::current::current_g;
 use crate::m::os_thread;
-use crate::m::release::release;
 #[cfg(feature = "sim")]
 use crate::run::simulation;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
 use crate::sys::fork;
+use crate::watch::ready::{Ready, Retained};
 
 /// What a dump tells of one green thread.
 #[derive(Debug)]
@@ -76,8 +76,8 @@ pub struct Parked {
 }
 
 /// Looks at each green thread of the process, and calls `tell` with what it found. If there is a `copy`, it has the stack of a
-/// parked closure during that call; the other calls get `None`. The green threads run on meanwhile: a parked green thread is held
-/// while its stack is copied, no longer. Calls `plain` with the id of each plain OS thread that has used the runtime.
+/// closure that is parked or ready during that call; the other calls get `None`. The green threads run on meanwhile: a parked green
+/// thread is held while its stack is copied, no longer, and a ready one is not held. Calls `plain` with the id of each plain OS thread that has used the runtime.
 ///
 /// # Errors
 /// Fails in a forked child, which has none of its parent's green threads.
@@ -87,24 +87,38 @@ pub fn look_at_all(
     mut plain: impl FnMut(u64),
 ) -> std::io::Result<()> {
     fork::check()?;
+    let mut ready = Ready::default();
     for g in table::all() {
         // A reference first: while it is held, the place in the table stays with this G.
-        if g.life.try_retain() {
-            let seen = look(g, copy.as_deref_mut());
-            if !g.is_green() {
-                plain(g.id());
+        if !g.life.try_retain() {
+            continue;
+        }
+        let retained = Retained(g);
+        if !g.is_green() {
+            plain(g.id());
+            continue;
+        }
+        match (look(g, copy.as_deref_mut()), copy.as_deref_mut()) {
+            (Some((seen, false)), Some(copy)) if seen.does == Does::Ready && may_hold(g) => {
+                if ready.add(retained, seen) {
+                    ready.tell_all(copy, &mut tell);
+                }
             }
-            release(g);
-            if let Some((seen, copied)) = seen {
+            (Some((seen, copied)), copy) => {
+                drop(retained);
                 tell(seen, copy.as_deref().filter(|_| copied));
             }
+            (None, _) => {}
         }
+    }
+    if let Some(copy) = copy {
+        ready.tell_all(copy, &mut tell);
     }
     Ok(())
 }
 
 /// Looks at `g`. Also returns `true` if `copy` has its stack. *Runs on: a holder of a reference.*
-fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)> {
+pub(super) fn look(g: GRef, copy: Option<&mut StackCopy>) -> Option<(Seen, bool)> {
     if !g.is_green() {
         return None;
     }

@@ -5,15 +5,12 @@
 //! a word that only a register has. What signal handlers have left on their stacks is not searched: these are the registers of code
 //! that has gone on since.
 
-#![allow(unsafe_code)]
-
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::ptr;
 
 use crate::stack::overflow::alternate_stacks;
-use crate::sys;
+use crate::sys::{self, peek};
 
 const WORD: usize = size_of::<usize>();
 /// The size of a copy.
@@ -60,6 +57,11 @@ pub fn find(inverted: &[usize], most_bytes: usize, mut tell: impl FnMut(usize, u
     maps.lines().filter_map(mapping).all(|mapping| pages_of(&pages, mapping, &mut look))
 }
 
+/// Copies the bytes from `from` on, which other threads may write or unmap meanwhile. Returns `false` if not all can be read.
+pub fn read_bytes(from: usize, bytes: &mut [u8]) -> bool {
+    peek::bytes(from, bytes)
+}
+
 /// Returns the addresses of a line of `/proc/self/maps`, if they may be written and are no device's.
 fn mapping(line: &str) -> Option<Range<usize>> {
     let mut parts = line.split_ascii_whitespace();
@@ -100,31 +102,23 @@ fn pages_of(pages: &File, mapping: Range<usize>, look: &mut impl FnMut(Range<usi
 
 /// Copies the words from `from` on and calls `tell` with them; page by page if one cannot be read.
 fn read(from: usize, words: &mut [usize], mut tell: impl FnMut(usize, &[usize])) {
-    if copy(from, words) {
+    if peek::words(from, words) {
         return tell(from, words);
     }
     let page = sys::page_size() / WORD;
     for (i, words) in words.chunks_mut(page).enumerate() {
         let from = from + i * page * WORD;
         // A page that cannot be read is a guard, or was unmapped.
-        if copy(from, words) {
+        if peek::words(from, words) {
             tell(from, words);
         }
     }
 }
 
-/// Copies the words from `from` on. Returns `false` if not all can be read.
-#[inline(never)]
-fn copy(from: usize, words: &mut [usize]) -> bool {
-    let bytes = size_of_val(words);
-    let local = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
-    let remote = libc::iovec { iov_base: ptr::with_exposed_provenance_mut(from), iov_len: bytes };
-    // SAFETY: the local range is `words`. The kernel checks the other one.
-    unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) == bytes as isize }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ptr;
+
     use super::*;
 
     #[test]
