@@ -69,11 +69,6 @@ def stack_pointers():
     return found
 
 
-def on_thread(green, pointers):
-    """Returns the OS thread that runs on the stack of `green`, or None."""
-    return next((thread for sp, thread in pointers if green.stack and sp in green.stack), None)
-
-
 class Entered(gdb.unwinder.Unwinder):
     """Puts the frames of a suspended green thread below the newest frame of the selected OS thread. Nothing is written, so this works
     in core files."""
@@ -130,9 +125,9 @@ gdb.unwinder.register_unwinder(None, ENTERED, True)
 gdb.events.cont.connect(lambda event: ENTERED.leave())
 
 
-def backtrace(green, pointers, options=""):
-    """Returns the frames of `green` as gdb prints them."""
-    kept, thread = gdb.selected_thread(), on_thread(green, pointers)
+def backtrace(green, running, options=""):
+    """Returns the frames of `green` as gdb prints them. `running` has the OS threads that run green threads."""
+    kept, thread = gdb.selected_thread(), running.get(green.id)
     try:
         if thread:
             ENTERED.leave()
@@ -170,16 +165,16 @@ Usage: info green [TEXT]   (TEXT: only lines that contain it)"""
         super().__init__("info green", gdb.COMMAND_STATUS)
 
     def invoke(self, arg, from_tty):
-        greens, pointers = reader().all(), stack_pointers()
-        shown = 0
-        for green in greens:
-            thread = on_thread(green, pointers)
+        greens = reader().all()
+        running = green_threads.on_threads(greens, stack_pointers())
+
+        def line(green):
+            thread = running.get(green.id)
             note = f" on OS thread {thread.num} ({thread.name or 'LWP %d' % thread.ptid[1]})" if thread else ""
-            line = green_threads.line_of(green, note)
-            if arg in line:
-                shown += 1
-                gdb.write(line + "\n")
-        gdb.write(f"{shown} of {len(greens)} green threads\n" if arg else f"{len(greens)} green threads\n")
+            return green_threads.line_of(green, note)
+
+        for text in green_threads.listing(greens, line, arg):
+            gdb.write(text + "\n")
 
 
 class GreenCommand(gdb.Command):
@@ -197,21 +192,24 @@ Without `bt` it enters the green thread: `bt`, `up`, `frame N` and `info locals`
         if words[0] == "off":
             ENTERED.leave()
             return
-        greens, pointers, options = reader().all(), stack_pointers(), " ".join(words[2:])
+        greens, options = reader().all(), " ".join(words[2:])
+        running = green_threads.on_threads(greens, stack_pointers())
         if words[0] == "all":
-            return self.all(greens, pointers, options)
+            for text in green_threads.all_stacks(greens, lambda green: backtrace(green, running, options)):
+                gdb.write(text + "\n")
+            return
         found = green_threads.chosen(greens, words[0])
         if not found:
             raise gdb.GdbError(f"no green thread {words[0]}")
         for green in found:
             gdb.write(green_threads.line_of(green) + "\n")
             if words[1:]:
-                gdb.write(backtrace(green, pointers, options) + "\n")
+                gdb.write(backtrace(green, running, options) + "\n")
         if not words[1:]:
-            self.enter(found[0], pointers)
+            self.enter(found[0], running)
 
-    def enter(self, green, pointers):
-        thread = on_thread(green, pointers)
+    def enter(self, green, running):
+        thread = running.get(green.id)
         ENTERED.leave()
         if thread:
             thread.switch()
@@ -220,17 +218,6 @@ Without `bt` it enters the green thread: `bt`, `up`, `frame N` and `info locals`
             raise gdb.GdbError(f"no stack: {green.what()}")
         ENTERED.enter(green.registers)
         gdb.execute("frame 1")
-
-    def all(self, greens, pointers, options):
-        stacks = {}
-        for green in greens:
-            stacks.setdefault(backtrace(green, pointers, options), []).append(green)
-        for stack, same in sorted(stacks.items(), key=lambda item: -len(item[1])):
-            for green in same[:3]:
-                gdb.write(green_threads.line_of(green) + "\n")
-            if len(same) > 3:
-                gdb.write(f"       and {len(same) - 3} more with this stack\n")
-            gdb.write(stack + "\n\n")
 
 
 InfoGreen()

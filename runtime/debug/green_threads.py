@@ -4,16 +4,28 @@ The program needs its symbol table, and no debug information: the symbol `runtim
 (sched/src/watch/debugger.rs), by which this file finds the table of all green threads.
 """
 
+import bisect
 import struct
 
 SYMBOL = "runtime_for_debuggers"
 WORD = 8
 IDLE, RUNNABLE, RUNNING, WAITING, DEAD = range(5)
 STATES = ["idle", "ready", "running", "waiting", "ended"]
+# The most green threads that a list shows, the most groups of the others, and the most stacks that are walked.
+MOST_LINES, MOST_GROUPS, MOST_STACKS = 1000, 50, 200
+# How much of a stack decides whether it is like another one, and how far the program's code may lie from where a green thread goes on.
+MOST_BYTES, CODE_BYTES = 16 << 10, 256 << 20
 
 
 class Missing(Exception):
     """The program has no green threads that can be found; the text says why."""
+
+
+class Unreadable(Exception):
+    """Memory that is not there. In a core file these are pages that were not written to it."""
+
+    def __init__(self, address):
+        super().__init__(f"cannot read the memory at {address:#x}")
 
 
 class Registers:
@@ -24,10 +36,23 @@ class Registers:
 
 
 class Green:
-    """One green thread. `registers` is None unless its frames lie on a stack that no OS thread uses at the moment."""
+    """One green thread. `stack` and `registers` are read when they are first asked for, because there may be many green threads."""
 
-    def __init__(self, **fields):
+    def __init__(self, reader, coro, **fields):
+        self.reader, self.coro, self.known = reader, coro, False
         self.__dict__.update(fields)
+
+    @property
+    def stack(self):
+        """The addresses of its stack; None if it has none."""
+        return self.reader.stack(self.coro) if self.coro else None
+
+    @property
+    def registers(self):
+        """None unless its frames lie on a stack that no OS thread uses at the moment."""
+        if not self.known:
+            self.known, self.saved = True, self.reader.registers(self.coro, self.stack) if self.coro else None
+        return self.saved
 
     def state(self):
         return "waiting for " + self.waits_for if self.status == WAITING else STATES[self.status]
@@ -134,11 +159,9 @@ class Reader:
         if place & 1:
             named = place & ~1
             place, name = self.word(named + self["origin.place"]), self.text(named + self["origin.name"])
-        stack = self.stack(coro) if coro else None
         return Green(
-            id=word("g.id"), status=status, name=name, place=self.place(place), waits_ms=ms,
-            waits_for=self.whys[why] if why < len(self.whys) else f"reason {why}", is_future=bool(g[self["g.drives"]]),
-            stack=stack, registers=self.registers(coro, stack) if coro else None)
+            self, coro, id=word("g.id"), status=status, name=name, place=self.place(place), waits_ms=ms,
+            waits_for=self.whys[why] if why < len(self.whys) else f"reason {why}", is_future=bool(g[self["g.drives"]]))
 
     def stack(self, coro):
         return range(self.word(coro + self["coro.lowest"]), coro)
@@ -172,3 +195,67 @@ def chosen(greens, which):
     if which.isdigit():
         return [green for green in greens if green.id == int(which)]
     return [green for green in greens if green.name == which.strip("'\"")]
+
+
+def on_threads(greens, pointers):
+    """Returns the OS threads that run on the stacks of green threads, by the ids of these. `pointers` has the OS threads with their stack
+    pointers. A coroutine lies at the top of its stack, so only the next one above a stack pointer comes into question."""
+    with_stack = sorted((green for green in greens if green.coro), key=lambda green: green.coro)
+    tops, found = [green.coro for green in with_stack], {}
+    for sp, thread in pointers:
+        above = bisect.bisect_right(tops, sp)
+        if above < len(tops) and sp in with_stack[above].stack:
+            found[with_stack[above].id] = thread
+    return found
+
+
+def counted(keys):
+    """Returns the keys with their numbers, the most frequent first."""
+    counts = {}
+    for key in keys:
+        counts[key] = counts.get(key, 0) + 1
+    return sorted(counts.items(), key=lambda item: -item[1])
+
+
+def listing(greens, line, text=""):
+    """The lines of a list: those of the green threads whose line contains `text`, and how many there are. Of very many green threads it
+    shows the first, and of the others only what they do and where they were spawned. `line` makes the line of one."""
+    chosen = [green for green in greens if not text or text in line(green)]
+    yield from map(line, chosen[:MOST_LINES])
+    others = counted((green.state(), green.place) for green in chosen[MOST_LINES:])
+    if others:
+        yield f"and {len(chosen) - MOST_LINES} more:"
+    for (state, place), count in others[:MOST_GROUPS]:
+        yield f"{count:>6} {state}, spawned at {place}"
+    if others[MOST_GROUPS:]:
+        yield f"       and {sum(count for _, count in others[MOST_GROUPS:])} others"
+    yield f"{len(chosen)} of {len(greens)} green threads" if text else f"{len(greens)} green threads"
+
+
+def likeness(green):
+    """What green threads with equal stacks mostly have in common: the words on the stack that may be return addresses."""
+    registers = green.registers
+    if not registers:
+        return (green.id,) if green.status == RUNNING else green.what()
+    length = min(green.stack.stop - registers.sp, MOST_BYTES) // WORD
+    words = struct.unpack(f"<{length}Q", green.reader.read(registers.sp, length * WORD))
+    least, most = registers.pc - CODE_BYTES, registers.pc + CODE_BYTES
+    return (registers.pc, *(word for word in words if least < word < most))
+
+
+def all_stacks(greens, backtrace):
+    """The lines of all stacks, the most frequent first. `backtrace` walks one, which takes some milliseconds. So of green threads whose
+    stacks are alike one is walked."""
+    alike, stacks, walked = {}, {}, 0
+    for green in greens:
+        alike.setdefault(likeness(green), []).append(green)
+    for same in sorted(alike.values(), key=len, reverse=True)[:MOST_STACKS]:
+        walked += len(same)
+        stacks.setdefault(backtrace(same[0]), []).extend(same)
+    for stack, same in sorted(stacks.items(), key=lambda item: -len(item[1])):
+        yield from map(line_of, same[:3])
+        if len(same) > 3:
+            yield f"       and {len(same) - 3} more with this stack"
+        yield stack + "\n"
+    if walked < len(greens):
+        yield f"The stacks of {len(greens) - walked} green threads are not shown."

@@ -1,11 +1,12 @@
-//! Debuggers: gdb's script lists green threads and walks their stacks, in a process and in its core file. The OS threads have names.
+//! Debuggers: the scripts for gdb and lldb list green threads and walk their stacks, in a process and in its core file. The OS threads
+//! have names.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::channel::bounded;
 use runtime::{Builder, spawn, thread};
@@ -94,8 +95,28 @@ fn gdb(args: &[&str], commands: &[&str]) -> String {
     [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
 }
 
+/// Runs lldb with these arguments and commands. Returns its stdout and stderr.
+fn lldb(args: &[&str], commands: &[&str]) -> String {
+    let mut lldb = Command::new("lldb");
+    lldb.args(["--no-lldbinit", "--batch"]).args(args);
+    let import = format!("command script import {}", script("green_lldb.py").display());
+    for command in [import.as_str()].iter().chain(commands) {
+        lldb.args(["-o", command]);
+    }
+    // Debian's lldb 14 names a folder that does not exist.
+    let folders = std::fs::read_dir("/usr/lib/llvm-14/lib").into_iter().flatten().flatten();
+    let packages = folders.map(|folder| folder.path().join("dist-packages"));
+    if let Some(packages) =
+        packages.into_iter().find(|path| path.join("lldb/embedded_interpreter.py").exists())
+    {
+        lldb.env("PYTHONPATH", packages);
+    }
+    let output = lldb.env("DEBUGINFOD_URLS", "").stdin(Stdio::null()).output().unwrap();
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
+}
+
 /// The commands whose output [`check`] reads.
-const COMMANDS: [&str; 9] = [
+const GDB_COMMANDS: [&str; 9] = [
     "info green",
     "echo == receiver\\n",
     "green receiver bt",
@@ -107,13 +128,32 @@ const COMMANDS: [&str; 9] = [
     "green off",
 ];
 
-/// Returns the part of gdb's output after the line `== name`.
+/// The same for lldb. It prints each command before its output.
+const LLDB_COMMANDS: [&str; 9] = [
+    "green list",
+    "script print('\\n== receiver')",
+    "green receiver bt",
+    "script print('\\n== hog')",
+    "green hog bt",
+    "script print('\\n== entered')",
+    "green receiver",
+    "bt",
+    "green off",
+];
+
+/// Returns the part of a debugger's output after the line `== name`.
 fn part<'a>(text: &'a str, name: &str) -> &'a str {
     let (_, after) = text.split_once(&format!("== {name}\n")).unwrap_or_else(|| panic!("no {name}: {text}"));
     after.split("\n== ").next().unwrap()
 }
 
-/// Checks what the commands of [`COMMANDS`] have printed.
+/// Returns how many frames are calls of [`waits_for_a_message`].
+fn frames_of_waits(text: &str) -> usize {
+    // lldb names the outer function beside each that is inlined.
+    text.lines().filter(|line| line.contains("::waits_for_a_message") && !line.contains("[inlined]")).count()
+}
+
+/// Checks what a debugger has printed for its commands.
 fn check(text: &str) {
     let receiver = text.lines().find(|line| line.contains("'receiver'")).unwrap_or_else(|| panic!("{text}"));
     assert!(receiver.contains(": waiting for a channel to receive, for "), "{receiver}");
@@ -126,12 +166,37 @@ fn check(text: &str) {
     assert!(text.lines().any(|line| line.contains(" (future): waiting for ")), "{text}");
     assert!(text.contains("\n4 green threads\n"), "{text}");
     let stack = part(text, "receiver");
-    assert_eq!(stack.matches("waits_for_a_message (").count(), 4, "{text}");
+    assert_eq!(frames_of_waits(stack), 4, "{text}");
     assert!(stack.contains("__rust_begin_short_backtrace"), "the walk reaches the first frame: {text}");
     assert!(!stack.contains("m_main") && !stack.contains("Backtrace stopped"), "it ends there: {text}");
     let stack = part(text, "hog");
     assert!(stack.contains("computes_for_ever") && !stack.contains("m_main"), "{text}");
-    assert_eq!(part(text, "entered").matches("waits_for_a_message (").count(), 4, "{text}");
+    assert_eq!(frames_of_waits(part(text, "entered")), 4, "{text}");
+}
+
+/// Checks what `debug` prints of a process and of its core file. `debug` runs a debugger: on a process, or on a program and its core.
+fn checks_process_and_core(test: &str, debug: impl Fn(Result<u32, (&str, &str)>) -> String) {
+    let folder = std::env::temp_dir().join(format!("green-core-{}-{test}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut child = Killed(start(test, &folder));
+    check(&debug(Ok(child.0.id())));
+    let abort = format!("kill -ABRT {}", child.0.id());
+    assert!(Command::new("sh").args(["-c", &abort]).status().unwrap().success());
+    assert!(!child.0.wait().unwrap().success());
+    let core = std::fs::read_dir(&folder).unwrap().next().map(|entry| entry.unwrap().path());
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    match core {
+        Some(core) => {
+            let program = std::env::current_exe().unwrap();
+            check(&debug(Err((program.to_str().unwrap(), core.to_str().unwrap()))));
+        }
+        // The system keeps core files elsewhere.
+        None => {
+            assert!(!pattern.starts_with("core"), "the kernel wrote no core file");
+            eprintln!("SKIPPED: core files are not written here, but to {pattern}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -141,30 +206,91 @@ fn gdb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
         return program();
     }
     let _dog = Watchdog::after(Duration::from_secs(300));
-    if !is_installed("gdb") {
-        return;
+    if is_installed("gdb") {
+        checks_process_and_core(TEST, |of| match of {
+            Ok(pid) => gdb(&["-p", &pid.to_string()], &GDB_COMMANDS),
+            Err((program, core)) => gdb(&[program, core], &GDB_COMMANDS),
+        });
     }
-    let folder = std::env::temp_dir().join(format!("green-core-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let mut child = start(TEST, &folder);
-    check(&gdb(&["-p", &child.id().to_string()], &COMMANDS));
-    let abort = format!("kill -ABRT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &abort]).status().unwrap().success());
-    assert!(!child.wait().unwrap().success());
-    let core = std::fs::read_dir(&folder).unwrap().next().map(|entry| entry.unwrap().path());
-    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
-    match core {
-        Some(core) => {
-            let program = std::env::current_exe().unwrap();
-            check(&gdb(&[program.to_str().unwrap(), core.to_str().unwrap()], &COMMANDS));
-        }
-        // The system keeps core files elsewhere.
-        None => {
-            assert!(!pattern.starts_with("core"), "the kernel wrote no core file");
-            eprintln!("SKIPPED: core files are not written here, but to {pattern}");
+}
+
+#[test]
+fn lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
+    const TEST: &str = "lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core";
+    if std::env::var_os(CHILD).is_some() {
+        return program();
+    }
+    let _dog = Watchdog::after(Duration::from_secs(300));
+    if is_installed("lldb") {
+        checks_process_and_core(TEST, |of| match of {
+            Ok(pid) => lldb(&["-p", &pid.to_string()], &LLDB_COMMANDS),
+            Err((program, core)) => lldb(&[program, "--core", core], &LLDB_COMMANDS),
+        });
+    }
+}
+
+/// How many green threads are many.
+const MANY: usize = 100_000;
+
+/// Lists of so many green threads are short, and the debuggers need seconds for them.
+#[test]
+fn debuggers_list_many_green_threads_in_seconds() {
+    const TEST: &str = "debuggers_list_many_green_threads_in_seconds";
+    if std::env::var_os(CHILD).is_some() {
+        return many();
+    }
+    let _dog = Watchdog::after(Duration::from_secs(300));
+    let child = Killed(start(TEST, &std::env::temp_dir()));
+    let pid = child.0.id().to_string();
+    let total = format!("{} green threads", MANY + 2);
+    let debuggers: [(&str, &dyn Fn() -> String); 2] = [
+        ("gdb", &|| gdb(&["-p", &pid], &["info green", "info green single", "green all bt"])),
+        ("lldb", &|| lldb(&["-p", &pid], &["green list", "green list single", "green all bt"])),
+    ];
+    for (name, debug) in debuggers {
+        if is_installed(name) {
+            let start = Instant::now();
+            let text = debug();
+            eprintln!("{name}: {:?}", start.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(100), "{name}: {:?}", start.elapsed());
+            assert!(text.contains(&format!("\n{total}\n")), "{text}");
+            assert!(text.contains(&format!("\n1 of {total}\n")), "{text}");
+            assert!(
+                text.contains(" more with this stack\n") && text.contains("waits_for_a_message"),
+                "{text}"
+            );
+            assert!(text.lines().count() < 3_000, "{} lines", text.lines().count());
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A child that does not outlive its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+/// The program with many green threads.
+fn many() {
+    let runtime = Builder::new().procs(2).build().unwrap();
+    let handle = runtime.handle();
+    runtime.block_on(|| {
+        let (sender, channel) = bounded(0);
+        let single = channel.clone();
+        let builder = thread::Builder::new().name("single".into());
+        let mut all = vec![builder.spawn(move || waits_for_a_message(1, &single)).unwrap()];
+        for _ in 0..MANY {
+            let channel = channel.clone();
+            all.push(spawn(move || waits_for_a_message(3, &channel)));
+        }
+        wait_until("all wait", || handle.metrics().waiting >= MANY as u64);
+        println!("ready");
+        runtime::sleep(Duration::from_secs(3600));
+        drop(sender);
+    });
 }
 
 #[test]

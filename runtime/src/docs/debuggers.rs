@@ -1,4 +1,4 @@
-//! Debuggers and `perf`: green threads in gdb, in living processes and in core files; profiles of a program with green threads.
+//! Debuggers and `perf`: green threads in gdb and lldb, in living processes and in core files; profiles of a program with green threads.
 //!
 //! # gdb
 //!
@@ -31,10 +31,10 @@
 //!
 //! | command | what it does |
 //! | --- | --- |
-//! | `info green` | lists the green threads; `info green TEXT` lists those whose line contains the text |
+//! | `info green` | lists the green threads, the first 1,000 with a line each; `info green TEXT` lists those whose line contains the text |
 //! | `green 3 bt` | prints the stack of green thread 3; a name does in the place of the number, and `bt` takes gdb's options |
 //! | `green 3` | enters green thread 3: `bt`, `up`, `frame 11`, `info locals` work there, until `green off` or `continue` |
-//! | `green all bt` | prints all stacks, the most frequent first; equal stacks are printed once |
+//! | `green all bt` | prints all stacks, the most frequent first; equal stacks are printed once, and at most 200 are walked |
 //!
 //! - The script needs the symbol table, so the program must not be stripped. Files and lines come from debug information.
 //! - Frame 0 of an entered green thread is still that of the OS thread.
@@ -43,6 +43,37 @@
 //!   stops at the guard of the first stack on Linux from 6.13 on, so it leaves the stacks out.
 //! - The time of a wait in a core file is that until the file was written.
 //! - It works on Linux on x86-64 and 64-bit Arm. It was run on x86-64 only.
+//!
+//! # lldb
+//!
+//! The script `runtime/debug/green_lldb.py` does the same for lldb. An entered green thread is a thread of lldb's, which `thread list` shows,
+//! too.
+//!
+//! ```text
+//! (lldb) command script import runtime/debug/green_lldb.py
+//! (lldb) green list
+//!      1: waiting for the end of a sleep, for 2 s, spawned at tests/tests/debuggers.rs:36
+//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/debuggers.rs:39
+//!      4 (future): waiting for a wake-up of its future, for 3 s, spawned at tests/tests/debuggers.rs:40
+//!      5 'hog': running on OS thread 9 (LWP 17405), spawned at tests/tests/debuggers.rs:41
+//! 4 green threads
+//! (lldb) green receiver bt
+//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/debuggers.rs:39
+//! #0  0x0000562c933990e5 in corosensei::arch::x86_64::switch_yield at ..
+//! ..
+//! #9  0x0000562c93398e9a in runtime::channel::receiver::Receiver<T>::recv at /work/runtime/src/channel/receiver.rs:106
+//! #10 0x0000562c93398e9a in debuggers::waits_for_a_message at /work/tests/tests/debuggers.rs:19
+//! ```
+//!
+//! | command | what it does |
+//! | --- | --- |
+//! | `green list` | as `info green` of gdb; `green list TEXT` lists those whose line contains the text |
+//! | `green 3 bt` | prints the stack of green thread 3; a name does in the place of the number, and `bt 10` prints ten frames |
+//! | `green 3` | enters green thread 3: `bt`, `up`, `frame select 11`, `frame variable` work there, until `green off` |
+//! | `green all bt` | as with gdb |
+//!
+//! What is said of gdb above holds for lldb, too. It was run with lldb 14. Debian's package of that version does not find its own Python
+//! files: start it with `PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages`.
 //!
 //! # perf
 //!
