@@ -20,7 +20,7 @@ cargo test -p tests --features async-io --test net_poll --test net_tcp --test ne
 cargo test -p tests --features stream --test streams
 cargo test -p tests --features tracing --test tracing --test tracing_global
 cargo test -p monochrome --features dump-stacks,dump-json,dump-pprof --lib dump
-cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test spawn_stacks --test hog_reports --test dump_snapshot --test deadlock --test deadlock_of_channels --test deadlock_of_some
+cargo test -p tests --features dump-stacks --test dump --test dump_on --test dump_stacks --test spawn_stacks --test await_stacks --test hog_reports --test dump_snapshot --test deadlock --test deadlock_of_channels --test deadlock_of_some
 cargo test -p monochrome --features debug --lib debug
 cargo test -p monochrome --features debug --lib profile
 cargo test -p tests --features debug --test debug_page --test debug_browser --test profile

@@ -11,7 +11,7 @@ left_out=(
     # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
     attributes deadlock deadlock_of_channels deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak trace_files
     # These files need a feature; ci/features.sh runs them.
-    debug_browser debug_page dump_stacks profile sim sim_attribute sim_bugs sim_deadlocks sim_faults sim_fs sim_fs_bugs sim_memory sim_net sim_net_bugs sim_primitives sim_unix sim_waits spawn_stacks streams trace_perfetto tracing tracing_global
+    await_stacks debug_browser debug_page dump_stacks profile sim sim_attribute sim_bugs sim_deadlocks sim_faults sim_fs sim_fs_bugs sim_memory sim_net sim_net_bugs sim_primitives sim_unix sim_waits spawn_stacks streams trace_perfetto tracing tracing_global
     # In this file a green thread never parks, so that the forked child has a busy parent.
     misuse_fork
 )

@@ -186,6 +186,9 @@ pub(crate) struct Rare {
     pub(crate) pins: Cell<u32>,
     /// The shares of reader-writer locks that the thread has, by the address of the lock: `wait/locks/holder.rs`.
     pub(crate) shares: RefCell<Vec<usize>>,
+    /// The return addresses on the stack on which the waker of its future was cloned last; none if they are not kept
+    /// (`watch/await_stacks.rs`).
+    pub(crate) await_stack: RefCell<Box<[usize]>>,
     /// The thread has unwound because it was cancelled. If it unwinds so again, or returns, user code has caught that.
     pub(crate) unwound: Cell<bool>,
 }
@@ -306,6 +309,7 @@ impl G {
             contexts,
             pins: Cell::new(0),
             shares: RefCell::default(),
+            await_stack: RefCell::default(),
             unwound: Cell::new(false),
         };
         // SAFETY: there is no box yet, so there is no reference into it.

@@ -1,5 +1,6 @@
 //! What looks at the scheduler from outside: sysmon, the metrics, the dump.
 
+pub(crate) mod await_stacks;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),

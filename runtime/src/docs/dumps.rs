@@ -95,6 +95,16 @@
 //!         at src/main.rs:4
 //! ```
 //!
+//! # Futures
+//!
+//! A future has no stack while it waits, so its line has the name of its type. With [`Builder::await_stacks`](crate::Builder::await_stacks) or
+//! `RUNTIME_AWAIT_STACKS=on` the dump also shows where it waits: the chain of `await`s, the innermost first. The stack is kept when the
+//! future's waker is cloned, so it is there with futures of other crates, too:
+//!
+//! - Of several branches that wait together, as in `join!` and `select!`, it is that of the branch that has cloned the waker last.
+//! - A branch with a waker of its own, as in `FuturesUnordered`, ends at the place where that waker's owner has cloned the future's waker.
+//! - A future that has cloned an equal waker at an earlier `await` need not clone it again. Then that place is shown.
+//!
 //! # When the program hangs
 //!
 //! Start it with `RUNTIME_DUMP=QUIT`, or set [`Builder::dump_on`](crate::Builder::dump_on). `kill -QUIT`, or Ctrl-\\ in a
@@ -121,7 +131,7 @@
 //!
 //! # What is not shown
 //!
-//! - A future has no stack while it waits.
+//! - A future has no stack while it waits; see [futures](#futures).
 //! - A green thread that is ready to run shows the stack on which it goes on. No OS thread waits for the copy, so the copy is dropped if
 //!   the green thread is resumed meanwhile. The dump then looks once more, and shows no stack if the green thread is ready again.
 //! - A green thread that computes, or waits [pinned](crate::thread::pin), is interrupted by SIGURG for its stack, unless the program

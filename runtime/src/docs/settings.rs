@@ -19,6 +19,7 @@
 //! | `RUNTIME_BLOCKING_THREADS` | a number from 1 | 512 | [`blocking_threads`](crate::Builder::blocking_threads) |
 //! | `RUNTIME_SYSMON` | `on`, `off` | `on` | [`sysmon`](crate::Builder::sysmon) |
 //! | `RUNTIME_MEASURE_ALL` | `on`, `off` | `off` | [`measure_all`](crate::Builder::measure_all) |
+//! | `RUNTIME_AWAIT_STACKS` | `on`, `off` | `off` | [`await_stacks`](crate::Builder::await_stacks) |
 //! | `RUNTIME_SPAWN_STACKS` | a number from 0 | 0 | [`spawn_stacks`](crate::Builder::spawn_stacks) |
 //! | `RUNTIME_THREAD_NAME` | a name | `green` | [`thread_name`](crate::Builder::thread_name) |
 //! | `RUNTIME_DUMP` | `QUIT`, `HUP`, `USR1`, `USR2` | no dump | [`dump_on`](crate::Builder::dump_on) |

@@ -361,6 +361,8 @@ impl Snapshot {
             if let Some((_, stack)) = caller.as_ref().filter(|(id, _)| *id == seen.id) {
                 at = Some(At::of_stack(stack.clone()));
             }
+            let await_stack = seen.parked.as_mut().map(|parked| std::mem::take(&mut parked.await_stack));
+            let await_stack = await_stack.filter(|it| with_stacks && !it.is_empty());
             let addresses = unwinder.as_mut().and_then(|unwinder| match copy {
                 Some(off_stack) => Some(unwinder.addresses(off_stack)),
                 None => on_os_thread.map(|(copy, interrupted)| addresses_of(unwinder, &copy, interrupted)),
@@ -371,7 +373,7 @@ impl Snapshot {
                     stacks.len() - 1
                 })
             };
-            let stack = addresses.filter(|addresses| !addresses.is_empty()).map(&mut index);
+            let stack = await_stack.or(addresses).filter(|addresses| !addresses.is_empty()).map(&mut index);
             // Without an unwinder there are no names either.
             let spawn_stack = Some(std::mem::take(&mut seen.spawn_stack));
             let spawn_stack = spawn_stack.filter(|it| with_stacks && !it.is_empty()).map(index);

@@ -44,6 +44,7 @@ pub struct Builder {
     sysmon: Option<bool>,
     measure_all: Option<bool>,
     spawn_stacks: Option<usize>,
+    await_stacks: Option<bool>,
     late_wake: Option<Duration>,
     calls: Calls,
     #[cfg(unix)]
@@ -262,6 +263,40 @@ impl Builder {
     /// ```
     pub fn spawn_stacks(mut self, every: u32) -> Self {
         self.spawn_stacks = Some(every as usize);
+        self
+    }
+
+    /// Keeps for each spawned future the stack at which it waits, so that [dumps](crate::docs::dumps#futures) show it. The default is
+    /// `false`. The environment variable is `RUNTIME_AWAIT_STACKS`.
+    ///
+    /// A future has no stack while it waits. With this setting the stack is kept when the future's waker is cloned: at that moment the
+    /// chain of polls is on the stack, from the future that was spawned to the one that waits. Up to 48 frames are kept. Each wait of a
+    /// future then takes some microseconds more. Other green threads pay nothing.
+    ///
+    /// It has an effect with the feature `dump-stacks`, where dumps show stacks.
+    ///
+    /// ```
+    /// use runtime::dump::Snapshot;
+    ///
+    /// async fn asks(answer: runtime::sync::oneshot::Receiver<u32>) -> u32 {
+    ///     answer.await.unwrap()
+    /// }
+    ///
+    /// let runtime = runtime::Builder::new().await_stacks(true).build()?;
+    /// let text = runtime.block_on(|| {
+    ///     let (sender, answer) = runtime::sync::oneshot::channel();
+    ///     let asker = runtime::spawn(asks(answer));
+    ///     runtime::sleep(std::time::Duration::from_millis(20));
+    ///     let text = Snapshot::take().unwrap().to_string();
+    ///     sender.send(7).unwrap();
+    ///     assert_eq!(asker.join().unwrap(), 7);
+    ///     text
+    /// });
+    /// assert_eq!(text.contains("::asks"), cfg!(feature = "dump-stacks"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn await_stacks(mut self, keep: bool) -> Self {
+        self.await_stacks = Some(keep);
         self
     }
 
@@ -555,6 +590,13 @@ impl Builder {
                 || environment::number("RUNTIME_SPAWN_STACKS", 0..=u32::MAX as usize),
                 || 0,
             )?),
+            await_stacks: or_else(
+                self.await_stacks,
+                || environment::switch("RUNTIME_AWAIT_STACKS"),
+                || false,
+            )?
+            .then(crate::dump::take_of_spawner)
+            .flatten(),
             strict: migration == Migration::BeforeStart,
             around_thread: around_thread()?,
             #[cfg(feature = "sim")]

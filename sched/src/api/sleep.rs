@@ -19,6 +19,7 @@ use crate::run::boundary::{self, Entered, enter};
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::timer::entry::{Alarm, FOR_FUTURE, Target, TimerRef};
+use crate::watch::await_stacks;
 
 /// Sleeps until `when` on the runtime's clock; `NEVER` sleeps until a cancellation. No timer fires early on that
 /// clock, so the sleep is never shorter.
@@ -115,6 +116,8 @@ impl Sleep {
         if g.timer_lent.load(Ordering::Acquire) {
             return false;
         }
+        // This wait clones no waker.
+        await_stacks::keep(g);
         let Some(entered) = enter() else { return false };
         g.timer_lent.store(true, Ordering::Relaxed);
         // The future may be moved to another thread and outlive this G's task.

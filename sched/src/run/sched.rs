@@ -40,6 +40,7 @@ use crate::sys;
 use crate::sys::fork;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
+use crate::watch::await_stacks::{self, TakeStack};
 use crate::watch::outside::Outside;
 use crate::watch::spawn_stacks::{SpawnStacks, Spawns};
 use crate::watch::sysmon::Sysmon;
@@ -62,6 +63,8 @@ pub struct Config {
     pub measure_all: bool,
     /// Keeps the stacks of spawners.
     pub spawn_stacks: Option<SpawnStacks>,
+    /// Keeps the stacks at which futures wait, by this function.
+    pub await_stacks: Option<TakeStack>,
     /// A thread reads the notes of hogs and of late wake-ups.
     pub watch_hogs: bool,
     /// From which delay on a wake-up is late, and is noted.
@@ -127,6 +130,7 @@ impl Sched {
     /// descriptor for the netpoller, or no memory for a stack.
     pub fn new(config: Config) -> io::Result<Arc<Sched>> {
         crate::watch::debugger::note_clock();
+        await_stacks::begin(config.await_stacks);
         check(&config)?;
         fork::check()?;
         fork::watch(leave_in_child)?;

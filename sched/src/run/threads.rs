@@ -278,6 +278,7 @@ pub(crate) mod tests {
             thread_name: "thread".to_string(),
             measure_all: false,
             spawn_stacks: None,
+            await_stacks: None,
             watch_hogs: false,
             late_wake: None,
             strict: false,

@@ -26,6 +26,7 @@ use crate::run::case_waker;
 use crate::run::latency::{look_at_one_of_many, look_at_wake_up};
 use crate::run::sched::Sched;
 use crate::sys::fork::is_forked;
+use crate::watch::await_stacks;
 use crate::watch::recorder::readies_bound;
 
 /// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on: any thread.*
@@ -221,6 +222,7 @@ fn wake_future(g: GRef) {
 // A static, not a const, because `is_waker_of_a_g` compares its address.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |g| {
+        await_stacks::keep(as_g(g));
         as_g(g).life.retain();
         RawWaker::new(g, &VTABLE)
     },

@@ -73,6 +73,8 @@ pub struct Parked {
     pub shares: Vec<usize>,
     /// The type of the future that the green thread runs; `None` for a closure.
     pub future: Option<&'static str>,
+    /// The return addresses on the stack at which its future waits, the innermost first; none if they are not kept.
+    pub await_stack: Box<[usize]>,
 }
 
 /// Looks at each green thread of the process, and calls `tell` with what it found. If there is a `copy`, it has the stack of a
@@ -192,6 +194,7 @@ impl Held {
             may_end: timed || in_stretch,
             shares: g.rare().map(|rare| rare.shares.borrow().clone()).unwrap_or_default(),
             future: (g.task().future)(),
+            await_stack: g.rare().map(|rare| rare.await_stack.borrow().clone()).unwrap_or_default(),
         }
     }
 }

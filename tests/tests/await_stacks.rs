@@ -1,0 +1,185 @@
+//! The stacks at which futures wait, in dumps.
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use runtime::channel::{Receiver, unbounded};
+use runtime::dump::Snapshot;
+use runtime::sync::oneshot;
+use runtime::{Builder, JoinHandle, Runtime};
+use tests::{Watchdog, wait_until};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn runtime(keep: bool) -> Runtime {
+    Builder::new().procs(2).await_stacks(keep).build().unwrap()
+}
+
+/// Returns the functions of this test in which the future waits, the innermost first.
+fn awaits<T>(of: &JoinHandle<T>) -> Vec<String> {
+    let snapshot = Snapshot::take().unwrap();
+    let Some(thread) = snapshot.get(of.thread().id().as_u64().get()) else { return Vec::new() };
+    let function = |name: &str| {
+        let (_, rest) = name.split_once("await_stacks::")?;
+        Some(rest.split("::").next().unwrap_or_default().to_owned())
+    };
+    let mut functions: Vec<String> =
+        snapshot.stack(thread).iter().filter_map(|frame| function(&frame.function)).collect();
+    functions.dedup();
+    functions
+}
+
+/// Waits until the future shows just these functions.
+fn wait_for<T>(of: &JoinHandle<T>, functions: &[&str]) {
+    wait_until(&format!("it waits in {functions:?}"), || awaits(of) == functions);
+}
+
+async fn answered(answer: oneshot::Receiver<u32>) -> u32 {
+    answer.await.unwrap_or_default()
+}
+
+async fn received(messages: &Receiver<u32>) -> u32 {
+    messages.recv_async().await.unwrap_or_default()
+}
+
+/// A leaf that knows no runtime.
+async fn woken_by_hand(waker: Arc<Mutex<Option<Waker>>>, ready: Arc<AtomicBool>) -> u32 {
+    poll_fn(|cx| {
+        *waker.lock().unwrap() = Some(cx.waker().clone());
+        if ready.load(Ordering::SeqCst) { Poll::Ready(3) } else { Poll::Pending }
+    })
+    .await
+}
+
+async fn first_then_second(answer: oneshot::Receiver<u32>, messages: Receiver<u32>) -> u32 {
+    let first = answered(answer).await;
+    first + received(&messages).await
+}
+
+async fn outermost(answer: oneshot::Receiver<u32>, messages: Receiver<u32>) -> u32 {
+    first_then_second(answer, messages).await
+}
+
+/// The chain of awaits is shown, and the next one when the future has gone on.
+#[test]
+fn a_future_shows_where_it_waits() {
+    let _dog = Watchdog::new();
+    runtime(true).block_on(|| {
+        let ((answers, answer), (sends, messages)) = (oneshot::channel(), unbounded());
+        let asker = runtime::spawn(outermost(answer, messages));
+        wait_for(&asker, &["answered", "first_then_second", "outermost"]);
+        answers.send(1).unwrap();
+        wait_for(&asker, &["received", "first_then_second", "outermost"]);
+        sends.send(2).unwrap();
+        assert_eq!(asker.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn leaves_of_all_kinds_show_where_they_wait() {
+    async fn slept() {
+        runtime::time::sleep_async(HOUR).await;
+    }
+    async fn joined(other: JoinHandle<()>) {
+        let _ = other.await;
+    }
+    let _dog = Watchdog::new();
+    runtime(true).block_on(|| {
+        let (waker, ready) = (Arc::new(Mutex::new(None::<Waker>)), Arc::new(AtomicBool::new(false)));
+        let by_hand = runtime::spawn(woken_by_hand(waker.clone(), ready.clone()));
+        wait_for(&by_hand, &["woken_by_hand"]);
+        ready.store(true, Ordering::SeqCst);
+        waker.lock().unwrap().take().unwrap().wake();
+        assert_eq!(by_hand.join().unwrap(), 3);
+        let sleeper = runtime::spawn(slept());
+        wait_for(&sleeper, &["leaves_of_all_kinds_show_where_they_wait"]);
+        let ends = sleeper.abort_handle();
+        let joiner = runtime::spawn(joined(sleeper));
+        wait_for(&joiner, &["leaves_of_all_kinds_show_where_they_wait"]);
+        ends.cancel();
+        joiner.join().unwrap();
+    });
+}
+
+/// Of two branches the one that was polled last.
+#[test]
+fn the_last_branch_is_shown() {
+    async fn both(answer: oneshot::Receiver<u32>, messages: Receiver<u32>) -> u32 {
+        let (mut one, mut other) = (pin!(answered(answer)), pin!(received(&messages)));
+        poll_fn(|cx| {
+            let (one, other) = (one.as_mut().poll(cx), other.as_mut().poll(cx));
+            if let Poll::Ready(value) = one { Poll::Ready(value) } else { other }
+        })
+        .await
+    }
+    let _dog = Watchdog::new();
+    runtime(true).block_on(|| {
+        let ((_answers, answer), (sends, messages)) = (oneshot::channel(), unbounded());
+        let asker = runtime::spawn(both(answer, messages));
+        wait_until("it waits", || awaits(&asker).first().is_some_and(|innermost| innermost == "received"));
+        sends.send(2).unwrap();
+        assert_eq!(asker.join().unwrap(), 2);
+    });
+}
+
+#[test]
+fn no_stack_is_kept_where_none_is_asked_for() {
+    let _dog = Watchdog::new();
+    // Another runtime of the process asks for them.
+    let other = runtime(true);
+    runtime(false).block_on(|| {
+        let (answers, answer) = oneshot::channel();
+        let asker = runtime::spawn(answered(answer));
+        tests::until_it_waits(&asker);
+        assert!(awaits(&asker).is_empty());
+        answers.send(1).unwrap();
+        assert_eq!(asker.join().unwrap(), 1);
+    });
+    drop(other);
+}
+
+/// Dumps read the stacks of futures that wait and go on all the time.
+#[test]
+fn dumps_while_futures_wait_and_go_on() {
+    let _dog = Watchdog::new();
+    runtime(true).block_on(|| {
+        let pairs: Vec<_> = (0..8)
+            .map(|_| {
+                let ((asks, asked), (answers, messages)) = (unbounded(), unbounded());
+                runtime::spawn(async move {
+                    for n in 0..2_000 {
+                        if asks.send(n).is_err() || received(&messages).await != n {
+                            return false;
+                        }
+                    }
+                    true
+                });
+                runtime::spawn(async move {
+                    for n in 0..2_000 {
+                        if received(&asked).await != n || answers.send(n).is_err() {
+                            return false;
+                        }
+                    }
+                    true
+                })
+            })
+            .collect();
+        let mut seen = 0;
+        while pairs.iter().any(|pair| !pair.is_finished()) {
+            for pair in &pairs {
+                let functions = awaits(pair);
+                seen += functions.len();
+                // Some were interrupted in the middle of a poll.
+                let is_known = |name: &String| name == "received" || name.starts_with("dumps_while_futures");
+                assert!(functions.iter().all(is_known), "{functions:?}");
+            }
+        }
+        assert!(pairs.into_iter().all(|pair| pair.join().unwrap()));
+        assert!(seen > 0);
+    });
+}
