@@ -9,6 +9,11 @@
 //!   sub rsp, 40                        40 bytes
 //! ```
 
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "elsewhere blocked green threads show no stack")
+)]
+
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::UnwindRegsAarch64 as Registers;
 #[cfg(target_arch = "x86_64")]

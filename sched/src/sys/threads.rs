@@ -15,6 +15,10 @@ pub enum Doing {
 
 /// Where another OS thread of this process is blocked in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    allow(dead_code, reason = "other systems do not say where a thread is blocked")
+)]
 pub(crate) struct BlockedAt {
     /// The address at which the thread goes on, and its stack pointer there.
     pub(crate) pc: usize,
