@@ -58,6 +58,9 @@
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
 //! - A circle over channels, if a handle of the other end lies in the heap, or in memory that was freed: see below.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
+//! - A wait for a channel whose other end was forgotten (`std::mem::forget`), or lies in memory that nothing reaches any more. A search
+//!   cannot tell such a handle from one that is still used.
+//! - A wait for a channel whose other end the green thread keeps in a variable of its own, which no closure captured.
 //!
 //! **Channels.** A green thread that waits for a channel waits for all that have handles of its other end. On Linux, on x86-64 and 64-bit
 //! Arm, such circles are told if all these handles were captured by closures of green threads that never go on either. A candidate is
