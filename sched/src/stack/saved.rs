@@ -61,7 +61,7 @@ pub struct StackCopy {
     pub captured_at: Range<usize>,
     /// These words, inverted.
     pub captured: Vec<usize>,
-    /// Inverted, as all copies of words are: a search of the memory for a word does not find the copy.
+    /// Disguised: a search of the memory for a word does not find the copy.
     words: Vec<usize>,
 }
 
@@ -101,14 +101,14 @@ impl StackCopy {
     /// Returns the word at `address`; `None` if it was not copied.
     pub fn read(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.sp)?;
-        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).map(|word| !word)
+        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).map(|&word| revealed(word))
     }
 
     /// Takes these registers, and the words from `sp` on.
     pub(crate) fn set(&mut self, pc: usize, sp: usize, fp: usize, words: &[usize]) {
         (self.pc, self.sp, self.fp) = (pc, sp, fp);
         self.words.clear();
-        self.words.extend(words.iter().map(|word| !word));
+        self.words.extend(words.iter().map(|&word| disguised(word)));
     }
 
     /// Copies the stack of `coro`. Returns `false` if there is nothing to copy.
@@ -137,7 +137,7 @@ impl StackCopy {
         (self.pc, self.fp) = (word(SAVED.pc), word(SAVED.fp));
         self.link = self.pc;
         let end = ((top - saved) / WORD).min(SAVED.len + self.words.capacity());
-        self.words.extend((SAVED.len..end).map(|i| !word(i)));
+        self.words.extend((SAVED.len..end).map(|i| disguised(word(i))));
         self.stack = used;
         true
     }
@@ -190,7 +190,7 @@ impl StackCopy {
         self.words.clear();
         self.words.resize(n, 0);
         let copied = peek::words(sp, &mut self.words);
-        self.words.iter_mut().for_each(|word| *word = !*word);
+        self.words.iter_mut().for_each(|word| *word = disguised(*word));
         (self.sp, self.stack, self.captured_at) = (sp, stack, 0..0);
         self.captured.clear();
         copied
@@ -216,10 +216,22 @@ impl StackCopy {
         // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack. That part is mapped, and the
         // interrupted code does not run on meanwhile. Volatile: as in `fill`.
         self.words.extend(
-            (0..n).map(|i| unsafe { !with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
+            (0..n).map(|i| unsafe {
+                disguised(with_exposed_provenance::<usize>(sp + i * WORD).read_volatile())
+            }),
         );
         true
     }
+}
+
+/// Returns a word as a copy has it. Inverting alone would not do: the stack of a thread that takes a dump has inverted words, and its copy would
+/// have these words as they are.
+fn disguised(word: usize) -> usize {
+    !word.rotate_left(8)
+}
+
+fn revealed(word: usize) -> usize {
+    (!word).rotate_right(8)
 }
 
 /// Returns the stack of `g` and the words of its coroutine; `None` if it has none.
@@ -258,6 +270,13 @@ fn field() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_hidden_also_if_it_was_hidden_before() {
+        let word = 0x7f12_3456_7801_usize;
+        assert_eq!(revealed(disguised(word)), word);
+        assert!(![disguised(word), disguised(!word), disguised(disguised(word))].contains(&word));
+    }
 
     #[test]
     fn the_saved_stack_pointer_is_found() {

@@ -3,14 +3,17 @@
 //! The search reads every page that may be written and is there: `/proc/self/maps` has the mappings, `/proc/self/pagemap` the pages. The
 //! kernel copies the pages, so a mapping that goes away meanwhile does no harm. A word that moves meanwhile may be missed, and so is
 //! a word that only a register has. What signal handlers have left on their stacks is not searched: these are the registers of code
-//! that has gone on since.
+//! that has gone on since. The same holds for the unused part of the caller's stack: there lie words that the search itself has had in
+//! its hands, and its frames have some.
 
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::ptr;
 
 use crate::stack::overflow::alternate_stacks;
 use crate::sys::{self, peek};
+use crate::watch::dump::stack_of_caller;
 
 const WORD: usize = size_of::<usize>();
 /// The size of a copy.
@@ -23,7 +26,16 @@ const IS_THERE: u64 = 0b11 << 62;
 /// Calls `tell` with each address at which one of the words lies, and with the index of the word. The words are given inverted, and
 /// sorted, so that the search does not find its own list. Returns `false` if the memory cannot be read, or is more than
 /// `most_bytes`.
-pub fn find(inverted: &[usize], most_bytes: usize, mut tell: impl FnMut(usize, usize)) -> bool {
+#[inline(never)]
+pub fn find(inverted: &[usize], most_bytes: usize, tell: impl FnMut(usize, usize)) -> bool {
+    // The frames of all that is called from here lie below this one.
+    let frame = 0_u8;
+    search(inverted, most_bytes, std::hint::black_box(ptr::from_ref(&frame).addr()), tell)
+}
+
+/// As `find`, called from the frame at `frame`.
+#[inline(never)]
+fn search(inverted: &[usize], most_bytes: usize, frame: usize, mut tell: impl FnMut(usize, usize)) -> bool {
     debug_assert!(inverted.is_sorted());
     let (Some(&least), Some(&most)) = (inverted.first(), inverted.last()) else { return true };
     let (Ok(maps), Ok(pages)) = (fs::read_to_string("/proc/self/maps"), File::open("/proc/self/pagemap"))
@@ -35,6 +47,7 @@ pub fn find(inverted: &[usize], most_bytes: usize, mut tell: impl FnMut(usize, u
     let own = copy.as_ptr_range();
     let mut without = alternate_stacks();
     without.push(own.start.addr()..own.end.addr());
+    without.extend(stack_below(frame, &maps));
     let mut look = |range: Range<usize>| {
         let Some(rest) = left.checked_sub(range.len()) else { return false };
         left = rest;
@@ -55,6 +68,14 @@ pub fn find(inverted: &[usize], most_bytes: usize, mut tell: impl FnMut(usize, u
         true
     };
     maps.lines().filter_map(mapping).all(|mapping| pages_of(&pages, mapping, &mut look))
+}
+
+/// Returns the part of the caller's stack below `frame`: from the guard of a green thread's stack, or from the begin of an OS thread's
+/// mapping, which a guard separates from what lies below.
+fn stack_below(frame: usize, maps: &str) -> Option<Range<usize>> {
+    let own = stack_of_caller().map(|(_, stack)| stack).filter(|stack| stack.contains(&frame));
+    let stack = own.or_else(|| maps.lines().filter_map(mapping).find(|range| range.contains(&frame)))?;
+    Some(stack.start..frame)
 }
 
 /// Copies the bytes from `from` on, which other threads may write or unmap meanwhile. Returns `false` if not all can be read.
@@ -117,8 +138,6 @@ fn read(from: usize, words: &mut [usize], mut tell: impl FnMut(usize, &[usize]))
 
 #[cfg(test)]
 mod tests {
-    use std::ptr;
-
     use super::*;
 
     #[test]
@@ -131,6 +150,24 @@ mod tests {
         assert!(!find(&[inverted], 4096, |_, _| ()), "there is more memory");
         assert!(found.contains(&(ptr::from_ref(&boxed[1]).addr(), 0)), "{found:x?}");
         drop(boxed);
+    }
+
+    /// The search has the word in its hands itself, and leaves it on the stack.
+    #[test]
+    fn the_search_does_not_find_what_it_has_left_behind() {
+        let inverted = !(0x5eed_0000_0000_0002_usize + std::process::id() as usize * 8);
+        leave_behind(inverted);
+        let boxed = Box::new([0, !inverted, 0]);
+        for _ in 0..3 {
+            let mut found = Vec::new();
+            assert!(find(&[inverted], usize::MAX, |address, _| found.push(address)));
+            assert_eq!(found, [ptr::from_ref(&boxed[1]).addr()]);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_behind(inverted: usize) {
+        std::hint::black_box([!inverted; 64]);
     }
 
     #[test]
