@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, unbounded};
 use runtime::dump::Snapshot;
@@ -148,29 +148,29 @@ fn no_stack_is_kept_where_none_is_asked_for() {
 fn dumps_while_futures_wait_and_go_on() {
     let _dog = Watchdog::new();
     runtime(true).block_on(|| {
+        let stop = Arc::new(AtomicBool::new(false));
         let pairs: Vec<_> = (0..8)
             .map(|_| {
                 let ((asks, asked), (answers, messages)) = (unbounded(), unbounded());
+                let stop = stop.clone();
                 runtime::spawn(async move {
-                    for n in 0..2_000 {
-                        if asks.send(n).is_err() || received(&messages).await != n {
-                            return false;
-                        }
+                    let mut n = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        n += 1;
+                        asks.send(n).unwrap();
+                        assert_eq!(received(&messages).await, n);
                     }
-                    true
                 });
                 runtime::spawn(async move {
-                    for n in 0..2_000 {
-                        if received(&asked).await != n || answers.send(n).is_err() {
-                            return false;
-                        }
+                    // 0: the other one has ended.
+                    while let n @ 1.. = received(&asked).await {
+                        answers.send(n).unwrap();
                     }
-                    true
                 })
             })
             .collect();
-        let mut seen = 0;
-        while pairs.iter().any(|pair| !pair.is_finished()) {
+        let (mut seen, start) = (0, Instant::now());
+        while seen < 200 && start.elapsed() < Duration::from_secs(30) {
             for pair in &pairs {
                 let functions = awaits(pair);
                 seen += functions.len();
@@ -179,7 +179,8 @@ fn dumps_while_futures_wait_and_go_on() {
                 assert!(functions.iter().all(is_known), "{functions:?}");
             }
         }
-        assert!(pairs.into_iter().all(|pair| pair.join().unwrap()));
-        assert!(seen > 0);
+        stop.store(true, Ordering::Relaxed);
+        pairs.into_iter().for_each(|pair| pair.join().unwrap());
+        assert!(seen >= 200, "{seen}");
     });
 }

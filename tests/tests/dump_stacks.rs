@@ -416,9 +416,10 @@ fn blocks_in_std(lock: &std::sync::Mutex<u32>) -> u32 {
 #[test]
 fn those_that_are_blocked_show_their_functions() {
     on(2, || {
-        let (mut here, there) = UnixStream::pair().unwrap();
-        let (there, lock) = (Arc::new(there), Arc::new(std::sync::Mutex::new(1)));
-        let (polled, locked) = (there.clone(), lock.clone());
+        let ((mut here, there), (mut polled_by, polled)) =
+            (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let lock = Arc::new(std::sync::Mutex::new(1));
+        let locked = lock.clone();
         let held = lock.lock().unwrap();
         let all = [
             named("blocks_in_a_poll", move || assert_eq!(blocks_in_a_poll(&polled), 1)),
@@ -435,6 +436,7 @@ fn those_that_are_blocked_show_their_functions() {
         }
         drop(held);
         here.write_all(&[7]).unwrap();
+        polled_by.write_all(&[7]).unwrap();
         all.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
