@@ -97,6 +97,15 @@ fn each_kind_of_wait_is_named() {
     }
 }
 
+#[test]
+fn simulations_that_fail_at_one_time_do_not_wait_for_each_other() {
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..50).for_each(|_| drop(failure_of(crossed_locks))));
+        }
+    });
+}
+
 /// A circle of some can be seen by the program itself, while others go on.
 #[test]
 fn a_program_may_look_for_its_own_deadlocks() {

@@ -348,7 +348,9 @@ impl Snapshot {
     fn look(with_stacks: bool) -> io::Result<Snapshot> {
         sched::fork::check()?;
         let has_stacks = with_stacks && cfg!(feature = "dump-stacks");
-        let mut running = if has_stacks { stacks_of_running() } else { HashMap::new() };
+        // In a simulation only the caller runs. Other simulations do not count, and time-outs of a wait for them would not end here.
+        let looks = has_stacks && !crate::in_simulation();
+        let mut running = if looks { stacks_of_running() } else { HashMap::new() };
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
         let mut copy = if unwinder.is_some() { StackCopy::default() } else { StackCopy::of_places() };

@@ -483,6 +483,8 @@ impl Builder {
         };
         let track_locks = self.track_locks;
         let calls = std::mem::take(&mut self.calls);
+        // A simulation has no sysmon, which finds hogs; and a thread for each of many short runs costs much.
+        let needs_reader = calls.need_reader() && !self.is_simulated();
         let (config, trace) = (self.config(&calls)?, trace::wanted()?);
         #[cfg(unix)]
         dump_on.map_or(Ok(()), trigger::dump_on)?;
@@ -506,13 +508,20 @@ impl Builder {
         if sysmon {
             *runtime.monitor.lock() = Some(start_sysmon(&runtime.sched, &thread_name).map_err(no_thread)?);
         }
-        if calls.need_reader() {
+        if needs_reader {
             *runtime.hogs.lock() = Some(hogs::start(&runtime.sched, calls).map_err(no_thread)?);
         }
         if let Some(wanted) = trace {
             *runtime.trace.lock() = Some(trace::start(&runtime.sched, wanted).map_err(no_thread)?);
         }
         Ok(runtime)
+    }
+
+    fn is_simulated(&self) -> bool {
+        #[cfg(feature = "sim")]
+        return self.simulation.is_some();
+        #[cfg(not(feature = "sim"))]
+        false
     }
 
     /// Starts a runtime whose choices `simulation` makes.
