@@ -8,7 +8,6 @@
 use std::mem::offset_of;
 use std::panic::Location;
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// In the address: it leads to a `Named`.
@@ -29,8 +28,24 @@ struct Named {
     /// Empty if there is none.
     name: Box<str>,
     has_name: bool,
-    /// The return addresses on the stack of the spawner.
-    stack: OnceLock<Box<[usize]>>,
+    /// The return addresses on the stack of the spawner; null if they are not kept. A pointer and not an `OnceLock`, whose unused bytes may
+    /// have been anything: a search of the memory would find old handles there.
+    stack: AtomicPtr<Box<[usize]>>,
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let stack = *self.stack.get_mut();
+        if !stack.is_null() {
+            // SAFETY: `kept` made the pointer from a box, and only this field has it.
+            drop(unsafe { Box::from_raw(stack) });
+        }
+    }
+}
+
+/// Returns what the field `stack` of a [`Named`] is for this stack.
+fn kept(stack: Box<[usize]>) -> *mut Box<[usize]> {
+    Box::into_raw(Box::new(stack))
 }
 
 impl Named {
@@ -58,7 +73,7 @@ impl Origin {
     pub(crate) fn begin(&self, place: &'static Location<'static>, name: Option<Box<str>>, parent: u64) {
         let word = match name {
             None => ptr::from_ref(place).cast_mut().cast(),
-            Some(name) => Named { place, name, has_name: true, stack: OnceLock::new() }.into_word(),
+            Some(name) => Named { place, name, has_name: true, stack: AtomicPtr::default() }.into_word(),
         };
         // Relaxed, both: `Life::begin` publishes them.
         self.word.store(word, Ordering::Relaxed);
@@ -68,9 +83,10 @@ impl Origin {
     /// Keeps the stack of the spawner. *Runs on: the spawner, after `begin`, once for each G. Others may look meanwhile.*
     pub(crate) fn keep_stack(&self, stack: Box<[usize]>) {
         match (self.named(), self.place()) {
-            (Some(named), _) => drop(named.stack.set(stack)),
+            // Release: publishes the stack; pairs with the Acquire in `stack`. It was null.
+            (Some(named), _) => named.stack.store(kept(stack), Ordering::Release),
             (None, Some(place)) => {
-                let named = Named { place, name: Box::default(), has_name: false, stack: stack.into() };
+                let named = Named { place, name: Box::default(), has_name: false, stack: kept(stack).into() };
                 // Release: publishes the box; pairs with the Acquire in `word`. A thread that has read the old word has the place itself.
                 self.word.store(named.into_word(), Ordering::Release);
             }
@@ -121,7 +137,11 @@ impl Origin {
     /// Returns the return addresses on the stack of the spawner, the innermost first; none if they were not kept. *Runs on: a holder of a
     /// reference.*
     pub(crate) fn stack(&self) -> &[usize] {
-        self.named().and_then(|named| named.stack.get()).map_or(&[], |stack| stack)
+        // Acquire: pairs with the Release in `keep_stack`.
+        let stack = self.named().map(|named| named.stack.load(Ordering::Acquire));
+        // SAFETY: the pointer is null or that of a box, which lives as long as the `Named`. Only `forget` drops that, when no thread has a
+        // reference to the G.
+        stack.and_then(|stack| unsafe { stack.as_ref() }).map_or(&[], |stack| stack)
     }
 
     /// Returns the id of the thread that spawned the G, if one is known.

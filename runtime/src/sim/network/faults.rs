@@ -67,6 +67,8 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -81,13 +83,6 @@ mod tests {
         }
         assert!(seen.iter().all(|times| (20..100).contains(times)), "{seen:?}");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
 
     #[test]
     fn seeds_share_no_decision() {
