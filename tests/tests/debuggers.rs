@@ -150,7 +150,7 @@ fn part<'a>(text: &'a str, name: &str) -> &'a str {
 /// Returns how many frames are calls of [`waits_for_a_message`].
 fn frames_of_waits(text: &str) -> usize {
     // lldb names the outer function beside each that is inlined.
-    text.lines().filter(|line| line.contains("::waits_for_a_message") && !line.contains("[inlined]")).count()
+    text.lines().filter(|line| line.contains("waits_for_a_message") && !line.contains("[inlined]")).count()
 }
 
 /// Checks what a debugger has printed for its commands.
