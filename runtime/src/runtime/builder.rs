@@ -292,7 +292,7 @@ impl Builder {
     ///     assert_eq!(asker.join().unwrap(), 7);
     ///     text
     /// });
-    /// assert_eq!(text.contains("::asks"), cfg!(feature = "dump-stacks"));
+    /// assert_eq!(text.contains("\n    "), cfg!(feature = "dump-stacks"), "{text}");
     /// # std::io::Result::Ok(())
     /// ```
     pub fn await_stacks(mut self, keep: bool) -> Self {
