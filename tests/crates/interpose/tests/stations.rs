@@ -37,9 +37,12 @@ fn ask(stream: &mut UnixStream) {
 #[test]
 fn each_byte_wakes_its_reader() {
     let _watchdog = Watchdog::new();
-    for (procs, migration) in
-        [(1, Migration::Anytime), (2, Migration::Anytime), (2, Migration::BeforeStart), (8, Migration::BeforeStart)]
-    {
+    for (procs, migration) in [
+        (1, Migration::Anytime),
+        (2, Migration::Anytime),
+        (2, Migration::BeforeStart),
+        (8, Migration::BeforeStart),
+    ] {
         let runtime = runtime_of(procs, migration);
         let mut threads = Vec::new();
         for _ in 0..4 {
