@@ -59,13 +59,36 @@ fn main() -> ExitCode {
 }
 
 impl Room {
+    /// Adds a member and tells those who were there before. Both happen under one lock, so nobody hears of a member who came before
+    /// them. Returns the id of the member and the number of the others.
+    fn enter(&self, name: &str, sender: Sender<Arc<str>>) -> (u64, usize) {
+        let mut members = self.members.lock();
+        send_to(members.values(), format!("* {name} has come\n"));
+        let others = members.len();
+        let me = self.next.fetch_add(1, Ordering::Relaxed);
+        members.insert(me, sender);
+        (me, others)
+    }
+
+    /// Removes the member `me` and tells the others. Dropping the sender disconnects the channel, which ends the writer.
+    fn leave(&self, me: u64, name: &str) {
+        let mut members = self.members.lock();
+        members.remove(&me);
+        send_to(members.values(), format!("* {name} has gone\n"));
+    }
+
     /// Sends `line` to every member except the member `but`.
     fn say(&self, but: u64, line: String) {
-        let line: Arc<str> = line.into();
-        for (_, member) in self.members.lock().iter().filter(|(id, _)| **id != but) {
-            // A full channel: the member misses this line. A disconnected channel: the member is leaving.
-            let _ = member.try_send(line.clone());
-        }
+        let members = self.members.lock();
+        send_to(members.iter().filter(|(id, _)| **id != but).map(|(_, member)| member), line);
+    }
+}
+
+fn send_to<'a>(members: impl Iterator<Item = &'a Sender<Arc<str>>>, line: String) {
+    let line: Arc<str> = line.into();
+    for member in members {
+        // A full channel: the member misses this line. A disconnected channel: the member is leaving.
+        let _ = member.try_send(line.clone());
     }
 }
 
@@ -81,12 +104,7 @@ fn join(room: &Room, stream: TcpStream, end: &Context) -> io::Result<()> {
         return writes.write_all(b"a name has letters, digits and \"-\", at most 32\n");
     }
     let (sender, receiver) = bounded(LINES);
-    let me = room.next.fetch_add(1, Ordering::Relaxed);
-    let others = {
-        let mut members = room.members.lock();
-        members.insert(me, sender);
-        members.len() - 1
-    };
+    let (me, others) = room.enter(&name, sender);
     let welcome = format!("welcome {name}, {others} others are here\n");
     let writer = runtime::spawn(move || {
         let written = writes.write_all(welcome.as_bytes()).and_then(|()| write_lines(&receiver, &mut writes));
@@ -95,12 +113,9 @@ fn join(room: &Room, stream: TcpStream, end: &Context) -> io::Result<()> {
             let _ = writes.shutdown(Shutdown::Both);
         }
     });
-    room.say(me, format!("* {name} has come\n"));
     let left = std::iter::from_fn(|| next_line(&mut lines, end).transpose())
         .try_for_each(|line| line.map(|line| room.say(me, format!("{name}: {line}\n"))));
-    // Removing the sender disconnects the channel, which ends the writer.
-    room.members.lock().remove(&me);
-    room.say(me, format!("* {name} has gone\n"));
+    room.leave(me, &name);
     writer.join().expect("a writer does not panic");
     if end.err().is_some() {
         say_goodbye(lines.get_mut());
