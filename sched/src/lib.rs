@@ -58,6 +58,7 @@
 //! - `m/pause.rs`: an M is paused only in user code without a P, and goes on when sysmon lets it go.
 //! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
 //! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
+//! - `m/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M takes it over.
 //! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
 //! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never lost.
 //! - `wait/due.rs`: a deadline that a channel waits for is either taken once or stopped.
@@ -280,6 +281,7 @@ mod m {
         pub(crate) mod word;
     }
     pub(crate) mod thread_parker;
+    pub(crate) mod wish;
 }
 #[cfg(loom)]
 #[allow(dead_code)]

@@ -1,7 +1,7 @@
 //! An M: an OS thread that runs Gs while it has a P. The scheduler runs on the M's own stack.
 //!
 //! Sysmon, wakers and the dump read an M's atomics from other threads; the cells belong to the M's own thread. A thread that
-//! wakes a parked M first stores a [`Wish`], which says what the M is woken for.
+//! wakes a parked M first leaves a [`wish`], which says what the M is woken for.
 
 #![allow(unsafe_code)]
 
@@ -21,11 +21,12 @@ pub(crate) mod rest;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub(crate) mod std_parker;
 mod thread_parker;
+pub(crate) mod wish;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use netpoll::Waiter;
 
@@ -39,6 +40,7 @@ use in_place::InPlace;
 use note::Note;
 use pause::Pause;
 use rest::{Homes, Rest};
+use wish::WishWord;
 
 /// Whether the M has lent its P.
 #[derive(Clone, Copy, Debug)]
@@ -51,24 +53,6 @@ pub(crate) enum Loan {
     WithoutP,
 }
 
-/// What a parked M is woken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// Nothing in particular: the runtime ends, or the M is new and has no P.
-    Nothing,
-    /// Take P `p`, whose lease is held for this M. With `spinning`, keep the promise to look for work.
-    Run { p: usize, spinning: bool },
-    /// Watch the network and the timers without a P, unless another M does. The M has promised to look for work first.
-    Watch,
-    /// End the thread.
-    End,
-}
-
-/// `Wish::End` as a value of `M::handed`.
-const END: usize = usize::MAX;
-/// `Wish::Watch` as a value of `M::handed`. Other values: 0, or the P's index + 1 above the bit that says to spin.
-const WATCH: usize = usize::MAX - 1;
-
 /// The most dead Gs that an M keeps for its next spawns.
 const KEPT_GS: usize = 128;
 
@@ -78,8 +62,7 @@ pub(crate) struct M {
     pub(crate) note: Note,
     /// The index of the M among all Ms.
     pub(crate) number: usize,
-    /// What the M is woken for; see `Wish`.
-    handed: AtomicUsize,
+    pub(crate) wish: WishWord,
     /// How the wait of the G that is parked here in place ends.
     pub(crate) in_place: InPlace,
     /// Whether the M pauses although its G computes.
@@ -142,7 +125,7 @@ impl M {
             runtime,
             note: Note::new(),
             number,
-            handed: AtomicUsize::new(0),
+            wish: WishWord::new(),
             in_place: InPlace::new(),
             pause: Pause::new(),
             running: AtomicPtr::new(ptr::null_mut()),
@@ -207,36 +190,6 @@ impl M {
     #[inline]
     pub(crate) fn let_go(&self) {
         self.p.set(ptr::null());
-    }
-
-    /// Hands P number `p` to an M that is parked, in line for a P, or about to start. With `spinning`, hands over the promise to
-    /// look for work too. *Runs on: any thread; the caller then wakes the M.*
-    pub(crate) fn hand(&self, p: usize, spinning: bool) {
-        // Release: pairs with `take_wish`. The note cannot order this: an M that is awake takes the wish before the caller wakes
-        // the note.
-        self.handed.store((p + 1) << 1 | usize::from(spinning), Ordering::Release);
-    }
-
-    /// Tells a parked M to end its thread. *Runs on: the thread that took the M out of the idle list and then wakes it.*
-    pub(crate) fn hand_end(&self) {
-        self.handed.store(END, Ordering::Relaxed);
-    }
-
-    /// Tells a parked M to watch the network and the timers, and hands over the promise to look for work. *Runs on: the thread
-    /// that took the M out of the idle list and then wakes it.*
-    pub(crate) fn hand_watch(&self) {
-        self.handed.store(WATCH, Ordering::Relaxed);
-    }
-
-    /// Takes the wish that another thread left for this M. *Runs on: this M.*
-    pub(crate) fn take_wish(&self) -> Wish {
-        // Acquire: pairs with `hand`; this M sees what the earlier holder of the P did.
-        match self.handed.swap(0, Ordering::Acquire) {
-            0 => Wish::Nothing,
-            END => Wish::End,
-            WATCH => Wish::Watch,
-            handed => Wish::Run { p: (handed >> 1) - 1, spinning: handed & 1 != 0 },
-        }
     }
 
     /// Ends the wait of the G that is parked in place on this M. *Runs on: the thread that has decided that wait. The call is its

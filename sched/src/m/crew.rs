@@ -85,7 +85,7 @@ impl Crew {
             }
             Err(error) => {
                 self.threads.fetch_sub(1, Ordering::Relaxed);
-                m.take_wish();
+                m.wish.take();
                 ms.free.push(m);
                 Err(error)
             }

@@ -9,7 +9,8 @@ use timers::clock;
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::rest::SleepKind;
-use crate::m::{M, MRef, Wish};
+use crate::m::wish::Wish;
+use crate::m::{M, MRef};
 use crate::p::Held;
 use crate::p::event::Kind;
 use crate::run::sched::Sched;
@@ -303,40 +304,42 @@ impl Sched {
         self.steal_due_timers(held);
     }
 
-    /// Takes an idle P, or waits until another thread hands one over. *Runs on: `m`, without a P.*
+    /// Takes an idle P or that of an M that is being woken, or waits until another thread hands one over. *Runs on: `m`, without a P.*
     fn wait_for_p(&self, m: &M) -> Then {
         if !m.home.is_empty() {
             return self.get_in_line(m);
         }
-        let enter = || self.idle.take_or_park(MRef::new(m), |p| self.p(p).lease.set_held());
+        let enter = || self.idle.take_or_park(MRef::new(m), |p| self.hold(p), |m| m.m().wish.take_over());
         let (taken, exiting) = self.closing.look_after(enter);
         if m.is_coming_spare.replace(false) {
             // The M is in the list of parked Ms, or it was needed at once.
             self.crew.remove_coming_spare();
         }
         match taken {
-            Some(p) => {
-                self.adopt(m, p);
-                Then::Look
-            }
+            Some(wish) => self.fulfil(m, wish),
             None if exiting => Then::End,
             None => self.sleep_until_handed(m),
         }
     }
 
-    /// Takes an idle P, or joins the line for one, because only this M may run the Gs in its own queue. *Runs on: `m`, without
+    /// Takes P `p` out of the idle list. *Runs on: any M without a P, under the lock of that list.*
+    fn hold(&self, p: usize) -> Wish {
+        self.p(p).lease.set_held();
+        Wish::Run { p, spinning: false }
+    }
+
+    /// Takes a P as `wait_for_p` does, or joins the line for one, because only this M may run the Gs in its own queue. *Runs on: `m`, without
     /// a P.*
     #[cold]
     pub(crate) fn get_in_line(&self, m: &M) -> Then {
-        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held());
+        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.hold(p), |m| m.m().wish.take_over());
         let (taken, mut exiting) = self.closing.look_after(enter);
-        if let Some(p) = taken {
-            self.adopt(m, p);
-            return Then::Look;
+        if let Some(wish) = taken {
+            return self.fulfil(m, wish);
         }
         self.sysmon.work_waits();
         while !exiting {
-            match m.take_wish() {
+            match m.wish.take() {
                 Wish::Nothing => m.note.sleep(),
                 wish => return self.fulfil(m, wish),
             }
@@ -350,7 +353,7 @@ impl Sched {
         loop {
             // Sleeps first: the note is woken once for the P, and the next sleep must not find that wake-up.
             m.note.sleep();
-            match m.take_wish() {
+            match m.wish.take() {
                 // This wake-up was meant for an earlier sleep.
                 Wish::Nothing => {}
                 wish => {
@@ -378,7 +381,7 @@ impl Sched {
             if sleeps {
                 self.sleep_on_note(m, None);
             }
-            match m.take_wish() {
+            match m.wish.take() {
                 // The M is still in the list: a G in its own queue woke it.
                 Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m)) => break Then::Look,
                 // The thread that took the M out of the list is about to leave its wish, and to wake it once more.

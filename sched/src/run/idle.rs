@@ -51,6 +51,8 @@ struct Lists<M> {
     ms: Vec<M>,
     /// The fewest Ms that were parked since the last `take_unneeded`: that many were not needed.
     fewest_ms: usize,
+    /// The M that was taken out last. Perhaps it has not taken its wish yet.
+    woken: Option<M>,
     /// The line for Ps: Ms without a P that have Gs only they may run, in the order in which they came. No P is idle while the line
     /// is not empty.
     wanting: VecDeque<M>,
@@ -67,13 +69,26 @@ pub(crate) enum Given<M> {
     To(M),
 }
 
-impl<M> Lists<M> {
-    fn take_p(&mut self, count: &AtomicUsize, set_held: impl FnOnce(usize)) -> Option<usize> {
+impl<M: Copy> Lists<M> {
+    fn take_p<T>(&mut self, count: &AtomicUsize, hold: impl FnOnce(usize) -> T) -> Option<T> {
         let p = self.ps.pop()?;
         // SeqCst: all changes of the counts and all looks at them have one order.
         count.fetch_sub(1, Ordering::SeqCst);
-        set_held(p);
-        Some(p)
+        Some(hold(p))
+    }
+
+    /// Takes the P of the M that was taken out last by `take_over`, if it still lies in the wish of that M. The M is then parked again.
+    fn take_p_of_woken<T>(
+        &mut self,
+        count: &AtomicUsize,
+        take_over: impl FnOnce(&M) -> Option<T>,
+    ) -> Option<T> {
+        let m = self.woken.take()?;
+        let taken = take_over(&m)?;
+        if !broken!("idle_woken_m_is_forgotten") {
+            self.park(m, count);
+        }
+        Some(taken)
     }
 
     fn park(&mut self, m: M, count: &AtomicUsize) {
@@ -83,9 +98,18 @@ impl<M> Lists<M> {
 
     fn unpark(&mut self, count: &AtomicUsize) -> Option<M> {
         let m = self.ms.pop();
+        self.woken = m;
         self.fewest_ms = self.fewest_ms.min(self.ms.len());
         count.store(self.ms.len(), Ordering::Relaxed);
         m
+    }
+}
+
+/// Returns `f`, which then returns its argument.
+fn and_return(f: impl FnOnce(usize)) -> impl FnOnce(usize) -> usize {
+    |p| {
+        f(p);
+        p
     }
 }
 
@@ -96,6 +120,7 @@ impl<M: PartialEq + Copy> Idle<M> {
                 ps: Vec::new(),
                 ms: Vec::new(),
                 fewest_ms: 0,
+                woken: None,
                 wanting: VecDeque::new(),
             }),
             idle_ps: AtomicUsize::new(0),
@@ -148,10 +173,16 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.wanting_ms.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes an idle P; if there is none, puts `m` into the line for one and returns `None`.
-    pub(crate) fn take_or_want(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
+    /// Takes a P as `take_or_park` does; if there is none, puts `m` into the line for one and returns `None`.
+    pub(crate) fn take_or_want<T>(
+        &self,
+        m: M,
+        hold: impl FnOnce(usize) -> T,
+        take_over: impl FnOnce(&M) -> Option<T>,
+    ) -> Option<T> {
         let mut lists = self.lists.lock();
-        let p = if broken!("idle_want_no_p_look") { None } else { lists.take_p(&self.idle_ps, set_held) };
+        let p = if broken!("idle_want_no_p_look") { None } else { lists.take_p(&self.idle_ps, hold) };
+        let p = p.or_else(|| lists.take_p_of_woken(&self.parked_ms, take_over));
         if p.is_none() {
             lists.wanting.push_back(m);
             self.wanting_ms.0.store(lists.wanting.len(), Ordering::Relaxed);
@@ -176,7 +207,7 @@ impl<M: PartialEq + Copy> Idle<M> {
         if self.idle_ps.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        self.lists.lock().take_p(&self.idle_ps, set_held)
+        self.lists.lock().take_p(&self.idle_ps, and_return(set_held))
     }
 
     /// Calls `f` with each idle P, under the lock, so that no thread can take one meanwhile.
@@ -189,15 +220,22 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.lists.lock().park(m, &self.parked_ms);
     }
 
-    /// Takes an idle P; if there is none, puts `m` into the list of parked Ms. Both under one lock, so that a thread that gives up
-    /// a P for which there was no M then finds the M (`take_pair`).
-    pub(crate) fn take_or_park(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
+    /// Takes an idle P, by `hold`; if there is none, that of an M that is being woken, by `take_over` (`m/wish.rs`). If there is none
+    /// either, puts `m` into the list of parked Ms. All under one lock, so that a thread that gives up a P for which there was no M
+    /// then finds the M (`take_pair`).
+    pub(crate) fn take_or_park<T>(
+        &self,
+        m: M,
+        hold: impl FnOnce(usize) -> T,
+        take_over: impl FnOnce(&M) -> Option<T>,
+    ) -> Option<T> {
         if broken!("idle_park_no_p_look") {
             self.park(m);
             return None;
         }
         let mut lists = self.lists.lock();
-        let p = lists.take_p(&self.idle_ps, set_held);
+        let p = lists.take_p(&self.idle_ps, hold);
+        let p = p.or_else(|| lists.take_p_of_woken(&self.parked_ms, take_over));
         if p.is_none() {
             lists.park(m, &self.parked_ms);
         }
@@ -211,7 +249,7 @@ impl<M: PartialEq + Copy> Idle<M> {
             return None;
         }
         let m = lists.unpark(&self.parked_ms)?;
-        Some((lists.take_p(&self.idle_ps, set_held)?, m))
+        Some((lists.take_p(&self.idle_ps, and_return(set_held))?, m))
     }
 
     /// Takes an M that is awake out of the list of parked Ms. Returns `false` if another thread has taken it out: that thread is
@@ -506,7 +544,7 @@ mod models {
                 starter.idle.give_up(0, || true, || ());
                 starter.idle.take_pair(|_| ()).is_some()
             });
-            let taken = m.idle.take_or_park((), |_| ()).is_some();
+            let taken = m.idle.take_or_park((), |_| (), |()| None).is_some();
             let paired = starter.join().unwrap();
             assert!(taken != paired, "the M sleeps while the P is idle, or both took the P");
         });
@@ -534,7 +572,7 @@ mod models {
             let m = machine();
             let giver = m.clone();
             let giver = thread::spawn(move || matches!(giver.idle.give_up(0, || true, || ()), Given::To(())));
-            let taken = m.idle.take_or_want((), |_| ()).is_some();
+            let taken = m.idle.take_or_want((), |_| (), |()| None).is_some();
             let given = giver.join().unwrap();
             assert!(taken != given, "an M is in line while a P is idle, or it got two Ps");
         });

@@ -125,7 +125,7 @@ impl Sched {
         }
         match self.idle.unpark() {
             Some(m) => {
-                m.m().hand_watch();
+                m.m().wish.watch();
                 m.m().note.wake();
             }
             None => {

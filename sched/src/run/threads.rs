@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::m::binding::Bound;
-use crate::m::{M, MRef, Wish, current};
+use crate::m::wish::Wish;
+use crate::m::{M, MRef, current};
 use crate::p::P;
 use crate::p::event::Kind;
 use crate::run::find::Then;
@@ -46,7 +47,8 @@ impl Sched {
     /// thread.*
     pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         if let Some(m) = self.idle.unpark() {
-            return self.hand_to(m.m(), p, spinning);
+            m.m().wish.hand_to_parked(p, spinning);
+            return m.m().note.wake();
         }
         let handed = Some((p, spinning));
         if let Err(error) = self.new_m(handed) {
@@ -62,7 +64,7 @@ impl Sched {
     /// Hands an idle P to a parked M: the P went idle because there was no M, and the M parked because there was no P.
     fn pair_up(&self) {
         if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
-            m.m().hand(p, false);
+            m.m().wish.hand_to_parked(p, false);
             m.m().note.wake();
         }
     }
@@ -95,9 +97,9 @@ impl Sched {
         }
     }
 
-    /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the idle lists.
+    /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the line for Ps, or that waits in place.
     pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
-        m.hand(p, spinning);
+        m.wish.hand(p, spinning);
         m.note.wake();
     }
 
@@ -114,7 +116,7 @@ impl Sched {
         }
         self.crew.start_thread(ms, self.as_runtime(), |m| {
             if let Some((p, spinning)) = handed {
-                m.hand(p, spinning);
+                m.wish.hand(p, spinning);
             }
             start_thread(format!("{}-{}", self.config.thread_name, m.number), self.arc(), m)
         })
@@ -149,7 +151,7 @@ impl Sched {
     pub(crate) fn end_idle_ms(&self) -> bool {
         let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE, may_end);
         for m in unneeded {
-            m.m().hand_end();
+            m.m().wish.end();
             m.m().note.wake();
         }
         more
@@ -237,7 +239,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     sys::shorten_slice();
     sched.sysmon.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
-    let wish = m.take_wish();
+    let wish = m.wish.take();
     m.is_coming_spare.set(wish == Wish::Nothing);
     sched.outside.notes(Kind::MStart, 0, 0);
     let mut run = || {

@@ -1,0 +1,285 @@
+//! What a parked M is woken for. The waker leaves a [`Wish`], and then wakes the M, which takes it.
+//!
+//! The kernel needs 5 to 100 us to wake a thread, and meanwhile the P that was left for it does nothing. So an M that is awake and finds no
+//! idle P may take that P over. It puts the M that was to have the P back into the list of parked Ms.
+//!
+//! ```text
+//!   the hander                      the M that is woken           another M without a P
+//!   take the M out of the list      take the wish                 under the lock of the list:
+//!   leave the wish                    a P: run                      take the P out of the wish, if it is still there
+//!   wake the M                        nothing: leave the list;      put the woken M into the list
+//!                                     not in it? sleep again
+//! ```
+//!
+//! The hander wakes the M after it has left the wish. So an M that woke too early, and sleeps again, looks once more.
+
+use crate::sync::{
+    atomic::{AtomicUsize, Ordering},
+    broken,
+};
+
+/// What a parked M is woken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Nothing in particular: the runtime ends, the M is new and has no P, or another M has taken its P over.
+    Nothing,
+    /// Take P `p`, whose lease is held for this M. With `spinning`, keep the promise to look for work.
+    Run { p: usize, spinning: bool },
+    /// Watch the network and the timers without a P, unless another M does. The M has promised to look for work first.
+    Watch,
+    /// End the thread.
+    End,
+}
+
+const NOTHING: usize = 0;
+const END: usize = usize::MAX;
+const WATCH: usize = usize::MAX - 1;
+// Other values: the P's number + 1 above these two bits.
+const SPINNING: usize = 1;
+const MAY_BE_TAKEN_OVER: usize = 2;
+
+/// The wish of one M.
+#[derive(Debug)]
+pub(crate) struct WishWord(AtomicUsize);
+
+impl WishWord {
+    pub(crate) fn new() -> Self {
+        WishWord(AtomicUsize::new(NOTHING))
+    }
+
+    /// Hands P `p` to this M, which is in line for a P, waits for one in place, or is about to start. With `spinning`, hands over the
+    /// promise to look for work too. *Runs on: any thread; the caller then wakes the M.*
+    pub(crate) fn hand(&self, p: usize, spinning: bool) {
+        self.leave((p + 1) << 2 | usize::from(spinning));
+    }
+
+    /// Hands P `p` as `hand` does, to an M that was parked: another M may take the P over. *Runs on: the thread that took the M out
+    /// of the idle list and then wakes it.*
+    pub(crate) fn hand_to_parked(&self, p: usize, spinning: bool) {
+        self.leave((p + 1) << 2 | MAY_BE_TAKEN_OVER | usize::from(spinning));
+    }
+
+    /// Tells a parked M to end its thread. *Runs on: as `hand_to_parked`.*
+    pub(crate) fn end(&self) {
+        self.leave(END);
+    }
+
+    /// Tells a parked M to watch the network and the timers, and hands over the promise to look for work. *Runs on: as
+    /// `hand_to_parked`.*
+    pub(crate) fn watch(&self) {
+        self.leave(WATCH);
+    }
+
+    fn leave(&self, wish: usize) {
+        // Release: pairs with `take` and `take_over`. The note cannot order this: an M that is awake takes the wish before the caller
+        // wakes the note. A swap and no store: loom then knows that the wish comes after what an earlier `take` has left.
+        self.0.swap(wish, Ordering::Release);
+    }
+
+    /// Takes the wish. *Runs on: the M whose wish it is.*
+    pub(crate) fn take(&self) -> Wish {
+        // Acquire: pairs with `leave`; this M sees what the earlier holder of the P did.
+        Wish::from(self.0.swap(NOTHING, Ordering::Acquire))
+    }
+
+    /// Takes the P out of the wish, if there is one that was handed to a parked M. *Runs on: another M, under the lock of the idle
+    /// lists, in which it then puts this M back.*
+    pub(crate) fn take_over(&self) -> Option<Wish> {
+        let wish = self.0.load(Ordering::Relaxed);
+        if matches!(wish, END | WATCH) || wish & MAY_BE_TAKEN_OVER == 0 {
+            return None;
+        }
+        if broken!("wish_taken_over_by_store") {
+            self.0.store(NOTHING, Ordering::Relaxed);
+            return Some(Wish::from(wish));
+        }
+        // Acquire: as in `take`. The value may be that of a later wish, which is as good.
+        self.0.compare_exchange(wish, NOTHING, Ordering::Acquire, Ordering::Relaxed).ok().map(Wish::from)
+    }
+}
+
+impl From<usize> for Wish {
+    fn from(word: usize) -> Self {
+        match word {
+            NOTHING => Wish::Nothing,
+            END => Wish::End,
+            WATCH => Wish::Watch,
+            handed => Wish::Run { p: (handed >> 2) - 1, spinning: handed & SPINNING != 0 },
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::run::idle::Idle;
+    use crate::sync::models::{Reached, Turns, explore};
+    use loom::sync::{Arc, Condvar, Mutex};
+    use loom::thread;
+
+    const P: usize = 0;
+    /// The M that sleeps in the list at first, and the M that has no P and looks for one.
+    const SLEEPER: usize = 0;
+    const LOOKER: usize = 1;
+
+    struct World {
+        idle: Idle<usize>,
+        wishes: [WishWord; 2],
+        /// That of the sleeper.
+        note: (Mutex<bool>, Condvar),
+        ends: AtomicUsize,
+        turns: Turns,
+    }
+
+    impl World {
+        fn new() -> Arc<World> {
+            let world = World {
+                idle: Idle::new(),
+                wishes: [WishWord::new(), WishWord::new()],
+                note: (Mutex::new(false), Condvar::new()),
+                ends: AtomicUsize::new(0),
+                turns: Turns::default(),
+            };
+            world.idle.park(SLEEPER);
+            Arc::new(world)
+        }
+
+        /// Models `Note::wake` of the sleeper.
+        fn wake(&self) {
+            *self.note.0.lock().unwrap() = true;
+            self.note.1.notify_one();
+        }
+
+        /// Models `Note::sleep`.
+        fn sleep(&self) {
+            let mut woken = self.note.0.lock().unwrap();
+            while !std::mem::take(&mut *woken) {
+                woken = self.note.1.wait(woken).unwrap();
+            }
+        }
+
+        /// Models `Sched::start_m`. Returns `true` if the P stays with the caller, which would start a new M.
+        fn start_m(&self) -> bool {
+            self.turns.take();
+            let Some(m) = self.idle.unpark() else { return true };
+            self.wishes[m].hand_to_parked(P, false);
+            if m == SLEEPER {
+                self.wake();
+            }
+            false
+        }
+
+        /// Models `Sched::wait_for_p` up to the sleep. Returns `true` if M `m` has got the P.
+        fn takes_or_parks(&self, m: usize) -> bool {
+            self.turns.take();
+            let idle = |p| Wish::Run { p, spinning: false };
+            self.idle.take_or_park(m, idle, |woken| self.wishes[*woken].take_over()).is_some()
+        }
+
+        /// Models `Sched::sleep_until_handed`, and the next `wait_for_p`. Returns `true` if the sleeper has got the P. The M stays in
+        /// the list when all ends.
+        fn sleeps_and_looks(&self) -> bool {
+            loop {
+                self.sleep();
+                let ends = self.ends.load(Ordering::SeqCst) == 1;
+                match self.wishes[SLEEPER].take() {
+                    Wish::Nothing if ends => return false,
+                    Wish::Nothing if self.idle.leave(&SLEEPER) && self.takes_or_parks(SLEEPER) => {
+                        return true;
+                    }
+                    Wish::Nothing => {}
+                    wish => {
+                        assert_eq!(wish, Wish::Run { p: P, spinning: false });
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A P is handed to a parked M, and another M without a P takes it over or parks. With `early`, the sleeper is woken before, as by a G
+    /// in its own queue.
+    fn one_m_has_the_p(early: bool, taken_over: &'static Reached) {
+        explore(3, move || {
+            let world = World::new();
+            let sleeper = world.clone();
+            let sleeper = thread::spawn(move || sleeper.sleeps_and_looks());
+            let looker = world.clone();
+            let looker = thread::spawn(move || looker.takes_or_parks(LOOKER));
+            if early {
+                world.wake();
+            }
+            let kept = world.start_m();
+            let took_over = looker.join().unwrap();
+            taken_over.note(took_over);
+            world.ends.store(1, Ordering::SeqCst);
+            world.wake();
+            let sleeper_has = sleeper.join().unwrap();
+            let looker_has = took_over || world.wishes[LOOKER].take() != Wish::Nothing;
+            let holders = [kept, sleeper_has, looker_has].into_iter().filter(|has| *has).count();
+            assert_eq!(holders, 1, "the P is lost, or two Ms have it");
+            for (m, has_p) in [(SLEEPER, sleeper_has), (LOOKER, looker_has)] {
+                assert_ne!(has_p, world.idle.leave(&m), "an M has a P or is in the list");
+            }
+        });
+        taken_over.assert();
+    }
+
+    #[test]
+    fn a_p_that_is_taken_over_has_one_holder() {
+        static TAKEN_OVER: Reached = Reached::new();
+        one_m_has_the_p(false, &TAKEN_OVER);
+    }
+
+    #[test]
+    fn an_m_that_wakes_early_is_in_the_list_or_has_the_p() {
+        static TAKEN_OVER: Reached = Reached::new();
+        one_m_has_the_p(true, &TAKEN_OVER);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::run::idle::Idle;
+
+    fn takes_or_parks(idle: &Idle<usize>, wishes: &[WishWord; 3], m: usize) -> Option<Wish> {
+        idle.take_or_park(m, |_| unreachable!("no P is idle"), |woken| wishes[*woken].take_over())
+    }
+
+    #[test]
+    fn an_m_without_a_p_takes_over_that_of_an_m_that_still_sleeps() {
+        let (idle, wishes) = (Idle::new(), [(); 3].map(|()| WishWord::new()));
+        idle.park(0);
+        assert_eq!(idle.unpark(), Some(0));
+        wishes[0].hand_to_parked(7, true);
+        assert_eq!(takes_or_parks(&idle, &wishes, 1), Some(Wish::Run { p: 7, spinning: true }));
+        // The M that was woken is in the list again, for the next P.
+        assert_eq!((wishes[0].take(), idle.parked_ms()), (Wish::Nothing, 1));
+        assert_eq!(takes_or_parks(&idle, &wishes, 2), None);
+        assert_eq!((idle.unpark(), idle.unpark(), idle.unpark()), (Some(2), Some(0), None));
+    }
+
+    #[test]
+    fn no_other_wish_is_taken_over() {
+        let leave: [fn(&WishWord); 4] = [
+            |wish| wish.hand(7, false),
+            WishWord::end,
+            WishWord::watch,
+            |wish| {
+                wish.hand_to_parked(7, false);
+                wish.take();
+            },
+        ];
+        for leave in leave {
+            let (idle, wishes) = (Idle::new(), [(); 3].map(|()| WishWord::new()));
+            idle.park(0);
+            assert_eq!(idle.unpark(), Some(0));
+            leave(&wishes[0]);
+            let left = wishes[0].take();
+            leave(&wishes[0]);
+            assert_eq!(takes_or_parks(&idle, &wishes, 1), None);
+            assert_eq!(wishes[0].take(), left);
+        }
+    }
+}
