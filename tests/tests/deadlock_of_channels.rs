@@ -119,6 +119,79 @@ fn a_channel_a_mutex_and_a_join() {
     });
 }
 
+/// Runs `make` in a green thread and overwrites what it has left on that stack, which the next green thread may have.
+fn made<T: Send + 'static>(make: fn() -> T) -> T {
+    #[inline(never)]
+    fn overwrite() {
+        std::hint::black_box(&mut [0_u8; 16 << 10]);
+    }
+    let made = spawn(move || {
+        let made = std::hint::black_box(make)();
+        overwrite();
+        made
+    });
+    made.join().unwrap()
+}
+
+/// Waits until a leak with just these threads was told and a dump shows it, and ends them.
+fn is_leaked(names: &[&str], behind: usize, threads: Vec<JoinHandle<()>>) {
+    let all: HashSet<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let is_it = |deadlock: &Deadlock| names_of(deadlock) == all && deadlock.behind == behind;
+    wait_until("the leak is told", || TOLD.lock().unwrap().iter().any(is_it));
+    let told: Vec<Deadlock> = TOLD.lock().unwrap().iter().filter(|it| is_it(it)).cloned().collect();
+    assert_eq!((told.len(), told[0].certain, told[0].kind), (1, false, DeadlockKind::Leak), "{told:?}");
+    let text = told[0].to_string();
+    assert!(text.contains(" for a channel of which the other ends were forgotten"), "{text}");
+    wait_until("a dump tells it", || Snapshot::take_with_deadlocks().unwrap().deadlocks.iter().any(is_it));
+    threads.iter().for_each(JoinHandle::cancel);
+    threads.into_iter().for_each(|thread| _ = thread.join());
+}
+
+#[test]
+fn a_sender_that_was_forgotten() {
+    in_a_process_of_its_own("a_sender_that_was_forgotten", || {
+        let waits = made(|| {
+            let (sender, receiver) = unbounded::<u32>();
+            let waits = named("waits", move || _ = receiver.recv());
+            std::mem::forget(sender);
+            waits
+        });
+        let ends = waits.abort_handle();
+        let behind = spawn(move || _ = waits.join());
+        is_leaked(&["waits"], 1, vec![]);
+        ends.cancel();
+        behind.join().unwrap();
+    });
+}
+
+#[test]
+fn a_receiver_that_was_forgotten() {
+    in_a_process_of_its_own("a_receiver_that_was_forgotten", || {
+        let threads = made(|| {
+            let (sender, receiver) = bounded::<u32>(2);
+            let sends = |sender: Sender<u32>| move || (0..9).for_each(|n| sender.send(n).unwrap());
+            let threads = vec![named("first", sends(sender.clone())), named("second", sends(sender))];
+            std::mem::forget(receiver);
+            threads
+        });
+        is_leaked(&["first", "second"], 0, threads);
+    });
+}
+
+/// Both ends are variables of the green thread, which no closure captured.
+#[test]
+fn a_receiver_has_made_the_channel_itself() {
+    in_a_process_of_its_own("a_receiver_has_made_the_channel_itself", || {
+        let own = named("own", || {
+            let (sender, receiver) = unbounded::<u32>();
+            sender.send(1).unwrap();
+            receiver.iter().for_each(drop);
+            drop(sender);
+        });
+        is_suspected(&["own"], vec![own]);
+    });
+}
+
 /// Looks many times, and checks that no deadlock with one of `threads` is told. Then ends them.
 fn nothing_is_told(threads: Vec<JoinHandle<()>>) {
     let ids: HashSet<u64> = threads.iter().map(|thread| thread.thread().id().as_u64().get()).collect();
@@ -240,6 +313,24 @@ fn a_sender_that_was_given_away() {
         over.store(true, Ordering::Relaxed);
         REGISTERED.lock().unwrap().clear();
         drop(letter_box);
+    });
+}
+
+/// Two green threads send the only sender to each other all the time.
+#[test]
+fn a_sender_that_moves() {
+    let _dog = Watchdog::new();
+    searched().block_on(|| {
+        let (sender, receiver) = unbounded::<u32>();
+        let ((to_one, one), (to_two, two)) = (bounded(1), bounded::<Sender<u32>>(1));
+        to_one.send(sender).unwrap();
+        let passes = |from: Receiver<Sender<u32>>, to: Sender<Sender<u32>>| {
+            move || from.iter().try_for_each(|sender| to.send(sender)).unwrap_or_default()
+        };
+        let movers = [spawn(passes(one, to_two)), spawn(passes(two, to_one))];
+        nothing_is_told(vec![spawn(move || _ = receiver.recv())]);
+        movers.iter().for_each(JoinHandle::cancel);
+        movers.into_iter().for_each(|mover| _ = mover.join());
     });
 }
 

@@ -58,16 +58,23 @@
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
 //! - A circle over channels, if a handle of the other end lies in the heap, or in memory that was freed: see below.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
-//! - A wait for a channel whose other end was forgotten (`std::mem::forget`), or lies in memory that nothing reaches any more. A search
-//!   cannot tell such a handle from one that is still used.
-//! - A wait for a channel whose other end the green thread keeps in a variable of its own, which no closure captured.
+//! - A wait for a semaphore, a barrier, a condition variable and the like that no other thread will ever touch. Any thread that can
+//!   reach such an object may end the wait, and which threads can is not known.
 //!
-//! **Channels.** A green thread that waits for a channel waits for all that have handles of its other end. On Linux, on x86-64 and 64-bit
-//! Arm, such circles are told if all these handles were captured by closures of green threads that never go on either. A candidate is
-//! checked by a search of the process's memory (up to 2 GiB, about a second, for up to 10,000 channels) for the handle: if it lies anywhere else than on the stacks
-//! of these green threads and of those that spawned them, nothing is told. So a worker whose sender lies in a struct in the heap is not
-//! told, and neither is a true circle whose handles lie there. A circle over channels is always "suspected", because a handle may also be
-//! in a register, or be kept in another form:
+//! **Channels.** A green thread that waits for a channel waits for all that have handles of its other end. On Linux, on x86-64 and
+//! 64-bit Arm, a search of the process's memory (up to 2 GiB, about a second, for up to 10,000 channels) tells where these handles
+//! lie:
+//!
+//! - only on the stacks of green threads that never go on either, and in what their closures captured: a circle is told;
+//! - nowhere, because `std::mem::forget` got them: a leak is told, if two searches agree;
+//! - anywhere else: nothing is told. So a worker whose sender lies in a struct in the heap is not told, and neither is a true circle
+//!   whose handles lie there.
+//!
+//! A word that was left behind in memory looks like a handle. On the stacks of those that spawned the green threads such words do not
+//! count if closures have captured all handles. The search on a timer looks for the handles of a wait after 4 intervals, and again
+//! when the wait is twice as old. It takes a tenth of a processor at most.
+//!
+//! What is told of channels is always "suspected", because a handle may also be in a register, or be kept in another form:
 //!
 //! ```no_run
 //! use runtime::channel::bounded;

@@ -15,12 +15,13 @@
 //! A wait that time alone may end gives no arrow.
 //!
 //! A thread that waits for a channel has arrows to the threads that have its other ends, if these are known (`handles.rs`) and never go on
-//! either (`doomed.rs`). A circle with such an arrow is suspected: a program may keep a handle where no search finds it.
+//! either (`doomed.rs`). A circle with such an arrow is suspected: a program may keep a handle where no search finds it. If no thread has
+//! the other ends, because they were forgotten, the wait is a leak.
 //!
 //! One thing is not certain: a guard may have been sent to another thread, and the lock still names the thread that took it. After
 //! the first guard of the process that was seen to be dropped by another thread, circles with a lock are told as suspected.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
 
 use super::doomed::{Needs, doomed};
@@ -55,7 +56,7 @@ pub struct Deadlock {
 pub enum DeadlockKind {
     /// They wait for each other in a circle. A circle of one is a green thread that waits for itself.
     Circle,
-    /// They wait for a lock that was taken by a thread which has ended.
+    /// They wait for a lock that was taken by a thread which has ended, or for a channel of which the other ends were forgotten.
     Leak,
 }
 
@@ -76,11 +77,17 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-/// The deadlocks of a [`Snapshot`], and for which sides of channels their green threads wait.
+/// The deadlocks of a [`Snapshot`], and for which sides of channels green threads wait. The sides are sorted.
 pub(super) struct Found {
     pub(super) deadlocks: Vec<Deadlock>,
-    /// Sorted. Empty if no green thread of a circle waits for a channel.
+    /// Those on which the circles rest.
     pub(super) awaited: Vec<Side>,
+    /// Those of which not all handles are known. Each may belong to a circle or a leak.
+    pub(super) unknown: Vec<Side>,
+    /// Those that leaked.
+    pub(super) leaked: Vec<Side>,
+    /// The green threads that wait for the unknown sides, and the numbers of their waits.
+    pub(super) waiting: Vec<(u64, u32)>,
 }
 
 /// Returns the deadlocks that `earlier` and `later` both show, and `after` too if there is one. What is told is of `later`.
@@ -126,12 +133,33 @@ pub(super) fn find(
     }
     // What a circle rests on may lie outside of it: each thread with a handle never goes on.
     let is_searched = found.iter().any(|deadlock| deadlock.over_channels);
-    let waiting = (0..stuck.len()).filter(|&at| is_searched && over_channels[at]);
-    let mut awaited: Vec<Side> = waiting.flat_map(|at| sides(stuck[at])).collect();
-    awaited.sort_unstable();
-    awaited.dedup();
+    let sides_of = |which: &dyn Fn(usize) -> bool| {
+        let mut sides: Vec<Side> =
+            (0..stuck.len()).filter(|&at| which(at)).flat_map(|at| sides(stuck[at])).collect();
+        sides.sort_unstable();
+        sides.dedup();
+        sides
+    };
+    let awaited = sides_of(&|at| is_searched && over_channels[at]);
+    // Nearly every program has green threads that wait for their next job, and each of them may be one. So leaks are looked for only in
+    // programs that ask for deadlocks.
+    let looks_for_leaks = sched::locks::are_tracked() && !crate::in_simulation();
+    let is_unknown =
+        |at: usize| looks_for_leaks && sides(stuck[at]).iter().any(|&side| handles.holders(side).is_none());
+    let unknown = sides_of(&is_unknown);
+    let waiting = (0..stuck.len()).filter(|&at| is_unknown(at)).filter_map(|at| wait_of(stuck[at])).collect();
+    let is_leak = |at: usize| {
+        over_channels[at]
+            && sides(stuck[at]).iter().all(|&side| handles.holders(side).is_some_and(<[u64]>::is_empty))
+    };
+    found.extend(leaks_of_channels(later, &stuck, &into, &is_leak));
     found.extend(leaks(later, &stuck));
-    Found { deadlocks: found, awaited }
+    Found { deadlocks: found, awaited, unknown, leaked: sides_of(&is_leak), waiting }
+}
+
+/// Returns the id of `thread` and the number of its wait.
+fn wait_of(thread: &GreenThread) -> Option<(u64, u32)> {
+    Some((thread.id, thread.wait.as_ref()?.number?))
 }
 
 /// Adds the arrows of the green threads that wait for channels and never go on. Returns which these are.
@@ -145,7 +173,7 @@ fn arrows_over_channels(
     let holders = |thread: &GreenThread| {
         let sides = sides(thread);
         let holders = sides.iter().map(|&side| handles.holders(side)).collect::<Option<Vec<_>>>()?.concat();
-        (!holders.is_empty()).then_some(holders)
+        (!sides.is_empty()).then_some(holders)
     };
     let known: Vec<Option<Vec<u64>>> = stuck.iter().map(|thread| holders(thread)).collect();
     if known.iter().all(Option::is_none) {
@@ -191,6 +219,24 @@ fn sides(thread: &GreenThread) -> Vec<Side> {
         Some(object) => of(object, thread.wait.as_ref().map(|wait| wait.reason)),
         None => Vec::new(),
     }
+}
+
+/// Returns the channels that leaked, with the green threads that wait for them.
+fn leaks_of_channels(
+    later: &Snapshot,
+    stuck: &[&GreenThread],
+    into: &[Vec<usize>],
+    is_leak: &dyn Fn(usize) -> bool,
+) -> Vec<Deadlock> {
+    let mut leaked: BTreeMap<Vec<Side>, Vec<usize>> = BTreeMap::new();
+    for at in (0..stuck.len()).filter(|&at| is_leak(at)) {
+        leaked.entry(sides(stuck[at])).or_default().push(at);
+    }
+    let tell = |waiting: Vec<usize>| {
+        let members: Vec<_> = waiting.iter().map(|&at| stuck[at]).collect();
+        Deadlock::of(later, false, DeadlockKind::Leak, &members, behind(into, &waiting))
+    };
+    leaked.into_values().map(tell).collect()
 }
 
 /// Returns the locks of threads that have ended, for which green threads wait.
@@ -350,6 +396,12 @@ impl Deadlock {
         Deadlock { certain, kind, members: members.iter().map(member).collect(), behind, over_channels }
     }
 
+    /// Returns `true` if its green threads are in the same waits in `later`.
+    pub(super) fn lasts_in(&self, later: &Snapshot) -> bool {
+        let number = |id| later.get(id).and_then(|thread| thread.wait.as_ref()?.number);
+        self.members.iter().all(|member| number(member.id) == Some(member.number))
+    }
+
     /// Returns `true` if both name the same waits of the same green threads.
     pub(super) fn same(&self, other: &Deadlock) -> bool {
         let key = |deadlock: &Deadlock| {
@@ -368,11 +420,12 @@ impl Display for Deadlock {
             (DeadlockKind::Circle, 1) => f.write_str("a green thread waits for itself")?,
             (DeadlockKind::Circle, n) => write!(f, "{} wait for each other", count(n))?,
             (DeadlockKind::Leak, n) => {
-                write!(
-                    f,
-                    "{} for a lock of a thread that has ended",
-                    if n == 1 { "a green thread waits".into() } else { count(n) + " wait" }
-                )?;
+                let waiting = if n == 1 { "a green thread waits".into() } else { count(n) + " wait" };
+                let what = match self.over_channels {
+                    true => "a channel of which the other ends were forgotten",
+                    false => "a lock of a thread that has ended",
+                };
+                write!(f, "{waiting} for {what}")?;
             }
         }
         if self.behind > 0 {

@@ -1,8 +1,12 @@
 //! Which green threads have the handles of a channel, and a search of the memory for further handles.
 //!
-//! A handle is one word that no other pointer has (`channel/shared.rs`). A closure has the handles that it captured in the payload of its
-//! green thread. If these are as many as the channel counts, no other thread has one, unless a green thread has given its own away
-//! since. Then the word lies elsewhere too. So the search refuses a channel if it finds the word anywhere but in these places:
+//! A handle is one word that no other pointer has (`channel/shared.rs`). The search tells where it lies. If it lies only on stacks of
+//! parked green threads, and in what they captured, then these alone may have handles. If it lies nowhere, the handles were forgotten.
+//!
+//! A word that was left behind looks like a handle. One case of this is common, and is known from counts: a closure has the handles that
+//! it captured in the payload of its green thread. If these are as many as the channel counts, no other thread has one, unless a
+//! green thread has given its own away since. Then the word lies elsewhere too. So the search confirms such a channel if it finds the
+//! word in these places only:
 //!
 //! - where a closure that has begun was: it has moved away from there, and the words were left behind;
 //! - on the used part of the stack of a green thread that captured it, where each such green thread must have it;
@@ -78,6 +82,8 @@ pub(super) struct Handles {
     /// The ids of the green threads that captured the word, once for each handle.
     captured: HashMap<usize, Vec<u64>>,
     refused: HashSet<usize>,
+    /// The ids of the green threads with which the search has found the word, if it lies nowhere else. There may be none.
+    found: HashMap<usize, Vec<u64>>,
 }
 
 impl Handles {
@@ -88,45 +94,72 @@ impl Handles {
                 captured.entry(word).or_default().push(thread.id);
             }
         }
-        Handles { captured, refused: HashSet::new() }
+        Handles { captured, refused: HashSet::new(), found: HashMap::new() }
     }
 
     /// Returns the green threads that have the handles of `side`; `None` if others may have some.
     pub(super) fn holders(&self, side: Side) -> Option<&[u64]> {
-        let holders = self.captured.get(&side.word)?;
-        (holders.len() == side.handles && !self.refused.contains(&side.word)).then_some(holders)
+        let captured = self.captured.get(&side.word).filter(|holders| holders.len() == side.handles);
+        let captured = captured.filter(|_| !self.refused.contains(&side.word));
+        captured.or_else(|| self.found.get(&side.word)).map(Vec::as_slice)
     }
 
-    /// Refuses each side of which a word was found where a living handle may be. `places` is what [`search`] has found between the two
-    /// looks.
+    /// Learns who may have handles of the sides `awaited`. `places` is what [`search`] has found between the two looks; without it each
+    /// side is refused.
     pub(super) fn judge(
         &mut self,
         awaited: &[Side],
         places: Option<Vec<(usize, usize)>>,
         [earlier, before, after]: [&Snapshot; 3],
     ) {
-        let Some(places) = places else { return self.refused.extend(awaited.iter().map(|side| side.word)) };
         let known = Known::of(earlier, before, after);
         let mut of_sides: Vec<Vec<usize>> = vec![Vec::new(); awaited.len()];
-        places.into_iter().for_each(|(address, side)| of_sides[side].push(address));
+        places.iter().flatten().for_each(|&(address, side)| of_sides[side].push(address));
         for (side, addresses) in awaited.iter().zip(of_sides) {
-            let holders = self.captured.get(&side.word).map_or(&[][..], Vec::as_slice);
-            let mut without: HashSet<u64> = holders.iter().copied().collect();
-            let spawners: HashSet<u64> =
-                holders.iter().flat_map(|&holder| before.ancestors_of(holder)).collect();
-            let is_stale = |address: usize| match known.what_lies_at(address) {
-                Some(Place::Captured | Place::Unused) => true,
-                Some(Place::Used(id)) => {
-                    without.remove(&id) || holders.contains(&id) || spawners.contains(&id)
-                }
-                Some(Place::Running(id)) => spawners.contains(&id),
-                None => false,
-            };
-            if !addresses.into_iter().all(is_stale) || !without.is_empty() {
+            self.found.remove(&side.word);
+            let owners: Option<Vec<Place>> = places
+                .is_some()
+                .then(|| addresses.into_iter().map(|address| known.what_lies_at(address)).collect())
+                .flatten();
+            let Some(owners) = owners else {
                 self.refused.insert(side.word);
+                continue;
+            };
+            if !self.confirms(*side, &owners, before) {
+                self.refused.insert(side.word);
+                self.found.extend(holders_of(&owners).map(|holders| (side.word, holders)));
             }
         }
     }
+
+    /// Returns `true` if the green threads that captured handles of `side` have them still, and no other thread has one.
+    fn confirms(&self, side: Side, places: &[Place], before: &Snapshot) -> bool {
+        let holders = self.captured.get(&side.word).map_or(&[][..], Vec::as_slice);
+        let mut without: HashSet<u64> = holders.iter().copied().collect();
+        let spawners: HashSet<u64> = holders.iter().flat_map(|&holder| before.ancestors_of(holder)).collect();
+        let mut is_stale = |place: &Place| match *place {
+            Place::Captured(_) | Place::Unused => true,
+            Place::Used(id) => without.remove(&id) || holders.contains(&id) || spawners.contains(&id),
+            Place::Running(id) => spawners.contains(&id),
+        };
+        holders.len() == side.handles && places.iter().all(&mut is_stale) && without.is_empty()
+    }
+}
+
+/// Returns the green threads that may have a handle, if its word lies at `places`; `None` if one of them goes on.
+fn holders_of(places: &[Place]) -> Option<Vec<u64>> {
+    let mut holders = Vec::new();
+    for place in places {
+        match *place {
+            Place::Unused => {}
+            // A closure that has begun has moved what it captured to its stack, and may have dropped it since.
+            Place::Captured(id) | Place::Used(id) => holders.push(id),
+            Place::Running(_) => return None,
+        }
+    }
+    holders.sort_unstable();
+    holders.dedup();
+    Some(holders)
 }
 
 /// Searches the memory for the words of `awaited`, which is sorted. Returns each address with an index; `None` if the memory cannot be
@@ -148,8 +181,8 @@ pub(super) fn search(awaited: &[Side]) -> Option<Vec<(usize, usize)>> {
 /// What lies at an address.
 #[derive(Clone, Copy)]
 enum Place {
-    /// A closure that has begun was there.
-    Captured,
+    /// The closure of this green thread was there, which has begun.
+    Captured(u64),
     /// The unused part of the stack of a parked green thread.
     Unused,
     /// The used part of the stack of a parked green thread.
@@ -173,7 +206,7 @@ impl Known {
                 continue;
             };
             if later.at.as_ref().is_some_and(|later| later.captured_at == at.captured_at) {
-                known.push((at.captured_at.clone(), Place::Captured));
+                known.push((at.captured_at.clone(), Place::Captured(thread.id)));
             }
             let number = |thread: &super::GreenThread| thread.wait.as_ref().and_then(|wait| wait.number);
             if number(thread).is_some() && number(thread) == number(later) {

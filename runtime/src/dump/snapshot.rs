@@ -11,6 +11,7 @@ use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
+use super::deadlock::Found;
 use super::handles::{self, At, Handles};
 use super::stacks::Stacks;
 use super::{Deadlock, Frame};
@@ -289,6 +290,13 @@ pub struct Place {
 /// suspicions are left for the second look; what that look tells is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
+/// Waits between two looks. A simulation runs nothing meanwhile.
+fn rest_between_looks() {
+    if !crate::in_simulation() {
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
 /// Locked during a look: a second look would miss what the first one holds at that moment.
 static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
 
@@ -492,12 +500,11 @@ impl Snapshot {
     /// As `take_with_deadlocks`, on the calling OS thread.
     pub(crate) fn take_with_deadlocks_here() -> io::Result<Snapshot> {
         let first = Snapshot::take_here()?;
-        if first.candidates_since(&first).is_empty() {
+        let candidates = first.candidates_since(&first);
+        if candidates.deadlocks.is_empty() && candidates.unknown.is_empty() {
             return Ok(first);
         }
-        if !crate::in_simulation() {
-            std::thread::sleep(BETWEEN_LOOKS);
-        }
+        rest_between_looks();
         let mut second = Snapshot::take_here()?;
         second.deadlocks = second.deadlocks_since(&first)?;
         Ok(second)
@@ -505,22 +512,39 @@ impl Snapshot {
 
     /// Returns the deadlocks that this snapshot and an `earlier` one both show. Over channels they are candidates: the memory was not
     /// searched for further handles.
-    pub(super) fn candidates_since(&self, earlier: &Snapshot) -> Vec<Deadlock> {
-        deadlock::find(earlier, self, None, &Handles::of(self)).deadlocks
+    pub(super) fn candidates_since(&self, earlier: &Snapshot) -> Found {
+        deadlock::find(earlier, self, None, &Handles::of(self))
     }
 
     /// Returns the deadlocks that this snapshot and an `earlier` one both show.
     pub(super) fn deadlocks_since(&self, earlier: &Snapshot) -> io::Result<Vec<Deadlock>> {
         let mut handles = Handles::of(self);
-        let found = deadlock::find(earlier, self, None, &handles);
-        if found.awaited.is_empty() {
-            return Ok(found.deadlocks);
+        let Found { mut deadlocks, awaited, mut unknown, .. } = deadlock::find(earlier, self, None, &handles);
+        unknown.extend(&awaited);
+        unknown.sort_unstable();
+        unknown.dedup();
+        let mut sides = unknown;
+        // What has leaked is searched for once more, because a handle that moved meanwhile may have been missed.
+        for search in 0..2 {
+            if sides.is_empty() {
+                break;
+            }
+            if search > 0 {
+                rest_between_looks();
+            }
+            let mut places = handles::search(&sides);
+            if places.is_none() && search == 0 {
+                // Perhaps that was too much.
+                sides.clone_from(&awaited);
+                places = handles::search(&sides);
+            }
+            // What the search has found of a green thread is true if the green thread has not run in between.
+            let after = Snapshot::take_without_stacks()?;
+            handles.judge(&sides, places, [earlier, self, &after]);
+            let found = deadlock::find(earlier, self, Some(&after), &handles);
+            (deadlocks, sides) = (found.deadlocks, found.leaked);
         }
-        let places = handles::search(&found.awaited);
-        // What the search has found of a green thread is true if the green thread has not run in between.
-        let after = Snapshot::take_without_stacks()?;
-        handles.judge(&found.awaited, places, [earlier, self, &after]);
-        Ok(deadlock::find(earlier, self, Some(&after), &handles).deadlocks)
+        Ok(deadlocks)
     }
 
     /// Returns the ids of the green threads in the snapshot.

@@ -1,5 +1,6 @@
 //! The search for deadlocks on a timer: a plain OS thread looks, so it finds them even while green threads keep every P.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -57,6 +58,7 @@ const REST: Duration = Duration::from_millis(10);
 fn search() {
     let interval = || INTERVAL.get().map_or(Duration::MAX, |interval| *interval.lock());
     let (mut earlier, mut told) = (Snapshot::default(), Vec::new());
+    let mut ages = Ages::default();
     // A candidate over channels may be none. The next search of the memory waits for a multiple of the time of the last one.
     let mut rests_until = Instant::now();
     loop {
@@ -65,10 +67,13 @@ fn search() {
         let Ok(now) = Snapshot::take_without_stacks() else { return };
         // A new one is looked at once more, with the stacks.
         let found = now.candidates_since(&earlier);
-        told.retain(|old: &Deadlock| found.iter().any(|new| new.same(old)));
+        told.retain(|old: &Deadlock| old.lasts_in(&now));
+        ages.count(found.waiting);
         let may_search = Instant::now() >= rests_until;
         let is_new = |new: &Deadlock| !told.iter().any(|old: &Deadlock| old.same(new));
-        if found.iter().any(|new| is_new(new) && (may_search || !new.over_channels)) {
+        if may_search && ages.is_due()
+            || found.deadlocks.iter().any(|new| is_new(new) && (may_search || !new.over_channels))
+        {
             let Ok(stacks) = Snapshot::take_here() else { return };
             let begun = Instant::now();
             let Ok(deadlocks) = stacks.deadlocks_since(&earlier) else { return };
@@ -84,10 +89,56 @@ fn search() {
     }
 }
 
+/// How many looks have seen a wait before the memory is searched for handles that leaked. It is searched again when that number has
+/// doubled. So a worker that waits for its next job for a while costs no search.
+const FIRST_LOOKS: u32 = 4;
+
+/// How many looks have seen each wait for a channel whose handles are not known: the green thread, and the number of its wait.
+#[derive(Default)]
+struct Ages {
+    looks: HashMap<(u64, u32), u32>,
+    is_due: bool,
+}
+
+impl Ages {
+    /// Counts one more look, which has seen these waits.
+    fn count(&mut self, waiting: Vec<(u64, u32)>) {
+        let before = std::mem::take(&mut self.looks);
+        self.looks =
+            waiting.into_iter().map(|it| (it, before.get(&it).map_or(1, |looks| looks + 1))).collect();
+        self.is_due |= self.looks.values().any(|&looks| looks >= FIRST_LOOKS && looks.is_power_of_two());
+    }
+
+    /// Returns `true` if a search is due, which the caller then makes.
+    fn is_due(&mut self) -> bool {
+        std::mem::take(&mut self.is_due)
+    }
+}
+
 fn tell(deadlock: &Deadlock) {
     let hook = HOOK.read().clone();
     match hook {
         Some(hook) => _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(deadlock))),
         None => eprintln!("runtime: {deadlock}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_for_leaks_is_due_when_the_age_of_a_wait_has_doubled() {
+        let mut ages = Ages::default();
+        let due: Vec<u32> = (1..=40)
+            .filter(|_| {
+                ages.count(vec![(1, 7)]);
+                ages.is_due()
+            })
+            .collect();
+        assert_eq!(due, [4, 8, 16, 32]);
+        // Another wait begins anew, and one that is over is forgotten.
+        ages.count(vec![(1, 8)]);
+        assert!(!ages.is_due() && ages.looks.len() == 1);
     }
 }

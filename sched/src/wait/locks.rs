@@ -54,7 +54,7 @@ use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 pub use condvar::{Condvar, OtherMutex};
 pub use futures::{MutexFuture, RwLockFuture};
 #[cfg(not(loom))]
-pub use holder::{UPGRADABLE_SHARE, guards_travel, track};
+pub use holder::{UPGRADABLE_SHARE, are_tracked, guards_travel, track};
 pub use mutex::Mutex;
 pub use once::{Once, Stage};
 pub use rwlock::{RwLock, Wants};

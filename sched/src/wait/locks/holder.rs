@@ -23,6 +23,12 @@ pub fn track() {
     TRACKED.store(true, Ordering::Relaxed);
 }
 
+/// Returns `true` after the first call of [`track`].
+pub fn are_tracked() -> bool {
+    // Relaxed: a hint.
+    TRACKED.load(Ordering::Relaxed)
+}
+
 /// Returns `true` if a thread was seen to unlock what another thread had locked.
 pub fn guards_travel() -> bool {
     TRAVEL.load(Ordering::Relaxed)
