@@ -20,10 +20,12 @@ fn runtime(keep: bool) -> Runtime {
     Builder::new().procs(2).await_stacks(keep).build().unwrap()
 }
 
-/// Returns the functions of this file in which the future waits, the innermost first.
+/// Returns the functions of this file in which the future waits, the innermost first; none while it is polled, when a dump shows its
+/// running stack.
 fn awaits<T>(of: &JoinHandle<T>) -> Vec<&'static str> {
     let snapshot = Snapshot::take().unwrap();
-    let Some(thread) = snapshot.get(of.thread().id().as_u64().get()) else { return Vec::new() };
+    let thread = snapshot.get(of.thread().id().as_u64().get()).filter(|thread| thread.wait.is_some());
+    let Some(thread) = thread else { return Vec::new() };
     let function = |frame: &Frame| {
         let is_here = frame.file.as_ref().is_some_and(|file| file.ends_with(file!()));
         function_at(frame.line.filter(|_| is_here)?)
