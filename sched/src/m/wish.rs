@@ -4,14 +4,14 @@
 //! idle P may take that P over. It puts the M that was to have the P back into the list of parked Ms.
 //!
 //! ```text
-//!   the hander                      the M that is woken           another M without a P
+//!   the giver                       the M that is woken           another M without a P
 //!   take the M out of the list      take the wish                 under the lock of the list:
 //!   leave the wish                    a P: run                      take the P out of the wish, if it is still there
 //!   wake the M                        nothing: leave the list;      put the woken M into the list
 //!                                     not in it? sleep again
 //! ```
 //!
-//! The hander wakes the M after it has left the wish. So an M that woke too early, and sleeps again, looks once more.
+//! The giver wakes the M after it has left the wish. So an M that woke too early, and sleeps again, looks once more.
 
 use crate::sync::{
     atomic::{AtomicUsize, Ordering},
