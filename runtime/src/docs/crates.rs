@@ -52,11 +52,14 @@
 //! | blocks its OS thread | 13,893 and 14,635 | 15,101 (1.09) and 16,513 (1.13) | 10,785 (0.78) and 12,555 (0.86) |
 //! | gives up its P (`interpose`) | 12,282 and 11,923 | 11,781 (0.96) and 12,347 (1.04) | 11,145 (0.91) and 10,653 (0.89) |
 //!
-//! On two processors of an Intel Xeon the second row's green threads had 0.90 to 1.07 of the OS threads' queries in nine runs, and 0.96 in the middle
-//! (25 November 2026). In a process where no OS threads took turns with them they answered 20,000 to 22,000, and OS threads alone 25,000.
+//! On two processors of an Intel Xeon (25 November 2026) the second row was, in six runs: OS threads 23,912 to 26,838, green threads 26,921
+//! to 31,030 (1.04 to 1.20, 1.10 in the middle), in `blocking` 20,416 to 23,129 (0.83 to 0.90). In a process where no OS threads took turns with them
+//! green threads answered 21,400 to 23,300 and OS threads alone 23,800 to 26,300: the kernel then left one processor idle for an eighth of the time while several of
+//! the server's processes waited for the other. With each of these bound to one processor the green threads were at 25,000 to 26,000.
 //!
 //! A green thread that was blocked goes on [without a P](super::blocking) until it parks, so the further waits of a query cost it no more than
-//! an OS thread. Without `interpose` sysmon takes the P of the first wait, and fewer threads compete with the server. `blocking` hands
+//! an OS thread. A P that is handed off, on its way to an OS thread that still sleeps, is taken over by an OS thread that is awake and has none.
+//! Without `interpose` sysmon takes the P of the first wait, and fewer threads compete with the server. `blocking` hands
 //! the P off in each query, which wakes another OS thread. On a loaded machine sysmon looks later, and the first row's green threads
 //! were at 0.7.
 //!
