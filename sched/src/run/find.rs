@@ -309,7 +309,11 @@ impl Sched {
         if !m.home.is_empty() {
             return self.get_in_line(m);
         }
-        let enter = || self.idle.take_or_park(MRef::new(m), |p| self.hold(p), |m| m.m().wish.take_over());
+        let hold = |p| {
+            self.p(p).lease.set_held();
+            Wish::Run { p, spinning: false }
+        };
+        let enter = || self.idle.take_or_park(MRef::new(m), hold, |woken| woken.m().wish.take_over());
         let (taken, exiting) = self.closing.look_after(enter);
         if m.is_coming_spare.replace(false) {
             // The M is in the list of parked Ms, or it was needed at once.
@@ -322,20 +326,15 @@ impl Sched {
         }
     }
 
-    /// Takes P `p` out of the idle list. *Runs on: any M without a P, under the lock of that list.*
-    fn hold(&self, p: usize) -> Wish {
-        self.p(p).lease.set_held();
-        Wish::Run { p, spinning: false }
-    }
-
-    /// Takes a P as `wait_for_p` does, or joins the line for one, because only this M may run the Gs in its own queue. *Runs on: `m`, without
+    /// Takes an idle P, or joins the line for one, because only this M may run the Gs in its own queue. *Runs on: `m`, without
     /// a P.*
     #[cold]
     pub(crate) fn get_in_line(&self, m: &M) -> Then {
-        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.hold(p), |m| m.m().wish.take_over());
+        let enter = || self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held());
         let (taken, mut exiting) = self.closing.look_after(enter);
-        if let Some(wish) = taken {
-            return self.fulfil(m, wish);
+        if let Some(p) = taken {
+            self.adopt(m, p);
+            return Then::Look;
         }
         self.sysmon.work_waits();
         while !exiting {

@@ -173,16 +173,11 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.wanting_ms.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes a P as `take_or_park` does; if there is none, puts `m` into the line for one and returns `None`.
-    pub(crate) fn take_or_want<T>(
-        &self,
-        m: M,
-        hold: impl FnOnce(usize) -> T,
-        take_over: impl FnOnce(&M) -> Option<T>,
-    ) -> Option<T> {
+    /// Takes an idle P; if there is none, puts `m` into the line for one and returns `None`.
+    pub(crate) fn take_or_want(&self, m: M, set_held: impl FnOnce(usize)) -> Option<usize> {
         let mut lists = self.lists.lock();
+        let hold = and_return(set_held);
         let p = if broken!("idle_want_no_p_look") { None } else { lists.take_p(&self.idle_ps, hold) };
-        let p = p.or_else(|| lists.take_p_of_woken(&self.parked_ms, take_over));
         if p.is_none() {
             lists.wanting.push_back(m);
             self.wanting_ms.0.store(lists.wanting.len(), Ordering::Relaxed);
@@ -572,7 +567,7 @@ mod models {
             let m = machine();
             let giver = m.clone();
             let giver = thread::spawn(move || matches!(giver.idle.give_up(0, || true, || ()), Given::To(())));
-            let taken = m.idle.take_or_want((), |_| (), |()| None).is_some();
+            let taken = m.idle.take_or_want((), |_| ()).is_some();
             let given = giver.join().unwrap();
             assert!(taken != given, "an M is in line while a P is idle, or it got two Ps");
         });
