@@ -62,6 +62,7 @@ pub(crate) struct M {
     pub(crate) note: Note,
     /// The index of the M among all Ms.
     pub(crate) number: usize,
+    /// What the M is woken for.
     pub(crate) wish: WishWord,
     /// How the wait of the G that is parked here in place ends.
     pub(crate) in_place: InPlace,
