@@ -93,6 +93,9 @@ struct Options {
     /// Switches the flight recorder on
     #[arg(long)]
     trace: bool,
+    /// Events in the ring of the P [default: the runtime's]
+    #[arg(long, requires = "trace")]
+    events: Option<usize>,
     /// Lets locks record their holders
     #[arg(long)]
     track_locks: bool,
@@ -115,12 +118,13 @@ fn operation(text: &str) -> Result<Operation, String> {
 }
 
 fn main() {
-    let Options { operation, count, trace, track_locks } = Options::parse();
+    let Options { operation, count, trace, events, track_locks } = Options::parse();
     // sysmon is off, because its work depends on the time.
     let builder = Builder::new().procs(1).sysmon(false).track_locks(track_locks);
     let runtime = builder.build().expect("a runtime starts");
     if trace {
-        assert!(runtime::trace::start(), "no recording is on");
+        let started = events.map_or_else(|| Ok(runtime::trace::start()), runtime::trace::start_with);
+        assert!(started.expect("a recording starts"), "no recording is on");
     }
     runtime.block_on(|| operation(count));
 }

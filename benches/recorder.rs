@@ -4,6 +4,9 @@
 //! The program prints the requests of a window, the processor time of a request, and percentiles of the time of a request, without and with
 //! the recorder, and their ratios. The first two ratios are medians over all pairs of windows, with the quartiles. The processor time
 //! means most on a machine that other programs load.
+//!
+//! Clients that ask as fast as they can keep the processors busy, and then all percentiles follow the throughput. With `--rate` they ask at
+//! fixed times, and the time of a request counts from the time at which it was to be sent.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -36,6 +39,9 @@ struct Options {
     /// Events in the ring of each P [default: the runtime's]
     #[arg(long)]
     events: Option<usize>,
+    /// Requests a second of all clients together [default: as many as they can]
+    #[arg(long)]
+    rate: Option<u32>,
     /// Switch nothing: both kinds of windows are without the recorder, which shows the noise
     #[arg(long)]
     control: bool,
@@ -67,7 +73,8 @@ fn main() -> io::Result<()> {
     let options = Options::parse();
     let runtime = runtime::Builder::new().procs(options.procs).build()?;
     let kind = options.kind;
-    let clients = runtime.block_on(move || start(kind))?;
+    let gap = options.rate.map(|rate| Duration::from_secs(CONNECTIONS as u64) / rate);
+    let clients = runtime.block_on(move || start(kind, gap))?;
     let pairs: Vec<[Window; 2]> = (0..options.pairs).map(|pair| measure_pair(&options, pair)).collect();
     NOW.store(END, Ordering::Relaxed);
     let mut times = [Vec::new(), Vec::new()];
@@ -83,18 +90,21 @@ fn main() -> io::Result<()> {
 /// The times of a client's requests without and with the recorder, in ns.
 type Times = [Vec<u32>; 2];
 
-/// Starts the server and its clients, which end when `NOW` says so.
-fn start(kind: Kind) -> io::Result<Vec<JoinHandle<io::Result<Times>>>> {
+/// Starts the server and its clients, which end when `NOW` says so. Each client sends a request in each `gap`.
+fn start(kind: Kind, gap: Option<Duration>) -> io::Result<Vec<JoinHandle<io::Result<Times>>>> {
+    let begin = Instant::now();
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let mut clients = Vec::new();
-    for count in &COUNTS {
+    for (i, count) in COUNTS.iter().enumerate() {
         let client = TcpStream::connect(address)?;
         let (server, _peer) = listener.accept()?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         runtime::spawn(move || serve(kind, server));
-        clients.push(runtime::spawn(move || ask(kind, client, count)));
+        // The clients take turns within a gap.
+        let times = gap.map(|gap| (begin + gap * i as u32 / CONNECTIONS as u32, gap));
+        clients.push(runtime::spawn(move || ask(kind, client, count, times)));
     }
     Ok(clients)
 }
@@ -120,8 +130,13 @@ fn serve(kind: Kind, mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Sends requests until the end.
-fn ask(kind: Kind, mut stream: TcpStream, count: &Count) -> io::Result<Times> {
+/// Sends requests until the end: at the first time of `at` and after each gap, or each at once.
+fn ask(
+    kind: Kind,
+    mut stream: TcpStream,
+    count: &Count,
+    mut at: Option<(Instant, Duration)>,
+) -> io::Result<Times> {
     let request: &[u8] = match kind {
         Kind::Echo => &[7; 64],
         Kind::Http => b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",
@@ -133,7 +148,14 @@ fn ask(kind: Kind, mut stream: TcpStream, count: &Count) -> io::Result<Times> {
         if now == END {
             return Ok(times);
         }
-        let start = Instant::now();
+        let start = match &mut at {
+            None => Instant::now(),
+            Some((at, gap)) => {
+                *at += *gap;
+                runtime::sleep_until(*at);
+                *at
+            }
+        };
         stream.write_all(request)?;
         let n = stream.read(&mut answer)?;
         assert!(n >= 64, "an answer of {n} bytes");
@@ -209,10 +231,10 @@ fn report(pairs: &[[Window; 2]], times: &mut Times) {
     compare("requests of a window", pairs, |window| window.requests as f64);
     compare("processor time of a request, us", pairs, Window::cpu_us);
     times.iter_mut().for_each(|times| times.sort_unstable());
-    for percent in [50, 90, 99] {
+    for percent in [50.0, 90.0, 99.0, 99.9] {
         let [without, with] = [0, 1].map(|which| {
             let times: &Vec<u32> = &times[which];
-            f64::from(times[(times.len() - 1) * percent / 100]) / 1000.0
+            f64::from(times[((times.len() - 1) as f64 * percent / 100.0) as usize]) / 1000.0
         });
         println!("{percent}th percentile: {without:.1} us, {with:.1} us; ratio {:.4}", with / without);
     }
