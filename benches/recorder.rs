@@ -2,8 +2,8 @@
 //! many times a second. Windows with and without it lie side by side, so what disturbs the machine disturbs both.
 //!
 //! The program prints the requests of a window, the processor time of a request, and percentiles of the time of a request, without and with
-//! the recorder, and their ratios. The first two ratios are medians over all pairs of windows, with the quartiles. The processor time
-//! means most on a machine that other programs load.
+//! the recorder, and their ratios. Each figure is that of one window, and each ratio is the median over all pairs of windows, with the
+//! quartiles. The processor time means most on a machine that other programs load.
 //!
 //! Clients that ask as fast as they can keep the processors busy, and then all percentiles follow the throughput. With `--rate` they ask at
 //! fixed times, and the time of a request counts from the time at which it was to be sent.
@@ -53,10 +53,10 @@ enum Kind {
     Http,
 }
 
-/// Whose requests count: 0 and 1 are the windows without and with the recorder.
+/// The number of the window whose requests count now.
 static NOW: AtomicUsize = AtomicUsize::new(PAUSE);
-const PAUSE: usize = 2;
-const END: usize = 3;
+const PAUSE: usize = usize::MAX - 1;
+const END: usize = usize::MAX;
 
 /// The requests of one client, on a cache line of its own.
 #[derive(Default)]
@@ -75,20 +75,20 @@ fn main() -> io::Result<()> {
     let kind = options.kind;
     let gap = options.rate.map(|rate| Duration::from_secs(CONNECTIONS as u64) / rate);
     let clients = runtime.block_on(move || start(kind, gap))?;
-    let pairs: Vec<[Window; 2]> = (0..options.pairs).map(|pair| measure_pair(&options, pair)).collect();
+    let mut pairs: Vec<[Window; 2]> = (0..options.pairs).map(|pair| measure_pair(&options, pair)).collect();
     NOW.store(END, Ordering::Relaxed);
-    let mut times = [Vec::new(), Vec::new()];
     for client in clients {
-        let [without, with] = client.join().expect("a client does not panic")?;
-        times[0].extend(without);
-        times[1].extend(with);
+        for (window, ns) in client.join().expect("a client does not panic")? {
+            pairs[window / 2][window % 2].times.push(ns);
+        }
     }
-    report(&pairs, &mut times);
+    pairs.as_flattened_mut().iter_mut().for_each(|window| window.times.sort_unstable());
+    report(&pairs);
     Ok(())
 }
 
-/// The times of a client's requests without and with the recorder, in ns.
-type Times = [Vec<u32>; 2];
+/// The requests of a client: the number of the window and the time in ns.
+type Times = Vec<(usize, u32)>;
 
 /// Starts the server and its clients, which end when `NOW` says so. Each client sends a request in each `gap`.
 fn start(kind: Kind, gap: Option<Duration>) -> io::Result<Vec<JoinHandle<io::Result<Times>>>> {
@@ -141,7 +141,7 @@ fn ask(
         Kind::Echo => &[7; 64],
         Kind::Http => b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",
     };
-    let mut times = [const { Vec::new() }; 2];
+    let mut times = Vec::new();
     let mut answer = [0; 1024];
     loop {
         let now = NOW.load(Ordering::Relaxed);
@@ -160,29 +160,35 @@ fn ask(
         let n = stream.read(&mut answer)?;
         assert!(n >= 64, "an answer of {n} bytes");
         count.0.store(count.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if let Some(times) = times.get_mut(now) {
-            times.push(u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        if now != PAUSE {
+            times.push((now, u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)));
         }
     }
 }
 
 /// What was done in one window.
-#[derive(Clone, Copy, Default)]
 struct Window {
     requests: u64,
     /// The processor time of the process.
     cpu: Duration,
+    /// Of each request, in ns. In their order at the end.
+    times: Vec<u32>,
 }
 
 impl Window {
     fn cpu_us(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.requests as f64
     }
+
+    /// Returns the time within which `share` of the requests were answered.
+    fn percentile_us(&self, share: f64) -> f64 {
+        f64::from(self.times[((self.times.len() - 1) as f64 * share) as usize]) / 1000.0
+    }
 }
 
 /// Returns a window without the recorder, and one with it. Every other pair begins with the second.
 fn measure_pair(options: &Options, pair: usize) -> [Window; 2] {
-    let mut windows = [Window::default(); 2];
+    let mut windows = [const { Window { requests: 0, cpu: Duration::ZERO, times: Vec::new() } }; 2];
     let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
     for which in order {
         if which == 1 && !options.control {
@@ -193,10 +199,10 @@ fn measure_pair(options: &Options, pair: usize) -> [Window; 2] {
         }
         std::thread::sleep(SETTLES);
         let (before, cpu_before) = (requests(), processor_time());
-        NOW.store(which, Ordering::Relaxed);
+        NOW.store(2 * pair + which, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(options.window));
         NOW.store(PAUSE, Ordering::Relaxed);
-        windows[which] = Window { requests: requests() - before, cpu: processor_time() - cpu_before };
+        (windows[which].requests, windows[which].cpu) = (requests() - before, processor_time() - cpu_before);
         trace::stop();
     }
     windows
@@ -227,15 +233,10 @@ fn compare(what: &str, pairs: &[[Window; 2]], figure: impl Fn(&Window) -> f64) {
     );
 }
 
-fn report(pairs: &[[Window; 2]], times: &mut Times) {
+fn report(pairs: &[[Window; 2]]) {
     compare("requests of a window", pairs, |window| window.requests as f64);
     compare("processor time of a request, us", pairs, Window::cpu_us);
-    times.iter_mut().for_each(|times| times.sort_unstable());
-    for percent in [50.0, 90.0, 99.0, 99.9] {
-        let [without, with] = [0, 1].map(|which| {
-            let times: &Vec<u32> = &times[which];
-            f64::from(times[((times.len() - 1) as f64 * percent / 100.0) as usize]) / 1000.0
-        });
-        println!("{percent}th percentile: {without:.1} us, {with:.1} us; ratio {:.4}", with / without);
+    for (name, share) in [("50th", 0.5), ("90th", 0.9), ("99th", 0.99)] {
+        compare(&format!("{name} percentile, us"), pairs, |window| window.percentile_us(share));
     }
 }
