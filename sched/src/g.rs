@@ -431,6 +431,12 @@ impl G {
         self.waits_for.store(why | TIMED, Ordering::Relaxed);
     }
 
+    /// Returns the number of the [`Why`] of the last wait.
+    #[inline]
+    pub(crate) fn waits_for_number(&self) -> u8 {
+        self.waits_for.load(Ordering::Relaxed) & !TIMED
+    }
+
     /// Returns what the last wait was for, and whether it has a deadline.
     pub(crate) fn waits_for(&self) -> (Why, bool) {
         let word = self.waits_for.load(Ordering::Relaxed);

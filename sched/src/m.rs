@@ -32,6 +32,7 @@ use netpoll::Waiter;
 
 use crate::g::ids;
 use crate::g::{G, GRef, Runtime, table};
+use crate::p::event::Stopped;
 use crate::p::lease::{Lender, Lent, Seen};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
@@ -272,8 +273,16 @@ impl M {
     }
 
     /// Records that `g` begins to run, and notes whether its next stop is to be recorded. *Runs on: this M.*
+    #[inline]
     pub(crate) fn record_run(&self, held: Held<'_>, g: &G) {
         held.runs(g);
+        self.records.set(held.own().records());
+    }
+
+    /// Records why the G has stopped whose run was recorded. *Runs on: this M, before a waker may make that G ready.*
+    #[inline]
+    pub(crate) fn record_stop(&self, held: Held<'_>, stopped: Stopped) {
+        held.stops(stopped);
         self.records.set(held.own().records());
     }
 

@@ -225,10 +225,15 @@ impl Own {
     #[inline]
     pub(crate) fn set_records(&self, records: bool) {
         if records != self.records() {
-            self.sampler.look_at_each(records);
+            self.change_records();
         }
-        let others = self.alerts.get() & !RECORDS;
-        self.alerts.set(if records { others | RECORDS } else { others });
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_records(&self) {
+        self.alerts.set(self.alerts.get() ^ RECORDS);
+        self.sampler.look_at_each(self.records());
     }
 
     /// Returns a pseudo-random number below `n`, to spread thieves over their victims.

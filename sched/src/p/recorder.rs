@@ -120,7 +120,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn parks(self, g: &G) {
         if self.own().records() {
-            self.records(|tape| tape.stops(Stopped::Park(g.waits_for().0 as u8).argument()));
+            self.records(|tape| tape.stops(Stopped::Park(g.waits_for_number()).argument()));
         }
     }
 

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use timers::clock;
 
 use crate::g::GRef;
-use crate::g::payload::Stop;
 use crate::m::M;
 use crate::p::Held;
+use crate::p::event::Stopped;
 use crate::p::measured::Measured;
 use crate::p::recorder::SharedStamp;
 use crate::run::places::Places;
@@ -117,7 +117,9 @@ pub(crate) fn look_at_wake_up(held: Held<'_>, g: GRef) {
 /// As `look_at_wake_up`, for one of many Gs that are made ready at one moment.
 #[inline(never)]
 pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef, at: &mut SharedStamp) {
-    sched_of(held).stamp_if_sample(held, g);
+    if held.own().sampler.ends_at_sample() {
+        sched_of(held).stamp(held, g);
+    }
     held.readies(g, at);
 }
 
@@ -127,10 +129,11 @@ pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef, at: &mut SharedStamp)
 pub(crate) fn look_at_spawn(held: Held<'_>, g: GRef) {
     let sched = sched_of(held);
     sched.keep_spawn_stack(g);
-    if sched.stamp_if_sample(held, g)
-        && let Some(weight) = g.binding.sample()
-    {
-        sched.latency.places.spawned(g.place(), 1 << weight);
+    if held.own().sampler.ends_at_sample() {
+        sched.stamp(held, g);
+        if let Some(weight) = g.binding.sample() {
+            sched.latency.places.spawned(g.place(), 1 << weight);
+        }
     }
     held.spawns(g);
 }
@@ -151,20 +154,16 @@ impl Sched {
     #[cold]
     #[inline(never)]
     pub(crate) fn look_at_yield(&self, m: &M, held: Held<'_>, g: GRef) {
-        self.stamp_if_sample(held, g);
-        self.record_stop(m, g, Stop::Yield);
-    }
-
-    /// Makes the wake-up of `g` a sample if the sampler says so. Returns `true` if the sampler did.
-    #[inline(always)]
-    fn stamp_if_sample(&self, held: Held<'_>, g: GRef) -> bool {
-        let is_sample = held.own().sampler.ends_at_sample();
-        if is_sample {
+        if held.own().sampler.ends_at_sample() {
             self.stamp(held, g);
         }
-        is_sample
+        if m.records.get() {
+            m.record_stop(held, Stopped::Yield);
+        }
     }
 
+    /// Makes the wake-up of `g` a sample, as the sampler has said.
+    #[cold]
     #[inline(never)]
     fn stamp(&self, held: Held<'_>, g: GRef) {
         let now = clock::now();

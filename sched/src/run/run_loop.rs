@@ -166,16 +166,13 @@ impl Sched {
     #[inline(never)]
     fn record_recorded_stop(&self, m: &M, g: GRef, stop: Stop) {
         let stopped = match stop {
-            Stop::Park => Stopped::Park(g.waits_for().0 as u8),
+            Stop::Park => Stopped::Park(g.waits_for_number()),
             Stop::Pending => Stopped::Park(Why::Future as u8),
             Stop::Yield => Stopped::Yield,
             Stop::Done => Stopped::End,
         };
         match m.held() {
-            Some(held) => {
-                held.stops(stopped);
-                m.records.set(held.own().records());
-            }
+            Some(held) => m.record_stop(held, stopped),
             None => self.outside.stops(g, stopped),
         }
     }

@@ -78,7 +78,7 @@ impl Outside {
 
     /// Records that `g` parks. *Runs on: as `stops`.*
     pub(crate) fn parks(&self, g: &G) {
-        self.stops(g, Stopped::Park(g.waits_for().0 as u8));
+        self.stops(g, Stopped::Park(g.waits_for_number()));
     }
 
     /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
