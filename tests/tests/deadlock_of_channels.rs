@@ -334,6 +334,28 @@ fn a_sender_that_moves() {
     });
 }
 
+/// The only sender is a variable of a green thread that has made the channel, and that computes and sleeps by turns.
+#[test]
+fn a_sender_of_one_that_goes_on() {
+    let _dog = Watchdog::new();
+    searched().block_on(|| {
+        static OVER: AtomicBool = AtomicBool::new(false);
+        let (tell, told) = bounded(1);
+        let goes_on = spawn(move || {
+            let (sender, receiver) = unbounded::<u32>();
+            tell.send(spawn(move || receiver.iter().for_each(drop))).unwrap();
+            while !OVER.load(Ordering::Relaxed) {
+                (0..100_000).for_each(|_| std::hint::spin_loop());
+                runtime::sleep(Duration::from_micros(100));
+            }
+            drop(sender);
+        });
+        nothing_is_told(vec![told.recv().unwrap()]);
+        OVER.store(true, Ordering::Relaxed);
+        goes_on.join().unwrap();
+    });
+}
+
 /// A scoped green thread uses the sender that its spawner has captured.
 #[test]
 fn a_sender_that_is_lent_in_a_scope() {
