@@ -105,6 +105,9 @@
 //! - A branch with a waker of its own, as in `FuturesUnordered`, ends at the place where that waker's owner has cloned the future's waker.
 //! - A future that has cloned an equal waker at an earlier `await` need not clone it again. Then that place is shown.
 //!
+//! Each wait of a future then takes about 7 µs more (0.15 and 6.8 µs for a message between two futures on an Intel Xeon). Waits of other green threads
+//! cost what they cost without.
+//!
 //! # When the program hangs
 //!
 //! Start it with `RUNTIME_DUMP=QUIT`, or set [`Builder::dump_on`](crate::Builder::dump_on). `kill -QUIT`, or Ctrl-\\ in a
@@ -120,8 +123,9 @@
 //! does one that finds green threads waiting for channels while [locks are tracked](crate::Builder::track_locks): 0.8 to 1.6 s for 100,000 of them,
 //! on two loaded cores. A dump of 100,000 green threads that are ready took 0.8 to 1.1 s there.
 //!
-//! A parked green thread that is woken during a dump waits while its stack is copied. In 40 snapshots of 100,000 green threads beside other
-//! programs, that took 0.5 µs on average, and longer than 0.1 ms for 34 of 4,000,000 copies: up to 0.2 ms, and once 2 ms. A green thread that slept
+//! A parked green thread that is woken during a dump waits while its stack is copied. In 100 snapshots of 100,000 green threads on two quiet cores, that
+//! took 0.7 µs for half of the 10,000,000 copies, 1.4 µs for 99 % of them, and 0.98 ms once at most. A copy of 100 KiB took 17 µs, and 0.35 ms at most. Beside
+//! other programs, which may take the processor away from the dump, one of 4,000,000 copies took 2 ms. A green thread that slept
 //! for 1 ms again and again meanwhile woke no later than without dumps: 99 of 100 times by less than 0.06 ms, against 0.06 to 0.4 ms.
 //!
 //! # What the frames need
