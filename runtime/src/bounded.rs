@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use sched::Sched;
 
-use crate::dump::Frame;
 use crate::sync::Semaphore;
 
 /// The default of `Builder::blocking_threads`.
@@ -19,8 +18,8 @@ pub(crate) const DEFAULT: usize = 512;
 pub(crate) struct Places {
     pub(crate) free: Semaphore,
     waiting: AtomicUsize,
-    /// The last stack of the hogs of each spawn place.
-    pub(crate) stacks: Mutex<HashMap<String, Vec<Frame>>>,
+    /// The addresses on the last stack of the hogs of each spawn place.
+    pub(crate) stacks: Mutex<HashMap<String, Box<[usize]>>>,
 }
 
 /// Returns the places of a new runtime.

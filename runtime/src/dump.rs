@@ -46,8 +46,8 @@ pub use deadlock::{Deadlock, DeadlockKind, DeadlockMember};
 pub use frame::Frame;
 #[cfg(feature = "dump-json")]
 pub(crate) use json::{ms, place};
-pub(crate) use snapshot::frames_of;
 pub use snapshot::{GreenThread, Object, Place, Reason, Snapshot, State, Wait};
+pub(crate) use snapshot::{addresses_now, frames_at};
 pub(crate) use stacks::take_of_spawner;
 pub use watch::on_deadlock;
 

@@ -300,15 +300,20 @@ fn rest_between_looks() {
 /// Locked during a look: a second look would miss what the first one holds at that moment.
 static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
 
-/// Returns the frames of a green thread on its OS thread, the innermost first. `interrupted` says that it was interrupted.
-pub(crate) fn frames_of(copy: &StackCopy, interrupted: bool) -> Vec<Frame> {
+/// Returns the addresses on the stack of a green thread on its OS thread, the innermost first. `interrupted` says that it was interrupted.
+pub(crate) fn addresses_now(copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
     let mut kept = KEPT.lock();
-    let Some(stacks) = Stacks::of_now(&mut kept) else { return Vec::new() };
-    let addresses = addresses_of(stacks, copy, interrupted);
-    frame::without_ours(stacks.frames(&addresses))
+    Stacks::of_now(&mut kept).map(|stacks| addresses_of(stacks, copy, interrupted)).unwrap_or_default()
 }
 
-/// Returns the addresses on the stack of a green thread on its OS thread.
+/// Returns the frames at the addresses of a stack. The first call reads the debug information of the program, which takes time and memory.
+pub(crate) fn frames_at(addresses: &[usize]) -> Vec<Frame> {
+    let mut kept = KEPT.lock();
+    let Some(stacks) = Stacks::of_now(&mut kept).filter(|_| !addresses.is_empty()) else { return Vec::new() };
+    frame::without_ours(stacks.frames(addresses))
+}
+
+/// As `addresses_now`, with the unwinder.
 fn addresses_of(stacks: &mut Stacks, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
     let mut addresses = stacks.addresses(copy);
     // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a system call.

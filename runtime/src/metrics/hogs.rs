@@ -14,7 +14,7 @@ pub use sched::LateWake;
 
 use super::Rescue;
 use crate::bounded::places_of;
-use crate::dump::Frame;
+use crate::dump::{Frame, addresses_now, frames_at};
 
 /// A green thread that has kept its P until the P was taken from it.
 #[derive(Clone, Debug)]
@@ -119,10 +119,10 @@ fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
         let told = catch_unwind(AssertUnwindSafe(|| match noted {
             Noted::Hog(rescue, hogging) => {
                 let Some(sched) = sched.upgrade() else { return };
-                let hog = look(&sched, rescue, &hogging);
+                let addresses = look(&sched, &rescue, &hogging);
                 drop(sched);
                 if let Some(call) = &calls.hog {
-                    call(&hog);
+                    call(&Hog { rescue, stack: frames_at(&addresses) });
                 }
             }
             Noted::Late(late) => {
@@ -136,14 +136,16 @@ fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
     }
 }
 
-fn look(sched: &Arc<Sched>, rescue: Rescue, hogging: &Hogging) -> Hog {
+/// Keeps the stack of a hog, and returns the addresses on it. Their names are looked up when somebody asks: that takes memory, which a
+/// process at its limit does not have.
+fn look(sched: &Arc<Sched>, rescue: &Rescue, hogging: &Hogging) -> Box<[usize]> {
     // Without the feature there is no unwinder, and no green thread is interrupted.
-    let look = || sched.with_stack_of(hogging, crate::dump::frames_of);
-    let stack = if cfg!(feature = "dump-stacks") { look() } else { None }.unwrap_or_default();
-    if !stack.is_empty() {
-        places_of(sched).stacks.lock().insert(rescue.spawned_at.clone(), stack.clone());
+    let look = || sched.with_stack_of(hogging, addresses_now);
+    let addresses = if cfg!(feature = "dump-stacks") { look() } else { None }.unwrap_or_default();
+    if !addresses.is_empty() {
+        places_of(sched).stacks.lock().insert(rescue.spawned_at.clone(), addresses.clone());
     }
-    Hog { rescue, stack }
+    addresses
 }
 
 /// The hogs of one spawn place.
@@ -172,10 +174,10 @@ pub(crate) fn of_all() -> Vec<HogPlace> {
 
 /// Returns the hogs of a runtime by spawn place, the most frequent first.
 pub(crate) fn by_place(sched: &Sched) -> Vec<HogPlace> {
-    let stacks = places_of(sched).stacks.lock();
+    let stacks = places_of(sched).stacks.lock().clone();
     let hogs = sched.rescues_by_place().into_iter().map(|at| {
         let name = at.place.map(|place| format!("{}:{}", place.file(), place.line())).unwrap_or_default();
-        let stack = stacks.get(&name).cloned().unwrap_or_default();
+        let stack = stacks.get(&name).map(|addresses| frames_at(addresses)).unwrap_or_default();
         HogPlace { place: at.place, computing: at.computing, blocked: at.blocked, away: at.away, stack }
     });
     hogs.collect()
