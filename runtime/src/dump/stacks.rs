@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_void};
+use std::hint;
 use std::ptr;
 use std::slice;
 
@@ -36,9 +37,10 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes it anew.
+    /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes it anew. Returns `None` if the
+    /// process is at the limit of its memory.
     pub(crate) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
-        if kept.take_if(|kept| kept.loads != loads()).is_some() || kept.is_none() {
+        if (kept.take_if(|kept| kept.loads != loads()).is_some() || kept.is_none()) && has_memory() {
             *kept = Some(Stacks::new());
         }
         kept.as_mut()
@@ -85,6 +87,15 @@ impl Stacks {
             .flat_map(|&address| known.entry(address).or_insert_with(|| look_up(address)).clone())
             .collect()
     }
+}
+
+/// The unwind tables of a program and its libraries take less, as a rule.
+const TABLES: usize = 4 << 20;
+
+/// Returns `true` if there is memory for the unwind tables. An allocation that fails would end the process.
+fn has_memory() -> bool {
+    // The compiler may not leave the allocation out.
+    hint::black_box(&mut Vec::<u8>::new()).try_reserve_exact(TABLES).is_ok()
 }
 
 /// Returns the function that takes the stack of a spawner.
