@@ -137,7 +137,6 @@ fn the_events_of_a_known_program() {
     for procs in PROCS {
         let all = recorded(procs, || {
             let (s, r) = channel::bounded(0);
-            let sleeper = named("sleeper", || sleep(Duration::from_millis(2)));
             let receiver = named("receiver", move || r.recv().unwrap());
             let yielder = named("yielder", yield_now);
             let (tell, told) = runtime::sync::oneshot::channel();
@@ -146,6 +145,8 @@ fn the_events_of_a_known_program() {
             s.send(7).unwrap();
             until_it_parks("'future'");
             tell.send(()).unwrap();
+            // After the dumps: one that holds a green thread while its timer fires makes it ready in the timer's place.
+            let sleeper = named("sleeper", || sleep(Duration::from_millis(2)));
             sleeper.join().unwrap();
             receiver.join().unwrap();
             yielder.join().unwrap();
