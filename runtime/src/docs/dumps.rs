@@ -132,6 +132,7 @@
 //!
 //! - The stacks exist on Linux, on x86-64 and 64-bit Arm. Elsewhere the feature compiles and has no effect.
 //! - Unwind tables are part of each Rust program. Frame pointers are not needed.
+//!   The dump makes an index of the tables, some MB. In a process at the limit of its memory there are no stacks.
 //! - Names come from the symbol table. `strip = true` in the profile removes it; the frames then are addresses.
 //! - Files, lines and inlined functions come from debug information. `debug = 1` in a release profile is enough.
 //!
