@@ -7,9 +7,12 @@
 //! its hands, and its frames have some.
 
 use std::fs::{self, File};
+use std::hint;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::ptr;
+
+use parking_lot::Mutex;
 
 use crate::stack::overflow::alternate_stacks;
 use crate::sys::{self, peek};
@@ -30,12 +33,31 @@ const IS_THERE: u64 = 0b11 << 62;
 pub fn find(inverted: &[usize], most_bytes: usize, tell: impl FnMut(usize, usize)) -> bool {
     // The frames of all that is called from here lie below this one.
     let frame = 0_u8;
-    search(inverted, most_bytes, std::hint::black_box(ptr::from_ref(&frame).addr()), tell)
+    let mut copy = COPY.lock();
+    copy.resize(COPY_BYTES / WORD, 0);
+    let found = search(inverted, most_bytes, &mut copy, hint::black_box(ptr::from_ref(&frame).addr()), tell);
+    wipe_frames();
+    found
+}
+
+/// The buffer for copies of the memory. It is never freed: memory that is free is searched, too.
+static COPY: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Overwrites the part of the stack on which the frames of a search were.
+#[inline(never)]
+fn wipe_frames() {
+    hint::black_box(&mut [0_u8; 8 << 10]);
 }
 
 /// As `find`, called from the frame at `frame`.
 #[inline(never)]
-fn search(inverted: &[usize], most_bytes: usize, frame: usize, mut tell: impl FnMut(usize, usize)) -> bool {
+fn search(
+    inverted: &[usize],
+    most_bytes: usize,
+    copy: &mut [usize],
+    frame: usize,
+    mut tell: impl FnMut(usize, usize),
+) -> bool {
     debug_assert!(inverted.is_sorted());
     let (Some(&least), Some(&most)) = (inverted.first(), inverted.last()) else { return true };
     let (Ok(maps), Ok(pages)) = (fs::read_to_string("/proc/self/maps"), File::open("/proc/self/pagemap"))
@@ -43,7 +65,6 @@ fn search(inverted: &[usize], most_bytes: usize, frame: usize, mut tell: impl Fn
         return false;
     };
     let mut left = most_bytes;
-    let mut copy = vec![0_usize; COPY_BYTES / WORD];
     let own = copy.as_ptr_range();
     let mut without = alternate_stacks();
     without.push(own.start.addr()..own.end.addr());
@@ -155,7 +176,7 @@ mod tests {
     /// The search has the word in its hands itself, and leaves it on the stack.
     #[test]
     fn the_search_does_not_find_what_it_has_left_behind() {
-        let inverted = inverted();
+        let inverted = inverted(2);
         leave_behind(inverted);
         let boxed = in_a_box(inverted);
         for _ in 0..3 {
@@ -165,11 +186,32 @@ mod tests {
         }
     }
 
+    /// A search copies the memory, and its copy lies in the memory that other threads search, then and later.
+    #[test]
+    fn a_search_does_not_find_the_copies_of_others() {
+        let inverted = inverted(3);
+        let boxed = in_a_box(inverted);
+        let place = ptr::from_ref(&boxed[1]).addr();
+        for _ in 0..3 {
+            std::thread::scope(|s| {
+                for _ in 0..3 {
+                    s.spawn(|| {
+                        for _ in 0..4 {
+                            let mut found = Vec::new();
+                            assert!(find(&[inverted], usize::MAX, |address, _| found.push(address)));
+                            assert_eq!(found, [place]);
+                        }
+                    });
+                }
+            });
+        }
+    }
+
     // These frames have the word, too, and are gone when the search begins.
 
     #[inline(never)]
-    fn inverted() -> usize {
-        !(0x5eed_0000_0000_0002_usize + std::process::id() as usize * 8)
+    fn inverted(number: usize) -> usize {
+        !(0x5eed_0000_0000_0000_usize + number + std::process::id() as usize * 8)
     }
 
     #[inline(never)]
@@ -179,7 +221,7 @@ mod tests {
 
     #[inline(never)]
     fn leave_behind(inverted: usize) {
-        std::hint::black_box([!inverted; 64]);
+        hint::black_box([!inverted; 64]);
     }
 
     #[test]
