@@ -33,9 +33,7 @@ const IS_THERE: u64 = 0b11 << 62;
 pub fn find(inverted: &[usize], most_bytes: usize, tell: impl FnMut(usize, usize)) -> bool {
     // The frames of all that is called from here lie below this one.
     let frame = 0_u8;
-    let mut copy = COPY.lock();
-    copy.resize(COPY_BYTES / WORD, 0);
-    let found = search(inverted, most_bytes, &mut copy, hint::black_box(ptr::from_ref(&frame).addr()), tell);
+    let found = search(inverted, most_bytes, hint::black_box(ptr::from_ref(&frame).addr()), tell);
     wipe_frames();
     found
 }
@@ -51,13 +49,7 @@ fn wipe_frames() {
 
 /// As `find`, called from the frame at `frame`.
 #[inline(never)]
-fn search(
-    inverted: &[usize],
-    most_bytes: usize,
-    copy: &mut [usize],
-    frame: usize,
-    mut tell: impl FnMut(usize, usize),
-) -> bool {
+fn search(inverted: &[usize], most_bytes: usize, frame: usize, mut tell: impl FnMut(usize, usize)) -> bool {
     debug_assert!(inverted.is_sorted());
     let (Some(&least), Some(&most)) = (inverted.first(), inverted.last()) else { return true };
     let (Ok(maps), Ok(pages)) = (fs::read_to_string("/proc/self/maps"), File::open("/proc/self/pagemap"))
@@ -65,6 +57,8 @@ fn search(
         return false;
     };
     let mut left = most_bytes;
+    let mut copy = COPY.lock();
+    copy.resize(COPY_BYTES / WORD, 0);
     let own = copy.as_ptr_range();
     let mut without = alternate_stacks();
     without.push(own.start.addr()..own.end.addr());
@@ -160,6 +154,7 @@ fn read(from: usize, words: &mut [usize], mut tell: impl FnMut(usize, &[usize]))
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     #[test]
     fn a_word_is_found_where_it_lies() {
@@ -192,19 +187,27 @@ mod tests {
         let inverted = inverted(3);
         let boxed = in_a_box(inverted);
         let place = ptr::from_ref(&boxed[1]).addr();
-        for _ in 0..3 {
-            std::thread::scope(|s| {
-                for _ in 0..3 {
-                    s.spawn(|| {
-                        for _ in 0..4 {
-                            let mut found = Vec::new();
-                            assert!(find(&[inverted], usize::MAX, |address, _| found.push(address)));
-                            assert_eq!(found, [place]);
-                        }
-                    });
-                }
-            });
-        }
+        let search = || {
+            for _ in 0..4 {
+                let mut found = Vec::new();
+                assert!(find(&[inverted], usize::MAX, |address, _| found.push(address)));
+                assert_eq!(found, [place]);
+            }
+        };
+        let (have_searched, end) = (Barrier::new(4), Barrier::new(4));
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    search();
+                    have_searched.wait();
+                    end.wait();
+                });
+            }
+            have_searched.wait();
+            // The stacks of the others are still there.
+            search();
+            end.wait();
+        });
     }
 
     // These frames have the word, too, and are gone when the search begins.
