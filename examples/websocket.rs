@@ -21,7 +21,7 @@ const USAGE: &str =
     "usage: websocket [ADDR]\n\n  ADDR   serve there (like 127.0.0.1:9001) until SIGTERM or SIGINT";
 
 /// The most bytes of a message.
-const MESSAGE: usize = 1024 * 1024;
+pub(crate) const MESSAGE: usize = 1024 * 1024;
 
 fn main() -> ExitCode {
     let mut args = Args::new(USAGE);
