@@ -212,6 +212,53 @@ fn timers_and_the_network() {
     }
 }
 
+/// One P, so that nothing comes between. The end of a moment is tested by the green thread that wakes others and then computes.
+#[test]
+fn what_follows_at_once_has_one_time() {
+    let _alone = alone();
+    let computes = Duration::from_millis(2);
+    let all = recorded(1, || {
+        (0..100).for_each(|_| sleep(Duration::from_micros(100)));
+        let (start, waiters) = (Arc::new(runtime::sync::Barrier::new(3)), ["a", "b"]);
+        let waiters = waiters.map(|name| {
+            let start = start.clone();
+            named(name, move || _ = start.wait())
+        });
+        waiters.iter().for_each(|_| yield_now());
+        let last = named("last", move || {
+            start.wait();
+            let begin = Instant::now();
+            while begin.elapsed() < computes {}
+            yield_now();
+        });
+        last.join().unwrap();
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+    let pairs = |first: fn(&What) -> bool, second: fn(&What) -> bool| {
+        let follows = all.events().windows(2).filter(|two| first(&two[0].what) && second(&two[1].what));
+        let (same, other): (Vec<_>, Vec<_>) = follows.partition(|two| two[0].at == two[1].at);
+        (same.len(), other.len())
+    };
+    let at_once = [
+        pairs(|what| matches!(what, What::TimerArmed { .. }), |what| matches!(what, What::Parks { .. })),
+        pairs(|what| matches!(what, What::TimersFired { .. }), |what| matches!(what, What::Ready { .. })),
+        pairs(
+            |what| matches!(what, What::Ready { by: Cause::Timer, .. }),
+            |what| matches!(what, What::Runs { .. }),
+        ),
+    ];
+    for (same, other) in at_once {
+        // Other threads of the machine come between now and then, and so does a look at the global queue.
+        assert!(same >= 80 && other <= 20, "{at_once:?} of {:#?}", all.events());
+    }
+    let last = id_of(&all, "last");
+    let time =
+        |found: &dyn Fn(&What) -> bool| all.events().iter().find(|event| found(&event.what)).unwrap().at;
+    let stops = time(&|what| matches!(what, What::Yields { id, .. } if *id == last));
+    let woken = time(&|what| matches!(what, What::Ready { by: Cause::GreenThread(id), .. } if *id == last));
+    assert!(stops - woken >= computes, "{woken:?} to {stops:?}");
+}
+
 /// The timers of functions are armed by `after_func` and by `reset`; that of a message or a tick by its receiver.
 #[test]
 fn timers_of_functions_messages_and_ticks_are_recorded() {

@@ -161,7 +161,7 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
     // Without a P, any heap will do.
     let heap = held.map_or(0, |h| h.index);
     if let Some(held) = held {
-        held.notes(Kind::TimerArmed, g.id(), 0);
+        held.notes_moment(Kind::TimerArmed, g.id(), 0);
     }
     let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {
@@ -171,7 +171,12 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
             None => sched.timer_was_added(when),
         }
     }
-    (held.is_some() && boundary::is_free(g) && !g.wait.is_decided()).then_some(entered)
+    if held.is_some() && boundary::is_free(g) && !g.wait.is_decided() {
+        return Some(entered);
+    }
+    // The stop does not follow at once, or there is none.
+    held.inspect(|held| held.ends_moment());
+    None
 }
 
 /// Parks a G that must not leave its OS thread, has no P, or is woken already.

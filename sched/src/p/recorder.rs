@@ -3,6 +3,11 @@
 //! One time stamp serves a switch. A G that stops leaves the stamp and the reason with its P. If the scheduler finds the next G
 //! at once, one event has both: the new G runs, and the last one has stopped. Every other event, and a longer search, first
 //! writes the stop as an event of its own.
+//!
+//! Events that follow each other at once share a stamp, too, because reading the counter costs more than the rest of an event: Gs that
+//! the network or the clock wakes together and the first of them that runs, and a timer that is armed for a park and the stop. The P
+//! keeps the stamp as its *moment*. Any other event ends the moment, and so does whatever takes time or finds a G that another thread has
+//! put there: a G must not run before it was made ready.
 
 #![allow(unsafe_code)]
 
@@ -34,6 +39,9 @@ pub(crate) struct Tape {
     ring: Ring,
     /// When this recording began.
     since: AtomicU64,
+    /// The stamp that the events of one moment share; 0 if the next event is to read the counter.
+    // Relaxed, always: only the holder of the P uses it.
+    moment: AtomicU64,
 }
 
 impl Recorder {
@@ -46,7 +54,11 @@ impl Recorder {
         let mut tapes = self.tapes.lock();
         let known = tapes.iter().find(|tape| tape.ring.places() == events).cloned();
         let tape = known.unwrap_or_else(|| {
-            let tape = Arc::new(Tape { ring: Ring::new(events), since: AtomicU64::new(0) });
+            let tape = Arc::new(Tape {
+                ring: Ring::new(events),
+                since: AtomicU64::new(0),
+                moment: AtomicU64::new(0),
+            });
             tapes.push(tape.clone());
             tape
         });
@@ -77,26 +89,15 @@ impl Recorder {
     }
 }
 
-/// The time stamp of events that happen together, taken when the first of them is recorded: reading the counter costs more than the rest
-/// of an event.
-#[derive(Debug, Default)]
-pub(crate) struct SharedStamp(Option<u64>);
-
-impl SharedStamp {
-    #[inline]
-    fn stamp(&mut self) -> u64 {
-        *self.0.get_or_insert_with(sys::stamp)
-    }
-}
-
 /// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. Those of a wake-up and of a spawn are
 /// called when the sampler of the P says so. The other hooks look whether a recording has begun or ended.
 impl Held<'_> {
-    /// Notices that a recording has begun. Every so many rounds suffice.
+    /// Notices that a recording has begun. Every so many rounds suffice. Ends the moment.
     #[inline]
     pub(crate) fn look_for_recorder(self) {
-        if self.recorder.on().is_some() {
+        if let Some(tape) = self.recorder.on() {
             self.own().set_records(true);
+            tape.end_moment();
         }
     }
 
@@ -132,18 +133,42 @@ impl Held<'_> {
         }
     }
 
-    /// Writes a stop that is still to be written, because the search for the next G takes long.
+    /// Writes a stop that is still to be written, because the search for the next G takes long. Ends the moment.
     #[inline(always)]
     pub(crate) fn searches(self) {
         if self.own().records() {
-            self.records(Tape::write_stop);
+            self.records(|tape| {
+                tape.write_stop();
+                tape.end_moment();
+            });
         }
     }
 
     /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after the look's
     /// `ends_at_sample`.*
-    pub(crate) fn readies(self, g: &G, at: &mut SharedStamp) {
-        self.records_here(|tape| tape.write_at(at, Kind::Ready, g.id(), 0));
+    pub(crate) fn readies(self, g: &G) {
+        self.records_here(|tape| tape.write(Kind::Ready, g.id(), 0));
+    }
+
+    /// As `readies`, for one of many Gs that are made ready at one moment.
+    pub(crate) fn readies_one_of_many(self, g: &G) {
+        self.records_here(|tape| tape.write_in_moment(Kind::Ready, g.id(), 0));
+    }
+
+    /// Records an event that wake-ups or a stop follow at once: their moment.
+    #[inline(always)]
+    pub(crate) fn notes_moment(self, kind: Kind, id: u64, argument: usize) {
+        if self.recorder.on().is_some() {
+            self.records(|tape| tape.write_in_moment(kind, id, u16::try_from(argument).unwrap_or(u16::MAX)));
+        }
+    }
+
+    /// Ends the moment: what happens next takes time, or the next G to run comes from elsewhere.
+    #[inline(always)]
+    pub(crate) fn ends_moment(self) {
+        if self.own().records() {
+            self.records(Tape::end_moment);
+        }
     }
 
     /// Records that `g` was spawned. *Runs on: as `readies`.*
@@ -180,24 +205,53 @@ impl Tape {
         let polls = if g.polls() { POLLS } else { 0 };
         // An older stop belongs to an earlier recording.
         let stop = self.ring.noted_stop().filter(|&(at, _)| at >= self.since.load(Ordering::Relaxed));
-        let (at, stopped) = stop.unwrap_or_else(|| (sys::stamp(), 0));
+        let (at, stopped) = stop.unwrap_or_else(|| (self.last_stamp(), 0));
         self.ring.push(pack(Kind::Run, at, g.id(), stopped | polls));
     }
 
     #[inline]
     fn stops(&self, stopped: u16) {
-        self.ring.note_stop(sys::stamp(), stopped);
+        self.ring.note_stop(self.last_stamp(), stopped);
     }
 
     #[inline]
     fn write(&self, kind: Kind, id: u64, argument: u16) {
-        self.write_at(&mut SharedStamp::default(), kind, id, argument);
+        self.write_stop();
+        self.end_moment();
+        self.ring.push(pack(kind, sys::stamp(), id, argument));
+    }
+
+    /// Writes an event of the moment. Begins one if there is none.
+    #[inline]
+    fn write_in_moment(&self, kind: Kind, id: u64, argument: u16) {
+        self.write_stop();
+        let at = self.moment().unwrap_or_else(sys::stamp);
+        self.moment.store(at, Ordering::Relaxed);
+        self.ring.push(pack(kind, at, id, argument));
     }
 
     #[inline]
-    fn write_at(&self, at: &mut SharedStamp, kind: Kind, id: u64, argument: u16) {
-        self.write_stop();
-        self.ring.push(pack(kind, at.stamp(), id, argument));
+    fn moment(&self) -> Option<u64> {
+        let at = self.moment.load(Ordering::Relaxed);
+        // An older one belongs to an earlier recording.
+        (at >= self.since.load(Ordering::Relaxed)).then_some(at)
+    }
+
+    /// Returns the stamp of the moment, and ends it. Without one, reads the counter.
+    #[inline]
+    fn last_stamp(&self) -> u64 {
+        match self.moment() {
+            Some(at) => {
+                self.end_moment();
+                at
+            }
+            None => sys::stamp(),
+        }
+    }
+
+    #[inline]
+    fn end_moment(&self) {
+        self.moment.store(0, Ordering::Relaxed);
     }
 
     fn goes_on(&self) {

@@ -90,8 +90,13 @@ impl Sched {
 
     fn polled_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
         self.poll_station(m);
-        let found = if self.poll_now(m, held) { held.queue.pop(1, &mut 0) } else { None };
-        found.or_else(|| m.home.pop())
+        if self.poll_now(m, held) {
+            if let Some(g) = held.queue.pop(1, &mut 0) {
+                return Some(g);
+            }
+            held.ends_moment();
+        }
+        m.home.pop()
     }
 
     /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for long. Returns `false`
@@ -175,6 +180,7 @@ impl Sched {
                 if let Some(g) = held.queue.pop(1, &mut 0) {
                     return Some(g);
                 }
+                held.ends_moment();
             }
         }
         self.global.pop_batch(ps, |g| held.queue.put_woken(g))
@@ -299,7 +305,9 @@ impl Sched {
         self.idle.count_spinning();
         m.spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
-        held.notes(Kind::NetPoll, 0, woken.len());
+        if !woken.is_empty() {
+            held.notes_moment(Kind::NetPoll, 0, woken.len());
+        }
         self.ready_all(held, woken);
         self.steal_due_timers(held);
     }

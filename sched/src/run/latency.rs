@@ -23,7 +23,6 @@ use crate::m::M;
 use crate::p::Held;
 use crate::p::event::Stopped;
 use crate::p::measured::Measured;
-use crate::p::recorder::SharedStamp;
 use crate::run::places::Places;
 use crate::run::sched::Sched;
 use crate::watch::spawn_stacks::Spawns;
@@ -111,16 +110,22 @@ impl Latency {
 #[cold]
 #[inline(never)]
 pub(crate) fn look_at_wake_up(held: Held<'_>, g: GRef) {
-    look_at_one_of_many(held, g, &mut SharedStamp::default());
+    stamp_if_sample(held, g);
+    held.readies(g);
 }
 
 /// As `look_at_wake_up`, for one of many Gs that are made ready at one moment.
 #[inline(never)]
-pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef, at: &mut SharedStamp) {
+pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef) {
+    stamp_if_sample(held, g);
+    held.readies_one_of_many(g);
+}
+
+#[inline(always)]
+fn stamp_if_sample(held: Held<'_>, g: GRef) {
     if held.own().sampler.ends_at_sample() {
         sched_of(held).stamp(held, g);
     }
-    held.readies(g, at);
 }
 
 /// As `look_at_wake_up`, for a new G. *Runs on: the spawner, which holds the P.*

@@ -37,7 +37,7 @@ impl Sched {
         held.counters.net_wakes.add(woken.len() as u64);
         let any = !woken.is_empty();
         if any {
-            held.notes(Kind::NetPoll, 0, woken.len());
+            held.notes_moment(Kind::NetPoll, 0, woken.len());
         }
         self.ready_all(held, woken);
         any
@@ -114,6 +114,7 @@ impl Sched {
             } else {
                 self.wake_to_watch();
             }
+            held.ends_moment();
         }
     }
 

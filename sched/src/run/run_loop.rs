@@ -37,9 +37,9 @@ impl Sched {
         let own = held.own();
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
-            held.look_for_recorder();
             self.poll_now(m, held);
             self.poll_station(m);
+            held.look_for_recorder();
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
             }
@@ -297,5 +297,8 @@ impl Sched {
 #[cold]
 fn pop_also_home(m: &M, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
     let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
-    elsewhere.or_else(|| m.home.pop())
+    elsewhere.or_else(|| {
+        held.ends_moment();
+        m.home.pop()
+    })
 }

@@ -20,7 +20,6 @@ use crate::m::os_thread;
 use crate::m::release::release;
 use crate::m::rest::SleepKind;
 use crate::p::Held;
-use crate::p::recorder::SharedStamp;
 use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
 use crate::run::latency::{look_at_one_of_many, look_at_wake_up};
@@ -156,6 +155,8 @@ pub(crate) fn ready_many(mut gs: GList) {
         && let Some(held) = entered.held()
     {
         entered.m().sched().ready_all(held, here);
+        // The caller runs on.
+        held.ends_moment();
     }
 }
 
@@ -178,16 +179,20 @@ impl Sched {
         if gs.is_empty() {
             return;
         }
+        // So many take time: the first of them does not run at once.
+        let many = gs.len() > 8;
         self.make_work(|| {
-            let mut at = SharedStamp::default();
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
                 if held.own().sampler.counts_to_look() {
-                    look_at_one_of_many(held, g, &mut at);
+                    look_at_one_of_many(held, g);
                 }
                 held.queue.put_woken(g);
             }
         });
+        if many {
+            held.ends_moment();
+        }
     }
 
     /// Publishes work by `publish`, which puts it into a run queue, and wakes an M for it if a P is idle and no M looks for work.
@@ -208,6 +213,7 @@ impl Sched {
     fn wake_idle_p_slow(&self) {
         if let Some(p) = self.idle.take_to_look(|p| self.p(p).lease.set_held()) {
             self.start_m(p, true);
+            self.end_moment();
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::m::{Loan, M};
 use crate::p::Held;
 use crate::p::event::{self, Kind};
 use crate::p::lease::State;
-use crate::p::recorder::{SharedStamp, Tape, kept_names};
+use crate::p::recorder::{Tape, kept_names};
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
 use crate::sys::{fork, stamp};
@@ -287,6 +287,13 @@ impl Sched {
         }
     }
 
+    /// Ends the moment of this thread's P, if it holds one: a system call took time. *Runs on: any thread.*
+    pub(crate) fn end_moment(&self) {
+        if is_on() {
+            self.at_p_or_outside(|held| held.ends_moment(), || ());
+        }
+    }
+
     /// Calls `at_p` if this thread holds a P of this runtime, else `outside`.
     fn at_p_or_outside(&self, at_p: impl FnOnce(Held<'_>), outside: impl FnOnce()) {
         let here = |m: &M| matches!(m.loan.get(), Loan::InRuntime) && ptr::eq(m.runtime, self.as_runtime());
@@ -310,10 +317,7 @@ pub(crate) fn readies_bound(g: GRef) {
     if is_on() && !fork::is_forked() {
         // SAFETY: `g` is parked until the caller wakes its M.
         let sched = unsafe { Sched::of_parked(g) };
-        sched.at_p_or_outside(
-            |held| held.readies(g, &mut SharedStamp::default()),
-            || sched.outside.readies(g),
-        );
+        sched.at_p_or_outside(|held| held.readies(g), || sched.outside.readies(g));
     }
 }
 
@@ -348,9 +352,9 @@ pub(crate) fn pull(trigger: Trigger) {
 pub(crate) fn notes_fired(held: Held<'_>, of: usize, fired: u64, late_ns: u64) {
     let late_us = (late_ns / 1000).min(u64::from(u32::MAX));
     if of == held.index {
-        held.notes(Kind::TimersFired, late_us, fired as usize);
+        held.notes_moment(Kind::TimersFired, late_us, fired as usize);
     } else {
-        held.notes(Kind::TimersStolen, (of as u64) << 32 | late_us, fired as usize);
+        held.notes_moment(Kind::TimersStolen, (of as u64) << 32 | late_us, fired as usize);
     }
     if late_ns > LATE_NS.load(Ordering::Relaxed) {
         pull(Trigger::Late);
