@@ -4,7 +4,7 @@
 //! after its stamp. So the sequence is not simply sorted. An event waits until what must come before it has come:
 //!
 //! - A green thread runs after it was spawned, made ready, or has stopped elsewhere.
-//! - A green thread is made ready after it has stopped.
+//! - A green thread is made ready after it has stopped to wait: if it is ready already, then its run and its stop are still to come.
 //!
 //! If all that is left waits, because an event was overwritten, then the earliest is taken.
 
@@ -80,10 +80,13 @@ pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
 fn line(runtime: usize, track: &mut Track) -> Line {
     let mut rest = Vec::with_capacity(track.events.len() * 2);
     for event in std::mem::take(&mut track.events) {
-        // One event for a switch becomes two.
+        // One event for a switch becomes two, and so does one for the way from the netpoller to a P.
         if event.kind == Kind::Run && Stopped::of(event.argument).is_some() {
             rest.push(Recorded { kind: Kind::Stop, id: 0, ..event });
             rest.push(Recorded { argument: event.argument & POLLS, ..event });
+        } else if event.kind == Kind::TakeFromNet {
+            rest.push(Recorded { kind: Kind::NetReturn, m: Some(event.argument.into()), ..event });
+            rest.push(Recorded { kind: Kind::Take, ..event });
         } else if event.kind != Kind::None {
             rest.push(event);
         }
@@ -113,7 +116,7 @@ impl Merge {
             (Kind::Run, Some(Does::Waits)) => false,
             // The end of a line hides a stop that is not written yet.
             (Kind::Run | Kind::Ready, Some(&Does::Runs(at))) => at == i || self.lines[at].rest.is_empty(),
-            (Kind::Ready, Some(Does::RunsWithoutP)) => false,
+            (Kind::Ready, Some(Does::RunsWithoutP | Does::Ready)) => false,
             _ => true,
         }
     }
@@ -124,9 +127,10 @@ impl Merge {
         let at = Duration::from_nanos(event.at_ns).max(before);
         let what = self.what(i, &event);
         let line = &self.lines[i];
-        let os_thread = if line.p.is_some() { line.m } else { event.m };
+        let p = line.p.filter(|_| event.kind != Kind::NetReturn);
+        let os_thread = if p.is_some() { line.m } else { event.m };
         if let Some(what) = what {
-            self.events.push(Event { at, runtime: line.runtime, proc: line.p, os_thread, what });
+            self.events.push(Event { at, runtime: line.runtime, proc: p, os_thread, what });
         }
         if matches!(event.kind, Kind::Idle | Kind::HandOff | Kind::Retire | Kind::Retake) {
             self.lines[i].m = None;
@@ -162,7 +166,7 @@ impl Merge {
                 What::Ready { id, by }
             }
             Kind::Steal => What::Stolen { id, from: argument.into() },
-            Kind::Take => {
+            Kind::Take | Kind::TakeFromNet => {
                 self.lose_p(i);
                 self.lines[i].m = Some(argument.into());
                 What::ProcTaken
@@ -222,5 +226,54 @@ impl Merge {
         if let Some(id) = self.lines[i].runs.take() {
             self.threads.insert(id, Does::RunsWithoutP);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P 1 must wait, because the spawn of 7 has a late stamp. Meanwhile 1, whose run comes later on P 1, must not be made ready again.
+    #[test]
+    fn a_wake_up_waits_for_the_stop_behind_an_event_that_waits() {
+        // Arguments of stops, as `Stopped::of` reads them.
+        let (park, yields, end) = (1, 2, 3);
+        let runs = |at_ns, id| (at_ns, Kind::Run, id, 0);
+        let stops = |at_ns, stopped: u16| (at_ns, Kind::Stop, 0, stopped);
+        let tracks = [
+            vec![(1, Kind::Spawn, 1, 0), runs(2, 1), stops(3, yields), (30, Kind::Spawn, 7, 0)],
+            vec![runs(20, 7), stops(21, end), runs(22, 1), stops(23, park)],
+            vec![(25, Kind::Ready, 1, 0)],
+        ];
+        let tracks = tracks.into_iter().enumerate().map(|(p, events)| Track {
+            runtime: String::new(),
+            p: Some(p),
+            events: (events.into_iter())
+                .map(|(at_ns, kind, id, argument)| Recorded {
+                    at_ns,
+                    kind,
+                    id,
+                    argument,
+                    m: None,
+                    by: None,
+                    place: None,
+                })
+                .collect(),
+            lost: 0,
+            first_m: None,
+        });
+        let mut collected =
+            Collected { tracks: tracks.collect(), ns: 100, names: HashMap::new(), places: HashMap::new() };
+        let (events, _) = merge(&mut collected);
+        let of_1 = events.iter().filter(|event| event.what.green_thread() == Some(1));
+        let words = of_1.map(|event| match event.what {
+            What::Spawned { .. } => "spawned",
+            What::Runs { .. } => "runs",
+            What::Yields { .. } => "yields",
+            What::Parks { .. } => "parks",
+            What::Ready { .. } => "ready",
+            _ => "?",
+        });
+        assert_eq!(words.collect::<Vec<_>>(), ["spawned", "runs", "yields", "runs", "parks", "ready"]);
     }
 }
