@@ -96,6 +96,8 @@ pub(crate) struct M {
     /// Until when the M may run user code without a P, after a call that blocked; 0 if it may not (`run/roaming.rs`).
     pub(crate) roams_until: Cell<u64>,
     pub(crate) spinning: Cell<bool>,
+    /// True if the M has left the netpoller, and the recorder does not know.
+    pub(crate) left_netpoll: Cell<bool>,
     /// True if the M was started as a spare and has not parked yet (`Sched::spares_coming`).
     pub(crate) is_coming_spare: Cell<bool>,
     /// True if the last wait for the network was so short that spinning would have been better.
@@ -144,6 +146,7 @@ impl M {
             claims: Cell::new(0),
             roams_until: Cell::new(0),
             spinning: Cell::new(false),
+            left_netpoll: Cell::new(false),
             is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),
             records: Cell::new(false),

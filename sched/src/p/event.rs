@@ -32,6 +32,8 @@ pub enum Kind {
     Steal,
     /// An M takes the P; the argument is its number.
     Take,
+    /// The same for an M that has just left the netpoller. There is no `NetReturn` then.
+    TakeFromNet,
     /// The M gives the P up, and the P is idle.
     Idle,
     /// The M hands the P to another M.
@@ -107,7 +109,7 @@ impl Stopped {
     }
 }
 
-const KINDS: [Kind; 24] = [
+const KINDS: [Kind; 25] = [
     Kind::None,
     Kind::Run,
     Kind::Stop,
@@ -116,6 +118,7 @@ const KINDS: [Kind; 24] = [
     Kind::Ready,
     Kind::Steal,
     Kind::Take,
+    Kind::TakeFromNet,
     Kind::Idle,
     Kind::HandOff,
     Kind::Retire,

@@ -6,8 +6,9 @@
 //!
 //! Events that follow each other at once share a stamp, too, because reading the counter costs more than the rest of an event: Gs that
 //! the network or the clock wakes together and the first of them that runs, and a timer that is armed for a park and the stop. The P
-//! keeps the stamp as its *moment*. Any other event ends the moment, and so does whatever takes time or finds a G that another thread has
-//! put there: a G must not run before it was made ready.
+//! keeps the stamp as its *moment*. A moment begins after all its wake-ups are decided, because a G must not be made ready before it has
+//! stopped. Any other event ends the moment, and so does whatever takes time or finds a G that another thread has put there, because a G
+//! must not run before it was made ready.
 
 #![allow(unsafe_code)]
 
@@ -155,9 +156,20 @@ impl Held<'_> {
         self.records_here(|tape| tape.write_in_moment(Kind::Ready, g.id(), 0));
     }
 
-    /// Records an event that wake-ups or a stop follow at once: their moment.
+    /// Records an event that wake-ups or a stop follow at once: a new moment. *Runs on: the holder, after all these waits are decided.*
     #[inline(always)]
     pub(crate) fn notes_moment(self, kind: Kind, id: u64, argument: usize) {
+        if self.recorder.on().is_some() {
+            self.records(|tape| {
+                tape.end_moment();
+                tape.write_in_moment(kind, id, u16::try_from(argument).unwrap_or(u16::MAX));
+            });
+        }
+    }
+
+    /// Records an event of the moment. Begins one if there is none.
+    #[inline(always)]
+    pub(crate) fn notes_in_moment(self, kind: Kind, id: u64, argument: usize) {
         if self.recorder.on().is_some() {
             self.records(|tape| tape.write_in_moment(kind, id, u16::try_from(argument).unwrap_or(u16::MAX)));
         }

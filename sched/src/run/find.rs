@@ -249,6 +249,7 @@ impl Sched {
                 return self.return_from_netpoll(m, woken);
             }
             // The M was woken only to learn of an earlier timer.
+            self.note_return(m);
             match self.turn_to_block() {
                 Some(again) => turn = again,
                 None => return,
@@ -285,7 +286,8 @@ impl Sched {
         }
         self.outside.notes(Kind::NetBlock, 0, 0);
         let woken = self.wait_for_events(m, turn, until);
-        self.outside.notes(Kind::NetReturn, 0, 0);
+        // The event of the P that the M takes says so, or `note_return`.
+        m.left_netpoll.set(true);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
             self.look_for_deadlock();
@@ -294,8 +296,16 @@ impl Sched {
         Some(woken)
     }
 
+    /// Records that `m` has left the netpoller, and that it takes no P.
+    #[cold]
+    fn note_return(&self, m: &M) {
+        m.left_netpoll.set(false);
+        self.outside.notes(Kind::NetReturn, 0, 0);
+    }
+
     fn return_from_netpoll(&self, m: &M, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
+            self.note_return(m);
             // All Ps are busy; sysmon must make one of them look at this work.
             self.outside.readies_all(&woken);
             self.make_work(|| self.global.append(woken));
@@ -306,7 +316,8 @@ impl Sched {
         m.spinning.set(true);
         held.counters.net_wakes.add(woken.len() as u64);
         if !woken.is_empty() {
-            held.notes_moment(Kind::NetPoll, 0, woken.len());
+            // The moment at which the M has taken the P.
+            held.notes_in_moment(Kind::NetPoll, 0, woken.len());
         }
         self.ready_all(held, woken);
         self.steal_due_timers(held);

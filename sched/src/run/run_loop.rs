@@ -38,8 +38,8 @@ impl Sched {
         let round = held.next_round();
         if round.is_multiple_of(GLOBAL_FIRST) {
             self.poll_now(m, held);
-            self.poll_station(m);
             held.look_for_recorder();
+            self.poll_station(m);
             if self.coros.shortage.anyone_waits() {
                 self.share_stacks(held);
             }

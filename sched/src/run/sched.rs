@@ -236,7 +236,11 @@ impl Sched {
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered(true);
-            held.notes(Kind::Take, 0, m.number);
+            if m.left_netpoll.take() {
+                held.notes_moment(Kind::TakeFromNet, 0, m.number);
+            } else {
+                held.notes(Kind::Take, 0, m.number);
+            }
         }
         m.since.set(0);
         self.sysmon.wake_if_asleep();
