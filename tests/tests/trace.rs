@@ -187,13 +187,9 @@ fn timers_and_the_network() {
         let all = recorded(procs, || {
             sleep(Duration::from_millis(1));
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let addr = listener.local_addr().unwrap();
-            let server = named("server", move || {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut byte = [0];
-                stream.read_exact(&mut byte).unwrap();
-            });
-            let mut client = TcpStream::connect(addr).unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut stream, _) = listener.accept().unwrap();
+            let server = named("server", move || stream.read_exact(&mut [0]).unwrap());
             until_it_parks("'server'");
             client.write_all(&[1]).unwrap();
             server.join().unwrap();
@@ -208,7 +204,8 @@ fn timers_and_the_network() {
             "{:#?}",
             all.events()
         );
-        assert!(has(&|what| matches!(what, What::NetworkWaitBegins)));
+        until(procs, || sleep(Duration::from_millis(1)), |what| matches!(what, What::NetworkWaitBegins));
+        until(procs, || sleep(Duration::from_millis(1)), |what| matches!(what, What::NetworkWaitEnds));
     }
 }
 
