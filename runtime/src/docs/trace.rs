@@ -79,15 +79,18 @@
 //! # What it costs
 //!
 //! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it is on, a switch costs one reading
-//! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more; green threads that the network
-//! or a timer wakes together share one reading.
+//! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more. Events that follow each other at once share
+//! one reading, and so have one time: green threads that the network or a timer wakes together and the first of them that runs, and a timer that is
+//! armed for a wait and the park.
 //!
 //! | | without | with the recorder | |
 //! | --- | --- | --- | --- |
 //! | echo, 64 connections that ask at once again: processor time of a request | 6.23 us | 6.35 us | +1.7 % |
 //! | HTTP: the same | 6.39 us | 6.48 us | +1.2 % |
-//! | echo, 60,000 requests a second, which keep the processors busy for two thirds: 99th percentile | 110 us | 110 us | +1.2 %, beside +0.7 % if nothing is switched |
-//! | HTTP: the same | 102 us | 109 us | +5.4 %, beside +0.2 % if nothing is switched |
+//! | echo, 60,000 requests a second, which keep the processors busy for two thirds: median | 16.9 us | 17.2 us | +2.7 % |
+//! | HTTP: the same | 17.3 us | 17.5 us | +2.0 %, beside -0.2 % if nothing is switched |
+//! | echo, 60,000 requests a second: 99th percentile | 99 us | 105 us | +4.2 %; another run had +0.6 % |
+//! | HTTP: the same | 100 us | 105 us | +4.0 %, beside +0.1 % if nothing is switched; other runs had +0.1 to +8 % |
 //! | a yield | 13.6 ns | 27.3 ns | 9.3 ns of it are the reading of the counter |
 //! | a park with its wake-up, which are two events | 44 ns | 73 ns | 20 ns are the two readings |
 //!
@@ -96,5 +99,5 @@
 //! without the recorder, side by side (`cargo run --release -p benches --bin recorder -- echo`, and with `--rate 60000`). The others:
 //! `cargo run --release -p benches --bin instructions -- yield 10000000`, with `--trace` and without, in processor time.
 //!
-//! What a request at a fixed rate takes longer comes from the readings of the counter, about ten a request at this rate: in a build that writes a constant
-//! in their place, the recorder changes neither the 50th nor the 90th percentile of HTTP.
+//! What a request at a fixed rate takes longer comes mostly from the readings of the counter, about five a request at this rate, and what waits behind it
+//! waits longer, too: in a build that writes a constant in their place, the recorder changes neither the 50th nor the 90th percentile of HTTP.
