@@ -271,6 +271,7 @@ mod m {
     pub(crate) mod activity;
     pub(crate) mod capture;
     pub(crate) mod in_place;
+    pub(crate) mod nap;
     pub(crate) mod note {
         pub(crate) mod word;
     }
@@ -287,6 +288,7 @@ mod m {
 #[allow(dead_code)]
 mod p {
     pub(crate) mod counters;
+    pub(crate) mod event;
     pub(crate) mod lease;
     pub(crate) mod ring;
 }

@@ -12,6 +12,7 @@ pub(crate) mod crew;
 pub(crate) mod current;
 pub(crate) mod fault;
 pub(crate) mod in_place;
+pub(crate) mod nap;
 pub(crate) mod note;
 pub(crate) mod os_thread;
 pub(crate) mod pause;
@@ -38,6 +39,7 @@ use crate::p::locked_queue::LockedQueue;
 use crate::p::{Held, P};
 use crate::sys::catch_panic::contain;
 use in_place::InPlace;
+use nap::Nap;
 use note::Note;
 use pause::Pause;
 use rest::{Homes, Rest};
@@ -85,6 +87,8 @@ pub(crate) struct M {
     pub(crate) rest: Rest,
     /// The word by which the M has lent its P.
     pub(crate) lender: Lender,
+    /// How the M sleeps, for the flight recorder.
+    pub(crate) nap: Nap,
     // The fields below belong to the M's own thread.
     p: Cell<*const P>,
     pub(crate) loan: Cell<Loan>,
@@ -96,8 +100,6 @@ pub(crate) struct M {
     /// Until when the M may run user code without a P, after a call that blocked; 0 if it may not (`run/roaming.rs`).
     pub(crate) roams_until: Cell<u64>,
     pub(crate) spinning: Cell<bool>,
-    /// True if the M has left the netpoller, and the recorder does not know.
-    pub(crate) left_netpoll: Cell<bool>,
     /// True if the M was started as a spare and has not parked yet (`Sched::spares_coming`).
     pub(crate) is_coming_spare: Cell<bool>,
     /// True if the last wait for the network was so short that spinning would have been better.
@@ -140,13 +142,13 @@ impl M {
             homes: Homes::new(),
             rest: Rest::new(),
             lender: Lender::new(),
+            nap: Nap::new(),
             p: Cell::new(ptr::null()),
             loan: Cell::new(Loan::InRuntime),
             reserved_by: Cell::new(None),
             claims: Cell::new(0),
             roams_until: Cell::new(0),
             spinning: Cell::new(false),
-            left_netpoll: Cell::new(false),
             is_coming_spare: Cell::new(false),
             network_is_quick: Cell::new(false),
             records: Cell::new(false),

@@ -77,6 +77,37 @@ fn life(all: &Snapshot, name: &str) -> Vec<String> {
     steps
 }
 
+/// Checks that each OS thread lives as one can: it sleeps only without a P, wakes from the sleep in which it is, and takes no P in its
+/// sleep.
+#[track_caller]
+fn check_os_threads(all: &Snapshot) {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Does {
+        HasP,
+        Looks,
+        Parks,
+        Polls,
+    }
+    let mut lives: HashMap<(usize, usize), Does> = HashMap::new();
+    for event in all.events() {
+        let Some(os_thread) = event.os_thread else { continue };
+        let (before, after): (&[Does], _) = match event.what {
+            What::ProcTaken => (&[Does::Looks], Does::HasP),
+            What::ProcIdle | What::ProcRetired | What::Preempted { .. } => (&[Does::HasP], Does::Looks),
+            // Sysmon may have asked for the P before.
+            What::ProcHandedOff => (&[Does::HasP, Does::Looks], Does::Looks),
+            What::ThreadParks => (&[Does::Looks], Does::Parks),
+            What::ThreadWakes => (&[Does::Parks], Does::Looks),
+            What::NetworkWaitBegins => (&[Does::Looks], Does::Polls),
+            What::NetworkWaitEnds => (&[Does::Polls], Does::Looks),
+            _ => continue,
+        };
+        let does = lives.insert((event.runtime, os_thread), after);
+        let fits = does.is_none_or(|does| before.contains(&does));
+        assert!(fits, "{event:?}, which {does:?}, in {:#?}", all.events());
+    }
+}
+
 /// Checks that the times do not go back, and that each green thread lives as a green thread can: it runs only if it is ready, and
 /// is made ready only if it waits. Nothing must have been overwritten.
 #[track_caller]
@@ -89,6 +120,7 @@ fn check(all: &Snapshot) {
         Ended,
     }
     assert_eq!(all.lost(), 0);
+    check_os_threads(all);
     let mut lives: HashMap<u64, Does> = HashMap::new();
     let mut last = Duration::ZERO;
     for (i, event) in all.events().iter().enumerate() {

@@ -80,13 +80,10 @@ pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
 fn line(runtime: usize, track: &mut Track) -> Line {
     let mut rest = Vec::with_capacity(track.events.len() * 2);
     for event in std::mem::take(&mut track.events) {
-        // One event for a switch becomes two, and so does one for the way from the netpoller to a P.
+        // One event for a switch becomes two.
         if event.kind == Kind::Run && Stopped::of(event.argument).is_some() {
             rest.push(Recorded { kind: Kind::Stop, id: 0, ..event });
             rest.push(Recorded { argument: event.argument & POLLS, ..event });
-        } else if event.kind == Kind::TakeFromNet {
-            rest.push(Recorded { kind: Kind::NetReturn, m: Some(event.argument.into()), ..event });
-            rest.push(Recorded { kind: Kind::Take, ..event });
         } else if event.kind != Kind::None {
             rest.push(event);
         }
@@ -127,7 +124,8 @@ impl Merge {
         let at = Duration::from_nanos(event.at_ns).max(before);
         let what = self.what(i, &event);
         let line = &self.lines[i];
-        let p = line.p.filter(|_| event.kind != Kind::NetReturn);
+        let of_m = matches!(event.kind, Kind::MPark | Kind::MWake | Kind::NetBlock | Kind::NetReturn);
+        let p = line.p.filter(|_| !of_m);
         let os_thread = if p.is_some() { line.m } else { event.m };
         if let Some(what) = what {
             self.events.push(Event { at, runtime: line.runtime, proc: p, os_thread, what });
@@ -166,7 +164,7 @@ impl Merge {
                 What::Ready { id, by }
             }
             Kind::Steal => What::Stolen { id, from: argument.into() },
-            Kind::Take | Kind::TakeFromNet => {
+            Kind::Take => {
                 self.lose_p(i);
                 self.lines[i].m = Some(argument.into());
                 What::ProcTaken

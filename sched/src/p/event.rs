@@ -30,11 +30,9 @@ pub enum Kind {
     Ready,
     /// The green thread was stolen from the P of the argument.
     Steal,
-    /// An M takes the P; the argument is its number.
+    /// An M takes the P. The argument is the number of the M, and the number says how it has slept since it gave a P up (`m/nap.rs`).
     Take,
-    /// The same for an M that has just left the netpoller. There is no `NetReturn` then.
-    TakeFromNet,
-    /// The M gives the P up, and the P is idle.
+    /// The M gives the P up, and the P is idle. The argument is the number of the M.
     Idle,
     /// The M hands the P to another M.
     HandOff,
@@ -58,7 +56,7 @@ pub enum Kind {
     MStart,
     /// An M's thread ends.
     MStop,
-    /// An M parks.
+    /// An M parks. If it has just given a P up, the reader makes this event, and the three below, from the events of Ps (`m/nap.rs`).
     MPark,
     /// An M has been woken.
     MWake,
@@ -109,7 +107,7 @@ impl Stopped {
     }
 }
 
-const KINDS: [Kind; 25] = [
+const KINDS: [Kind; 24] = [
     Kind::None,
     Kind::Run,
     Kind::Stop,
@@ -118,7 +116,6 @@ const KINDS: [Kind; 25] = [
     Kind::Ready,
     Kind::Steal,
     Kind::Take,
-    Kind::TakeFromNet,
     Kind::Idle,
     Kind::HandOff,
     Kind::Retire,

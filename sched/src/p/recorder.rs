@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::g::G;
+use crate::m::M;
+use crate::m::nap::How;
 use crate::p::Held;
 use crate::p::event::{Kind, POLLS, Stopped, pack, pack_place};
 use crate::p::ring::{Read, Ring, Words};
@@ -85,7 +87,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn notes(&self, kind: Kind, id: u64, argument: usize) {
         if let Some(tape) = self.on() {
-            tape.write(kind, id, u16::try_from(argument).unwrap_or(u16::MAX));
+            tape.write(kind, id, argument_of(argument));
         }
     }
 }
@@ -162,7 +164,7 @@ impl Held<'_> {
         if self.recorder.on().is_some() {
             self.records(|tape| {
                 tape.end_moment();
-                tape.write_in_moment(kind, id, u16::try_from(argument).unwrap_or(u16::MAX));
+                tape.write_in_moment(kind, id, argument_of(argument));
             });
         }
     }
@@ -171,7 +173,7 @@ impl Held<'_> {
     #[inline(always)]
     pub(crate) fn notes_in_moment(self, kind: Kind, id: u64, argument: usize) {
         if self.recorder.on().is_some() {
-            self.records(|tape| tape.write_in_moment(kind, id, u16::try_from(argument).unwrap_or(u16::MAX)));
+            self.records(|tape| tape.write_in_moment(kind, id, argument_of(argument)));
         }
     }
 
@@ -180,6 +182,27 @@ impl Held<'_> {
     pub(crate) fn ends_moment(self) {
         if self.own().records() {
             self.records(Tape::end_moment);
+        }
+    }
+
+    /// Records that `m` has taken this P, and how it has slept. Begins a moment if it comes from the netpoller, because it then makes Gs
+    /// ready at once. *Runs on: `m`.*
+    pub(crate) fn is_taken_by(self, m: &M) {
+        m.nap.end(|nap| match nap.how() {
+            Some(How::Polls) => self.notes_moment(Kind::Take, nap.number(), m.number),
+            _ => self.notes(Kind::Take, nap.number(), m.number),
+        });
+    }
+
+    /// Records that `m` is about to give this P up, which is idle then. *Runs on: `m`.*
+    pub(crate) fn is_given_up_by(self, m: &M) {
+        m.nap.idles(0);
+        if self.recorder.on().is_some() {
+            self.records(|tape| {
+                let at = sys::stamp();
+                tape.write_at(at, Kind::Idle, 0, argument_of(m.number));
+                m.nap.idles(at);
+            });
         }
     }
 
@@ -211,6 +234,10 @@ impl Held<'_> {
     }
 }
 
+fn argument_of(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
 impl Tape {
     #[inline]
     fn runs(&self, g: &G) {
@@ -228,9 +255,14 @@ impl Tape {
 
     #[inline]
     fn write(&self, kind: Kind, id: u64, argument: u16) {
+        self.write_at(sys::stamp(), kind, id, argument);
+    }
+
+    #[inline]
+    fn write_at(&self, at: u64, kind: Kind, id: u64, argument: u16) {
         self.write_stop();
         self.end_moment();
-        self.ring.push(pack(kind, sys::stamp(), id, argument));
+        self.ring.push(pack(kind, at, id, argument));
     }
 
     /// Writes an event of the moment. Begins one if there is none.

@@ -8,6 +8,7 @@ use timers::clock;
 
 use crate::g::GRef;
 use crate::g::list::GList;
+use crate::m::nap::How;
 use crate::m::rest::SleepKind;
 use crate::m::wish::Wish;
 use crate::m::{M, MRef};
@@ -207,7 +208,7 @@ impl Sched {
     /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers, or parks.
     fn rest(&self, m: &M, held: Held<'_>) -> Then {
         let p = held.p();
-        held.notes(Kind::Idle, 0, 0);
+        held.is_given_up_by(m);
         m.let_go();
         self.put_idle(p.index);
         self.rest_without_p(m)
@@ -248,8 +249,7 @@ impl Sched {
             if !woken.is_empty() || self.has_something_to_do(m) {
                 return self.return_from_netpoll(m, woken);
             }
-            // The M was woken only to learn of an earlier timer.
-            self.note_return(m);
+            // The M was woken only to learn of an earlier timer. For the recorder, it goes on to sleep.
             match self.turn_to_block() {
                 Some(again) => turn = again,
                 None => return,
@@ -284,10 +284,8 @@ impl Sched {
         if !m.rest.begin(SleepKind::Polls, || !m.home.is_empty()) {
             return None;
         }
-        self.outside.notes(Kind::NetBlock, 0, 0);
+        self.note_sleep(m, How::Polls);
         let woken = self.wait_for_events(m, turn, until);
-        // The event of the P that the M takes says so, or `note_return`.
-        m.left_netpoll.set(true);
         if look_at != clock::NEVER && woken.is_empty() && clock::now() >= look_at {
             // Before `over`: the look counts this M as asleep.
             self.look_for_deadlock();
@@ -296,16 +294,9 @@ impl Sched {
         Some(woken)
     }
 
-    /// Records that `m` has left the netpoller, and that it takes no P.
-    #[cold]
-    fn note_return(&self, m: &M) {
-        m.left_netpoll.set(false);
-        self.outside.notes(Kind::NetReturn, 0, 0);
-    }
-
     fn return_from_netpoll(&self, m: &M, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
-            self.note_return(m);
+            self.note_wake(m);
             // All Ps are busy; sysmon must make one of them look at this work.
             self.outside.readies_all(&woken);
             self.make_work(|| self.global.append(woken));
@@ -393,7 +384,7 @@ impl Sched {
     /// where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: &M) -> Then {
         debug_assert!(!m.spinning.get());
-        self.outside.notes(Kind::MPark, 0, 0);
+        self.note_sleep(m, How::Parks);
         let mut sleeps = m.rest.begin(SleepKind::Parked, || !m.home.is_empty());
         let then = loop {
             if sleeps {
@@ -408,7 +399,7 @@ impl Sched {
             }
         };
         m.rest.over();
-        self.outside.notes(Kind::MWake, 0, 0);
+        self.note_wake(m);
         then
     }
 

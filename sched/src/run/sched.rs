@@ -23,7 +23,6 @@ use crate::m::crew::Crew;
 use crate::m::current::leave_in_child;
 use crate::m::os_thread::Around;
 use crate::m::{M, MRef};
-use crate::p::event::Kind;
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
 use crate::p::{Held, P};
@@ -236,11 +235,7 @@ impl Sched {
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered(true);
-            if m.left_netpoll.take() {
-                held.notes_moment(Kind::TakeFromNet, 0, m.number);
-            } else {
-                held.notes(Kind::Take, 0, m.number);
-            }
+            held.is_taken_by(m);
         }
         m.since.set(0);
         self.sysmon.wake_if_asleep();

@@ -251,6 +251,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
         Some(around) => around(&mut run),
         None => run(),
     }
+    sched.note_wake(m);
     sched.outside.notes(Kind::MStop, 0, 0);
     current::set(std::ptr::null());
     drop(alternate_stack);

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -19,6 +19,7 @@ use timers::clock;
 use crate::g::why::Why;
 use crate::g::{GRef, table};
 use crate::m::current::on_m;
+use crate::m::nap::{self, How, Word};
 use crate::m::release::release;
 use crate::m::{Loan, M};
 use crate::p::Held;
@@ -171,12 +172,10 @@ pub fn collect() -> Option<Collected> {
     let until = stamp();
     let mut tracks = Vec::new();
     for source in &recording.sources {
-        let name = || source.name.clone();
-        let taken = |p, (events, lost), first_m| Track { runtime: name(), p, events, lost, first_m };
-        for (p, (tape, m)) in source.tapes.iter().enumerate() {
-            tracks.push(taken(Some(p), recording.read(tape), *m));
-        }
-        tracks.push(taken(None, source.outside.read(), None));
+        let (mut naps, mut read) = nap::read(|| source.naps(), || recording.read_tracks(source));
+        naps.extend(read.iter().flat_map(|track| &track.events).filter_map(ended_nap));
+        read.iter_mut().for_each(|track| show_naps(&mut track.events, &naps));
+        tracks.extend(read);
     }
     // After the reads: no stamp is later than this moment.
     let now = Moment::now();
@@ -187,6 +186,49 @@ pub fn collect() -> Option<Collected> {
     drop(guard);
     let (names, places) = threads();
     Some(Collected { tracks, ns, names, places })
+}
+
+/// The sleeps of Ms, each with the number of its M (`m/nap.rs`).
+type Naps = HashSet<(usize, Word)>;
+
+impl Source {
+    /// Returns the sleeps that have not ended yet.
+    fn naps(&self) -> Naps {
+        let Some(sched) = self.sched.upgrade() else { return Naps::new() };
+        let ms = sched.crew.lock();
+        ms.all().iter().map(|m| (m.number, m.nap.word())).filter(|(_, nap)| nap.how().is_some()).collect()
+    }
+}
+
+/// Returns the sleep that ends with `event`, if one does.
+fn ended_nap(event: &Recorded) -> Option<(usize, Word)> {
+    let m = match event.kind {
+        Kind::Take => event.argument.into(),
+        Kind::MWake | Kind::NetReturn => event.m?,
+        _ => return None,
+    };
+    Some((m, Word::of_number(event.id)))
+}
+
+/// Adds the begins and the ends of sleeps that other events tell of.
+fn show_naps(events: &mut Vec<Recorded>, naps: &Naps) {
+    let told = std::mem::take(events);
+    for event in told {
+        let m = usize::from(event.argument);
+        let of_m = |kind| Recorded { kind, id: 0, argument: 0, m: Some(m), ..event };
+        match event.kind {
+            Kind::Take => {
+                events.extend(Word::of_number(event.id).how().map(|how| of_m(how.ends())));
+                events.push(event);
+            }
+            Kind::Idle => {
+                let begun = |how: &How| naps.contains(&(m, Word::since(event.at_ns, *how)));
+                events.push(event);
+                events.extend([How::Parks, How::Polls].into_iter().find(begun).map(|how| of_m(how.begins())));
+            }
+            _ => events.push(event),
+        }
+    }
 }
 
 impl Recording {
@@ -216,6 +258,17 @@ impl Recording {
         {
             self.sources.remove(first);
         }
+    }
+
+    /// Returns what a runtime has recorded, with stamps in the place of times.
+    fn read_tracks(&self, source: &Source) -> Vec<Track> {
+        let track = |p, (events, lost), first_m| {
+            let runtime = source.name.clone();
+            Track { runtime, p, events, lost, first_m }
+        };
+        let of_ps = source.tapes.iter().enumerate();
+        let of_ps = of_ps.map(|(p, (tape, m))| track(Some(p), self.read(tape), *m));
+        of_ps.chain([track(None, source.outside.read(), None)]).collect()
     }
 
     /// Returns the events of a tape, with stamps in the place of times.
@@ -308,6 +361,26 @@ impl Sched {
         });
         if at_p.is_some() {
             outside();
+        }
+    }
+}
+
+/// How an M sleeps, if the recorder is to know.
+impl Sched {
+    /// Records that `m` goes to sleep, unless it goes on to sleep. *Runs on: `m`, without a P.*
+    pub(crate) fn note_sleep(&self, m: &M, how: How) {
+        if m.nap.word().how() != Some(how) {
+            self.note_wake(m);
+            if !m.nap.begin(how) {
+                self.outside.notes(how.begins(), 0, 0);
+            }
+        }
+    }
+
+    /// Records that `m`, which sleeps as far as the recorder knows, has been woken and takes no P. *Runs on: `m`, without a P.*
+    pub(crate) fn note_wake(&self, m: &M) {
+        if let Some(how) = m.nap.word().how() {
+            m.nap.end(|nap| self.outside.notes(how.ends(), nap.number(), 0));
         }
     }
 }
