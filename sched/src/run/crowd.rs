@@ -96,6 +96,16 @@ impl Hog {
         self.m.m().pause.let_go(preempt::wake);
     }
 
+    /// Lets the hog go if it has left the crowd, and returns `false` then. It may have been asked to pause since: no later signal may
+    /// find that.
+    fn stays(&self) -> bool {
+        let is_here = self.is_here();
+        if !is_here {
+            self.let_go();
+        }
+        is_here
+    }
+
     fn computes(&self) -> bool {
         let tid = self.m.m().tid();
         tid != 0 && sys::doing(tid) == Doing::Computing
@@ -123,7 +133,9 @@ impl Crowd {
         let next = state.turn(now, free, most);
         // Relaxed: a hog that leaves and reads an old value does not wake sysmon, which looks at the end of the turn anyway.
         self.by_turns.store(state.by_turns, Ordering::Relaxed);
-        self.beat.fetch_add(1, Ordering::Relaxed);
+        if state.by_turns {
+            self.beat.fetch_add(1, Ordering::Relaxed);
+        }
         next
     }
 
@@ -165,7 +177,7 @@ impl State {
 
     /// Moves the hogs that have paused into the line, and interrupts those again that could not pause.
     fn look_at_stopping(&mut self) {
-        for hog in std::mem::take(&mut self.stopping).into_iter().filter(Hog::is_here) {
+        for hog in std::mem::take(&mut self.stopping).into_iter().filter(Hog::stays) {
             match hog.m.m().pause.state() {
                 Paused::Is => self.line.push_back(hog),
                 Paused::WillBe => self.stopping.push(hog),
@@ -241,5 +253,26 @@ impl Sched {
         let procs = self.procs();
         let most = procs.div_ceil(2) + self.idle.idle_ps();
         self.crowd.turn(now, FREE_PER_P * procs, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::p::lease::State as Look;
+
+    /// The hog enters the runtime after it was asked to pause, and before the signal comes. A later signal, of a dump say, must not
+    /// pause it.
+    #[test]
+    fn a_hog_that_leaves_is_asked_no_more() {
+        let m = M::new(std::ptr::null(), 0);
+        let hog = Hog { m: MRef::new(&m), lent: Seen::example(Look::Lent) };
+        assert!(!hog.is_here());
+        let mut state = State { by_turns: true, ..State::default() };
+        m.pause.ask();
+        state.stopping.push(hog);
+        state.look_at_stopping();
+        assert_eq!(m.pause.state(), Paused::Not);
+        assert!(state.stopping.is_empty());
     }
 }
