@@ -1,5 +1,5 @@
-//! What the flight recorder costs a server: an echo or HTTP server and 64 clients in one process, while the recorder is switched on and off
-//! many times a second. Windows with and without it lie side by side, so what disturbs the machine disturbs both.
+//! What the flight recorder costs a server: an echo or HTTP server and 64 clients, while the recorder is switched on and off many times a
+//! second. Windows with and without it lie side by side, so what disturbs the machine disturbs both.
 //!
 //! The program prints the requests of a window, the processor time of a request, and percentiles of the time of a request, without and with
 //! the recorder, and their ratios. Each figure is that of one window, and each ratio is the median over all pairs of windows, with the
@@ -7,9 +7,14 @@
 //!
 //! Clients that ask as fast as they can keep the processors busy, and then all percentiles follow the throughput. With `--rate` they ask at
 //! fixed times, and the time of a request counts from the time at which it was to be sent.
+//!
+//! The clients are green threads beside the server, so a request is recorded on both sides. With `--apart` they are in a process of their
+//! own, which records nothing: only the server pays, as in production.
 
-use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::io::{self, BufWriter, Read, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
@@ -33,7 +38,7 @@ struct Options {
     /// Length of a window, in ms
     #[arg(long, default_value_t = 50)]
     window: u64,
-    /// Number of Ps
+    /// Number of Ps of each process
     #[arg(long, default_value_t = 2)]
     procs: usize,
     /// Events in the ring of each P [default: the runtime's]
@@ -45,68 +50,121 @@ struct Options {
     /// Switch nothing: both kinds of windows are without the recorder, which shows the noise
     #[arg(long)]
     control: bool,
+    /// Run the clients in a process of their own
+    #[arg(long)]
+    apart: bool,
+    /// Run only the clients, of a server with this address
+    #[arg(long, hide = true)]
+    clients_of: Option<SocketAddr>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     Echo,
     Http,
 }
 
-/// The number of the window whose requests count now.
-static NOW: AtomicUsize = AtomicUsize::new(PAUSE);
-const PAUSE: usize = usize::MAX - 1;
-const END: usize = usize::MAX;
+/// True when the clients are to end.
+static END: AtomicBool = AtomicBool::new(false);
 
-/// The requests of one client, on a cache line of its own.
-#[derive(Default)]
-#[repr(align(128))]
-struct Count(AtomicU64);
-
-static COUNTS: [Count; CONNECTIONS] = [const { Count(AtomicU64::new(0)) }; CONNECTIONS];
-
-fn requests() -> u64 {
-    COUNTS.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
-}
+/// A request: when it was to be sent, and how long it took, in ns.
+type Request = (u64, u32);
 
 fn main() -> io::Result<()> {
     let options = Options::parse();
     let runtime = runtime::Builder::new().procs(options.procs).build()?;
-    let kind = options.kind;
-    let gap = options.rate.map(|rate| Duration::from_secs(CONNECTIONS as u64) / rate);
-    let clients = runtime.block_on(move || start(kind, gap))?;
-    let mut pairs: Vec<[Window; 2]> = (0..options.pairs).map(|pair| measure_pair(&options, pair)).collect();
-    NOW.store(END, Ordering::Relaxed);
-    for client in clients {
-        for (window, ns) in client.join().expect("a client does not panic")? {
-            pairs[window / 2][window % 2].times.push(ns);
-        }
+    if let Some(server) = options.clients_of {
+        let clients = runtime.block_on(|| start_clients(&options, server))?;
+        // The parent closes its end of the pipe.
+        io::stdin().read_to_end(&mut Vec::new())?;
+        return write_requests(&requests_of(clients)?);
     }
-    pairs.as_flattened_mut().iter_mut().for_each(|window| window.times.sort_unstable());
+    let server = runtime.block_on(|| start_server(options.kind))?;
+    let (mut pairs, requests) = if options.apart {
+        let clients = start_apart(&options, server)?;
+        std::thread::sleep(Duration::from_millis(500));
+        (measure(&options), end_apart(clients)?)
+    } else {
+        let clients = runtime.block_on(|| start_clients(&options, server))?;
+        (measure(&options), requests_of(clients)?)
+    };
+    sort_in(&mut pairs, &requests);
     report(&pairs);
     Ok(())
 }
 
-/// The requests of a client: the number of the window and the time in ns.
-type Times = Vec<(usize, u32)>;
-
-/// Starts the server and its clients, which end when `NOW` says so. Each client sends a request in each `gap`.
-fn start(kind: Kind, gap: Option<Duration>) -> io::Result<Vec<JoinHandle<io::Result<Times>>>> {
-    let begin = Instant::now();
+/// Starts a server that serves until the process ends.
+fn start_server(kind: Kind) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let mut clients = Vec::new();
-    for (i, count) in COUNTS.iter().enumerate() {
-        let client = TcpStream::connect(address)?;
-        let (server, _peer) = listener.accept()?;
-        client.set_nodelay(true)?;
-        server.set_nodelay(true)?;
-        runtime::spawn(move || serve(kind, server));
-        // The clients take turns within a gap.
-        let times = gap.map(|gap| (begin + gap * i as u32 / CONNECTIONS as u32, gap));
-        clients.push(runtime::spawn(move || ask(kind, client, count, times)));
+    runtime::spawn(move || -> io::Result<()> {
+        loop {
+            let (stream, _peer) = listener.accept()?;
+            stream.set_nodelay(true)?;
+            runtime::spawn(move || serve(kind, stream));
+        }
+    });
+    Ok(address)
+}
+
+type Client = JoinHandle<io::Result<Vec<Request>>>;
+
+/// Starts the clients, which end when `END` says so.
+fn start_clients(options: &Options, server: SocketAddr) -> io::Result<Vec<Client>> {
+    let kind = options.kind;
+    let gap = options.rate.map(|rate| Duration::from_secs(CONNECTIONS as u64) / rate);
+    let begin = Instant::now();
+    (0..CONNECTIONS as u32)
+        .map(|i| {
+            let stream = TcpStream::connect(server)?;
+            stream.set_nodelay(true)?;
+            // The clients take turns within a gap.
+            let times = gap.map(|gap| (begin + gap * i / CONNECTIONS as u32, gap));
+            Ok(runtime::spawn(move || ask(kind, stream, times)))
+        })
+        .collect()
+}
+
+/// Ends the clients, and returns their requests.
+fn requests_of(clients: Vec<Client>) -> io::Result<Vec<Request>> {
+    END.store(true, Ordering::Relaxed);
+    let mut requests = Vec::new();
+    for client in clients {
+        requests.extend(client.join().expect("a client does not panic")?);
     }
-    Ok(clients)
+    Ok(requests)
+}
+
+/// Starts the clients in a process of their own.
+fn start_apart(options: &Options, server: SocketAddr) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(format!("{:?}", options.kind).to_lowercase());
+    command.args(["--clients-of", &server.to_string(), "--procs", &options.procs.to_string()]);
+    command.args(options.rate.map(|rate| format!("--rate={rate}")));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
+}
+
+/// Ends the clients of another process, and returns their requests.
+fn end_apart(mut clients: Child) -> io::Result<Vec<Request>> {
+    drop(clients.stdin.take());
+    let mut bytes = Vec::new();
+    clients.stdout.take().expect("the output is piped").read_to_end(&mut bytes)?;
+    assert!(clients.wait()?.success(), "the process of the clients failed");
+    let (requests, _) = bytes.as_chunks::<12>();
+    let request = |bytes: &[u8; 12]| {
+        let (at, took) = bytes.split_at(8);
+        (u64::from_ne_bytes(at.try_into().unwrap()), u32::from_ne_bytes(took.try_into().unwrap()))
+    };
+    Ok(requests.iter().map(request).collect())
+}
+
+fn write_requests(requests: &[Request]) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    for (at, took) in requests {
+        out.write_all(&at.to_ne_bytes())?;
+        out.write_all(&took.to_ne_bytes())?;
+    }
+    out.flush()
 }
 
 fn serve(kind: Kind, mut stream: TcpStream) -> io::Result<()> {
@@ -131,23 +189,15 @@ fn serve(kind: Kind, mut stream: TcpStream) -> io::Result<()> {
 }
 
 /// Sends requests until the end: at the first time of `at` and after each gap, or each at once.
-fn ask(
-    kind: Kind,
-    mut stream: TcpStream,
-    count: &Count,
-    mut at: Option<(Instant, Duration)>,
-) -> io::Result<Times> {
+fn ask(kind: Kind, mut stream: TcpStream, mut at: Option<(Instant, Duration)>) -> io::Result<Vec<Request>> {
     let request: &[u8] = match kind {
         Kind::Echo => &[7; 64],
         Kind::Http => b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n",
     };
-    let mut times = Vec::new();
+    let (zero, zero_ns) = (Instant::now(), clock_ns(libc::CLOCK_MONOTONIC));
+    let mut requests = Vec::new();
     let mut answer = [0; 1024];
-    loop {
-        let now = NOW.load(Ordering::Relaxed);
-        if now == END {
-            return Ok(times);
-        }
+    while !END.load(Ordering::Relaxed) {
         let start = match &mut at {
             None => Instant::now(),
             Some((at, gap)) => {
@@ -159,25 +209,31 @@ fn ask(
         stream.write_all(request)?;
         let n = stream.read(&mut answer)?;
         assert!(n >= 64, "an answer of {n} bytes");
-        count.0.store(count.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if now != PAUSE {
-            times.push((now, u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)));
-        }
+        let took = u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX);
+        requests.push((zero_ns + (start - zero).as_nanos() as u64, took));
     }
+    Ok(requests)
 }
 
 /// What was done in one window.
+#[derive(Default)]
 struct Window {
-    requests: u64,
-    /// The processor time of the process.
-    cpu: Duration,
+    /// When it began and ended, in ns.
+    begin: u64,
+    end: u64,
+    /// The processor time of the server's process.
+    cpu_ns: u64,
     /// Of each request, in ns. In their order at the end.
     times: Vec<u32>,
 }
 
 impl Window {
+    fn requests(&self) -> f64 {
+        self.times.len() as f64
+    }
+
     fn cpu_us(&self) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / self.requests as f64
+        self.cpu_ns as f64 / 1000.0 / self.requests()
     }
 
     /// Returns the time within which `share` of the requests were answered.
@@ -186,9 +242,15 @@ impl Window {
     }
 }
 
+type Pair = [Window; 2];
+
+fn measure(options: &Options) -> Vec<Pair> {
+    (0..options.pairs).map(|pair| measure_pair(options, pair)).collect()
+}
+
 /// Returns a window without the recorder, and one with it. Every other pair begins with the second.
-fn measure_pair(options: &Options, pair: usize) -> [Window; 2] {
-    let mut windows = [const { Window { requests: 0, cpu: Duration::ZERO, times: Vec::new() } }; 2];
+fn measure_pair(options: &Options, pair: usize) -> Pair {
+    let mut windows = Pair::default();
     let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
     for which in order {
         if which == 1 && !options.control {
@@ -198,29 +260,46 @@ fn measure_pair(options: &Options, pair: usize) -> [Window; 2] {
             }
         }
         std::thread::sleep(SETTLES);
-        let (before, cpu_before) = (requests(), processor_time());
-        NOW.store(2 * pair + which, Ordering::Relaxed);
+        let times = || [clock_ns(libc::CLOCK_MONOTONIC), clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)];
+        let [begin, cpu_before] = times();
         std::thread::sleep(Duration::from_millis(options.window));
-        NOW.store(PAUSE, Ordering::Relaxed);
-        (windows[which].requests, windows[which].cpu) = (requests() - before, processor_time() - cpu_before);
+        let [end, cpu_after] = times();
+        windows[which] = Window { begin, end, cpu_ns: cpu_after - cpu_before, times: Vec::new() };
         trace::stop();
     }
     windows
 }
 
-/// Returns the processor time of this process.
-fn processor_time() -> Duration {
+/// Gives each request to the window in which it was to be sent.
+fn sort_in(pairs: &mut [Pair], requests: &[Request]) {
+    let mut windows: Vec<&mut Window> = pairs.as_flattened_mut().iter_mut().collect();
+    windows.sort_unstable_by_key(|window| window.begin);
+    for &(at, took) in requests {
+        let after = windows.partition_point(|window| window.begin <= at);
+        if let Some(window) = after.checked_sub(1).map(|i| &mut windows[i])
+            && at < window.end
+        {
+            window.times.push(took);
+        }
+    }
+    for window in windows {
+        assert!(!window.times.is_empty(), "a window without requests");
+        window.times.sort_unstable();
+    }
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
     // SAFETY: all zeroes is a valid time, and the call fills it.
     let time = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
-        assert_eq!(libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time), 0);
+        assert_eq!(libc::clock_gettime(clock, &mut time), 0);
         time
     };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Prints the medians of a figure of both windows, and the median and the quartiles of their ratio.
-fn compare(what: &str, pairs: &[[Window; 2]], figure: impl Fn(&Window) -> f64) {
+fn compare(what: &str, pairs: &[Pair], figure: impl Fn(&Window) -> f64) {
     let sorted = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         [1, 2, 3].map(|part| values[(values.len() - 1) * part / 4])
@@ -233,8 +312,8 @@ fn compare(what: &str, pairs: &[[Window; 2]], figure: impl Fn(&Window) -> f64) {
     );
 }
 
-fn report(pairs: &[[Window; 2]]) {
-    compare("requests of a window", pairs, |window| window.requests as f64);
+fn report(pairs: &[Pair]) {
+    compare("requests of a window", pairs, Window::requests);
     compare("processor time of a request, us", pairs, Window::cpu_us);
     for (name, share) in [("50th", 0.5), ("90th", 0.9), ("99th", 0.99)] {
         compare(&format!("{name} percentile, us"), pairs, |window| window.percentile_us(share));

@@ -80,8 +80,8 @@
 //!
 //! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it is on, a switch costs one reading
 //! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more. Events that follow each other at once share
-//! one reading, and so have one time: green threads that the network or a timer wakes together and the first of them that runs, and a timer that is
-//! armed for a wait and the park.
+//! one reading, and so have one time: green threads that the network or a timer wakes together and the first of them that runs, a timer that is
+//! armed for a wait and the park, and an OS thread that gives its P up and its sleep.
 //!
 //! | | without | with the recorder | |
 //! | --- | --- | --- | --- |

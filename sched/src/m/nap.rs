@@ -59,12 +59,12 @@ impl How {
 pub(crate) struct Word(u64);
 
 const HOW_BITS: u32 = 2;
-const WORD_BITS: u32 = 48;
+const MASK: u64 = u64::MAX >> 16;
 
 impl Word {
     /// Returns the word of an M that sleeps like this since the `Idle` with this stamp.
     pub(crate) fn since(stamp: u64, how: How) -> Word {
-        Word((stamp << HOW_BITS | how as u64) & (u64::MAX >> (u64::BITS - WORD_BITS)))
+        Word((stamp << HOW_BITS | how as u64) & MASK)
     }
 
     pub(crate) fn of_number(number: u64) -> Word {
@@ -73,6 +73,12 @@ impl Word {
 
     pub(crate) fn number(self) -> u64 {
         self.0
+    }
+
+    /// Returns the stamp of the `Idle`, which is before `near`; `None` if the sleep did not begin there.
+    pub(crate) fn stamp(self, near: u64) -> Option<u64> {
+        let lower = self.0 >> HOW_BITS;
+        (lower != 0).then(|| near - (near.wrapping_sub(lower) & (MASK >> HOW_BITS)))
     }
 
     /// Returns how the M sleeps; `None` if it does not.

@@ -174,7 +174,7 @@ pub fn collect() -> Option<Collected> {
     for source in &recording.sources {
         let (mut naps, mut read) = nap::read(|| source.naps(), || recording.read_tracks(source));
         naps.extend(read.iter().flat_map(|track| &track.events).filter_map(ended_nap));
-        read.iter_mut().for_each(|track| show_naps(&mut track.events, &naps));
+        show_naps(&mut read, naps, stamp());
         tracks.extend(read);
     }
     // After the reads: no stamp is later than this moment.
@@ -210,24 +210,41 @@ fn ended_nap(event: &Recorded) -> Option<(usize, Word)> {
     Some((m, Word::of_number(event.id)))
 }
 
-/// Adds the begins and the ends of sleeps that other events tell of.
-fn show_naps(events: &mut Vec<Recorded>, naps: &Naps) {
-    let told = std::mem::take(events);
-    for event in told {
-        let m = usize::from(event.argument);
-        let of_m = |kind| Recorded { kind, id: 0, argument: 0, m: Some(m), ..event };
-        match event.kind {
-            Kind::Take => {
-                events.extend(Word::of_number(event.id).how().map(|how| of_m(how.ends())));
-                events.push(event);
+/// Adds the begins and the ends of the sleeps in `naps` to the tracks of one runtime, the last of which is that of events without a P.
+fn show_naps(tracks: &mut [Track], mut naps: Naps, near: u64) {
+    for track in &mut *tracks {
+        for event in std::mem::take(&mut track.events) {
+            let m = usize::from(event.argument);
+            let of_m = |kind| Recorded { kind, id: 0, argument: 0, m: Some(m), ..event };
+            let (mut ends, mut begins) = (None, None);
+            match event.kind {
+                Kind::Take => ends = Word::of_number(event.id).how().map(|how| of_m(how.ends())),
+                Kind::Idle => {
+                    let mut begun = |how: &How| naps.remove(&(m, Word::since(event.at_ns, *how)));
+                    begins =
+                        [How::Parks, How::Polls].into_iter().find(&mut begun).map(|how| of_m(how.begins()));
+                }
+                _ => {}
             }
-            Kind::Idle => {
-                let begun = |how: &How| naps.contains(&(m, Word::since(event.at_ns, *how)));
-                events.push(event);
-                events.extend([How::Parks, How::Polls].into_iter().find(begun).map(|how| of_m(how.begins())));
-            }
-            _ => events.push(event),
+            track.events.extend(ends.into_iter().chain([event]).chain(begins));
         }
+    }
+    show_older_naps(tracks, naps, near);
+}
+
+/// Adds the begins of sleeps whose `Idle` was overwritten.
+fn show_older_naps(tracks: &mut [Track], naps: Naps, near: u64) {
+    let Some(first) = tracks.iter().filter_map(|track| Some(track.events.first()?.at_ns)).min() else {
+        return;
+    };
+    let begin = |(m, nap): (usize, Word)| {
+        let at_ns = nap.stamp(near)?.max(first);
+        let kind = nap.how()?.begins();
+        Some(Recorded { at_ns, kind, id: 0, argument: 0, m: Some(m), by: None, place: None })
+    };
+    if let Some(outside) = tracks.last_mut() {
+        outside.events.extend(naps.into_iter().filter_map(begin));
+        outside.events.sort_by_key(|event| event.at_ns);
     }
 }
 
@@ -431,5 +448,61 @@ pub(crate) fn notes_fired(held: Held<'_>, of: usize, fired: u64, late_ns: u64) {
     }
     if late_ns > LATE_NS.load(Ordering::Relaxed) {
         pull(Trigger::Late);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_is_shown_also_if_its_begin_was_overwritten() {
+        let event = |at_ns, kind, id, argument| Recorded {
+            at_ns,
+            kind,
+            id,
+            argument,
+            m: None,
+            by: None,
+            place: None,
+        };
+        let track = |p, events| Track { runtime: String::new(), p, events, lost: 1, first_m: None };
+        let since = |at: u64, how| Word::since(at, how).number();
+        let far = 1 << 50;
+        let mut tracks = [
+            track(
+                Some(0),
+                vec![
+                    event(far + 20, Kind::Idle, 0, 3),
+                    event(far + 30, Kind::Take, since(far + 20, How::Parks), 3),
+                ],
+            ),
+            track(Some(1), vec![event(far + 12, Kind::Take, since(far + 11, How::Polls), 4)]),
+            track(None, vec![event(far + 10, Kind::MStart, 0, 0), event(far + 40, Kind::MStop, 0, 0)]),
+        ];
+        let mut naps: Naps = tracks.iter().flat_map(|track| &track.events).filter_map(ended_nap).collect();
+        // Two that still sleep: one since before all that is left, and one whose begin has an event of its own.
+        naps.insert((5, Word::since(far - 7, How::Parks)));
+        naps.insert((6, Word::since(0, How::Polls)));
+        show_naps(&mut tracks, naps, far + 100);
+        let shown = tracks.map(|track| {
+            let event = |event: Recorded| (event.at_ns - far, event.kind, event.m);
+            track.events.into_iter().map(event).collect::<Vec<_>>()
+        });
+        let with_sleep = [
+            (20, Kind::Idle, None),
+            (20, Kind::MPark, Some(3)),
+            (30, Kind::MWake, Some(3)),
+            (30, Kind::Take, None),
+        ];
+        assert_eq!(shown[0], with_sleep);
+        assert_eq!(shown[1], [(12, Kind::NetReturn, Some(4)), (12, Kind::Take, None)]);
+        let outside = [
+            (10, Kind::MStart, None),
+            (10, Kind::MPark, Some(5)),
+            (11, Kind::NetBlock, Some(4)),
+            (40, Kind::MStop, None),
+        ];
+        assert_eq!(shown[2], outside);
     }
 }
