@@ -3,7 +3,8 @@
 //! Stamps of two processors may differ by some ten ns, and one stamp serves a switch: a green thread may have begun to run a little
 //! after its stamp. So the sequence is not simply sorted. An event waits until what must come before it has come:
 //!
-//! - A green thread runs after it was spawned, made ready, or has stopped elsewhere.
+//! - A green thread runs after it was spawned, made ready, or has stopped elsewhere. If it has lost its P, then only its own OS thread can
+//!   let it go on without a stop.
 //! - A green thread is made ready after it has stopped to wait: if it is ready already, then its run and its stop are still to come.
 //!
 //! If all that is left waits, because an event was overwritten, then the earliest is taken.
@@ -27,8 +28,8 @@ enum Does {
     Waits,
     /// It runs on the P of this track.
     Runs(usize),
-    /// It runs on its OS thread without a P.
-    RunsWithoutP,
+    /// It runs without a P on this OS thread, if that is known.
+    RunsWithoutP(Option<usize>),
 }
 
 /// One ring while it is merged.
@@ -113,7 +114,8 @@ impl Merge {
             (Kind::Run, Some(Does::Waits)) => false,
             // The end of a line hides a stop that is not written yet.
             (Kind::Run | Kind::Ready, Some(&Does::Runs(at))) => at == i || self.lines[at].rest.is_empty(),
-            (Kind::Ready, Some(Does::RunsWithoutP | Does::Ready)) => false,
+            (Kind::Run, Some(&Does::RunsWithoutP(m))) => m.is_none() || m == self.lines[i].m,
+            (Kind::Ready, Some(Does::RunsWithoutP(_) | Does::Ready)) => false,
             _ => true,
         }
     }
@@ -222,7 +224,7 @@ impl Merge {
     /// The green thread that runs on the P of line `i`, if there is one, runs on without it.
     fn lose_p(&mut self, i: usize) {
         if let Some(id) = self.lines[i].runs.take() {
-            self.threads.insert(id, Does::RunsWithoutP);
+            self.threads.insert(id, Does::RunsWithoutP(self.lines[i].m));
         }
     }
 }
@@ -231,47 +233,86 @@ impl Merge {
 mod tests {
     use super::*;
 
-    /// P 1 must wait, because the spawn of 7 has a late stamp. Meanwhile 1, whose run comes later on P 1, must not be made ready again.
-    #[test]
-    fn a_wake_up_waits_for_the_stop_behind_an_event_that_waits() {
-        // Arguments of stops, as `Stopped::of` reads them.
-        let (park, yields, end) = (1, 2, 3);
-        let runs = |at_ns, id| (at_ns, Kind::Run, id, 0);
-        let stops = |at_ns, stopped: u16| (at_ns, Kind::Stop, 0, stopped);
-        let tracks = [
-            vec![(1, Kind::Spawn, 1, 0), runs(2, 1), stops(3, yields), (30, Kind::Spawn, 7, 0)],
-            vec![runs(20, 7), stops(21, end), runs(22, 1), stops(23, park)],
-            vec![(25, Kind::Ready, 1, 0)],
-        ];
-        let tracks = tracks.into_iter().enumerate().map(|(p, events)| Track {
+    // Arguments of stops, as `Stopped::of` reads them.
+    const PARK: u16 = 1;
+    const YIELD: u16 = 2;
+    const END: u16 = 3;
+
+    type Parts = (u64, Kind, u64, u16);
+
+    fn runs(at_ns: u64, id: u64) -> Parts {
+        (at_ns, Kind::Run, id, 0)
+    }
+
+    fn stops(at_ns: u64, stopped: u16) -> Parts {
+        (at_ns, Kind::Stop, 0, stopped)
+    }
+
+    /// Merges the rings of Ps and the events without a P, and returns what green thread 1 does.
+    fn life_of_1(ps: Vec<Vec<Parts>>, outside: Vec<Parts>) -> Vec<&'static str> {
+        let event = |(at_ns, kind, id, argument)| Recorded {
+            at_ns,
+            kind,
+            id,
+            argument,
+            m: None,
+            by: None,
+            place: None,
+        };
+        let track = |p, events: Vec<Parts>| Track {
             runtime: String::new(),
-            p: Some(p),
-            events: (events.into_iter())
-                .map(|(at_ns, kind, id, argument)| Recorded {
-                    at_ns,
-                    kind,
-                    id,
-                    argument,
-                    m: None,
-                    by: None,
-                    place: None,
-                })
-                .collect(),
+            p,
+            events: events.into_iter().map(event).collect(),
             lost: 0,
-            first_m: None,
-        });
-        let mut collected =
-            Collected { tracks: tracks.collect(), ns: 100, names: HashMap::new(), places: HashMap::new() };
+            first_m: p,
+        };
+        let of_ps = ps.into_iter().enumerate().map(|(p, events)| track(Some(p), events));
+        let tracks = of_ps.chain([track(None, outside)]).collect();
+        let mut collected = Collected { tracks, ns: 100, names: HashMap::new(), places: HashMap::new() };
         let (events, _) = merge(&mut collected);
         let of_1 = events.iter().filter(|event| event.what.green_thread() == Some(1));
-        let words = of_1.map(|event| match event.what {
+        let word = |event: &Event| match event.what {
             What::Spawned { .. } => "spawned",
             What::Runs { .. } => "runs",
             What::Yields { .. } => "yields",
             What::Parks { .. } => "parks",
             What::Ready { .. } => "ready",
+            What::Preempted { .. } => "loses its P",
             _ => "?",
-        });
-        assert_eq!(words.collect::<Vec<_>>(), ["spawned", "runs", "yields", "runs", "parks", "ready"]);
+        };
+        of_1.map(word).collect()
+    }
+
+    /// P 1 must wait, because the spawn of 7 has a late stamp. Meanwhile 1, whose run comes later on P 1, must not be made ready again.
+    #[test]
+    fn a_wake_up_waits_for_the_stop_behind_an_event_that_waits() {
+        let ps = vec![
+            vec![(1, Kind::Spawn, 1, 0), runs(2, 1), stops(3, YIELD), (30, Kind::Spawn, 7, 0)],
+            vec![runs(20, 7), stops(21, END), runs(22, 1), stops(23, PARK)],
+            vec![(25, Kind::Ready, 1, 0)],
+        ];
+        assert_eq!(life_of_1(ps, vec![]), ["spawned", "runs", "yields", "runs", "parks", "ready"]);
+    }
+
+    /// The run on P 1 has the stamp of a stop before it, which is older than the yield without a P.
+    #[test]
+    fn a_run_waits_for_the_stop_of_a_green_thread_without_a_p() {
+        let ps = vec![
+            vec![(1, Kind::Spawn, 1, 0), runs(2, 1), (3, Kind::Retake, 1, 1)],
+            vec![(4, Kind::Spawn, 2, 0), runs(4, 2), stops(5, PARK), runs(5, 1), stops(9, YIELD)],
+        ];
+        let outside = vec![(7, Kind::Stop, 1, YIELD)];
+        let expected = ["spawned", "runs", "loses its P", "yields", "runs", "yields"];
+        assert_eq!(life_of_1(ps, outside), expected);
+    }
+
+    #[test]
+    fn a_green_thread_that_gets_a_p_again_has_not_stopped() {
+        let ps = vec![
+            vec![(1, Kind::Spawn, 1, 0), runs(2, 1), (3, Kind::Retake, 1, 1)],
+            vec![(4, Kind::Take, 0, 0), runs(5, 1), stops(9, YIELD)],
+        ];
+        let outside = vec![(12, Kind::Stop, 3, YIELD)];
+        assert_eq!(life_of_1(ps, outside), ["spawned", "runs", "loses its P", "runs", "yields"]);
     }
 }
