@@ -323,6 +323,32 @@ fn timers_of_functions_messages_and_ticks_are_recorded() {
     }
 }
 
+/// A green thread that has lost its P arms a timer too.
+#[test]
+fn a_timer_that_is_armed_without_a_p_is_recorded() {
+    let _alone = alone();
+    let start = Instant::now();
+    loop {
+        let all = recorded(1, || {
+            let hog = named("hog", || {
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_millis(40) {}
+                sleep(Duration::from_millis(1));
+            });
+            // Sysmon takes the P for this one.
+            spawn(|| ()).join().unwrap();
+            hog.join().unwrap();
+        });
+        let hog = id_of(&all, "hog");
+        let mut of_it = all.events().iter().filter(|event| event.what.green_thread() == Some(hog));
+        if of_it.any(|event| matches!(event.what, What::Preempted { .. })) {
+            let next = of_it.next().map(|event| event.what);
+            return assert_eq!(next, Some(What::TimerArmed { id: hog }), "{:#?}", all.events());
+        }
+        assert!(start.elapsed() < Duration::from_secs(40), "the P was never taken");
+    }
+}
+
 /// Repeats `f` during recordings until one of them has such an event.
 fn until(procs: usize, f: impl Fn() + Send + Sync, found: impl Fn(&What) -> bool) {
     let start = Instant::now();

@@ -160,8 +160,9 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
     let held = entered.held();
     // Without a P, any heap will do.
     let heap = held.map_or(0, |h| h.index);
-    if let Some(held) = held {
-        held.notes_moment(Kind::TimerArmed, g.id(), 0);
+    match held {
+        Some(held) => held.notes_moment(Kind::TimerArmed, g.id(), 0),
+        None => sched.outside.notes(Kind::TimerArmed, g.id(), 0),
     }
     let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {

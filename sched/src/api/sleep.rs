@@ -14,7 +14,6 @@ use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::m::current::current_g;
 use crate::m::release::release;
-use crate::p::event::Kind;
 use crate::run::boundary::{self, Entered, enter};
 use crate::run::sched::Sched;
 use crate::run::wake;
@@ -69,10 +68,9 @@ pub(crate) fn park_with_alarm(g: GRef, number: u32, when: u64) {
 /// Arms a timer for a caller that goes on running, so the scheduler must be told of it now.
 fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     let sched = entered.m().sched();
-    let heap = entered.held().map_or(0, |held| {
-        held.notes(Kind::TimerArmed, current_g().map_or(0, |g| g.id()), 0);
-        held.index
-    });
+    let held = entered.held();
+    sched.note_armed(held, current_g().map_or(0, |g| g.id()));
+    let heap = held.map_or(0, |held| held.index);
     if let Some(when) = sched.heaps.modify(heap, timer, when, 0, seq).wake_for {
         sched.timer_was_added(when);
     }
@@ -125,10 +123,8 @@ impl Sleep {
         self.timer = Owner::G(g);
         let sched = entered.m().sched();
         let held = entered.held();
-        let heap = held.map_or(0, |held| {
-            held.notes(Kind::TimerArmed, g.id(), 0);
-            held.index
-        });
+        sched.note_armed(held, g.id());
+        let heap = held.map_or(0, |held| held.index);
         let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), self.when, 0, FOR_FUTURE);
         match (modified.wake_for, held) {
             (None, _) => {}

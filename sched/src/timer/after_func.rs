@@ -21,7 +21,6 @@ use crate::g::payload::put;
 use crate::g::{G, GRef, Status, table};
 use crate::m::current::on_m;
 use crate::p::Held;
-use crate::p::event::Kind;
 use crate::run::boundary::{Entered, enter};
 use crate::run::sched::Sched;
 use crate::run::task::{Closure, Work};
@@ -148,9 +147,9 @@ impl Sched {
 
 /// Returns the heap for a timer that the caller arms, and records that. Without a P, any heap will do.
 fn heap_of(entered: &Entered) -> usize {
-    let Some(held) = entered.held() else { return 0 };
-    held.notes(Kind::TimerArmed, entered.m().running().map_or(0, G::id), 0);
-    held.index
+    let (m, held) = (entered.m(), entered.held());
+    m.sched().note_armed(held, m.running().map_or(0, G::id));
+    held.map_or(0, |held| held.index)
 }
 
 /// How soon a run is tried again that found no memory for a green thread.

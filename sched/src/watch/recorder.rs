@@ -357,6 +357,15 @@ impl Sched {
         }
     }
 
+    /// Records that the green thread `id` arms a timer. *Runs on: its M, which has the P `held`, if it has one.*
+    #[inline]
+    pub(crate) fn note_armed(&self, held: Option<Held<'_>>, id: u64) {
+        match held {
+            Some(held) => held.notes(Kind::TimerArmed, id, 0),
+            None => self.outside.notes(Kind::TimerArmed, id, 0),
+        }
+    }
+
     /// Ends the moment of this thread's P, if it holds one: a system call took time. *Runs on: any thread.*
     pub(crate) fn end_moment(&self) {
         if is_on() {
