@@ -425,6 +425,8 @@ impl Blocking {
                 sched.rescues.note_handed_off();
                 boundary::pass_p_on(m);
             }
+        } else {
+            sched.outside.notes(Kind::Blocking, g.id(), 0);
         }
         entered.leave_to_block();
         Blocking { nested }
