@@ -104,9 +104,9 @@ impl StackCopy {
         self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).map(|&word| revealed(word))
     }
 
-    /// Takes these registers, and the words from `sp` on.
-    pub(crate) fn set(&mut self, pc: usize, sp: usize, fp: usize, words: &[usize]) {
-        (self.pc, self.sp, self.fp) = (pc, sp, fp);
+    /// Takes these registers, and the words from the stack pointer on.
+    pub(crate) fn set(&mut self, registers: &Registers, words: &[usize]) {
+        (self.pc, self.sp, self.fp, self.link) = (registers.pc, registers.sp, registers.fp, registers.link);
         self.words.clear();
         self.words.extend(words.iter().map(|&word| disguised(word)));
     }

@@ -96,15 +96,19 @@ mod linux {
     extern "C" fn on_interrupt(_signal: c_int, _info: *mut libc::siginfo_t, context: *mut c_void) {
         let errno = sys::errno();
         if let Some(installed) = INSTALLED.get() {
-            let registers = interrupted_at(context);
+            // SAFETY: the kernel passes a valid `ucontext_t` to a handler with SA_SIGINFO.
+            let registers = unsafe { interrupted_at(context) };
             (installed.on_signal)(installed.allocator.contains(&registers.pc), &registers);
         }
         sys::set_errno(errno);
     }
 
     /// Returns the registers of the interrupted code.
-    fn interrupted_at(context: *mut c_void) -> Registers {
-        // SAFETY: the kernel passes a valid `ucontext_t` to a handler with SA_SIGINFO.
+    ///
+    /// # Safety
+    /// `context` is what the kernel has passed to the handler of a signal with SA_SIGINFO, which has not returned.
+    pub(crate) unsafe fn interrupted_at(context: *mut c_void) -> Registers {
+        // SAFETY: this contract.
         let context = unsafe { &*context.cast::<libc::ucontext_t>() };
         #[cfg(target_arch = "x86_64")]
         {
@@ -196,6 +200,12 @@ mod linux {
     }
 }
 
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(feature = "sanitizer")
+))]
+pub(crate) use linux::interrupted_at;
 #[cfg(all(feature = "interpose", any(target_os = "linux", target_os = "android")))]
 pub(crate) use linux::{SIGNAL, is_free};
 #[cfg(any(target_os = "linux", target_os = "android"))]

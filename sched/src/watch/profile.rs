@@ -25,6 +25,7 @@ use crate::m::current::current;
 use crate::stack::coro::Coro;
 use crate::stack::saved::StackCopy;
 use crate::sys;
+use crate::sys::preempt::{Registers, interrupted_at};
 
 /// The words that are copied of a stack: 32 KiB.
 const WORDS: usize = 4096;
@@ -35,9 +36,7 @@ const NAME_BYTES: usize = 64;
 
 /// What the handler writes.
 struct Sample {
-    pc: usize,
-    sp: usize,
-    fp: usize,
+    registers: Registers,
     /// How many of `words` were copied.
     len: usize,
     words: Box<[usize]>,
@@ -100,7 +99,7 @@ impl Sampler {
     pub fn drain(&mut self, mut tell: impl FnMut(Sampled, &StackCopy)) {
         let Some(samples) = SAMPLES.get() else { return };
         samples.drain(|sample| {
-            self.copy.set(sample.pc, sample.sp, sample.fp, &sample.words[..sample.len]);
+            self.copy.set(&sample.registers, &sample.words[..sample.len]);
             tell(sample.thread(), &self.copy);
         });
     }
@@ -132,9 +131,7 @@ impl Drop for Sampler {
 impl Sample {
     fn empty() -> Sample {
         Sample {
-            pc: 0,
-            sp: 0,
-            fp: 0,
+            registers: Registers::default(),
             len: 0,
             words: vec![0; WORDS].into_boxed_slice(),
             id: 0,
@@ -154,8 +151,9 @@ impl Sample {
     }
 
     /// Writes the sample of the interrupted thread. *Runs on: the handler of the signal.*
-    fn fill(&mut self, context: &libc::ucontext_t) {
-        (self.pc, self.sp, self.fp) = registers(context);
+    fn fill(&mut self, registers: Registers) {
+        let sp = registers.sp;
+        self.registers = registers;
         (self.id, self.place, self.name_len, self.len) = (0, None, 0, 0);
         // SAFETY: `current` names the M of this OS thread, which outlives that thread.
         let g = unsafe { current().as_ref() }.and_then(|m| m.running_or_hooked());
@@ -167,20 +165,18 @@ impl Sample {
             self.name_len = name.len().min(NAME_BYTES);
             self.name[..self.name_len].copy_from_slice(&name[..self.name_len]);
             // SAFETY: the G runs on this thread, so its coroutine is this thread's.
-            top = unsafe { Coro::top_if_on(g, self.sp) };
+            top = unsafe { Coro::top_if_on(g, sp) };
         }
         match top {
             Some(top) => {
-                let start = self.sp;
-                self.len = if start.is_multiple_of(WORD) { ((top - start) / WORD).min(WORDS) } else { 0 };
+                self.len = if sp.is_multiple_of(WORD) { ((top - sp) / WORD).min(WORDS) } else { 0 };
                 for (i, word) in self.words[..self.len].iter_mut().enumerate() {
                     // SAFETY: the word lies between the stack pointer and the top of this thread's own stack. Volatile: the frames
                     // there are no values of this function's.
-                    *word =
-                        unsafe { ptr::with_exposed_provenance::<usize>(start + i * WORD).read_volatile() };
+                    *word = unsafe { ptr::with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() };
                 }
             }
-            None => self.len = read_by_kernel(self.sp, &mut self.words),
+            None => self.len = read_by_kernel(sp, &mut self.words),
         }
     }
 }
@@ -204,17 +200,6 @@ fn read_by_kernel(start: usize, words: &mut [usize]) -> usize {
     done
 }
 
-/// Returns the interrupted instruction, the stack pointer and the frame pointer.
-fn registers(context: &libc::ucontext_t) -> (usize, usize, usize) {
-    let machine = &context.uc_mcontext;
-    #[cfg(target_arch = "x86_64")]
-    let all = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP]
-        .map(|register| machine.gregs[register as usize] as usize);
-    #[cfg(target_arch = "aarch64")]
-    let all = [machine.pc, machine.sp, machine.regs[29]].map(|register| register as usize);
-    all.into()
-}
-
 type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 extern "C" fn on_signal(_signal: c_int, _info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -224,7 +209,8 @@ extern "C" fn on_signal(_signal: c_int, _info: *mut libc::siginfo_t, context: *m
     let errno = sys::errno();
     if let Some(samples) = SAMPLES.get() {
         // SAFETY: the kernel passes a valid `ucontext_t` to a handler with SA_SIGINFO.
-        samples.add(|sample| sample.fill(unsafe { &*context.cast::<libc::ucontext_t>() }));
+        let registers = unsafe { interrupted_at(context) };
+        samples.add(|sample| sample.fill(registers));
     }
     sys::set_errno(errno);
 }
