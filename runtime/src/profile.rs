@@ -97,7 +97,7 @@ pub(crate) fn record(time: Duration, wait: impl Fn(Duration) -> bool) -> io::Res
     let (mut counts, mut known, mut lists) = (HashMap::new(), HashMap::new(), Vec::new());
     let mut drain = |sampler: &mut Sampler, unwinder: &mut Stacks| {
         sampler.drain(|thread, copy| {
-            let addresses = unwinder.addresses(copy);
+            let addresses = unwinder.addresses_of(copy, true);
             let stack = *known.entry(addresses).or_insert_with_key(|addresses| {
                 lists.push(addresses.clone());
                 lists.len() - 1

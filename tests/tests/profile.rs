@@ -66,6 +66,76 @@ fn a_profile_names_the_green_thread_and_the_function() {
     });
 }
 
+// `profile_spins(flag)` spins until the byte at `flag` is not 0. Its first instruction takes part of the time, and it calls nothing.
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".text",
+    ".balign 64",
+    ".globl profile_spins",
+    ".type profile_spins,@function",
+    "profile_spins:",
+    ".cfi_startproc",
+    "2: cmp byte ptr [rdi], 0",
+    "je 2b",
+    "ret",
+    ".cfi_endproc",
+    ".size profile_spins, . - profile_spins",
+);
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".text",
+    ".balign 64",
+    ".globl profile_spins",
+    ".type profile_spins,@function",
+    "profile_spins:",
+    ".cfi_startproc",
+    "2: ldarb w1, [x0]",
+    "cbz w1, 2b",
+    "ret",
+    ".cfi_endproc",
+    ".size profile_spins, . - profile_spins",
+);
+
+// SAFETY: the function above has this signature. It reads the byte and uses no other register than its argument's and a scratch one.
+unsafe extern "C" {
+    safe fn profile_spins(flag: &AtomicBool);
+}
+
+/// A sample may come at the first instruction of a function, and in a function that calls nothing and has saved nothing.
+#[test]
+fn the_innermost_function_is_where_the_sample_was() {
+    const TEST: &str = "the_innermost_function_is_where_the_sample_was";
+    child::passes(TEST, "spins", || {
+        on(2, || {
+            let over = OnDrop(|| OVER.store(true, Ordering::SeqCst));
+            let spins = || {
+                BEGUN.fetch_add(1, Ordering::SeqCst);
+                profile_spins(&OVER);
+            };
+            let hog = thread::Builder::new().name("spinner".into()).spawn(spins).unwrap();
+            wait_until("it spins", || BEGUN.load(Ordering::SeqCst) == 1);
+            let (start, mut all, mut folded) = (Instant::now(), 0, String::new());
+            while all < 50 && start.elapsed() < Duration::from_secs(40) {
+                let profile = profile::cpu(Duration::from_millis(500)).unwrap();
+                all += profile.samples();
+                folded.push_str(&profile.folded());
+            }
+            drop(over);
+            hog.join().unwrap();
+            let n = |line: &&str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+            let hogs = || folded.lines().filter(|line| line.starts_with("green thread 'spinner' "));
+            // The first samples may be taken before the call.
+            let exact = |line: &&str| {
+                let (stack, _) = line.rsplit_once(' ').unwrap();
+                stack.ends_with(";profile_spins") && stack.contains("the_innermost_function")
+            };
+            let (of_hog, right) =
+                (hogs().map(|l| n(&l)).sum::<u64>(), hogs().filter(exact).map(|l| n(&l)).sum::<u64>());
+            assert!(of_hog > 10 && right * 100 >= of_hog * 98, "{right} of {of_hog}: {folded}");
+        });
+    });
+}
+
 #[test]
 fn there_is_one_profile_at_a_time() {
     const TEST: &str = "there_is_one_profile_at_a_time";

@@ -21,6 +21,10 @@ impl Stacks {
         match *self {}
     }
 
+    pub(super) fn addresses_of(&mut self, _copy: &StackCopy, _interrupted: bool) -> Box<[usize]> {
+        match *self {}
+    }
+
     pub(super) fn frames(&mut self, _addresses: &[usize]) -> Vec<Frame> {
         match *self {}
     }

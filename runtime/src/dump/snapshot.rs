@@ -303,7 +303,7 @@ static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
 /// Returns the addresses on the stack of a green thread on its OS thread, the innermost first. `interrupted` says that it was interrupted.
 pub(crate) fn addresses_now(copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
     let mut kept = KEPT.lock();
-    Stacks::of_now(&mut kept).map(|stacks| addresses_of(stacks, copy, interrupted)).unwrap_or_default()
+    Stacks::of_now(&mut kept).map(|stacks| stacks.addresses_of(copy, interrupted)).unwrap_or_default()
 }
 
 /// Returns the frames at the addresses of a stack. The first call reads the debug information of the program, which takes time and memory.
@@ -311,16 +311,6 @@ pub(crate) fn frames_at(addresses: &[usize]) -> Vec<Frame> {
     let mut kept = KEPT.lock();
     let Some(stacks) = Stacks::of_now(&mut kept).filter(|_| !addresses.is_empty()) else { return Vec::new() };
     frame::without_ours(stacks.frames(addresses))
-}
-
-/// As `addresses_now`, with the unwinder.
-fn addresses_of(stacks: &mut Stacks, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
-    let mut addresses = stacks.addresses(copy);
-    // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a system call.
-    if let Some(first) = addresses.first_mut().filter(|_| interrupted) {
-        *first += 1;
-    }
-    addresses
 }
 
 /// Returns copies of the stacks of the green threads that run, wait in place or are blocked, and whether each was interrupted. The caller
@@ -380,7 +370,7 @@ impl Snapshot {
             let await_stack = await_stack.filter(|it| with_stacks && !it.is_empty());
             let addresses = unwinder.as_mut().and_then(|unwinder| match copy {
                 Some(off_stack) => Some(unwinder.addresses(off_stack)),
-                None => on_os_thread.map(|(copy, interrupted)| addresses_of(unwinder, &copy, interrupted)),
+                None => on_os_thread.map(|(copy, interrupted)| unwinder.addresses_of(&copy, interrupted)),
             });
             let mut index = |addresses: Box<[usize]>| {
                 *known.entry(addresses).or_insert_with_key(|addresses| {

@@ -79,6 +79,16 @@ impl Stacks {
         addresses.into()
     }
 
+    /// As [`addresses`](Self::addresses), for a thread that the signal of a look or of a profile may have interrupted.
+    pub(crate) fn addresses_of(&mut self, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
+        let mut addresses = self.addresses(copy);
+        // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a system call.
+        if let Some(first) = addresses.first_mut().filter(|_| interrupted) {
+            *first += 1;
+        }
+        addresses
+    }
+
     /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have frames of their own.
     pub(crate) fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
         let known = &mut self.known;
