@@ -13,6 +13,10 @@
 //!
 //! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep every P.
 //!
+//! A trace or a profile ends soon after its client has closed the connection, or its side of the connection. A trace that begins during
+//! a recording shows that recording, the events before the request included. It stops no recording that the program has
+//! [started](crate::trace::start), before the trace or during it.
+//!
 //! # Who may ask
 //!
 //! The answers tell names of functions, files and addresses of the program.
@@ -22,8 +26,11 @@
 //!   site cannot reach the server by a name that it lets point to this machine (DNS rebinding).
 //! - A request that a page of another site makes is refused, by its headers `Origin` and `Sec-Fetch-Site`.
 //! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served at once.
+//! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds, and a second more for each
+//!   64 KiB of it.
 
 mod answer;
+mod client;
 mod connections;
 mod request;
 mod server;

@@ -41,7 +41,7 @@ use timeline::Timeline;
 const EVENTS: usize = 1 << 16;
 
 /// Starts a recording in all runtimes of the process, those to come included. Returns `false` if one is on already: it goes on
-/// as it is.
+/// as it is until [`stop`], also if a request of the debug page has started it.
 ///
 /// The ring of each P has 65,536 places, which is 1 MiB; [`start_with`] takes another size. An earlier recording is forgotten.
 ///
@@ -74,6 +74,13 @@ pub fn start() -> bool {
 /// ```
 pub fn start_with(events: usize) -> io::Result<bool> {
     recorder::start(events)
+}
+
+/// Takes part in the recording, or starts one that lasts as long as such shares in it. If the program calls [`start`] meanwhile, the
+/// recording is the program's, and goes on until [`stop`].
+#[cfg(feature = "debug")]
+pub(crate) fn share() -> io::Result<recorder::Share> {
+    recorder::share(EVENTS)
 }
 
 /// Stops the recording. What it has recorded can be read until the next start. Returns `false` if none was on.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use runtime::debug::{self, Server};
 use runtime::{Builder, spawn, thread};
-use tests::{Watchdog, on, wait_until};
+use tests::{Watchdog, child, on, wait_until};
 
 /// Sends `head` and returns the whole answer.
 fn ask_raw(address: SocketAddr, head: &str) -> String {
@@ -152,6 +152,132 @@ fn silent_clients_hold_nothing_up() {
         stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200 ")
     });
     drop((silent, more));
+}
+
+/// Lets another thread ask for `path`.
+fn asks(address: SocketAddr, path: &'static str) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || ask(address, path))
+}
+
+/// In a child, because there is one recording of a process at a time.
+#[test]
+fn a_trace_lasts_until_its_last_reader_has_it() {
+    const TEST: &str = "a_trace_lasts_until_its_last_reader_has_it";
+    child::passes(TEST, "two readers", || {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let short = asks(server.local_addr(), "/trace?seconds=1&format=html");
+        wait_until("the first one records", runtime::trace::is_on);
+        let long = asks(server.local_addr(), "/trace?seconds=4&format=html");
+        body(&short.join().unwrap());
+        assert!(runtime::trace::is_on(), "the second one records on");
+        body(&long.join().unwrap());
+        assert!(!runtime::trace::is_on());
+    });
+}
+
+#[test]
+fn a_trace_leaves_the_programs_recording_on() {
+    const TEST: &str = "a_trace_leaves_the_programs_recording_on";
+    child::passes(TEST, "a start meanwhile", || {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let page = asks(server.local_addr(), "/trace?seconds=1&format=html");
+        wait_until("the page records", runtime::trace::is_on);
+        assert!(!runtime::trace::start(), "the recording goes on as it is");
+        body(&page.join().unwrap());
+        assert!(runtime::trace::is_on() && runtime::trace::stop());
+        // A recording that the program stops and starts anew is not the page's.
+        let page = asks(server.local_addr(), "/trace?seconds=1&format=html");
+        wait_until("the page records again", runtime::trace::is_on);
+        assert!(runtime::trace::stop() && runtime::trace::start());
+        body(&page.join().unwrap());
+        assert!(runtime::trace::stop());
+    });
+}
+
+/// Sends a request and returns the connection, on which the answer will come.
+fn begin(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    // A connection for which there is no place is closed at once.
+    let _ = write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream
+}
+
+#[test]
+fn a_client_that_goes_away_keeps_no_place() {
+    let _dog = Watchdog::new();
+    let server = debug::serve("127.0.0.1:0").unwrap();
+    let address = server.local_addr();
+    for _ in 0..3 {
+        let clients: Vec<_> = (0..16).map(|_| begin(address, "/trace?seconds=60")).collect();
+        drop(clients);
+    }
+    wait_until("there is a place again", || {
+        let mut answer = String::new();
+        begin(address, "/metrics").read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200 ")
+    });
+    wait_until("the recording ends", || !runtime::trace::is_on());
+}
+
+/// Returns `true` while the timer of a profile runs. A profile of the test's own could keep the page from taking one.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn is_profiled() -> bool {
+    // SAFETY: all zeroes is a valid `itimerval`, and the call only writes it.
+    let timer = unsafe {
+        let mut timer = std::mem::zeroed::<libc::itimerval>();
+        assert_eq!(libc::getitimer(libc::ITIMER_PROF, &mut timer), 0);
+        timer
+    };
+    timer.it_interval.tv_usec != 0
+}
+
+/// In a child, because there is one profile of a process at a time.
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[test]
+fn a_client_that_goes_away_ends_its_profile() {
+    const TEST: &str = "a_client_that_goes_away_ends_its_profile";
+    child::passes(TEST, "a profile", || {
+        let server = debug::serve("127.0.0.1:0").unwrap();
+        let client = begin(server.local_addr(), "/profile?seconds=300");
+        wait_until("it takes a profile", is_profiled);
+        drop(client);
+        wait_until("the profile has ended", || runtime::profile::cpu(Duration::ZERO).is_ok());
+        assert!(!is_profiled());
+    });
+}
+
+#[test]
+fn an_unknown_format_is_refused_at_once() {
+    let _dog = Watchdog::new();
+    let server = debug::serve("127.0.0.1:0").unwrap();
+    let start = Instant::now();
+    for path in ["/trace?seconds=60&format=x", "/profile?seconds=300&format=x", "/dump?format=x"] {
+        let answer = ask(server.local_addr(), path);
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{path}: {answer}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn the_metrics_count_calls_that_wait_for_an_os_thread() {
+    let _dog = Watchdog::new();
+    let runtime = Builder::new().procs(1).blocking_threads(1).build().unwrap();
+    let server = runtime.block_on(|| debug::serve("127.0.0.1:0")).unwrap();
+    let fifo = std::env::temp_dir().join(format!("debug-page-{}", std::process::id()));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Each waits until the other end is opened, and only one has a place.
+    let opens: Vec<_> = (0..3)
+        .map(|_| {
+            let fifo = fifo.clone();
+            runtime.spawn(move || runtime::fs::File::open(fifo).map(drop))
+        })
+        .collect();
+    wait_until("two calls are in line", || {
+        body(&ask(server.local_addr(), "/metrics")).contains("\nruntime_blocking_queue_length 2\n")
+    });
+    let writer = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    opens.into_iter().for_each(|open| open.join().unwrap().unwrap());
+    drop(writer);
+    std::fs::remove_file(&fifo).unwrap();
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! The answers: which path gives what.
 
+use std::io;
+use std::time::Duration;
+
+use super::client::Client;
 use super::request::Request;
 use super::server::Shared;
 use crate::dump::Snapshot;
+use crate::{metrics, trace};
 
 /// The page. It loads nothing from elsewhere.
 const PAGE: &str = include_str!("page.html");
@@ -58,13 +63,13 @@ impl Answer {
 }
 
 /// Answers `request`. *Runs on: an OS thread of the server.*
-pub(super) fn answer(request: &Request, shared: &Shared) -> Answer {
+pub(super) fn answer(request: &Request, shared: &Shared, client: &Client<'_>) -> Answer {
     match request.path.as_str() {
         "/" => Answer::of("text/html; charset=utf-8", page()),
         "/dump" => dump(request),
         "/metrics" => metrics(shared),
-        "/profile" => profile(request, shared),
-        "/trace" => trace(request, shared),
+        "/profile" => profile(request, client),
+        "/trace" => trace(request, client),
         _ => Answer::text(404, "no such page; see /\n".into()),
     }
 }
@@ -94,32 +99,43 @@ fn dump(request: &Request) -> Answer {
 
 fn metrics(shared: &Shared) -> Answer {
     match shared.sched.upgrade() {
-        Some(sched) => Answer::of("text/plain; version=0.0.4", crate::metrics::prometheus(&sched.metrics())),
+        Some(sched) => Answer::of("text/plain; version=0.0.4", metrics::prometheus(&metrics::of(&sched))),
         None => Answer::text(503, "the runtime has ended\n".into()),
     }
 }
 
-/// Records a trace of `?seconds=`, as Perfetto reads it or `?format=html`. If a recording is on, its last events are the answer.
-fn trace(request: &Request, shared: &Shared) -> Answer {
-    const MOST_SECONDS: u64 = 60;
-    let seconds = request.parameter("seconds").map_or(Some(1), |text| text.parse().ok());
-    let Some(seconds) = seconds.filter(|seconds| (1..=MOST_SECONDS).contains(seconds)) else {
-        return Answer::text(400, format!("seconds is a number from 1 to {MOST_SECONDS}\n"));
-    };
-    let started = crate::trace::start();
-    sched::at_rest(|| shared.connections.wait(std::time::Duration::from_secs(seconds)));
-    if started {
-        crate::trace::stop();
+/// Returns the value of `?seconds=`, or the refusal of one that is not from 1 to `most`.
+fn seconds(request: &Request, default: u64, most: u64) -> Result<Duration, Answer> {
+    let seconds = request.parameter("seconds").map_or(Some(default), |text| text.parse().ok());
+    match seconds.filter(|seconds| (1..=most).contains(seconds)) {
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Err(Answer::text(400, format!("seconds is a number from 1 to {most}\n"))),
     }
-    let (snapshot, mut body) = (crate::trace::snapshot(), Vec::new());
-    let (written, answer): (_, fn(Vec<u8>) -> Answer) = match request.parameter("format") {
-        None | Some("perfetto") => {
-            (snapshot.write_perfetto(&mut body), |body| Answer::file("trace.pb", body))
-        }
-        Some("html") => (snapshot.write_html(&mut body), |body| Answer::of("text/html; charset=utf-8", body)),
+}
+
+/// Records a trace of `?seconds=`, as Perfetto reads it or `?format=html`. If a recording is on, its last events are the answer.
+fn trace(request: &Request, client: &Client<'_>) -> Answer {
+    type Form = (fn(&trace::Snapshot, &mut Vec<u8>) -> io::Result<()>, fn(Vec<u8>) -> Answer);
+    let (write, answer): Form = match request.parameter("format") {
+        None | Some("perfetto") => (trace::Snapshot::write_perfetto, |body| Answer::file("trace.pb", body)),
+        Some("html") => (trace::Snapshot::write_html, |body| Answer::of("text/html; charset=utf-8", body)),
         Some(_) => return Answer::text(400, "format is perfetto or html\n".into()),
     };
-    written.map_or_else(|error| Answer::text(503, format!("no trace: {error}\n")), |()| answer(body))
+    let time = match seconds(request, 1, 60) {
+        Ok(time) => time,
+        Err(answer) => return answer,
+    };
+    let refused = |error| Answer::text(503, format!("no trace: {error}\n"));
+    let share = match trace::share() {
+        Ok(share) => share,
+        Err(error) => return refused(error),
+    };
+    sched::at_rest(|| client.wait(time));
+    // Before the end of the recording: after it another recording may begin, which forgets this one.
+    let snapshot = trace::snapshot();
+    drop(share);
+    let mut body = Vec::new();
+    write(&snapshot, &mut body).map_or_else(refused, |()| answer(body))
 }
 
 /// Records a CPU profile of `?seconds=`, in pprof's form or `?format=folded`.
@@ -128,22 +144,20 @@ fn trace(request: &Request, shared: &Shared) -> Answer {
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
-fn profile(request: &Request, shared: &Shared) -> Answer {
-    const MOST_SECONDS: u64 = 300;
-    let seconds = request.parameter("seconds").map_or(Some(10), |text| text.parse().ok());
-    let Some(seconds) = seconds.filter(|seconds| (1..=MOST_SECONDS).contains(seconds)) else {
-        return Answer::text(400, format!("seconds is a number from 1 to {MOST_SECONDS}\n"));
+fn profile(request: &Request, client: &Client<'_>) -> Answer {
+    let answer: fn(crate::profile::Profile) -> Answer = match request.parameter("format") {
+        None | Some("pprof") => |profile| Answer::file("profile.pb", profile.to_pprof()),
+        Some("folded") => |profile| Answer::of("text/plain; charset=utf-8", profile.folded()),
+        Some(_) => return Answer::text(400, "format is pprof or folded\n".into()),
     };
-    let time = std::time::Duration::from_secs(seconds);
-    let recorded = crate::profile::record(time, |time| sched::at_rest(|| shared.connections.wait(time)));
-    match (recorded, request.parameter("format")) {
-        (Ok(profile), Some("folded")) => Answer::of("text/plain; charset=utf-8", profile.folded()),
-        (Ok(profile), None | Some("pprof")) => Answer::file("profile.pb", profile.to_pprof()),
-        (Ok(_), Some(_)) => Answer::text(400, "format is pprof or folded\n".into()),
-        (Err(error), _) if error.kind() == std::io::ErrorKind::ResourceBusy => {
-            Answer::text(409, format!("{error}\n"))
-        }
-        (Err(error), _) => Answer::text(503, format!("no profile: {error}\n")),
+    let time = match seconds(request, 10, 300) {
+        Ok(time) => time,
+        Err(answer) => return answer,
+    };
+    match crate::profile::record(time, |time| sched::at_rest(|| client.wait(time))) {
+        Ok(profile) => answer(profile),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Answer::text(409, format!("{error}\n")),
+        Err(error) => Answer::text(503, format!("no profile: {error}\n")),
     }
 }
 
@@ -152,6 +166,6 @@ fn profile(request: &Request, shared: &Shared) -> Answer {
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64")
 )))]
-fn profile(_request: &Request, _shared: &Shared) -> Answer {
+fn profile(_request: &Request, _client: &Client<'_>) -> Answer {
     Answer::text(503, "profiles are taken on Linux on x86-64 and 64-bit Arm only\n".into())
 }

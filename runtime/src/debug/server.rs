@@ -5,20 +5,21 @@
 //! head of a request.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sched::Sched;
 
 use super::answer::{Answer, answer};
+use super::client::Client;
 use super::connections::Connections;
-use super::request::{MOST_BYTES, Refusal, Request};
+use super::request::Refusal;
 
-/// How long a client may take for its request, and for reading a part of the answer.
+/// How long the drop of a server tries to reach its thread.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a server may do; [`Server::builder`] makes it.
@@ -182,56 +183,13 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// Answers one request and closes the connection. A client that goes away is no error here.
-fn connected(mut stream: TcpStream, shared: &Shared) {
+fn connected(stream: TcpStream, shared: &Shared) {
     let Some(_open) = shared.connections.open(&stream) else { return };
-    let _ = stream.set_write_timeout(Some(PATIENCE));
-    let (answer, is_head) = match sched::at_rest(|| request(&mut stream, &shared.hosts)) {
-        Ok(Ok(request)) => (answer(&request, shared), request.is_head),
+    let mut client = Client::new(stream, &shared.connections);
+    let (answer, is_head) = match sched::at_rest(|| client.request(&shared.hosts)) {
+        Ok(Ok(request)) => (answer(&request, shared, &client), request.is_head),
         Ok(Err(Refusal(status, why))) => (Answer::text(status, format!("{why}\n")), false),
         Err(_) => return,
     };
-    let _ = sched::at_rest(|| write(&mut stream, &answer, is_head));
-}
-
-/// Reads a request. Fails if the client does not send it in time.
-fn request(stream: &mut TcpStream, hosts: &[String]) -> io::Result<Result<Request, Refusal>> {
-    let until = Instant::now() + PATIENCE;
-    let (mut bytes, mut part) = (Vec::new(), [0; 1024]);
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Err(Refusal(408, "the request did not come in time")));
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(n) => bytes.extend_from_slice(&part[..n]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(error) => return Err(error),
-        }
-        let head = &bytes[..bytes.len().min(MOST_BYTES)];
-        match Request::parse(head, hosts) {
-            Ok(None) => {}
-            Ok(Some(request)) => return Ok(Ok(request)),
-            Err(refusal) => return Ok(Err(refusal)),
-        }
-    }
-}
-
-fn write(stream: &mut TcpStream, answer: &Answer, is_head: bool) -> io::Result<()> {
-    stream.write_all(answer.head().as_bytes())?;
-    if !is_head {
-        stream.write_all(&answer.body)?;
-    }
-    stream.shutdown(Shutdown::Write)?;
-    // Until the client has closed: a close with unread bytes of the client would take the answer away from it.
-    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
-    let mut rest = [0; 1024];
-    for _ in 0..64 {
-        if stream.read(&mut rest)? == 0 {
-            break;
-        }
-    }
-    Ok(())
+    let _ = sched::at_rest(|| client.send(&answer, is_head));
 }

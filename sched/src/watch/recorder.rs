@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::{io, ptr};
+use std::{io, mem, ptr};
 
 use parking_lot::Mutex;
 use timers::clock;
@@ -92,6 +92,12 @@ impl Moment {
 /// One recording.
 struct Recording {
     on: bool,
+    /// Distinguishes it from others of the process.
+    number: u64,
+    /// True once the program has asked for it: the end of the last share does not stop it.
+    of_program: bool,
+    /// How many `Share`s there are in it.
+    shares: usize,
     events: usize,
     since: Moment,
     sources: Vec<Source>,
@@ -109,12 +115,51 @@ struct Source {
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 
+/// A share in a recording. With the drop of the last share the recording stops, unless the program has asked for it.
+#[derive(Debug)]
+pub struct Share {
+    number: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut recording = RECORDING.lock();
+        // The program may have stopped that recording, and another one may have begun.
+        let Some(recording) = recording.as_mut().filter(|recording| recording.number == self.number) else {
+            return;
+        };
+        recording.shares -= 1;
+        if recording.shares == 0 && !recording.of_program {
+            recording.stop();
+        }
+    }
+}
+
 /// Starts a recording with a ring of at least `events` places for each P, in all runtimes of the process, those to come included.
-/// Returns `false` if one is on already; it goes on as it is.
+/// Returns `false` if one is on already; it goes on as it is, until `stop`.
 ///
 /// # Errors
 /// Fails with `InvalidInput` if that many events are not allowed, and in a forked child.
 pub fn start(events: usize) -> io::Result<bool> {
+    begin_unless_on(events, |recording, has_begun| {
+        recording.of_program = true;
+        has_begun
+    })
+}
+
+/// Takes part in the recording that is on, or starts one that lasts as long as its shares.
+///
+/// # Errors
+/// Those of `start`.
+pub fn share(events: usize) -> io::Result<Share> {
+    begin_unless_on(events, |recording, _| {
+        recording.shares += 1;
+        Share { number: recording.number }
+    })
+}
+
+/// Calls `asks` with the recording that is on. Begins one if none is on, and then passes `true`.
+fn begin_unless_on<T>(events: usize, asks: impl FnOnce(&mut Recording, bool) -> T) -> io::Result<T> {
     if !ALLOWED_EVENTS.contains(&events) {
         let (least, most) = (ALLOWED_EVENTS.start(), ALLOWED_EVENTS.end());
         let text = format!("a ring of {events} events: from {least} to {most} are allowed");
@@ -122,12 +167,12 @@ pub fn start(events: usize) -> io::Result<bool> {
     }
     fork::check()?;
     let mut recording = RECORDING.lock();
-    if recording.as_ref().is_some_and(|recording| recording.on) {
-        return Ok(false);
+    if let Some(recording) = recording.as_mut().filter(|recording| recording.on) {
+        return Ok(asks(recording, false));
     }
-    let events = events.next_power_of_two();
-    let recording =
-        recording.insert(Recording { on: true, events, since: Moment::now(), sources: Vec::new() });
+    let number = recording.as_ref().map_or(0, |before| before.number + 1);
+    let recording = recording.insert(Recording::new(number, events.next_power_of_two()));
+    let asked = asks(recording, true);
     ON.store(true, Ordering::Relaxed);
     for sched in Sched::all() {
         recording.add(&sched);
@@ -139,22 +184,13 @@ pub fn start(events: usize) -> io::Result<bool> {
         held.look_for_recorder();
         entered.m().record_run(held, g);
     }
-    Ok(true)
+    Ok(asked)
 }
 
 /// Stops the recording. What it has recorded stays until the next start. Returns `false` if none was on.
 pub fn stop() -> bool {
     let mut recording = RECORDING.lock();
-    let Some(recording) = recording.as_mut().filter(|recording| recording.on) else { return false };
-    recording.on = false;
-    ON.store(false, Ordering::Relaxed);
-    for source in &recording.sources {
-        source.outside.stop();
-        if let Some(sched) = source.sched.upgrade() {
-            sched.ps().for_each(|p| p.recorder.stop());
-        }
-    }
-    true
+    recording.as_mut().is_some_and(Recording::stop)
 }
 
 /// Returns `true` while a recording is on.
@@ -249,6 +285,26 @@ fn show_older_naps(tracks: &mut [Track], naps: Naps, near: u64) {
 }
 
 impl Recording {
+    fn new(number: u64, events: usize) -> Recording {
+        let (since, sources) = (Moment::now(), Vec::new());
+        Recording { on: true, number, of_program: false, shares: 0, events, since, sources }
+    }
+
+    /// Stops it. Returns `false` if it was stopped before.
+    fn stop(&mut self) -> bool {
+        if !mem::take(&mut self.on) {
+            return false;
+        }
+        ON.store(false, Ordering::Relaxed);
+        for source in &self.sources {
+            source.outside.stop();
+            if let Some(sched) = source.sched.upgrade() {
+                sched.ps().for_each(|p| p.recorder.stop());
+            }
+        }
+        true
+    }
+
     /// Lets each P of `sched` record that does not yet.
     fn add(&mut self, sched: &Sched) {
         let outside = &sched.outside;
