@@ -245,7 +245,34 @@ impl Monitor {
     /// Sleeps until `until`, or until an earlier requested time. Returns `true` if it did not sleep or was woken. `idle` says that
     /// no G runs: an M that takes a P then wakes sysmon.
     pub fn sleep(&self, until: u64, idle: bool) -> bool {
+        if idle {
+            // A G may have parked since the last look at its P. The sleep may last for hours, which would count as time in use. A G
+            // that runs by now loses no more than the time to the next look, because sysmon then stays awake.
+            let now = clock::now();
+            self.sched.ps().for_each(|p| p.busy.look(false, now));
+        }
         let stays_awake = || idle && !self.all_idle() || self.is_exiting();
         self.sched.sysmon.sleep(until, idle, stays_awake)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::threads::tests::config;
+
+    /// A green thread may park between a look at its P and the decision to sleep.
+    #[test]
+    fn an_idle_sleep_is_no_time_in_use() {
+        let sched = Sched::new(config(1)).unwrap();
+        let monitor = Monitor::new(sched.clone());
+        const SLEEP_NS: u64 = 300_000_000;
+        let (busy, now) = (&sched.p(0).busy, monitor.now());
+        busy.look(true, now);
+        assert!(monitor.all_idle());
+        monitor.sleep(now + SLEEP_NS, true);
+        assert!(clock::now() >= now + SLEEP_NS);
+        busy.look(true, clock::now());
+        assert!(busy.ns() < SLEEP_NS, "{} ns", busy.ns());
     }
 }
