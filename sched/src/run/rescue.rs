@@ -53,7 +53,8 @@ const REPORT_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Rescues {
     last: Mutex<VecDeque<Rescue>>,
-    places: Mutex<HashMap<usize, RescuesAt>>,
+    /// By value: one place in the source may have several addresses.
+    places: Mutex<HashMap<Option<&'static Location<'static>>, RescuesAt>>,
     computing: AtomicU64,
     blocked: AtomicU64,
     /// Ps taken from Gs in `blocking`.
@@ -94,9 +95,8 @@ impl Rescues {
 
     /// Counts a rescue by its place. Returns `true` if it is to be reported: one of each place in a second.
     fn note_place(&self, place: Option<&'static Location<'static>>, away_ns: u64, doing: Doing) -> bool {
-        let key = place.map_or(0, |place| std::ptr::from_ref(place).addr());
         let mut places = self.places.lock();
-        let at = places.entry(key).or_insert_with(|| RescuesAt { place, ..RescuesAt::default() });
+        let at = places.entry(place).or_insert_with(|| RescuesAt { place, ..RescuesAt::default() });
         *if doing == Doing::Blocked { &mut at.blocked } else { &mut at.computing } += 1;
         at.away += Duration::from_nanos(away_ns);
         let due = at.reported.is_none_or(|last| last.elapsed() >= REPORT_AGAIN);
@@ -156,5 +156,22 @@ impl Rescues {
     /// Returns the last rescues, the oldest first.
     pub(crate) fn last(&self) -> Vec<Rescue> {
         self.last.lock().iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_with_several_addresses_is_one_place() {
+        let here = Location::caller();
+        let copy: &'static Location<'static> = Box::leak(Box::new(*here));
+        assert!(!std::ptr::eq(here, copy) && here == copy);
+        let rescues = Rescues::default();
+        assert!(rescues.note_place(Some(here), 5, Doing::Computing));
+        assert!(!rescues.note_place(Some(copy), 7, Doing::Blocked), "one report of each place in a second");
+        let [at] = &rescues.by_place()[..] else { panic!("{:?}", rescues.by_place()) };
+        assert_eq!((at.computing, at.blocked, at.away), (1, 1, Duration::from_nanos(12)));
     }
 }
