@@ -6,6 +6,9 @@
 //!
 //! The samples come by the signal SIGPROF. Its handler stays installed from the first profile on. System calls that the signal
 //! interrupts are restarted, but for those that always return early, such as `nanosleep`.
+//!
+//! The timer of a profile outlives an `exec`, and the handler does not. A process that replaces itself by another program during a
+//! profile is ended by SIGPROF, so it waits for the end of the profile first. Children are not affected: a fork has no timer.
 
 mod pprof;
 
@@ -23,6 +26,9 @@ use crate::dump::stacks::Stacks;
 const INTERVAL: Duration = Duration::from_millis(10);
 /// How often samples are unwound. The slots last for half a second of two CPUs.
 const DRAIN: Duration = Duration::from_millis(50);
+
+/// What ends a frame or a stack in the lines of a flame graph.
+const SEPARATORS: [char; 3] = [';', '\n', '\r'];
 
 /// A CPU profile.
 #[derive(Debug)]
@@ -146,7 +152,7 @@ impl Profile {
             let mut line = root(thread);
             for function in self.stacks[*stack].addresses.iter().flat_map(|(_, functions)| functions).rev() {
                 line.push(';');
-                line.push_str(&function.name.replace([';', '\n'], " "));
+                line.push_str(&function.name.replace(SEPARATORS, " "));
             }
             *lines.entry(line).or_insert(0) += n;
         }
@@ -167,7 +173,7 @@ fn root(thread: &Sampled) -> String {
         .unwrap_or_default();
     match &thread.name {
         _ if thread.id == 0 => "scheduler and plain OS threads".into(),
-        Some(name) => format!("green thread '{}'{place}", name.replace(';', " ")),
+        Some(name) => format!("green thread '{}'{place}", name.replace(SEPARATORS, " ")),
         None => format!("green threads{place}"),
     }
 }
@@ -191,5 +197,19 @@ impl Function {
     fn of(frame: &Frame) -> Function {
         let Frame { function, file, line } = frame.clone();
         Function { name: function, file: file.unwrap_or_default(), line: line.unwrap_or_default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_has_one_stack() {
+        let thread = Sampled { id: 5, name: Some("a;b\nc\r\nd".into()), place: None };
+        let counts = HashMap::from([((thread, 0), 3)]);
+        let stacks = vec![Stack { addresses: Vec::new() }];
+        let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };
+        assert_eq!(profile.folded(), "green thread 'a b c  d' 3\n");
     }
 }
