@@ -23,8 +23,13 @@
 //!
 //! - The server binds to loopback addresses only, unless [`Builder::allow_remote`] is called.
 //! - A request must name its host as `localhost`, as an IP address, or as a name of [`Builder::allow_host`]. So a page of another
-//!   site cannot reach the server by a name that it lets point to this machine (DNS rebinding).
-//! - A request that a page of another site makes is refused, by its headers `Origin` and `Sec-Fetch-Site`.
+//!   site cannot reach the server by a name that it lets point to this machine (DNS rebinding). The addresses `0.0.0.0` and `::` are
+//!   refused.
+//! - A request that a page of another site makes is refused, by its headers `Origin` and `Sec-Fetch-Site`. Browsers send
+//!   `Sec-Fetch-Site` to `localhost`, to loopback addresses and over `https`. A plain `GET` over `http` to another host has neither
+//!   header, for example that of an image.
+//! - So with `allow_remote` this check does not hold for an address such as `http://10.0.0.5:6060`. A page of another site cannot read
+//!   the answers. But it can start profiles and traces, which cost time, from each browser that reaches the address.
 //! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served at once.
 //! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds, and a second more for each
 //!   64 KiB of it.

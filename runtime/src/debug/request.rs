@@ -66,7 +66,7 @@ fn check_origin(headers: &[httparse::Header<'_>], hosts: &[String]) -> Result<()
     if !is_ours(host, hosts) {
         return Err(Refusal(
             403,
-            "the header Host names another host: ask by `localhost` or an IP address, or see Builder::allow_host",
+            "the header Host names another host: ask by `localhost` or an IP address of this machine, or see Builder::allow_host",
         ));
     }
     let is_foreign = |origin: &&str| origin.strip_prefix("http://") != Some(host);
@@ -77,7 +77,8 @@ fn check_origin(headers: &[httparse::Header<'_>], hosts: &[String]) -> Result<()
     Ok(())
 }
 
-/// Returns `true` if no one else can let a name like `host` point to this machine.
+/// Returns `true` if a page of another site cannot have such a `host`. A foreign name could lead to this machine (DNS rebinding). So do
+/// the unspecified addresses in some browsers, which do not protect them as addresses of the machine's own.
 fn is_ours(host: &str, hosts: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -85,7 +86,7 @@ fn is_ours(host: &str, hosts: &[String]) -> bool {
     };
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     name.eq_ignore_ascii_case("localhost")
-        || address.parse::<IpAddr>().is_ok()
+        || address.parse::<IpAddr>().is_ok_and(|address| !address.to_canonical().is_unspecified())
         || hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
 }
 
@@ -114,9 +115,16 @@ mod tests {
 
     #[test]
     fn foreign_hosts_and_origins_are_refused() {
-        for host in
-            ["evil.example", "localhost.evil.example:6060", "127.0.0.1.evil.example", "", "localhost:"]
-        {
+        for host in [
+            "evil.example",
+            "localhost.evil.example:6060",
+            "127.0.0.1.evil.example",
+            "",
+            "localhost:",
+            "0.0.0.0:6060",
+            "[::]:6060",
+            "[::ffff:0.0.0.0]",
+        ] {
             assert_eq!(parsed(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")), Err(403), "{host}");
         }
         let with = |header: &str| parsed(&format!("GET / HTTP/1.1\r\nHost: localhost:1\r\n{header}\r\n\r\n"));

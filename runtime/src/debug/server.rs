@@ -32,7 +32,8 @@ pub struct Builder {
 
 impl Builder {
     /// Lets the server bind to addresses that other machines can reach. They can then read names of functions, files and sockets of
-    /// the program, and cost it time. There is no password.
+    /// the program, and cost it time. There is no password. A page of another site in a browser on one of them can start profiles and
+    /// traces; see [who may ask](super#who-may-ask).
     pub fn allow_remote(mut self) -> Builder {
         self.remote = true;
         self
@@ -137,6 +138,8 @@ impl fmt::Debug for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if sched::fork::is_forked() {
+            // The thread is not in this process.
+            std::mem::forget(self.thread.take());
             return;
         }
         crate::blocking(|| {
