@@ -50,10 +50,14 @@ pub(super) fn start(sched: &Arc<Sched>, wanted: Wanted) -> io::Result<Trace> {
 
 impl Drop for Trace {
     fn drop(&mut self) {
+        if sched::fork::is_forked() {
+            // The thread is not in this process. It may have held a lock of the channel at the fork.
+            std::mem::forget((self.alive.take(), self.thread.take()));
+            return;
+        }
         drop(self.alive.take());
-        let thread = self.thread.take().filter(|_| !sched::fork::is_forked());
         // A panic of the thread was printed when it happened.
-        let _ = thread.map(|thread| crate::blocking(|| thread.join()));
+        let _ = self.thread.take().map(|thread| crate::blocking(|| thread.join()));
     }
 }
 
