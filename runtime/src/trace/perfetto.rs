@@ -3,6 +3,7 @@
 //! The numbers of the fields are those of Perfetto's `protos/perfetto/trace`. `ci/perfetto.py` checks a trace against that schema.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::process;
 
 use prost::Message;
@@ -149,11 +150,16 @@ fn packet() -> TracePacket {
     TracePacket { trusted_packet_sequence_id: Some(1), ..TracePacket::default() }
 }
 
+/// Returns the last part of a path, which need not be Unicode.
+fn name_of_file(path: &OsStr) -> String {
+    let path = path.to_string_lossy();
+    path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
+}
+
 /// Returns the packets that describe the tracks, and the uuid of each row.
 fn describe(snapshot: &Snapshot, timeline: &Timeline) -> (Vec<TracePacket>, HashMap<Row, u64>) {
     let described = |track| TracePacket { track_descriptor: Some(track), ..packet() };
-    let program = std::env::args().next().unwrap_or_default();
-    let process_name = program.rsplit(['/', '\\']).next().map(String::from);
+    let process_name = std::env::args_os().next().map(|program| name_of_file(&program));
     let process = ProcessDescriptor { pid: Some(process::id() as i32), process_name };
     let mut packets = vec![described(TrackDescriptor {
         uuid: Some(PROCESS),
@@ -184,4 +190,17 @@ fn describe(snapshot: &Snapshot, timeline: &Timeline) -> (Vec<TracePacket>, Hash
         tracks.insert(row, uuid);
     }
     (packets, tracks)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_program_has_a_name_that_is_not_unicode() {
+        assert_eq!(name_of_file(OsStr::from_bytes(b"/opt/a\xff")), "a\u{fffd}");
+        assert_eq!(name_of_file(OsStr::new("server")), "server");
+    }
 }
