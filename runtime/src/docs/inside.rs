@@ -76,9 +76,9 @@
 //! `/profile?seconds=5&format=folded`:
 //!
 //! ```text
-//! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold 15
-//! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold;0x55e4d32dbc50 1
-//! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold;{closure#0} 6
+//! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold 42
+//! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold;..;spec_next<u64> 34
+//! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold;{closure#0} 10
 //! ..
 //! ```
 //!
