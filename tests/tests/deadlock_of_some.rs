@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, Once};
 use std::time::Duration;
 
-use runtime::dump::{Deadlock, DeadlockKind, Snapshot, on_deadlock};
-use runtime::sync::{Barrier, Condvar, Mutex, RwLock};
+use runtime::dump::{Deadlock, DeadlockKind, GreenThread, Object, Snapshot, on_deadlock};
+use runtime::sync::{Barrier, Condvar, Mutex, RwLock, RwLockAsync};
 use runtime::thread::AbortHandle;
 use runtime::{Builder, JoinHandle, Runtime, spawn, thread};
 use tests::{Random, Watchdog, wait_until};
@@ -209,6 +209,105 @@ fn circles_with_readers() {
         joined.cancel();
         joins.join().unwrap();
         end(vec![reads_twice, writes]);
+    });
+}
+
+/// Returns a green thread that has a share of `lock` and joins `joined`, which waits for the lock itself.
+fn reads_and_joins(
+    name: &str,
+    lock: &Arc<RwLock<()>>,
+    joined: impl FnOnce() -> JoinHandle<()> + Send + 'static,
+) -> JoinHandle<()> {
+    let lock = lock.clone();
+    named(name, move || {
+        let _guard = lock.read();
+        let _ = joined().join();
+    })
+}
+
+/// Returns how many green threads wait for `lock`.
+fn waiters_of(lock: &RwLock<()>) -> usize {
+    // The raw lock, which a dump names, lies in the lock.
+    let start = std::ptr::from_ref(lock).addr();
+    let place = start..start + size_of_val(lock);
+    let waits = |thread: &&GreenThread| {
+        let object = thread.wait.as_ref().and_then(|wait| wait.object.as_ref());
+        matches!(object, Some(Object::RwLock { address, .. }) if place.contains(address))
+    };
+    Snapshot::take().unwrap().green_threads.iter().filter(waits).count()
+}
+
+/// A waiter for the upgradable share waits for the green thread that has it, and not for the writers behind.
+#[test]
+fn a_waiter_for_the_upgradable_share_waits_for_no_writer() {
+    let _dog = Watchdog::new();
+    searched().block_on(|| {
+        let lock = Arc::new(RwLock::new(()));
+        let (has, over) = (lock.clone(), Arc::new(AtomicBool::new(false)));
+        let ends = over.clone();
+        let (has_it, had) = runtime::channel::bounded(1);
+        let computes = named("has the upgradable share", move || {
+            let _guard = has.upgradable_read();
+            has_it.send(()).unwrap();
+            while !ends.load(Ordering::Relaxed) {
+                runtime::sleep(Duration::from_millis(1));
+            }
+        });
+        had.recv().unwrap();
+        let its = lock.clone();
+        let joins = reads_and_joins("reads and joins", &lock, move || {
+            named("wants the upgradable share", move || drop(its.upgradable_read()))
+        });
+        wait_until("it wants the upgradable share", || waiters_of(&lock) == 1);
+        let its = lock.clone();
+        let writes = named("writes at the end", move || drop(its.write()));
+        wait_until("the writer waits", || waiters_of(&lock) == 2);
+        let names = ["reads and joins", "wants the upgradable share", "writes at the end"];
+        let has_one = |it: &Deadlock| names_of(it).iter().any(|name| names.contains(&&**name));
+        for _ in 0..4 {
+            let dump = Snapshot::take_with_deadlocks().unwrap();
+            assert!(!dump.deadlocks.iter().any(has_one), "{dump}");
+            runtime::sleep(2 * INTERVAL);
+        }
+        assert!(told(&names).is_empty());
+        over.store(true, Ordering::Relaxed);
+        [computes, joins, writes].into_iter().for_each(|thread| thread.join().unwrap());
+        // One that has the upgradable share, and asks for it again, waits for itself.
+        let twice = named("upgradable twice", move || {
+            let _guard = lock.upgradable_read();
+            drop(lock.upgradable_read());
+        });
+        wait_for(&["upgradable twice"]);
+        end(vec![twice]);
+    });
+}
+
+/// A future that waits to write may leave, and then the readers behind it go on. So a circle over such a reader is not certain.
+#[test]
+fn a_reader_behind_a_future_that_writes_is_suspected_at_most() {
+    let _dog = Watchdog::new();
+    searched().block_on(|| {
+        let lock = Arc::new(RwLock::new(()));
+        let mut future = std::pin::pin!(lock.write_async());
+        let (its, (begin, begins)) = (lock.clone(), runtime::channel::bounded::<()>(1));
+        let reads_again = named("reads behind a future", move || {
+            let _guard = its.read();
+            begins.recv().unwrap();
+            drop(its.read());
+        });
+        wait_until("the reader has the lock", || lock.is_locked());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        begin.send(()).unwrap();
+        wait_until("the reader waits", || waiters_of(&lock) == 1);
+        let its = lock.clone();
+        let writes = named("writes behind a future", move || drop(its.write()));
+        let names = ["reads behind a future", "writes behind a future"];
+        wait_until("the circle is suspected", || !told(&names).is_empty());
+        runtime::sleep(4 * INTERVAL);
+        let told = told(&names);
+        assert!(told.iter().all(|deadlock| !deadlock.certain), "{told:?}");
+        end(vec![reads_again, writes]);
     });
 }
 

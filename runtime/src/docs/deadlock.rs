@@ -58,6 +58,7 @@
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
 //! - A circle over channels, if a handle of the other end lies in the heap, or in memory that was freed: see below.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
+//! - A circle with a green thread that waits for an upgradable share behind a waiting writer.
 //! - A wait for a semaphore, a barrier, a condition variable and the like that no other thread will ever touch. Any thread that can
 //!   reach such an object may end the wait, and which threads can is not known.
 //!
@@ -92,6 +93,8 @@
 //! **Suspected.** A lock records the thread that took it, and each reader its shares. If its guard is sent to another thread, that record is wrong. When the
 //! process has once dropped a guard on another thread than the one that locked, circles with a lock are "suspected" from then on. Before that, a
 //! circle over a guard that was sent away is told as certain, and may be wrong. A lock whose thread has ended without unlocking it is a suspicion, too: the guard was forgotten, or lives elsewhere.
+//! A reader behind a future or a plain OS thread that waits to write goes on if that writer leaves. A circle with such a reader is
+//! suspected.
 //!
 //! # Deadlocks of this crate's own kind
 //!

@@ -6,7 +6,11 @@
 //!
 //! A writer that waits for the readers of a lock has an arrow to each of them that waits itself. A reader that waits while other
 //! readers have the lock is behind a writer. Which writer is not known, so the reader has an arrow to each writer that waits, and no
-//! arrow if the wait of one of these may end.
+//! arrow if the wait of one of these may end. If the lock counts more writers than the snapshot shows, then a future or a plain OS
+//! thread waits to write, and may leave. A circle with such a reader is suspected.
+//!
+//! A waiter for the upgradable share has an arrow to the writer or the upgradable reader that has the lock. Behind a waiting writer it
+//! has no arrow.
 //!
 //! A snapshot is not of one moment. So a circle counts only if two snapshots show it, and each of its threads in the same wait, by
 //! the wait's number. None of these threads ran in between, and the arrows did not change. What a thread recorded of its locks
@@ -23,6 +27,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
+
+use sched::locks::UPGRADABLE_SHARE;
 
 use super::doomed::{Needs, doomed};
 use super::handles::{Handles, Side};
@@ -106,12 +112,12 @@ pub(super) fn find(
         .filter(is_still_stuck)
         .collect();
     let index: HashMap<u64, usize> = stuck.iter().enumerate().map(|(at, thread)| (thread.id, at)).collect();
-    let writers = writers(later);
+    let kept_out = KeptOut::of(later);
     let mut arrows: Vec<Vec<usize>> = stuck
         .iter()
-        .map(|thread| match reads_behind(thread, &writers) {
-            Some(writers) => {
-                writers.iter().map(|id| index.get(id).copied()).collect::<Option<_>>().unwrap_or_default()
+        .map(|thread| match kept_out.by(thread) {
+            Some(ids) => {
+                ids.iter().map(|id| index.get(id).copied()).collect::<Option<_>>().unwrap_or_default()
             }
             None => {
                 // A scope or the readers of a lock may have become fewer: what both looks show has not changed.
@@ -128,6 +134,11 @@ pub(super) fn find(
         let members: Vec<_> = circle.iter().map(|&at| stuck[at]).collect();
         let certain = !sched::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
         let certain = certain && !circle.iter().any(|&at| over_channels[at]);
+        let certain = certain
+            && members.iter().all(|member| {
+                let looks = [earlier.get(member.id), Some(*member)];
+                looks.into_iter().flatten().all(|look| kept_out.knows_all_writers(look))
+            });
         let behind = behind(&into, &circle);
         found.push(Deadlock::of(later, certain, DeadlockKind::Circle, &members, behind));
     }
@@ -281,24 +292,46 @@ fn needs(thread: &GreenThread) -> Vec<u64> {
     }
 }
 
-/// Returns the ids of the threads that wait to write, by the address of the lock.
-fn writers(snapshot: &Snapshot) -> HashMap<usize, Vec<u64>> {
-    let mut writers: HashMap<usize, Vec<u64>> = HashMap::new();
-    for thread in &snapshot.green_threads {
-        if let Some(Object::RwLock { address, to_write: true, .. }) = thread.object() {
-            writers.entry(*address).or_default().push(thread.id);
-        }
-    }
-    writers
+/// The threads that keep a reader out of a lock that readers have, by the address of the lock.
+struct KeptOut {
+    /// The ids of the threads that wait to write.
+    writers: HashMap<usize, Vec<u64>>,
+    /// The id of the thread that has the upgradable share, if it is recorded.
+    upgradable: HashMap<usize, Vec<u64>>,
 }
 
-/// Returns the ids of the writers behind one of which `thread` waits to read, if readers have the lock.
-fn reads_behind<'w>(thread: &GreenThread, writers: &'w HashMap<usize, Vec<u64>>) -> Option<&'w [u64]> {
-    match thread.object() {
-        Some(Object::RwLock { address, writer: false, to_write: false, .. }) => {
-            writers.get(address).map(Vec::as_slice)
+impl KeptOut {
+    fn of(snapshot: &Snapshot) -> KeptOut {
+        let (mut writers, mut upgradable) = (HashMap::<_, Vec<u64>>::new(), HashMap::<_, Vec<u64>>::new());
+        for thread in &snapshot.green_threads {
+            if let Some(Object::RwLock { address, to_write: true, .. }) = thread.object() {
+                writers.entry(*address).or_default().push(thread.id);
+            }
+            for share in thread.shares.iter().filter(|&share| share & UPGRADABLE_SHARE != 0) {
+                upgradable.entry(share & !UPGRADABLE_SHARE).or_default().push(thread.id);
+            }
         }
-        _ => None,
+        KeptOut { writers, upgradable }
+    }
+
+    /// Returns the ids of the writers behind one of which `thread` waits to read, if readers have the lock. For a thread that waits for
+    /// the upgradable share, returns the id of the thread that has it.
+    fn by(&self, thread: &GreenThread) -> Option<&[u64]> {
+        let Some(&Object::RwLock { address, writer: false, to_write: false, .. }) = thread.object() else {
+            return None;
+        };
+        let upgradable = thread.line.is_some_and(|line| line.upgradable);
+        let ids = if upgradable { &self.upgradable } else { &self.writers };
+        ids.get(&address).map(Vec::as_slice)
+    }
+
+    /// Returns `false` if `thread` may wait behind a writer that the snapshot does not show.
+    fn knows_all_writers(&self, thread: &GreenThread) -> bool {
+        let Some(&Object::RwLock { address, writer: false, to_write: false, .. }) = thread.object() else {
+            return true;
+        };
+        let known = self.writers.get(&address).map_or(0, Vec::len);
+        thread.line.is_none_or(|line| line.upgradable || line.writers.is_some_and(|writers| writers <= known))
     }
 }
 
@@ -484,6 +517,7 @@ mod tests {
             stack: None,
             spawn_stack: None,
             shares: Vec::new(),
+            line: None,
             at: None,
         }
     }

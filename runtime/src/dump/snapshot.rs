@@ -83,9 +83,30 @@ pub struct GreenThread {
     /// The shares of reader-writer locks that it has, if it was found parked: see [`sched::locks::UPGRADABLE_SHARE`].
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) shares: Vec<usize>,
+    /// More about its wait for a reader-writer lock, if it was found parked in one.
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    pub(super) line: Option<RwLine>,
     /// Where its stack and what it captured lie, if that is known.
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) at: Option<At>,
+}
+
+/// What a wait for a reader-writer lock tells beside its [`Object`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RwLine {
+    /// True if the green thread waits for the share that may be upgraded.
+    pub(super) upgradable: bool,
+    /// How many writers wait for the lock: green threads, futures and plain OS threads; `None` if that is not known.
+    pub(super) writers: Option<usize>,
+}
+
+impl RwLine {
+    fn of(awaited: &Awaited) -> Option<RwLine> {
+        match *awaited {
+            Awaited::RwLock { upgradable, writers, .. } => Some(RwLine { upgradable, writers }),
+            _ => None,
+        }
+    }
 }
 
 /// What a [`GreenThread`] did.
@@ -560,6 +581,7 @@ impl GreenThread {
             Some(it) => (Some(it.number), it.due_in, it.may_end, it.on, it.future, it.shares),
             None => (None, None, false, None, None, Vec::new()),
         };
+        let line = on.as_ref().and_then(RwLine::of);
         let (state, wait) = match seen.does {
             Does::Ready => (State::Ready, None),
             Does::Runs => (State::Running, None),
@@ -584,6 +606,7 @@ impl GreenThread {
             stack,
             spawn_stack: None,
             shares,
+            line,
             at: None,
         }
     }
@@ -598,7 +621,7 @@ impl Object {
     fn of(awaited: Awaited) -> Object {
         match awaited {
             Awaited::Mutex { address, locked, holder } => Object::Mutex { address, locked, holder },
-            Awaited::RwLock { address, readers, writer, holder, to_write } => {
+            Awaited::RwLock { address, readers, writer, holder, to_write, .. } => {
                 Object::RwLock { address, readers, writer, holder, to_write, waiting_readers: Vec::new() }
             }
             Awaited::Thread { id } => Object::GreenThread { id },

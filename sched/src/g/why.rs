@@ -95,6 +95,10 @@ pub enum Awaited {
         holder: Option<u64>,
         /// True if the waiter wants to write.
         to_write: bool,
+        /// True if the waiter wants the share that may be upgraded.
+        upgradable: bool,
+        /// How many writers wait, in any kind of thread; `None` if that was not known at once.
+        writers: Option<usize>,
     },
     /// The end of a green thread.
     Thread {

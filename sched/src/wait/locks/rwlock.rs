@@ -225,23 +225,43 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
 
     /// Tells a dump about the lock for a waiter that wants to read. *Runs on: any thread.*
     fn look_as_reader(&self) -> Option<Awaited> {
-        self.look_from_afar(false)
+        self.look_from_afar(Wants::Shared)
+    }
+
+    /// Tells a dump about the lock for a waiter that wants the upgradable share. *Runs on: any thread.*
+    fn look_as_upgradable_reader(&self) -> Option<Awaited> {
+        self.look_from_afar(Wants::Upgradable)
     }
 
     /// Tells a dump about the lock for a waiter that wants to write. *Runs on: any thread.*
     fn look_as_writer(&self) -> Option<Awaited> {
-        self.look_from_afar(true)
+        self.look_from_afar(Wants::Alone)
     }
 
-    fn look_from_afar(&self, to_write: bool) -> Option<Awaited> {
+    fn look_from_afar(&self, wants: Wants) -> Option<Awaited> {
         let word = self.word.load(Ordering::Relaxed);
         Some(Awaited::RwLock {
             address: self.address(),
             readers: (word & READERS) / READER,
             writer: word & WRITER != 0,
             holder: self.holder.id(),
-            to_write,
+            to_write: wants == Wants::Alone,
+            upgradable: wants == Wants::Upgradable,
+            writers: self.waiting_writers(word),
         })
+    }
+
+    /// Returns how many writers wait: green threads, futures and plain OS threads. Returns `None` if another thread changes the queue
+    /// at this moment: a look waits for no lock.
+    #[cfg(not(loom))]
+    fn waiting_writers(&self, word: usize) -> Option<usize> {
+        Some(self.queues.try_lock()?.writers + usize::from(word & UPGRADING != 0))
+    }
+
+    /// In the models no dump looks at a lock.
+    #[cfg(loom)]
+    fn waiting_writers(&self, _word: usize) -> Option<usize> {
+        None
     }
 
     /// Takes the lock in this mode, waiting as `patience` allows. Call it after the `try_` form has failed. Does not
@@ -267,7 +287,11 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         let mut line = Line::default();
         while let Some(queues) = self.take_or_enter(wants, line) {
             let waiter = Waiter { wants, since: line.since(), has: false };
-            let look = if wants == Wants::Alone { Self::look_as_writer } else { Self::look_as_reader };
+            let look = match wants {
+                Wants::Shared => Self::look_as_reader,
+                Wants::Upgradable => Self::look_as_upgradable_reader,
+                Wants::Alone => Self::look_as_writer,
+            };
             match stay(Why::RwLock, (self, look), queues, |queues| &mut queues.line, line, patience, waiter) {
                 Ok(Waiter { has: true, .. }) => {
                     self.record(wants);

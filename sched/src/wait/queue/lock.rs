@@ -51,6 +51,12 @@ impl<S> Lock<S> {
         Guard { lock: self, _release: self.word.take() }
     }
 
+    /// Takes the lock if it is free at once. *Runs on: any thread.*
+    #[cfg(not(loom))]
+    pub fn try_lock(&self) -> Option<Guard<'_, S>> {
+        self.word.try_take().map(|release| Guard { lock: self, _release: release })
+    }
+
     /// Returns the state. *Runs on: the only owner.*
     pub fn get_mut(&mut self) -> &mut S {
         // SAFETY: `self` is borrowed mutably, so there is no guard. (loom's cell has no `get_mut`.)
@@ -150,6 +156,13 @@ impl Spin {
             self.take_slow();
         }
         SpinRelease(self)
+    }
+
+    #[cfg(not(loom))]
+    fn try_take(&self) -> Option<SpinRelease<'_>> {
+        // Acquire: sees what the last holder did. Pairs with the Release in `SpinRelease::drop`.
+        let taken = self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then_some(SpinRelease(self))
     }
 
     /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder, whose guard is borrowed mutably meanwhile.*
@@ -307,6 +320,16 @@ mod tests {
             }
         });
         assert_eq!(*COUNT.lock(), 4 * TIMES);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_taken_by_a_try() {
+        let lock = Lock::new(1);
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(held);
+        *lock.try_lock().unwrap() += 1;
+        assert_eq!(*lock.lock(), 2);
     }
 
     /// A waiter of real-time priority preempts the holder on the only CPU that both may use.
