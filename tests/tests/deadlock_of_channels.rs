@@ -192,6 +192,38 @@ fn a_receiver_has_made_the_channel_itself() {
     });
 }
 
+/// Makes each call of `process_vm_readv` by this thread, and by those that it starts, fail with `EPERM`.
+fn refuse_copies_of_memory() {
+    let op = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    // The number of the call is the first word of what the filter looks at.
+    let mut filter = [
+        op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_process_vm_readv as u32),
+        op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and its filter outlive the call, which copies them.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+/// Where the system refuses to copy memory, no search finds a handle. That is no leak.
+#[test]
+fn a_sandbox_that_refuses_to_copy_memory() {
+    tests::child::passes("a_sandbox_that_refuses_to_copy_memory", "alone", || {
+        refuse_copies_of_memory();
+        searched().block_on(|| {
+            let (sender, receiver) = unbounded::<u32>();
+            let heap = Box::new(sender);
+            nothing_is_told(vec![spawn(move || receiver.iter().for_each(drop))]);
+            drop(heap);
+        });
+    });
+}
+
 /// Looks many times, and checks that no deadlock with one of `threads` is told. Then ends them.
 fn nothing_is_told(threads: Vec<JoinHandle<()>>) {
     let ids: HashSet<u64> = threads.iter().map(|thread| thread.thread().id().as_u64().get()).collect();

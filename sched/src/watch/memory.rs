@@ -28,15 +28,27 @@ const IS_THERE: u64 = 0b11 << 62;
 
 /// Calls `tell` with each address at which one of the words lies, and with the index of the word. The words are given inverted, and
 /// sorted, so that the search does not find its own list. Returns `false` if the memory cannot be read, or is more than
-/// `most_bytes`.
+/// `most_bytes`. A sandbox may refuse to copy memory; a search that read nothing would have found nothing.
 #[inline(never)]
 pub fn find(inverted: &[usize], most_bytes: usize, tell: impl FnMut(usize, usize)) -> bool {
     // The frames of all that is called from here lie below this one.
     let frame = 0_u8;
-    let found = search(inverted, most_bytes, hint::black_box(ptr::from_ref(&frame).addr()), tell);
+    // Also after the search: the sandbox may have begun meanwhile.
+    let found = may_read()
+        && search(inverted, most_bytes, hint::black_box(ptr::from_ref(&frame).addr()), tell)
+        && may_read();
     wipe_frames();
     found
 }
+
+/// Returns `true` if the system lets this thread copy the memory of its own process.
+fn may_read() -> bool {
+    let word = hint::black_box(READABLE);
+    peek::word(ptr::from_ref(&word).addr()) == Some(READABLE)
+}
+
+/// A word that `may_read` reads. A word of a channel is an address, so it is another one.
+const READABLE: usize = 1;
 
 /// The buffer for copies of the memory. It is never freed: memory that is free is searched, too.
 static COPY: Mutex<Vec<usize>> = Mutex::new(Vec::new());
