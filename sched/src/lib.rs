@@ -238,6 +238,7 @@ pub use {
     run::wake::wake,
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
+    sys::message::write_message,
     sys::{Doing, fork},
     timer::after_func::AfterFunc,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report, stack_of_caller},

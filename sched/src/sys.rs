@@ -40,6 +40,7 @@ pub(crate) use windows::{has_mappings, room};
 pub(crate) mod barrier;
 pub(crate) mod catch_panic;
 pub mod fork;
+pub(crate) mod message;
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64"),

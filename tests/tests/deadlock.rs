@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 
 const TEXT: &str = "all green threads are asleep - deadlock!";
 
-fn start(case: &str) -> Child {
+fn program(case: &str) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_deadlock"));
     program.arg(case).env("RUST_BACKTRACE", "0").env("RUNTIME_PROCS", "2");
     program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    program.spawn().expect("a process")
+    program
+}
+
+fn start(case: &str) -> Child {
+    program(case).spawn().expect("a process")
 }
 
 /// Returns the output of the process, and its exit code if it ends in time.
@@ -115,6 +119,17 @@ fn main_may_catch_panic_or_wait() {
     assert!(code == Some(101) && text.contains("I was waiting for a message"), "{text}");
     let (text, code) = end_of(start("will-not-end"), Duration::from_secs(4));
     assert!(code.is_none() && text.contains(TEXT), "{text}");
+}
+
+/// The report of a `main` that goes on waiting is written by an OS thread of the runtime. Without a stderr it is lost.
+#[test]
+fn a_stderr_that_is_full_does_not_end_the_process() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut child = program("will-not-end").stderr(full).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(child.try_wait().unwrap(), None);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

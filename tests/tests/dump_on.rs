@@ -138,3 +138,65 @@ fn the_program_may_choose_the_signal() {
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     drop(Builder::new().dump_on(SIGUSR1).build().unwrap());
 }
+
+/// A service thread whose messages cannot be written goes on: later messages are written once stderr takes them.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stderr_that_is_full_ends_no_thread() {
+    use runtime::sync::Mutex;
+    use std::io::Read;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    /// Lets stderr be `fd`.
+    fn turn_stderr_to(fd: &impl AsRawFd) {
+        // SAFETY: both descriptors are open.
+        assert_eq!(unsafe { libc::dup2(fd.as_raw_fd(), 2) }, 2);
+    }
+
+    /// Waits for itself, so that the search for deadlocks has something to tell.
+    fn waits_for_itself(name: &str) -> runtime::JoinHandle<()> {
+        let waits = || {
+            let mutex = Mutex::new(());
+            let _guard = mutex.lock();
+            drop(mutex.lock());
+        };
+        thread::Builder::new().name(name.into()).spawn(waits).unwrap()
+    }
+
+    fn asks_for_dump() {
+        // SAFETY: a thread of the runtime handles this signal.
+        assert_eq!(unsafe { libc::raise(libc::SIGQUIT) }, 0);
+    }
+
+    child::passes("a_stderr_that_is_full_ends_no_thread", "full", || {
+        let mut builder = Builder::new().procs(2).dump_on(runtime::signal::SIGQUIT);
+        builder = builder.find_deadlocks(Duration::from_millis(20));
+        builder.build().unwrap().block_on(|| {
+            let before = std::io::stderr().as_raw_fd();
+            // SAFETY: stderr is open.
+            let before = unsafe { OwnedFd::from_raw_fd(libc::dup(before)) };
+            turn_stderr_to(&std::fs::File::options().write(true).open("/dev/full").unwrap());
+            let first = waits_for_itself("in vain");
+            for _ in 0..2 {
+                asks_for_dump();
+                runtime::sleep(Duration::from_millis(200));
+            }
+            let (mut text, written) = UnixStream::pair().unwrap();
+            turn_stderr_to(&written);
+            let second = waits_for_itself("is told");
+            asks_for_dump();
+            let (mut told, mut bytes) = (String::new(), [0; 4096]);
+            while !(told.contains("runtime: deadlock: ") && told.contains("3 green threads")) {
+                let n = runtime::blocking(|| text.read(&mut bytes)).unwrap();
+                told.push_str(&String::from_utf8_lossy(&bytes[..n]));
+            }
+            turn_stderr_to(&before);
+            [first, second].into_iter().for_each(|thread| {
+                thread.cancel();
+                assert!(thread.join().is_err());
+            });
+        });
+    });
+}

@@ -57,7 +57,7 @@ fn write_dumps(mut wakes: &UnixStream) {
         match sched::at_rest(|| wakes.read(&mut bytes)) {
             Ok(1..) => {
                 if let Err(error) = super::dump(&mut io::stderr()) {
-                    eprintln!("runtime: no dump: {error}");
+                    sched::write_message(format_args!("runtime: no dump: {error}"));
                 }
                 sched::last_dump::dump_is_written();
             }

@@ -119,7 +119,7 @@ fn tell(deadlock: &Deadlock) {
     let hook = HOOK.read().clone();
     match hook {
         Some(hook) => _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(deadlock))),
-        None => eprintln!("runtime: {deadlock}"),
+        None => sched::write_message(format_args!("runtime: {deadlock}")),
     }
 }
 

@@ -88,7 +88,8 @@ impl Server {
     /// # let _ = settings;
     /// ```
     pub fn builder() -> ServerBuilder {
-        let on_error = Box::new(|error| eprintln!("cannot serve a connection: {error}"));
+        let on_error =
+            Box::new(|error| sched::write_message(format_args!("cannot serve a connection: {error}")));
         ServerBuilder { max_connections: Semaphore::MAX_PERMITS, end_input: true, on_error }
     }
 

@@ -42,6 +42,8 @@ fn end_in_background(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>) {
         end_threads(&sched, monitor);
     };
     if let Err(error) = Builder::new().name(name).spawn(rest) {
-        eprintln!("runtime: no thread to wait for the end of a runtime: {error}. Its threads stay.");
+        sched::write_message(format_args!(
+            "runtime: no thread to wait for the end of a runtime: {error}. Its threads stay."
+        ));
     }
 }

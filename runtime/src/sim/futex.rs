@@ -62,10 +62,10 @@ pub(crate) unsafe extern "C" fn futex(
 #[cold]
 fn give_up() -> ! {
     let stack = std::backtrace::Backtrace::force_capture();
-    eprintln!(
+    sched::write_message(format_args!(
         "runtime: a simulation cannot go on: a green thread waits for a futex, such as that of std::sync::Mutex, and no OS thread has \
          woken it within {} s. In a simulation use the locks and channels of the runtime.\n{stack}",
         MOST_NS / NS_PER_S
-    );
+    ));
     std::process::abort();
 }

@@ -302,9 +302,9 @@ impl Simulation for World {
         };
         let reason: Arc<str> = format!("{why}\n\n{}", crate::dump::report()).into();
         if again {
-            eprintln!(
+            sched::write_message(format_args!(
                 "runtime: a simulation cannot end, because a green thread waits in a destructor for what never comes: {reason}"
-            );
+            ));
             std::process::abort();
         }
         self.fail(&mut self.state.lock(), &reason);

@@ -37,7 +37,7 @@ pub fn name_panics() {
         let before = take_hook();
         set_hook(Box::new(move |info| {
             if let Some(line) = line() {
-                eprintln!("{line}");
+                sched::write_message(format_args!("{line}"));
             }
             before(info);
         }));

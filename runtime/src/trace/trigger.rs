@@ -114,8 +114,12 @@ fn write_all(mut next: impl FnMut() -> Result<(Trigger, PathBuf), mpsc::RecvErro
             Trigger::Late => "a timer was late",
         };
         match snapshot().save(&path) {
-            Ok(()) => eprintln!("runtime: {what}: the trace is in {}", path.display()),
-            Err(error) => eprintln!("runtime: {what}, but there is no trace: {error}"),
+            Ok(()) => {
+                sched::write_message(format_args!("runtime: {what}: the trace is in {}", path.display()))
+            }
+            Err(error) => {
+                sched::write_message(format_args!("runtime: {what}, but there is no trace: {error}"))
+            }
         }
     }
 }

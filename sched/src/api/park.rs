@@ -22,6 +22,7 @@ use crate::run::boundary::{self, enter};
 use crate::run::sched::Sched;
 use crate::run::task::Cancelled;
 use crate::run::wake;
+use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 
 /// Returns the caller's G: the green thread that runs here, else the proxy G of this plain OS thread.
@@ -251,10 +252,10 @@ fn unwind_for(g: GRef) {
 /// Unwinds the caller with `payload`. A program that cannot unwind is aborted with the reason.
 fn unwind(why: &str, payload: Box<dyn std::any::Any + Send>) -> ! {
     if cfg!(panic = "abort") {
-        eprintln!(
+        write_message(format_args!(
             "runtime: a green thread must unwind from its wait, because {why}; this program is built with panic = \"abort\" and \
              cannot unwind, so the process ends"
-        );
+        ));
         std::process::abort();
     }
     std::panic::resume_unwind(payload)

@@ -28,6 +28,8 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 use parking_lot::Mutex;
 
+use crate::sys::message::write_message;
+
 /// Room for an unwind through two frames. Only the pages in use take memory.
 const STACK_BYTES: usize = 64 * 1024;
 
@@ -104,7 +106,9 @@ pub(crate) fn bring_back(panics: u32) {
             None => {
                 // Each settled panic left a stack, so this is a bug. With a count that is one too low, catching the
                 // panic would let it wrap around.
-                eprintln!("runtime: no stack to go on unwinding with; this is a bug in it, please report it");
+                write_message(format_args!(
+                    "runtime: no stack to go on unwinding with; this is a bug in it, please report it"
+                ));
                 std::process::abort();
             }
         }

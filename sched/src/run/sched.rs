@@ -37,6 +37,7 @@ use crate::run::wake_latency::Lead;
 use crate::stack::pool::Coros;
 use crate::sys;
 use crate::sys::fork;
+use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
 use crate::watch::await_stacks::{self, TakeStack};
@@ -268,7 +269,7 @@ impl Sched {
     #[cold]
     pub(crate) fn report_once(&self, text: &str) {
         if !self.reported.swap(true, Ordering::Relaxed) {
-            eprintln!("runtime: {text}");
+            write_message(format_args!("runtime: {text}"));
         }
     }
 

@@ -13,6 +13,7 @@ use crate::run::find::Then;
 use crate::run::sched::Sched;
 use crate::stack::overflow;
 use crate::sys;
+use crate::sys::message::write_message;
 
 /// How many parked Ms are kept beyond one per P, for Gs that block.
 const SPARE_MS: usize = 2;
@@ -182,7 +183,9 @@ impl Sched {
 
     fn report_thread_limit(&self, error: &io::Error) {
         if self.crew.note_limit_reported() && !self.is_exiting() {
-            eprintln!("runtime: no further thread: {error}. Green threads go on as running ones let them.");
+            write_message(format_args!(
+                "runtime: no further thread: {error}. Green threads go on as running ones let them."
+            ));
         }
     }
 }
@@ -223,7 +226,9 @@ struct AbortOnUnwind;
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("runtime: the scheduler itself has panicked; this is a bug in it, please report it");
+            write_message(format_args!(
+                "runtime: the scheduler itself has panicked; this is a bug in it, please report it"
+            ));
             std::process::abort();
         }
     }

@@ -4,6 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
+use crate::sys::message::write_message;
+
 /// Runs `f`. Returns `false` if `f` panicked; the panic hook has reported it then. Never unwinds.
 pub(crate) fn contain(f: impl FnOnce()) -> bool {
     let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { return true };
@@ -17,7 +19,9 @@ pub(crate) fn contain(f: impl FnOnce()) -> bool {
 /// Calls a waker. If the waker panics, the panic is reported and the caller goes on.
 pub(crate) fn call_waker(waker: Waker) {
     if !contain(|| waker.wake()) {
-        eprintln!("a waker panicked; the green thread that it was to wake may wait for ever");
+        write_message(format_args!(
+            "a waker panicked; the green thread that it was to wake may wait for ever"
+        ));
     }
 }
 
