@@ -71,7 +71,7 @@
 //! - anywhere else: nothing is told. So a worker whose sender lies in a struct in the heap is not told, and neither is a true circle
 //!   whose handles lie there.
 //!
-//! In a sandbox that refuses `process_vm_readv`, nothing is told of channels that the counts of captured handles do not explain.
+//! In a sandbox that refuses `process_vm_readv`, nothing is told of channels.
 //!
 //! A word that was left behind in memory looks like a handle. On the stacks of those that spawned the green threads such words do not
 //! count if closures have captured all handles. The search on a timer looks for the handles of a wait after 4 intervals, and again

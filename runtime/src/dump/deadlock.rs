@@ -164,7 +164,7 @@ pub(super) fn find(
             && sides(stuck[at]).iter().all(|&side| handles.holders(side).is_some_and(<[u64]>::is_empty))
     };
     found.extend(leaks_of_channels(later, &stuck, &into, &is_leak));
-    found.extend(leaks(later, &stuck));
+    found.extend(leaks(earlier, later, &stuck));
     Found { deadlocks: found, awaited, unknown, leaked: sides_of(&is_leak), waiting }
 }
 
@@ -251,10 +251,10 @@ fn leaks_of_channels(
 }
 
 /// Returns the locks of threads that have ended, for which green threads wait.
-fn leaks(later: &Snapshot, stuck: &[&GreenThread]) -> Vec<Deadlock> {
+fn leaks(earlier: &Snapshot, later: &Snapshot, stuck: &[&GreenThread]) -> Vec<Deadlock> {
     let mut leaked: Vec<(u64, Vec<&GreenThread>)> = Vec::new();
     for &thread in stuck {
-        if let Some(lock) = leaked_lock(later, thread) {
+        if let Some(lock) = leaked_lock(earlier, later, thread) {
             match leaked.iter_mut().find(|(address, _)| *address == lock) {
                 Some((_, members)) => members.push(thread),
                 None => leaked.push((lock, vec![thread])),
@@ -339,14 +339,17 @@ fn waits_for_lock(thread: &GreenThread) -> bool {
     matches!(thread.object(), Some(Object::Mutex { .. } | Object::RwLock { .. }))
 }
 
-/// Returns the address of the lock for which `thread` waits, if the thread that took it has ended.
-fn leaked_lock(snapshot: &Snapshot, thread: &GreenThread) -> Option<u64> {
+/// Returns the address of the lock for which `thread` waits, if the thread that took it has ended: both looks name that thread, and
+/// none of them has met it. A snapshot visits the green threads one after the other. So one look alone may name a holder that unlocks
+/// and ends before its turn comes.
+fn leaked_lock(earlier: &Snapshot, later: &Snapshot, thread: &GreenThread) -> Option<u64> {
     let (Object::Mutex { address, .. } | Object::RwLock { address, .. }) = thread.object()? else {
         return None;
     };
     let holder = *needs(thread).first()?;
-    let lives = snapshot.get(holder).is_some() || snapshot.plain_threads.contains(&holder);
-    (!lives).then_some(*address as u64)
+    let had_it = earlier.get(thread.id).is_some_and(|before| needs(before).first() == Some(&holder));
+    let lives = |look: &Snapshot| look.get(holder).is_some() || look.plain_threads.contains(&holder);
+    (had_it && !lives(earlier) && !lives(later)).then_some(*address as u64)
 }
 
 /// Returns one circle for each set of threads that all reach each other by arrows.
@@ -539,6 +542,35 @@ mod tests {
         for earlier in [[6, 8], [7, 9]] {
             assert!(of_both(&look(earlier), &look([7, 8])).is_empty(), "{earlier:?}");
         }
+    }
+
+    /// Returns a green thread that waits for the mutex that green thread 9 has taken.
+    fn locker(id: u64, number: u32) -> GreenThread {
+        let mut thread = joiner(id, 9, number);
+        thread.wait.as_mut().unwrap().object =
+            Some(Object::Mutex { address: 0x1000, locked: true, holder: Some(9) });
+        thread
+    }
+
+    fn look(green_threads: Vec<GreenThread>) -> Snapshot {
+        Snapshot { green_threads, ..Snapshot::default() }
+    }
+
+    #[test]
+    fn a_lock_has_leaked_if_no_look_meets_its_holder() {
+        let gone = look(vec![locker(1, 7)]);
+        assert_eq!(of_both(&gone, &gone).len(), 1);
+        // The holder has unlocked and ended while the later look was under way: it met the waiter before, and the holder never.
+        let with_holder = look(vec![locker(1, 7), joiner(9, 10, 3)]);
+        assert!(of_both(&with_holder, &gone).is_empty());
+        assert!(of_both(&gone, &with_holder).is_empty());
+        let plain = Snapshot { plain_threads: vec![9], ..look(vec![locker(1, 7)]) };
+        assert!(of_both(&plain, &gone).is_empty());
+        // Another thread had the lock before.
+        let mut before = look(vec![locker(1, 7)]);
+        let wait = before.green_threads[0].wait.as_mut().unwrap();
+        wait.object = Some(Object::Mutex { address: 0x1000, locked: true, holder: Some(8) });
+        assert!(of_both(&before, &gone).is_empty());
     }
 
     #[test]
