@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,39 +31,54 @@ pub fn on_deadlock(hook: impl Fn(&Deadlock) + Send + Sync + 'static) {
     *HOOK.write() = Some(Arc::new(hook));
 }
 
-/// The interval of the search; it has begun if there is one.
-static INTERVAL: OnceLock<Mutex<Duration>> = OnceLock::new();
+/// When the search looks.
+struct Timer {
+    /// The interval; there is one if the search has begun.
+    interval: Mutex<Option<Duration>>,
+}
+
+static TIMER: Timer = Timer::new();
 
 /// Begins the search, or changes its interval to the shorter of both.
 pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
     sched::fork::check()?;
     sched::locks::track();
-    let mut began = false;
-    let shared = INTERVAL.get_or_init(|| {
-        began = true;
-        Mutex::new(interval)
-    });
-    if began {
-        thread::Builder::new().name("deadlocks".into()).spawn(search)?;
-    } else {
-        let mut now = shared.lock();
-        *now = interval.min(*now);
+    TIMER.begin(interval, || thread::Builder::new().name("deadlocks".into()).spawn(search).map(drop))
+}
+
+impl Timer {
+    const fn new() -> Timer {
+        Timer { interval: Mutex::new(None) }
     }
-    Ok(())
+
+    /// Calls `start` if the search has not begun, and sets the interval to the shorter of both. If `start` fails, the next call tries
+    /// again.
+    fn begin(&self, interval: Duration, start: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        // Under the lock: the search reads the interval only after it is set.
+        let mut now = self.interval.lock();
+        if now.is_none() {
+            start()?;
+        }
+        *now = Some(now.map_or(interval, |now| now.min(interval)));
+        Ok(())
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval.lock().unwrap_or(Duration::MAX)
+    }
 }
 
 /// How long the search rests for each ms of a search of the memory.
 const REST: Duration = Duration::from_millis(10);
 
 fn search() {
-    let interval = || INTERVAL.get().map_or(Duration::MAX, |interval| *interval.lock());
     let (mut earlier, mut told) = (Snapshot::default(), Vec::new());
     let mut ages = Ages::default();
     // A candidate over channels may be none. The next search of the memory waits for a multiple of the time of the last one.
     let mut rests_until = Instant::now();
     loop {
         // The thread wakes no other, so it hides no deadlock of all green threads.
-        sched::at_rest(|| thread::sleep(interval()));
+        sched::at_rest(|| thread::sleep(TIMER.interval()));
         let Ok(now) = Snapshot::take_without_stacks() else { return };
         // A new one is looked at once more, with the stacks.
         let found = now.candidates_since(&earlier);
@@ -126,6 +141,24 @@ fn tell(deadlock: &Deadlock) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_that_could_not_start_is_started_by_the_next_call() {
+        let timer = Timer::new();
+        let (long, short) = (Duration::from_secs(2), Duration::from_secs(1));
+        let refused = || Err(io::ErrorKind::WouldBlock.into());
+        assert!(timer.begin(short, refused).is_err());
+        let mut started = 0;
+        for (interval, then) in [(long, long), (short, short), (long, short)] {
+            let start = || {
+                started += 1;
+                Ok(())
+            };
+            timer.begin(interval, start).unwrap();
+            assert_eq!(timer.interval(), then);
+        }
+        assert_eq!(started, 1);
+    }
 
     #[test]
     fn a_search_for_leaks_is_due_when_the_age_of_a_wait_has_doubled() {
