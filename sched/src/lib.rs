@@ -225,6 +225,7 @@ pub use {
     g::{Status, Ticket},
     m::current::current_p,
     m::os_thread::{Around, set_around_park},
+    m::service::ServiceThread,
     p::event::{Kind, POLLS, Stopped},
     p::histogram::Histogram,
     p::lease::{Seen, State},

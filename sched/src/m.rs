@@ -19,6 +19,7 @@ pub(crate) mod pause;
 pub(crate) mod refusal;
 pub(crate) mod release;
 pub(crate) mod rest;
+pub(crate) mod service;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub(crate) mod std_parker;
 mod thread_parker;

@@ -110,6 +110,16 @@ fn a_deadlock_after_much_work() {
     is_reported("after-much-work", &["1 green thread\n"]);
 }
 
+#[test]
+fn a_search_for_deadlocks_hides_no_deadlock_of_all() {
+    is_reported("search", &["waits for an unpark"]);
+}
+
+#[test]
+fn the_hook_of_a_search_may_end_a_deadlock() {
+    goes_on("hook");
+}
+
 /// `main` is cancelled like any green thread, and may catch that.
 #[test]
 fn main_may_catch_panic_or_wait() {

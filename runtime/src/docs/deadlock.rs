@@ -27,6 +27,8 @@
 //! - a call in [`blocking`](crate::blocking);
 //! - any OS thread of the process, unless it waits in this crate without a time-out. So one further OS thread of the program or
 //!   of a library hides a deadlock;
+//! - a hook of [`dump::on_deadlock`](crate::dump::on_deadlock) with a search for deadlocks of some. The hook may end the deadlock. A
+//!   search without a hook hides nothing;
 //! - a green thread that keeps its OS thread while it waits, because it is [pinned](crate::thread::pin) or unwinds;
 //! - with the feature [`interpose`](super::interpose#channels-of-std), a wait in std's `thread::park` beside other green threads that share its
 //!   OS thread. Alone there it counts as any wait.

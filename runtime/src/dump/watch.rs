@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
+use sched::ServiceThread;
 
 use super::{Deadlock, Snapshot};
 
@@ -20,6 +21,9 @@ static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 /// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS thread, once for
 /// each deadlock. It may block, and the search waits for it. If it panics, the panic is reported as usual and the search goes on.
 ///
+/// The hook may cancel a green thread, so that the others go on. So from now on [`block_on`](crate::block_on) does not panic if all
+/// green threads are asleep: that is left to the hook.
+///
 /// ```
 /// runtime::dump::on_deadlock(|deadlock| {
 ///     for member in &deadlock.members {
@@ -29,12 +33,19 @@ static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 /// ```
 pub fn on_deadlock(hook: impl Fn(&Deadlock) + Send + Sync + 'static) {
     *HOOK.write() = Some(Arc::new(hook));
+    TIMER.notice_hook();
 }
 
 /// When the search looks.
 struct Timer {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
     /// The interval; there is one if the search has begun.
-    interval: Mutex<Option<Duration>>,
+    interval: Option<Duration>,
+    thread: ServiceThread,
 }
 
 static TIMER: Timer = Timer::new();
@@ -48,23 +59,51 @@ pub(crate) fn find_deadlocks(interval: Duration) -> io::Result<()> {
 
 impl Timer {
     const fn new() -> Timer {
-        Timer { interval: Mutex::new(None) }
+        Timer {
+            state: Mutex::new(State { interval: None, thread: ServiceThread::new() }),
+            changed: Condvar::new(),
+        }
     }
 
     /// Calls `start` if the search has not begun, and sets the interval to the shorter of both. If `start` fails, the next call tries
     /// again.
     fn begin(&self, interval: Duration, start: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         // Under the lock: the search reads the interval only after it is set.
-        let mut now = self.interval.lock();
-        if now.is_none() {
+        let mut state = self.state.lock();
+        if state.interval.is_none() {
             start()?;
         }
-        *now = Some(now.map_or(interval, |now| now.min(interval)));
+        state.interval = Some(state.interval.map_or(interval, |now| now.min(interval)));
+        self.changed.notify_all();
         Ok(())
     }
 
-    fn interval(&self) -> Duration {
-        self.interval.lock().unwrap_or(Duration::MAX)
+    /// Lets a thread that rests hide a deadlock of all from now on. Call it after the hook is set.
+    fn notice_hook(&self) {
+        self.state.lock().thread.count_awake();
+        self.changed.notify_all();
+    }
+
+    /// Waits until the interval since this call is over. The thread wakes no other, so it hides no deadlock of all green threads. But a
+    /// hook may wake one, after the looks to come.
+    fn rest(&self, has_hook: impl Fn() -> bool) {
+        let begun = Instant::now();
+        let mut state = self.state.lock();
+        loop {
+            if !has_hook() {
+                state.thread.count_asleep();
+            }
+            let is_over = match state.interval.and_then(|interval| begun.checked_add(interval)) {
+                Some(end) => self.changed.wait_until(&mut state, end).timed_out(),
+                None => {
+                    self.changed.wait(&mut state);
+                    false
+                }
+            };
+            if is_over {
+                return state.thread.count_awake();
+            }
+        }
     }
 }
 
@@ -77,8 +116,7 @@ fn search() {
     // A candidate over channels may be none. The next search of the memory waits for a multiple of the time of the last one.
     let mut rests_until = Instant::now();
     loop {
-        // The thread wakes no other, so it hides no deadlock of all green threads.
-        sched::at_rest(|| thread::sleep(TIMER.interval()));
+        TIMER.rest(|| HOOK.read().is_some());
         let Ok(now) = Snapshot::take_without_stacks() else { return };
         // A new one is looked at once more, with the stacks.
         let found = now.candidates_since(&earlier);
@@ -155,7 +193,7 @@ mod tests {
                 Ok(())
             };
             timer.begin(interval, start).unwrap();
-            assert_eq!(timer.interval(), then);
+            assert_eq!(timer.state.lock().interval, Some(then));
         }
         assert_eq!(started, 1);
     }

@@ -114,8 +114,7 @@ impl Drop for Reader {
 }
 
 fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
-    // The thread waits for what green threads do, so it hides no deadlock.
-    while let Some(noted) = sched::at_rest(|| hogs.next()) {
+    while let Some(noted) = hogs.next() {
         let told = catch_unwind(AssertUnwindSafe(|| match noted {
             Noted::Hog(rescue, hogging) => {
                 let Some(sched) = sched.upgrade() else { return };

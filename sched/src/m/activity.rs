@@ -81,10 +81,22 @@ impl Parks {
     /// that could wake a waiter until the count is back.*
     #[cfg(not(loom))]
     pub(crate) fn around<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.began.fetch_add(1, Ordering::SeqCst);
+        self.begin();
         let result = wait();
-        self.ended.fetch_add(1, Ordering::SeqCst);
+        self.end();
         result
+    }
+
+    /// Counts a service thread as parked (`m/service.rs`).
+    #[cfg(not(loom))]
+    pub(crate) fn begin(&self) {
+        self.began.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts a service thread as woken.
+    #[cfg(not(loom))]
+    pub(crate) fn end(&self) {
+        self.ended.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Returns the trace: how many parks have begun and ended.

@@ -30,6 +30,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::g::GRef;
 use crate::g::binding::Binding;
 use crate::m::capture::Capture;
+use crate::m::service::ServiceThread;
 use crate::m::{M, MRef};
 use crate::p::lease::Seen;
 use crate::run::crowd;
@@ -129,6 +130,7 @@ struct Queue {
     /// How many notes came in the second that began then.
     second: Option<(Instant, u32)>,
     closed: bool,
+    reader: ServiceThread,
 }
 
 impl Hogs {
@@ -144,11 +146,11 @@ impl Hogs {
             return;
         }
         let noted = noted();
-        self.queue.lock().notes.push_back(noted);
+        self.queue.lock().push(noted);
         self.came.notify_one();
     }
 
-    /// Waits for the next note; returns `None` after `close`. *Runs on: the reader.*
+    /// Waits for the next note; returns `None` after `close`. While it waits, the reader hides no deadlock. *Runs on: the reader.*
     pub fn next(&self) -> Option<Noted> {
         let mut queue = self.queue.lock();
         loop {
@@ -158,13 +160,14 @@ impl Hogs {
             if let Some(noted) = queue.notes.pop_front() {
                 return Some(noted);
             }
+            queue.reader.count_asleep();
             self.came.wait(&mut queue);
         }
     }
 
     /// Ends the reader.
     pub fn close(&self) {
-        self.queue.lock().closed = true;
+        self.queue.lock().close();
         self.came.notify_all();
     }
 
@@ -190,6 +193,16 @@ fn may_interrupt(m: &M, g: GRef) -> bool {
 }
 
 impl Queue {
+    fn push(&mut self, noted: Noted) {
+        self.reader.count_awake();
+        self.notes.push_back(noted);
+    }
+
+    fn close(&mut self) {
+        self.reader.count_awake();
+        self.closed = true;
+    }
+
     /// Counts a note. Returns `false` if there were too many.
     fn has_room(&mut self) -> bool {
         let now = Instant::now();
@@ -290,5 +303,29 @@ impl Sched {
                 })
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late() -> Noted {
+        Noted::Late(LateWake { id: 1, name: None, spawned_at: String::new(), late: Duration::ZERO })
+    }
+
+    /// The reader may not run for a while, and then calls a function of the user's, which may wake a green thread.
+    #[test]
+    fn a_note_counts_the_reader_as_woken() {
+        let hogs = Hogs::new(true);
+        let sleep = || hogs.queue.lock().reader.count_asleep();
+        sleep();
+        hogs.note(late);
+        assert!(!hogs.queue.lock().reader.is_asleep());
+        assert!(hogs.next().is_some());
+        sleep();
+        hogs.close();
+        assert!(!hogs.queue.lock().reader.is_asleep());
+        assert!(hogs.next().is_none());
     }
 }

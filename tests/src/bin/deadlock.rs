@@ -40,6 +40,7 @@ const CASES: &[(&str, fn())] = &[
     ("own-panic", own_panic),
     ("will-not-end", will_not_end),
     ("select", select_without_end),
+    ("search", search),
     // Not deadlocks.
     ("plain-thread-sends", plain_thread_sends),
     ("plain-thread-notifies-select", plain_thread_notifies_a_select),
@@ -57,6 +58,7 @@ const CASES: &[(&str, fn())] = &[
     ("other-runtime", other_runtime),
     ("not-in-block-on", not_in_block_on),
     ("to-and-fro", to_and_fro),
+    ("hook", hook_ends_a_deadlock),
 ];
 
 fn two_channels() {
@@ -75,6 +77,30 @@ fn own_mutex() {
         let mutex = Mutex::new(());
         let _held = mutex.lock();
         drop(mutex.lock());
+    });
+}
+
+/// A search for deadlocks of some finds nothing here, and looks all the time.
+fn search() {
+    let runtime = Builder::new().procs(2).find_deadlocks(Duration::from_millis(5)).build().unwrap();
+    runtime.block_on(thread::park);
+}
+
+/// The search tells its hook after two looks. All green threads are asleep until then.
+fn hook_ends_a_deadlock() {
+    static WAITS: std::sync::Mutex<Option<thread::AbortHandle>> = std::sync::Mutex::new(None);
+    let runtime = Builder::new().procs(2).find_deadlocks(LONG / 3).build().unwrap();
+    // The search rests already.
+    std::thread::sleep(LONG / 15);
+    runtime::dump::on_deadlock(|_| WAITS.lock().unwrap().take().into_iter().for_each(|it| it.cancel()));
+    runtime.block_on(|| {
+        let waits = spawn(|| {
+            let mutex = Mutex::new(());
+            let _held = mutex.lock();
+            drop(mutex.lock());
+        });
+        *WAITS.lock().unwrap() = Some(waits.abort_handle());
+        assert!(waits.join().is_err());
     });
 }
 
