@@ -481,6 +481,33 @@ fn a_lock_of_a_thread_that_has_ended_is_suspected() {
     });
 }
 
+/// A leak is told once, however many green threads come to wait for the lock and leave again.
+#[test]
+fn a_leak_with_further_waiters_is_the_same() {
+    tests::child::passes("a_leak_with_further_waiters_is_the_same", "waiters", || {
+        searched().block_on(|| {
+            static MUTEX: Mutex<u32> = Mutex::new(0);
+            spawn(|| std::mem::forget(MUTEX.lock())).join().unwrap();
+            let waits = |name| named(name, || drop(MUTEX.lock()));
+            let first = waits("first");
+            let all = || TOLD.lock().unwrap().clone();
+            wait_until("the leak is told", || !all().is_empty());
+            // Each of them is in two looks with the one before.
+            let mut before = first;
+            for name in ["second", "third", "fourth"] {
+                let next = waits(name);
+                runtime::sleep(5 * INTERVAL);
+                end(vec![before]);
+                before = next;
+            }
+            runtime::sleep(5 * INTERVAL);
+            assert_eq!(all().len(), 1, "{:?}", all());
+            assert_eq!(names_of(&all()[0]), HashSet::from(["first".to_owned()]));
+            end(vec![before]);
+        });
+    });
+}
+
 /// A program in which two green threads take two locks crosswise, and others go on. It listens for a signal and has a ticker; both
 /// hide the report of a deadlock of all.
 fn program() {

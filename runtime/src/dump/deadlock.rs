@@ -53,6 +53,18 @@ pub struct Deadlock {
     /// True if one of the members waits for a channel.
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) over_channels: bool,
+    /// What has leaked; `None` for a circle.
+    #[cfg_attr(feature = "dump-json", serde(skip))]
+    leaked: Option<Leaked>,
+}
+
+/// What a [`DeadlockKind::Leak`] is about. It stays the same while green threads come to wait for it, and leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Leaked {
+    /// The lock at this address.
+    Lock(u64),
+    /// These sides of channels.
+    Sides(Vec<Side>),
 }
 
 /// The kind of a [`Deadlock`].
@@ -140,7 +152,7 @@ pub(super) fn find(
                 looks.into_iter().flatten().all(|look| kept_out.knows_all_writers(look))
             });
         let behind = behind(&into, &circle);
-        found.push(Deadlock::of(later, certain, DeadlockKind::Circle, &members, behind));
+        found.push(Deadlock::of(later, certain, None, &members, behind));
     }
     // What a circle rests on may lie outside of it: each thread with a handle never goes on.
     let is_searched = found.iter().any(|deadlock| deadlock.over_channels);
@@ -243,11 +255,11 @@ fn leaks_of_channels(
     for at in (0..stuck.len()).filter(|&at| is_leak(at)) {
         leaked.entry(sides(stuck[at])).or_default().push(at);
     }
-    let tell = |waiting: Vec<usize>| {
+    let tell = |(sides, waiting): (Vec<Side>, Vec<usize>)| {
         let members: Vec<_> = waiting.iter().map(|&at| stuck[at]).collect();
-        Deadlock::of(later, false, DeadlockKind::Leak, &members, behind(into, &waiting))
+        Deadlock::of(later, false, Some(Leaked::Sides(sides)), &members, behind(into, &waiting))
     };
-    leaked.into_values().map(tell).collect()
+    leaked.into_iter().map(tell).collect()
 }
 
 /// Returns the locks of threads that have ended, for which green threads wait.
@@ -263,7 +275,7 @@ fn leaks(earlier: &Snapshot, later: &Snapshot, stuck: &[&GreenThread]) -> Vec<De
     }
     leaked
         .into_iter()
-        .map(|(_, members)| Deadlock::of(later, false, DeadlockKind::Leak, &members, 0))
+        .map(|(lock, members)| Deadlock::of(later, false, Some(Leaked::Lock(lock)), &members, 0))
         .collect()
 }
 
@@ -412,7 +424,7 @@ impl Deadlock {
     fn of(
         snapshot: &Snapshot,
         certain: bool,
-        kind: DeadlockKind,
+        leaked: Option<Leaked>,
         members: &[&GreenThread],
         behind: usize,
     ) -> Deadlock {
@@ -429,17 +441,23 @@ impl Deadlock {
             }
         };
         let over_channels = members.iter().any(|thread| !sides(thread).is_empty());
-        Deadlock { certain, kind, members: members.iter().map(member).collect(), behind, over_channels }
+        let kind = if leaked.is_some() { DeadlockKind::Leak } else { DeadlockKind::Circle };
+        let members = members.iter().map(member).collect();
+        Deadlock { certain, kind, members, behind, over_channels, leaked }
     }
 
-    /// Returns `true` if its green threads are in the same waits in `later`.
+    /// Returns `true` if its green threads are in the same waits in `later`; for a leak, if one of them is.
     pub(super) fn lasts_in(&self, later: &Snapshot) -> bool {
         let number = |id| later.get(id).and_then(|thread| thread.wait.as_ref()?.number);
-        self.members.iter().all(|member| number(member.id) == Some(member.number))
+        let mut lasts = self.members.iter().map(|member| number(member.id) == Some(member.number));
+        if self.leaked.is_some() { lasts.any(|lasts| lasts) } else { lasts.all(|lasts| lasts) }
     }
 
-    /// Returns `true` if both name the same waits of the same green threads.
+    /// Returns `true` if both name the same waits of the same green threads; for leaks, if both name the same lock or channels.
     pub(super) fn same(&self, other: &Deadlock) -> bool {
+        if self.leaked.is_some() {
+            return self.leaked == other.leaked;
+        }
         let key = |deadlock: &Deadlock| {
             let mut key: Vec<_> = deadlock.members.iter().map(|member| (member.id, member.number)).collect();
             key.sort_unstable();

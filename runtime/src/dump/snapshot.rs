@@ -307,6 +307,17 @@ pub struct Place {
     pub column: u32,
 }
 
+/// For which handles of channels the memory is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// For none: nothing is told of channels.
+    None,
+    /// For those on which circles rest that were found.
+    OfCircles,
+    /// Also for all others for which green threads wait.
+    All,
+}
+
 /// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on by then, so fewer
 /// suspicions are left for the second look; what that look tells is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -522,7 +533,7 @@ impl Snapshot {
         }
         rest_between_looks();
         let mut second = Snapshot::take_here()?;
-        second.deadlocks = second.deadlocks_since(&first)?;
+        second.deadlocks = second.deadlocks_since(&first, Memory::All)?;
         Ok(second)
     }
 
@@ -532,10 +543,20 @@ impl Snapshot {
         deadlock::find(earlier, self, None, &Handles::of(self))
     }
 
-    /// Returns the deadlocks that this snapshot and an `earlier` one both show.
-    pub(super) fn deadlocks_since(&self, earlier: &Snapshot) -> io::Result<Vec<Deadlock>> {
+    /// Returns the deadlocks that this snapshot and an `earlier` one both show. Searches the memory for handles of channels as `memory`
+    /// says.
+    pub(super) fn deadlocks_since(&self, earlier: &Snapshot, memory: Memory) -> io::Result<Vec<Deadlock>> {
         let mut handles = Handles::of(self);
         let Found { mut deadlocks, awaited, mut unknown, .. } = deadlock::find(earlier, self, None, &handles);
+        match memory {
+            Memory::None => {
+                // Over channels these are only candidates.
+                deadlocks.retain(|deadlock| !deadlock.over_channels);
+                return Ok(deadlocks);
+            }
+            Memory::OfCircles => unknown.clear(),
+            Memory::All => {}
+        }
         unknown.extend(&awaited);
         unknown.sort_unstable();
         unknown.dedup();

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, RwLock};
 use sched::ServiceThread;
 
+use super::snapshot::Memory;
 use super::{Deadlock, Snapshot};
 
 /// What is called for each deadlock.
@@ -19,7 +20,7 @@ static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 /// Calls `hook` for each [`Deadlock`] that the search finds, instead of writing it to stderr. A second call replaces the hook.
 ///
 /// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS thread, once for
-/// each deadlock. It may block, and the search waits for it. If it panics, the panic is reported as usual and the search goes on.
+/// each deadlock. A leak for which further green threads wait is the same deadlock. It may block, and the search waits for it. If it panics, the panic is reported as usual and the search goes on.
 ///
 /// The hook may cancel a green thread, so that the others go on. So from now on [`block_on`](crate::block_on) does not panic if all
 /// green threads are asleep: that is left to the hook.
@@ -111,7 +112,7 @@ impl Timer {
 const REST: Duration = Duration::from_millis(10);
 
 fn search() {
-    let (mut earlier, mut told) = (Snapshot::default(), Vec::new());
+    let (mut earlier, mut told) = (Snapshot::default(), Told::default());
     let mut ages = Ages::default();
     // A candidate over channels may be none. The next search of the memory waits for a multiple of the time of the last one.
     let mut rests_until = Instant::now();
@@ -120,25 +121,57 @@ fn search() {
         let Ok(now) = Snapshot::take_without_stacks() else { return };
         // A new one is looked at once more, with the stacks.
         let found = now.candidates_since(&earlier);
-        told.retain(|old: &Deadlock| old.lasts_in(&now));
+        told.forget_ended(&now);
         ages.count(found.waiting);
         let may_search = Instant::now() >= rests_until;
-        let is_new = |new: &Deadlock| !told.iter().any(|old: &Deadlock| old.same(new));
-        if may_search && ages.is_due()
-            || found.deadlocks.iter().any(|new| is_new(new) && (may_search || !new.over_channels))
-        {
+        let memory = match may_search {
+            true if ages.is_due() => Memory::All,
+            true => Memory::OfCircles,
+            false => Memory::None,
+        };
+        let is_news = |it: &Deadlock| !told.has(it) && (may_search || !it.over_channels);
+        let looks_again = memory == Memory::All || found.deadlocks.iter().any(is_news);
+        told.renew(found.deadlocks);
+        if looks_again {
             let Ok(stacks) = Snapshot::take_here() else { return };
             let begun = Instant::now();
-            let Ok(deadlocks) = stacks.deadlocks_since(&earlier) else { return };
-            rests_until = Instant::now() + REST * begun.elapsed().as_millis() as u32;
-            for deadlock in deadlocks {
-                if !told.iter().any(|old| old.same(&deadlock)) {
-                    tell(&deadlock);
-                    told.push(deadlock);
-                }
+            let Ok(deadlocks) = stacks.deadlocks_since(&earlier, memory) else { return };
+            if memory != Memory::None {
+                rests_until = Instant::now() + REST * begun.elapsed().as_millis() as u32;
             }
+            deadlocks.iter().filter(|new| !told.has(new)).for_each(tell);
+            told.add(deadlocks);
         }
         earlier = now;
+    }
+}
+
+/// The deadlocks that were told and last.
+#[derive(Default)]
+struct Told(Vec<Deadlock>);
+
+impl Told {
+    fn forget_ended(&mut self, now: &Snapshot) {
+        self.0.retain(|old| old.lasts_in(now));
+    }
+
+    fn has(&self, new: &Deadlock) -> bool {
+        self.0.iter().any(|old| old.same(new))
+    }
+
+    /// Replaces each of those by what is found now: a leak may have further members, and lasts as long as they do.
+    fn renew(&mut self, found: Vec<Deadlock>) {
+        for new in found {
+            if let Some(old) = self.0.iter_mut().find(|old| old.same(&new)) {
+                *old = new;
+            }
+        }
+    }
+
+    /// Adds what was told or renewed just now.
+    fn add(&mut self, found: Vec<Deadlock>) {
+        self.0.retain(|old| !found.iter().any(|new| new.same(old)));
+        self.0.extend(found);
     }
 }
 
