@@ -195,7 +195,7 @@ impl Builder {
     ///
     /// It is told of one hog of each spawn place in a second, and of ten in a second in all. [`metrics::hogs`](crate::metrics::hogs())
     /// counts all. With the feature `dump-stacks` the report has the stack of the hog. `call` runs on a plain OS thread of its own and
-    /// may take its time; reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
+    /// may take its time; up to 64 reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().on_hog(|hog| eprintln!("{hog}")).build()?;

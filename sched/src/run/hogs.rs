@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a second for each spawn place,
-//! and `MOST_NOTES` a second in all. Other rescues are only counted.
+//! and `MOST_NOTES` a second in all. At most `MOST_WAITING` wait. Other rescues are only counted.
 //!
 //! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds the runtime knows.
 //!
@@ -42,6 +42,8 @@ use crate::sys::{self, Doing};
 
 /// The most notes in a second.
 const MOST_NOTES: u32 = 10;
+/// The most notes that wait for the reader, whose function may block. Further rescues are only counted.
+const MOST_WAITING: usize = 64;
 /// How long the reader waits for the handler.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a dump waits for it. It asks one M after the other.
@@ -140,7 +142,7 @@ impl Hogs {
         Hogs { wanted, queue, came, capture: Capture::new(copied), asking }
     }
 
-    /// Tells the reader, unless there were many notes in this second. *Runs on: any thread; the lock is held for some instructions.*
+    /// Tells the reader, unless there were many notes in this second, or many wait for it. *Runs on: any thread; the lock is held for some instructions.*
     pub(crate) fn note(&self, noted: impl FnOnce() -> Noted) {
         if !self.wanted || !self.queue.lock().has_room() {
             return;
@@ -203,8 +205,11 @@ impl Queue {
         self.closed = true;
     }
 
-    /// Counts a note. Returns `false` if there were too many.
+    /// Counts a note. Returns `false` if there were too many in this second, or too many wait.
     fn has_room(&mut self) -> bool {
+        if self.notes.len() >= MOST_WAITING {
+            return false;
+        }
         let now = Instant::now();
         let (began, before) =
             self.second.filter(|(began, _)| now - *began < Duration::from_secs(1)).unwrap_or((now, 0));
@@ -312,6 +317,18 @@ mod tests {
 
     fn late() -> Noted {
         Noted::Late(LateWake { id: 1, name: None, spawned_at: String::new(), late: Duration::ZERO })
+    }
+
+    #[test]
+    fn a_reader_that_blocks_finds_a_bounded_number_of_notes() {
+        let hogs = Hogs::new(true);
+        for _ in 0..2 * MOST_WAITING {
+            // Each note comes in a second of its own.
+            hogs.queue.lock().second = None;
+            hogs.note(late);
+        }
+        hogs.close();
+        assert_eq!(hogs.queue.lock().notes.len(), MOST_WAITING);
     }
 
     /// The reader may not run for a while, and then calls a function of the user's, which may wake a green thread.
