@@ -113,13 +113,17 @@ pub(crate) fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
     Some(addresses_of_caller)
 }
 
-/// Returns the return addresses on the stack of the caller, the innermost first.
+/// Returns the return addresses on the stack of the caller, the innermost first. The caller has its P. So this does not wait for
+/// `look_up`, which reads debug information under the lock of `backtrace` for a long time.
 fn addresses_of_caller() -> Box<[usize]> {
     let mut addresses = Vec::with_capacity(MOST_FRAMES_OF_SPAWNER);
-    backtrace::trace(|frame| {
+    let add = |frame: &backtrace::Frame| {
         addresses.push(frame.ip() as usize);
         addresses.len() < MOST_FRAMES_OF_SPAWNER
-    });
+    };
+    // SAFETY: on Linux, the only system of this file, the walk is `_Unwind_Backtrace`, which many threads may call at a time: each panic
+    // walks its stack in that way. The lock of `backtrace` guards the cache of its symbols, which the walk does not use.
+    unsafe { backtrace::trace_unsynchronized(add) };
     addresses.into()
 }
 
@@ -217,4 +221,34 @@ fn look_up(address: usize) -> Vec<Frame> {
         frames.push(Frame { function: format!("{address:#x}"), file: None, line: None });
     }
     frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn the_stack_of_a_spawner_waits_for_no_look_up() {
+        let (tell, told) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let looks_up = thread::spawn(move || {
+            // The function is called under the lock of `backtrace`.
+            backtrace::trace(|_| {
+                tell.send(()).unwrap();
+                let _ = ended.recv();
+                false
+            });
+        });
+        told.recv().unwrap();
+        let (give, given) = mpsc::channel();
+        let spawner = thread::spawn(move || give.send(addresses_of_caller()));
+        let addresses = given.recv_timeout(Duration::from_secs(20));
+        drop(end);
+        looks_up.join().unwrap();
+        spawner.join().unwrap().unwrap();
+        assert!(addresses.unwrap().len() > 1);
+    }
 }
