@@ -155,7 +155,7 @@ fn a_stderr_that_is_full_ends_no_thread() {
         assert_eq!(unsafe { libc::dup2(fd.as_raw_fd(), 2) }, 2);
     }
 
-    /// Waits for itself, so that the search for deadlocks has something to tell.
+    /// Returns a green thread that waits for itself. The search tells that.
     fn waits_for_itself(name: &str) -> runtime::JoinHandle<()> {
         let waits = || {
             let mutex = Mutex::new(());

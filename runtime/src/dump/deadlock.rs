@@ -351,9 +351,9 @@ fn waits_for_lock(thread: &GreenThread) -> bool {
     matches!(thread.object(), Some(Object::Mutex { .. } | Object::RwLock { .. }))
 }
 
-/// Returns the address of the lock for which `thread` waits, if the thread that took it has ended: both looks name that thread, and
-/// none of them has met it. A snapshot visits the green threads one after the other. So one look alone may name a holder that unlocks
-/// and ends before its turn comes.
+/// Returns the address of the lock for which `thread` waits, if the holder of that lock has ended: both looks name the holder, and none
+/// of them has met it. A snapshot visits the green threads one after the other. So one look alone may name a holder that unlocks and ends
+/// before its turn comes.
 fn leaked_lock(earlier: &Snapshot, later: &Snapshot, thread: &GreenThread) -> Option<u64> {
     let (Object::Mutex { address, .. } | Object::RwLock { address, .. }) = thread.object()? else {
         return None;

@@ -20,10 +20,11 @@ static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 /// Calls `hook` for each [`Deadlock`] that the search finds, instead of writing it to stderr. A second call replaces the hook.
 ///
 /// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS thread, once for
-/// each deadlock. A leak for which further green threads wait is the same deadlock. It may block, and the search waits for it. If it panics, the panic is reported as usual and the search goes on.
+/// each deadlock. A leak for which further green threads come to wait is the same deadlock. The hook may block, and the search waits for
+/// it. If it panics, the panic is reported as usual and the search goes on.
 ///
-/// The hook may cancel a green thread, so that the others go on. So from now on [`block_on`](crate::block_on) does not panic if all
-/// green threads are asleep: that is left to the hook.
+/// The hook may cancel a green thread, so that the others go on. So [`block_on`](crate::block_on) does not panic if all green threads
+/// are asleep, while the search runs and has a hook.
 ///
 /// ```
 /// runtime::dump::on_deadlock(|deadlock| {
@@ -79,14 +80,14 @@ impl Timer {
         Ok(())
     }
 
-    /// Lets a thread that rests hide a deadlock of all from now on. Call it after the hook is set.
+    /// Counts a search that rests as awake, so that it hides a deadlock of all from now on. Call it after the hook is set.
     fn notice_hook(&self) {
         self.state.lock().thread.count_awake();
         self.changed.notify_all();
     }
 
-    /// Waits until the interval since this call is over. The thread wakes no other, so it hides no deadlock of all green threads. But a
-    /// hook may wake one, after the looks to come.
+    /// Waits until the interval since this call is over. Without a hook the thread wakes no other, so it hides no deadlock of all green
+    /// threads. A hook may wake one after the next look.
     fn rest(&self, has_hook: impl Fn() -> bool) {
         let begun = Instant::now();
         let mut state = self.state.lock();

@@ -1,12 +1,12 @@
 //! Service threads: plain OS threads of the runtime's own, which wait for notes and then call functions of the user's.
 //!
-//! A service thread that waits hides no deadlock of all green threads: it is counted as parked. The function that it calls may wake a
-//! green thread. So its waker counts it as woken, before the service thread can see the note. Counted by itself, it would be taken for
-//! asleep until the system lets it run.
+//! A service thread that waits is counted as parked, so it hides no deadlock of all green threads. The function that the thread calls
+//! may wake a green thread. So the waker counts the service thread as woken, before that thread can see the note. A service thread that
+//! counted itself would be taken for asleep until the system lets it run.
 
 use crate::m::activity::PARKS;
 
-/// Whether a service thread is counted as parked. It lies under the lock under which the thread looks for notes.
+/// Whether a service thread is counted as parked. This state lies under the lock under which the thread looks for notes.
 #[derive(Debug, Default)]
 pub struct ServiceThread {
     is_asleep: bool,

@@ -142,7 +142,8 @@ impl Hogs {
         Hogs { wanted, queue, came, capture: Capture::new(copied), asking }
     }
 
-    /// Tells the reader, unless there were many notes in this second, or many wait for it. *Runs on: any thread; the lock is held for some instructions.*
+    /// Tells the reader, unless there were many notes in this second, or many wait. *Runs on: any thread; the lock is held for some
+    /// instructions.*
     pub(crate) fn note(&self, noted: impl FnOnce() -> Noted) {
         if !self.wanted || !self.queue.lock().has_room() {
             return;

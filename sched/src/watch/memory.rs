@@ -47,7 +47,7 @@ fn may_read() -> bool {
     peek::word(ptr::from_ref(&word).addr()) == Some(READABLE)
 }
 
-/// A word that `may_read` reads. A word of a channel is an address, so it is another one.
+/// The word that `may_read` reads. No handle of a channel is such a small word.
 const READABLE: usize = 1;
 
 /// The buffer for copies of the memory. It is never freed: memory that is free is searched, too.
