@@ -481,7 +481,7 @@ fn a_lock_of_a_thread_that_has_ended_is_suspected() {
     });
 }
 
-/// A leak is told once, however many green threads come to wait for the lock and leave again.
+/// A leak is told once, however many green threads come to wait for the lock.
 #[test]
 fn a_leak_with_further_waiters_is_the_same() {
     tests::child::passes("a_leak_with_further_waiters_is_the_same", "waiters", || {
@@ -492,18 +492,14 @@ fn a_leak_with_further_waiters_is_the_same() {
             let first = waits("first");
             let all = || TOLD.lock().unwrap().clone();
             wait_until("the leak is told", || !all().is_empty());
-            // Each of them is in two looks with the one before.
-            let mut before = first;
+            let mut waiters = vec![first];
             for name in ["second", "third", "fourth"] {
-                let next = waits(name);
+                waiters.push(waits(name));
                 runtime::sleep(5 * INTERVAL);
-                end(vec![before]);
-                before = next;
             }
-            runtime::sleep(5 * INTERVAL);
             assert_eq!(all().len(), 1, "{:?}", all());
             assert_eq!(names_of(&all()[0]), HashSet::from(["first".to_owned()]));
-            end(vec![before]);
+            end(waiters);
         });
     });
 }

@@ -592,6 +592,21 @@ mod tests {
     }
 
     #[test]
+    fn a_leak_is_the_same_while_one_of_its_waiters_lasts() {
+        let leak = |looks: &Snapshot| of_both(looks, looks).remove(0);
+        let looks =
+            [look(vec![locker(1, 7)]), look(vec![locker(1, 7), locker(2, 4)]), look(vec![locker(2, 4)])];
+        let [first, both, second] = [0, 1, 2].map(|at| leak(&looks[at]));
+        assert!(first.same(&both) && both.same(&second));
+        assert!(first.lasts_in(&looks[1]) && both.lasts_in(&looks[2]) && !first.lasts_in(&looks[2]));
+        // The same green thread waits again, for another lock.
+        let mut other = look(vec![locker(1, 8)]);
+        other.green_threads[0].wait.as_mut().unwrap().object =
+            Some(Object::Mutex { address: 0x2000, locked: true, holder: Some(9) });
+        assert!(!first.same(&leak(&other)) && !first.lasts_in(&other));
+    }
+
+    #[test]
     fn those_behind_a_circle_are_counted() {
         let arrows = [vec![1], vec![0], vec![0], vec![2], vec![]];
         assert_eq!(behind(&turned(&arrows), &[0, 1]), 2);
