@@ -20,8 +20,6 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::g::G;
-use crate::m::M;
-use crate::m::nap::How;
 use crate::p::Held;
 use crate::p::event::{Kind, POLLS, Stopped, pack, pack_place};
 use crate::p::ring::{Read, Ring, Words};
@@ -185,25 +183,17 @@ impl Held<'_> {
         }
     }
 
-    /// Records that `m` has taken this P, and how it has slept. Begins a moment if it comes from the netpoller, because it then makes Gs
-    /// ready at once. *Runs on: `m`.*
-    pub(crate) fn is_taken_by(self, m: &M) {
-        m.nap.end(|nap| match nap.how() {
-            Some(How::Polls) => self.notes_moment(Kind::Take, nap.number(), m.number),
-            _ => self.notes(Kind::Take, nap.number(), m.number),
-        });
-    }
-
-    /// Records that `m` is about to give this P up, which is idle then. *Runs on: `m`.*
-    pub(crate) fn is_given_up_by(self, m: &M) {
-        m.nap.idles(0);
+    /// Records that the M of this number is about to give this P up. Returns the stamp of this event; 0 if it is not recorded. *Runs on:
+    /// that M.*
+    pub(crate) fn idles(self, m: usize) -> u64 {
+        let mut at = 0;
         if self.recorder.on().is_some() {
             self.records(|tape| {
-                let at = sys::stamp();
-                tape.write_at(at, Kind::Idle, 0, argument_of(m.number));
-                m.nap.idles(at);
+                at = sys::stamp();
+                tape.write_at(at, Kind::Idle, 0, argument_of(m));
             });
         }
+        at
     }
 
     /// Records that `g` was spawned. *Runs on: as `readies`.*

@@ -208,7 +208,7 @@ impl Sched {
     /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers, or parks.
     fn rest(&self, m: &M, held: Held<'_>) -> Then {
         let p = held.p();
-        held.is_given_up_by(m);
+        self.note_given_up(m, held);
         m.let_go();
         self.put_idle(p.index);
         self.rest_without_p(m)

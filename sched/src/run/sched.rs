@@ -236,7 +236,7 @@ impl Sched {
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
             held.own().set_uncovered(true);
-            held.is_taken_by(m);
+            self.note_taken(m, held);
         }
         m.since.set(0);
         self.sysmon.wake_if_asleep();

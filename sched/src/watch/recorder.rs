@@ -449,6 +449,20 @@ impl Sched {
 
 /// How an M sleeps, if the recorder is to know.
 impl Sched {
+    /// Records that `m` has taken the P, and how it has slept. Begins a moment if `m` comes from the netpoller, because it then makes Gs
+    /// ready at once. *Runs on: `m`.*
+    pub(crate) fn note_taken(&self, m: &M, held: Held<'_>) {
+        m.nap.end(|nap| match nap.how() {
+            Some(How::Polls) => held.notes_moment(Kind::Take, nap.number(), m.number),
+            _ => held.notes(Kind::Take, nap.number(), m.number),
+        });
+    }
+
+    /// Records that `m` is about to give its P up, which is idle then. *Runs on: `m`.*
+    pub(crate) fn note_given_up(&self, m: &M, held: Held<'_>) {
+        m.nap.idles(held.idles(m.number));
+    }
+
     /// Records that `m` goes to sleep, unless it goes on to sleep. *Runs on: `m`, without a P.*
     pub(crate) fn note_sleep(&self, m: &M, how: How) {
         if m.nap.word().how() != Some(how) {
