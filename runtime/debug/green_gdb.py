@@ -2,7 +2,7 @@
 
     (gdb) source runtime/debug/green_gdb.py
     (gdb) info green              lists all; `info green TEXT` those whose line contains TEXT
-    (gdb) green 17 bt             the stack of green thread 17; a name does, too
+    (gdb) green 17 bt             the stack of green thread 17; a name does, too, in quotes if it has blanks
     (gdb) green 17                enters it: now `bt`, `up`, `frame 3`, `info locals` work there, until `green off`
     (gdb) green all bt            all stacks, equal ones together
 """
@@ -20,14 +20,17 @@ import green_threads
 
 TRAMPOLINE = "stack_init_trampoline"
 # The function that runs one green thread after another; what it calls is the green thread's entry.
-ROOT = re.compile(r"\broot(::h[0-9a-f]+)? \(|" + TRAMPOLINE)
+ROOT = re.compile(r"\bsched::stack::coro::root(::h[0-9a-f]+)? \(|\b" + TRAMPOLINE)
 
 
 def symbol(name):
+    """Returns the address of a symbol, or None. The expression is C, while gdb's language is Rust if a Rust frame is selected."""
     try:
-        return int(gdb.parse_and_eval(f"(unsigned long)&{name}"))
+        text = gdb.execute(f"with language c -- output (unsigned long)&{name}", to_string=True)
     except gdb.error:
         return None
+    # A warning may follow: C is not the language of the selected frame.
+    return int(re.search(r"\d+", text).group())
 
 
 def machine():
@@ -49,10 +52,14 @@ def reader():
     inferior = gdb.selected_inferior()
     if not inferior.pid:
         raise gdb.GdbError("no process and no core file")
-    try:
-        return green_threads.Reader(lambda at, n: inferior.read_memory(at, n).tobytes(), symbol, machine(), now())
-    except green_threads.Missing as missing:
-        raise gdb.GdbError(str(missing))
+
+    def read(at, length):
+        try:
+            return inferior.read_memory(at, length).tobytes()
+        except gdb.MemoryError:
+            raise green_threads.Unreadable(at) from None
+
+    return green_threads.Reader(read, symbol, machine(), now())
 
 
 def stack_pointers():
@@ -93,18 +100,17 @@ class Entered(gdb.unwinder.Unwinder):
         pc_name, fp_name = ("rip", "rbp") if self.machine == "x86_64" else ("pc", "x29")
         sp_name = "rsp" if self.machine == "x86_64" else "sp"
         pc, sp = int(pending.read_register(pc_name)), int(pending.read_register(sp_name))
-        number = lambda value: gdb.Value(value).cast(gdb.lookup_type("unsigned long"))
         if pending.level() == 0:
             known = self.registers
             frame = pending.create_unwind_info(Id(known.sp - 64, pc))
             for name, value in [(pc_name, known.pc), (sp_name, known.sp), (fp_name, known.fp), *known.others.items()]:
-                frame.add_saved_register(name, number(value))
+                frame.add_saved_register(name, gdb.Value(value))
             return frame
         if self.trampoline and 0 <= pc - self.trampoline < 256 and "init_trampoline" in (name_at(pc) or ""):
             # The root of the stack: its link leads to the OS thread that ran it last.
             frame = pending.create_unwind_info(Id(sp + 64, pc))
-            frame.add_saved_register(pc_name, number(0))
-            frame.add_saved_register(sp_name, number(sp + 64))
+            frame.add_saved_register(pc_name, gdb.Value(0))
+            frame.add_saved_register(sp_name, gdb.Value(sp + 64))
             return frame
         return None
 
@@ -157,6 +163,16 @@ def until_root(text, skip=0):
             yield line
 
 
+def says_why(invoke):
+    """Makes a command end with one line, instead of Python's traceback, if the program or its core file lacks something."""
+    def command(self, arg, from_tty):
+        try:
+            invoke(self, arg, from_tty)
+        except (green_threads.Missing, green_threads.Unreadable) as error:
+            raise gdb.GdbError(str(error)) from None
+    return command
+
+
 class InfoGreen(gdb.Command):
     """Lists the green threads: id, name, what each does or waits for, how long, and where it was spawned.
 Usage: info green [TEXT]   (TEXT: only lines that contain it)"""
@@ -164,6 +180,7 @@ Usage: info green [TEXT]   (TEXT: only lines that contain it)"""
     def __init__(self):
         super().__init__("info green", gdb.COMMAND_STATUS)
 
+    @says_why
     def invoke(self, arg, from_tty):
         greens = reader().all()
         running = green_threads.on_threads(greens, stack_pointers())
@@ -185,8 +202,9 @@ Without `bt` it enters the green thread: `bt`, `up`, `frame N` and `info locals`
     def __init__(self):
         super().__init__("green", gdb.COMMAND_STACK)
 
+    @says_why
     def invoke(self, arg, from_tty):
-        words = arg.split()
+        words = gdb.string_to_argv(arg)
         if not words or words[1:2] not in ([], ["bt"]):
             raise gdb.GdbError("usage: green ID|NAME [bt], green all bt, green off")
         if words[0] == "off":

@@ -2,8 +2,9 @@
 
     (lldb) command script import runtime/debug/green_lldb.py
     (lldb) green list             lists all; `green list TEXT` those whose line contains TEXT
-    (lldb) green 17 bt            the stack of green thread 17; a name does, too; `bt 10` prints ten frames
-    (lldb) green 17               enters it: now `bt`, `up`, `frame select 3`, `frame variable` work there, until `green off`
+    (lldb) green 17 bt            the stack of green thread 17; a name does, too, in quotes if it has blanks; `bt 10` prints ten frames
+    (lldb) green 17               enters it: now `bt`, `up`, `frame select 3`, `frame variable` work there, until `green off` or
+                                  `continue`
     (lldb) green all bt           all stacks, equal ones together
 """
 
@@ -28,7 +29,7 @@ MANGLED = [
     ("$u7b$", "{"), ("$u7d$", "}"), ("$u20$", " "), ("$u5b$", "["), ("$u5d$", "]"), ("$u27$", "'"), ("$u3b$", ";"), ("$u2b$", "+"),
     ("..", "::"),
 ]
-ROOT = re.compile(r"\bcoro::root\b|stack_init_trampoline")
+ROOT = re.compile(r"\bsched::stack::coro::root\b|\bstack_init_trampoline")
 
 
 def process():
@@ -113,7 +114,7 @@ def thread_of(green, running):
         return on
     load_plugin()
     tid = FIRST_ID + green.id
-    green_lldb_threads.ENTERED[tid], green_lldb_threads.NAMES[tid] = green.registers, f"green {green.id}"
+    green_lldb_threads.enter(process(), tid, green.registers, f"green {green.id}")
     thread = process().CreateOSPluginThread(tid, 0)
     # A green thread that was entered before may be known, with its registers.
     return thread if thread.IsValid() else process().GetThreadByID(tid)
@@ -212,7 +213,8 @@ Without `bt` it enters the green thread: `bt`, `up` and `frame variable` work th
             one_command(words, result)
         else:
             raise green_threads.Missing("usage: green list [TEXT], green ID|NAME [bt [COUNT]], green all bt [COUNT], green off")
-    except (green_threads.Missing, green_threads.Unreadable) as error:
+    # ValueError: a quote without its end, or a number of frames that is none.
+    except (green_threads.Missing, green_threads.Unreadable, ValueError) as error:
         result.SetError(str(error))
 
 

@@ -6,6 +6,8 @@ import struct
 # The registers of the entered green threads, by the ids under which lldb knows them.
 ENTERED = {}
 NAMES = {}
+# At which stop of the process they were read. After the next stop they are stale.
+READ_AT = {}
 MACHINE = "x86_64"
 
 X86_64 = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip"]
@@ -23,11 +25,22 @@ def values(registers):
     return {pc: registers.pc, sp: registers.sp, fp: registers.fp, **registers.others}
 
 
+def enter(process, tid, registers, name):
+    ENTERED[tid], NAMES[tid], READ_AT[tid] = registers, name, process.GetStopID()
+
+
+def leave_stale(process):
+    """Forgets the green threads that were entered before the process went on."""
+    for tid in [tid for tid in ENTERED if READ_AT[tid] != process.GetStopID()]:
+        del ENTERED[tid]
+
+
 class OperatingSystemPlugIn:
     def __init__(self, process):
         self.process = process
 
     def get_thread_info(self):
+        leave_stale(self.process)
         return [self.thread(tid) for tid in ENTERED]
 
     def create_thread(self, tid, context):

@@ -44,14 +44,15 @@ class Green:
 
     @property
     def stack(self):
-        """The addresses of its stack; None if it has none."""
+        """The addresses of its stack; None if it has none, and if its stack is not in the core file."""
         return self.reader.stack(self.coro) if self.coro else None
 
     @property
     def registers(self):
         """None unless its frames lie on a stack that no OS thread uses at the moment."""
         if not self.known:
-            self.known, self.saved = True, self.reader.registers(self.coro, self.stack) if self.coro else None
+            self.known, stack = True, self.stack
+            self.saved = self.reader.registers(self.coro, stack) if stack else None
         return self.saved
 
     def state(self):
@@ -64,6 +65,8 @@ class Green:
 
     def what(self):
         """Why no frames can be shown."""
+        if self.coro and not self.stack:
+            return "its stack is not in the core file"
         if self.is_future:
             return "a future, which has no stack while it is not polled"
         if self.status == RUNNABLE:
@@ -164,7 +167,14 @@ class Reader:
             waits_for=self.whys[why] if why < len(self.whys) else f"reason {why}", is_future=bool(g[self["g.drives"]]))
 
     def stack(self, coro):
-        return range(self.word(coro + self["coro.lowest"]), coro)
+        """Returns the addresses of the stack of a coroutine, which lies at its top; None if the core file was written without it.
+
+        The debugger reads memory that the file lacks as zeros, or not at all. No stack begins at 0."""
+        try:
+            lowest = self.word(coro + self["coro.lowest"])
+        except Unreadable:
+            return None
+        return range(lowest, coro) if lowest else None
 
     def registers(self, coro, stack):
         """Returns the saved registers of a coroutine; None while an OS thread runs on it.
@@ -204,7 +214,7 @@ def on_threads(greens, pointers):
     tops, found = [green.coro for green in with_stack], {}
     for sp, thread in pointers:
         above = bisect.bisect_right(tops, sp)
-        if above < len(tops) and sp in with_stack[above].stack:
+        if above < len(tops) and sp in (with_stack[above].stack or ()):
             found[with_stack[above].id] = thread
     return found
 
@@ -233,10 +243,11 @@ def listing(greens, line, text=""):
 
 
 def likeness(green):
-    """What green threads with equal stacks mostly have in common: the words on the stack that may be return addresses."""
+    """What green threads with equal stacks mostly have in common: the words on the stack that may be return addresses. A green thread
+    without saved registers is like no other if it has a stack: an OS thread uses that stack, also while the green thread waits in place."""
     registers = green.registers
     if not registers:
-        return (green.id,) if green.status == RUNNING else green.what()
+        return (green.id,) if green.stack else green.what()
     length = min(green.stack.stop - registers.sp, MOST_BYTES) // WORD
     words = struct.unpack(f"<{length}Q", green.reader.read(registers.sp, length * WORD))
     least, most = registers.pc - CODE_BYTES, registers.pc + CODE_BYTES

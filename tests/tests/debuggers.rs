@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use runtime::channel::bounded;
 use runtime::{Builder, spawn, thread};
+use tests::folder::Folder;
 use tests::{Watchdog, wait_until};
 
 const CHILD: &str = "TESTS_DEBUGGERS";
@@ -22,6 +23,12 @@ fn waits_for_a_message(depth: u32, channel: &runtime::channel::Receiver<u32>) ->
     std::hint::black_box(waits_for_a_message(std::hint::black_box(depth) - 1, channel)) + 1
 }
 
+/// Has the name of the runtime's function at which a walk ends.
+#[inline(never)]
+fn root(channel: &runtime::channel::Receiver<u32>) -> u32 {
+    std::hint::black_box(waits_for_a_message(3, channel)) + 1
+}
+
 #[inline(never)]
 fn computes_for_ever() {
     loop {
@@ -29,17 +36,42 @@ fn computes_for_ever() {
     }
 }
 
-const SPAWN_LINE: u32 = line!() + 8;
+/// Two functions that wait on the OS threads that called them, because the green threads are pinned.
+#[inline(never)]
+fn waits_pinned_here(channel: &runtime::channel::Receiver<u32>) -> u32 {
+    let _pin = thread::pin();
+    channel.recv().unwrap_or(1)
+}
 
-/// The program under the debugger: a green thread waits for a message, one computes, and a future sleeps.
+#[inline(never)]
+fn waits_pinned_there(channel: &runtime::channel::Receiver<u32>) -> u32 {
+    let _pin = thread::pin();
+    channel.recv().unwrap_or(2)
+}
+
+/// A function at which a debugger can stop the program.
+#[inline(never)]
+fn ticks() {
+    std::hint::black_box(());
+}
+
+const TICK_LINE: u32 = line!() - 3;
+
+const SPAWN_LINE: u32 = line!() + 10;
+
+/// The program under the debugger: a green thread waits for a message, two wait on their OS threads, one computes, and a future
+/// sleeps.
 fn program() {
     let runtime = Builder::new().procs(2).thread_name("gdbtest").build().unwrap();
     runtime.block_on(|| {
-        let builder = thread::Builder::new().name("receiver".into());
+        let named = |name: &str| thread::Builder::new().name(name.into());
         let (sender, channel) = bounded(0);
-        let _receiver = builder.spawn(move || waits_for_a_message(3, &channel)).unwrap();
+        let [receiver, here, there] = [channel.clone(), channel.clone(), channel];
+        let _receiver = named("receiver").spawn(move || root(&receiver)).unwrap();
+        let _here = named("here").spawn(move || waits_pinned_here(&here)).unwrap();
+        let _there = named("there").spawn(move || waits_pinned_there(&there)).unwrap();
         let _future = spawn(async { std::future::pending::<()>().await });
-        let _hog = thread::Builder::new().name("hog".into()).spawn(computes_for_ever).unwrap();
+        let _hog = named("the hog").spawn(computes_for_ever).unwrap();
         let dumped = || {
             let mut text = Vec::new();
             runtime::dump(&mut text).unwrap();
@@ -47,13 +79,16 @@ fn program() {
         };
         wait_until("all are where they belong", || {
             let text = dumped();
-            text.contains("'receiver': waits")
-                && text.contains("'hog': running")
-                && text.contains("of its future")
+            let waits =
+                ["receiver", "here", "there"].iter().all(|name| text.contains(&format!("'{name}': waits")));
+            waits && text.contains("'the hog': running") && text.contains("of its future")
         });
         println!("ready");
+        for _ in 0..36_000 {
+            runtime::sleep(Duration::from_millis(100));
+            ticks();
+        }
         // Keeps the channel open.
-        runtime::sleep(Duration::from_secs(3600));
         drop(sender);
     });
 }
@@ -116,29 +151,42 @@ fn lldb(args: &[&str], commands: &[&str]) -> String {
 }
 
 /// The commands whose output [`check`] reads.
-const GDB_COMMANDS: [&str; 9] = [
+const GDB_COMMANDS: [&str; 15] = [
     "info green",
     "echo == receiver\\n",
     "green receiver bt",
     "echo == hog\\n",
-    "green hog bt",
+    "green 'the hog' bt",
     "echo == entered\\n",
     "green receiver",
     "bt",
+    "echo == while entered\\n",
+    // The selected frame is one of Rust.
+    "info green",
+    "green 'the hog' bt",
     "green off",
+    "echo == all\\n",
+    "green all bt",
+    "echo == end\\n",
 ];
 
 /// The same for lldb. It prints each command before its output.
-const LLDB_COMMANDS: [&str; 9] = [
+const LLDB_COMMANDS: [&str; 15] = [
     "green list",
     "script print('\\n== receiver')",
     "green receiver bt",
     "script print('\\n== hog')",
-    "green hog bt",
+    "green 'the hog' bt",
     "script print('\\n== entered')",
     "green receiver",
     "bt",
+    "script print('\\n== while entered')",
+    "green list",
+    "green 'the hog' bt",
     "green off",
+    "script print('\\n== all')",
+    "green all bt",
+    "script print('\\n== end')",
 ];
 
 /// Returns the part of a debugger's output after the line `== name`.
@@ -159,19 +207,34 @@ fn check(text: &str) {
     assert!(receiver.contains(": waiting for a channel to receive, for "), "{receiver}");
     let place = format!(", spawned at {}:{}", file!(), SPAWN_LINE);
     assert!(receiver.ends_with(&place), "{receiver} has not {place}");
-    let hog = text.lines().find(|line| line.contains("'hog'")).unwrap();
+    let hog = text.lines().find(|line| line.contains("'the hog'")).unwrap();
     // A core file has no names of OS threads.
     assert!(hog.contains(": running on OS thread "), "{hog}");
     assert!(hog.contains("(gdbtest-") || hog.contains("(LWP "), "{hog}");
     assert!(text.lines().any(|line| line.contains(" (future): waiting for ")), "{text}");
-    assert!(text.contains("\n4 green threads\n"), "{text}");
+    assert!(text.contains("\n6 green threads\n"), "{text}");
     let stack = part(text, "receiver");
     assert_eq!(frames_of_waits(stack), 4, "{text}");
+    assert!(stack.contains("debuggers::root"), "the walk goes past the user's function `root`: {text}");
     assert!(stack.contains("__rust_begin_short_backtrace"), "the walk reaches the first frame: {text}");
     assert!(!stack.contains("m_main") && !stack.contains("Backtrace stopped"), "it ends there: {text}");
     let stack = part(text, "hog");
     assert!(stack.contains("computes_for_ever") && !stack.contains("m_main"), "{text}");
     assert_eq!(frames_of_waits(part(text, "entered")), 4, "{text}");
+    let meanwhile = part(text, "while entered");
+    assert!(meanwhile.contains("\n6 green threads\n") && meanwhile.contains("computes_for_ever"), "{text}");
+    check_all(part(text, "all"));
+}
+
+/// Checks the stacks of all green threads: each of the pinned ones has its own.
+fn check_all(text: &str) {
+    let stack_of = |name: &str| {
+        let found = text.split("\n\n").find(|stack| stack.contains(&format!("'{name}'")));
+        found.unwrap_or_else(|| panic!("no stack of {name}: {text}"))
+    };
+    for name in ["here", "there"] {
+        assert!(stack_of(name).contains(&format!("waits_pinned_{name}")), "{text}");
+    }
 }
 
 /// Checks what `debug` prints of a process and of its core file. `debug` runs a debugger: on a process, or on a program and its core.
@@ -227,6 +290,102 @@ fn lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
             Err((program, core)) => lldb(&[program, "--core", core], &LLDB_COMMANDS),
         });
     }
+}
+
+/// A core file of gdb's own may lack the stacks, which then read as zeros. The scripts say so, and show no other stack in their place.
+#[test]
+fn debuggers_say_which_stacks_a_core_file_lacks() {
+    const TEST: &str = "debuggers_say_which_stacks_a_core_file_lacks";
+    if std::env::var_os(CHILD).is_some() {
+        return program();
+    }
+    let _dog = Watchdog::after(Duration::from_secs(300));
+    if !is_installed("gdb") {
+        return;
+    }
+    let folder = Folder::new();
+    let child = Killed(start(TEST, &folder.path("")));
+    let core = folder.path("gcore");
+    let written =
+        gdb(&["-p", &child.0.id().to_string()], &[&format!("generate-core-file {}", core.display())]);
+    assert!(written.contains("Saved corefile"), "{written}");
+    drop(child);
+    let program = std::env::current_exe().unwrap();
+    let (program, core) = (program.to_str().unwrap(), core.to_str().unwrap());
+    check_without_stacks(&gdb(&[program, core], &GDB_COMMANDS));
+    if is_installed("lldb") {
+        check_without_stacks(&lldb(&[program, "--core", core], &LLDB_COMMANDS));
+    }
+}
+
+/// Checks what a debugger prints of a core file without stacks. Some kernels let gdb write the stacks.
+fn check_without_stacks(text: &str) {
+    let lacks = "no stack: its stack is not in the core file";
+    if !text.contains(lacks) {
+        eprintln!("this core file has the stacks");
+        return check(text);
+    }
+    assert!(text.contains("\n6 green threads\n"), "{text}");
+    assert!(!text.contains(" on OS thread "), "the stacks of none are known: {text}");
+    for name in ["receiver", "hog"] {
+        assert!(part(text, name).contains(lacks), "{name}: {text}");
+    }
+    assert!(!text.contains("waits_for_a_message") && !text.contains("computes_for_ever"), "{text}");
+}
+
+/// In code of Rust, gdb evaluates expressions as Rust. An entered green thread is left when the program goes on.
+#[test]
+fn debuggers_stop_in_code_of_rust_and_go_on() {
+    const TEST: &str = "debuggers_stop_in_code_of_rust_and_go_on";
+    if std::env::var_os(CHILD).is_some() {
+        return program();
+    }
+    let _dog = Watchdog::after(Duration::from_secs(300));
+    let child = Killed(start(TEST, &std::env::temp_dir()));
+    let pid = child.0.id().to_string();
+    if is_installed("gdb") {
+        let commands = [
+            format!("break debuggers.rs:{TICK_LINE}").leak(),
+            "continue",
+            "show language",
+            "info green",
+            "echo == entered\\n",
+            "green receiver",
+            "bt",
+            "continue",
+            "echo == later\\n",
+            "bt",
+            "echo == end\\n",
+        ];
+        let text = gdb(&["-p", &pid], &commands);
+        assert!(text.contains("currently rust"), "{text}");
+        check_stopped(&text);
+    }
+    if is_installed("lldb") {
+        let commands = [
+            format!("breakpoint set --file debuggers.rs --line {TICK_LINE}").leak(),
+            "process continue",
+            "green list",
+            "script print('\\n== entered')",
+            "green receiver",
+            "bt",
+            "process continue",
+            "script print('\\n== later')",
+            "thread list",
+            "bt",
+            "script print('\\n== end')",
+        ];
+        check_stopped(&lldb(&["-p", &pid], &commands));
+    }
+}
+
+/// Checks what a debugger prints when the program has stopped at [`ticks`], and when it has stopped there again.
+fn check_stopped(text: &str) {
+    assert!(text.contains("\n6 green threads\n"), "{text}");
+    assert_eq!(frames_of_waits(part(text, "entered")), 4, "{text}");
+    let later = part(text, "later");
+    assert!(later.contains("ticks"), "{text}");
+    assert!(frames_of_waits(later) == 0 && !later.contains("green "), "{text}");
 }
 
 /// How many green threads are many.

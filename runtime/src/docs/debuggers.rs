@@ -2,9 +2,11 @@
 //!
 //! # gdb
 //!
-//! A plain gdb shows the OS threads, and on each at most one green thread. The script `runtime/debug/green_gdb.py` of this
-//! repository adds the others. It reads the memory of the process and writes nothing. So it works while the process hangs, and on a
-//! core file.
+//! A plain gdb shows the OS threads, and on each at most one green thread. The script `green_gdb.py` adds the others. It reads the
+//! memory of the process and writes nothing. So it works while the process hangs, and on a core file.
+//!
+//! The scripts are in the folder `debug` of the package, which `ls ~/.cargo/registry/src/*/monochrome-*/debug` finds. In this
+//! repository the folder is `runtime/debug`.
 //!
 //! ```text
 //! (gdb) source runtime/debug/green_gdb.py
@@ -32,7 +34,8 @@
 //! | command | what it does |
 //! | --- | --- |
 //! | `info green` | lists the green threads, the first 1,000 with a line each; `info green TEXT` lists those whose line contains the text |
-//! | `green 3 bt` | prints the stack of green thread 3; a name does in the place of the number, and `bt` takes gdb's options |
+//! | `green 3 bt` | prints the stack of green thread 3; `bt` takes gdb's options |
+//! | `green 'the name' bt` | as for a number; put a name with blanks in quotes |
 //! | `green 3` | enters green thread 3: `bt`, `up`, `frame 11`, `info locals` work there, until `green off` or `continue` |
 //! | `green all bt` | prints all stacks, the most frequent first; equal stacks are printed once, and at most 200 are walked |
 //!
@@ -40,14 +43,16 @@
 //! - Frame 0 of an entered green thread is still that of the OS thread.
 //! - A future has no stack while it is not polled. A green thread that has not begun has none either.
 //! - Stacks are part of core files that the kernel writes: those of their pages that were touched. gdb's own `generate-core-file`
-//!   stops at the guard of the first stack on Linux from 6.13 on, so it leaves the stacks out.
-//! - The time of a wait in a core file is that until the file was written.
+//!   stops at the guard of the first stack on Linux from 6.13 on, so it leaves the stacks out. The scripts then show no frames and
+//!   say "its stack is not in the core file".
+//! - The time of a wait in a core file is that until the file was written. A copy needs the time of the original (`cp -p`), or the
+//!   waits seem longer.
 //! - It works on Linux on x86-64 and 64-bit Arm. It was run on x86-64 only.
 //!
 //! # lldb
 //!
-//! The script `runtime/debug/green_lldb.py` does the same for lldb. An entered green thread is a thread of lldb's, which `thread list` shows,
-//! too.
+//! The script `green_lldb.py` in the same folder does the same for lldb. An entered green thread is a thread of lldb's, which
+//! `thread list` shows, too.
 //!
 //! ```text
 //! (lldb) command script import runtime/debug/green_lldb.py
@@ -68,8 +73,9 @@
 //! | command | what it does |
 //! | --- | --- |
 //! | `green list` | as `info green` of gdb; `green list TEXT` lists those whose line contains the text |
-//! | `green 3 bt` | prints the stack of green thread 3; a name does in the place of the number, and `bt 10` prints ten frames |
-//! | `green 3` | enters green thread 3: `bt`, `up`, `frame select 11`, `frame variable` work there, until `green off` |
+//! | `green 3 bt` | prints the stack of green thread 3; `bt 10` prints ten frames |
+//! | `green 'the name' bt` | as for a number; put a name with blanks in quotes |
+//! | `green 3` | enters green thread 3: `bt`, `up`, `frame select 11`, `frame variable` work there, until `green off` or `continue` |
 //! | `green all bt` | as with gdb |
 //!
 //! What is said of gdb above holds for lldb, too. It was run with lldb 14. Debian's package of that version does not find its own Python
