@@ -35,6 +35,11 @@ for package in "${packages[@]}"; do
     done
 done
 
+# The scripts for debuggers, and nothing that Python has left beside them.
+scripts=$(cd "$folder"/monochrome-[0-9]*/debug && ls -A)
+[ "$scripts" = "$(cd runtime/debug && ls -A -- *.py)" ] ||
+    { echo "ci/package.sh: monochrome has in its folder debug: ${scripts//$'\n'/ }" >&2; exit 1; }
+
 program=$folder/program
 cargo new --quiet --vcs none "$program"
 # The block of README.md that begins with `[dependencies]`, instead of the empty section that `cargo new` has made.
