@@ -93,6 +93,7 @@ where
 /// assert_eq!((sum, *shared), (42, 7));
 /// ```
 pub fn block_on_local<F: Future>(future: F) -> F::Output {
+    let _written = crate::trace::trigger::WaitsUntilWritten;
     #[cfg(feature = "tokio")]
     let _context = (!sched::park::on_green_thread()).then(crate::tokio::enter);
     sched::block_on::block_on_local(future)

@@ -18,6 +18,7 @@
 //! ```
 
 mod event;
+mod files;
 mod html;
 mod merge;
 #[cfg(feature = "perfetto")]

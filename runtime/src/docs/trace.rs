@@ -36,9 +36,10 @@
 //! runtime: a green thread kept its P: the trace is in late.html
 //! ```
 //!
-//! The page shows the row of the P: the handlers' short slices, and then one long slice, which says "report" and is the culprit. The
-//! P is taken from it (the mark below its row says "taken from report, which computes"), and goes on with the handlers on another OS
-//! thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long after its wake-up it began.
+//! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that slice is "report (3)", the
+//! name and the id of the culprit. The P is taken from it (the mark below its row says "taken from report (3), which computes"), and goes on
+//! with the handlers on another OS thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long
+//! after its wake-up it began.
 //!
 //! # How to record
 //!
@@ -47,7 +48,8 @@
 //!   [`Snapshot::save`](crate::trace::Snapshot::save) writes a file.
 //! - **Without a change:** `RUNTIME_TRACE=trace.html`, as [`Builder::trace_to`](crate::Builder::trace_to). A file is written when a
 //!   green thread panics, when one keeps its P (a [hog](crate::docs::blocking)), and when a timer fires over 100 ms late.
-//!   `RUNTIME_TRACE_ON=panic,late=5ms` chooses among these.
+//!   `RUNTIME_TRACE_ON=panic,late=5ms` chooses among these. No file is overwritten: the next gets a number, also after a restart.
+//!   [`Builder::trace_to`](crate::Builder::trace_to) says how many there are at most, and which ends of a program wait for the file.
 //!
 //! # How to read
 //!

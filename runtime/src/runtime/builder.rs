@@ -427,8 +427,17 @@ impl Builder {
     /// one keeps its P, and when a timer fires late. The default is not to, or the environment variable `RUNTIME_TRACE`.
     ///
     /// The environment variable `RUNTIME_TRACE_ON` says what writes a trace: a list of `panic`, `hog` and `late=10ms`. Without it
-    /// all three do, with `late=100ms`. A second file gets a number: `trace-2.html`. There are at most ten, and at most one in a
-    /// second. A name that ends with `.html` gives a page, any other name a file for Perfetto (feature `perfetto`).
+    /// all three do, with `late=100ms`. A name that ends with `.html` gives a page, any other name a file for Perfetto (feature
+    /// `perfetto`).
+    ///
+    /// No file is overwritten, also none of an earlier process. If the name is taken, the next free number is used: `trace-2.html`, and
+    /// so on to `trace-100.html`. If all are taken, no trace is written, and a line on stderr says so. A process writes at most ten files
+    /// for panics and ten for hogs and late timers. The line about the tenth says that it is the last. Two files of these tens are a second
+    /// apart or more.
+    ///
+    /// A plain OS thread writes the file. The end of a `block_on` or `block_on_local` and the end of a runtime wait for it, for three
+    /// seconds at most. A process that ends otherwise may end before the file is there: by [`std::process::exit`], or by the panic of a
+    /// `main` that has joined a green thread outside of `block_on`. It can leave an incomplete file whose name begins with a dot.
     ///
     /// This holds for the process, and the first runtime that asks for it decides.
     ///

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use sched::Sched;
 
+use crate::trace::trigger;
+
 /// Cancels all green threads of a runtime, waits for their end, and joins its OS threads. Returns `true` if all have
 /// ended.
 ///
@@ -22,7 +24,11 @@ pub(super) fn end(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>, time: Opt
     let ended = sched.cancel_all(time);
     match ended {
         // Joining blocks this OS thread for a moment. `blocking` lets other green threads run meanwhile.
-        true => crate::blocking(|| end_threads(sched, monitor)),
+        true => {
+            crate::blocking(|| end_threads(sched, monitor));
+            // The process may end next.
+            trigger::wait_until_written();
+        }
         false => end_in_background(sched, monitor),
     }
     ended

@@ -13,6 +13,7 @@ use sched::{After, Join, Sched};
 use super::entry::Entry;
 use crate::runtime::Entered;
 use crate::thread::JoinHandle;
+use crate::trace::trigger;
 
 /// Starts a green thread whose closure or future borrows nothing.
 pub(crate) fn spawn<M, E>(at: Where<'_>, spec: Spec, task: E) -> io::Result<JoinHandle<E::Output>>
@@ -51,7 +52,10 @@ where
     let join = or_panic(join);
     waits.waits_for(join.thread());
     let result = join.join_surely();
-    match (waits.over(), result) {
+    let report = waits.over();
+    // The process may end next.
+    trigger::wait_until_written();
+    match (report, result) {
         // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless does not
         // count.
         (Some(report), result) if !is_panic(&result) => panic!("{}\n\n{report}", sched::DEADLOCK),

@@ -4,20 +4,25 @@
 //! thread takes its snapshot at once, so the rings still have what came before.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use sched::recorder::{self, Trigger};
+use sched::write_message;
 
+use super::files::Part;
 use super::{check_format, snapshot};
 
-/// How many files are written at most.
+/// How many files a process writes at most for panics, and how many for hogs and late timers together.
 const FILES: usize = 10;
-/// The least time between two files.
+/// The least time between two files of the same budget.
 const BETWEEN: Duration = Duration::from_secs(1);
+/// How long the end of a `block_on` or of a runtime waits for a file. A file takes some hundredths of a second, and over half a second in a
+/// debug build on a busy machine.
+const BOUND: Duration = Duration::from_secs(3);
 
 /// What pulls the trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,85 +62,164 @@ fn parse_time(text: &str) -> Option<Duration> {
     number.trim_end().parse::<u64>().ok()?.checked_mul(unit).map(Duration::from_nanos)
 }
 
-/// The thread that writes, once there is one.
-static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
+/// What the writer has to do. Its lock is held for a moment only.
+static PULLED: Mutex<Pulled> =
+    Mutex::new(Pulled { triggers: None, panic: false, other: None, writes: false });
+/// Told of each change of [`PULLED`].
+static CHANGED: Condvar = Condvar::new();
+/// Whether [`Pulled::is_pending`], for a look without the lock.
+static PENDING: AtomicBool = AtomicBool::new(false);
 
-struct Writer {
-    pulled: SyncSender<Trigger>,
-    triggers: Triggers,
+struct Pulled {
+    /// What pulls the trigger, once the writer has started.
+    triggers: Option<Triggers>,
+    /// A panic has pulled it. One trace shows all panics until its snapshot.
+    panic: bool,
+    /// A hog or a late timer has pulled it.
+    other: Option<Trigger>,
+    /// The writer is at work.
+    writes: bool,
+}
+
+impl Pulled {
+    fn is_pending(&self) -> bool {
+        self.panic || self.other.is_some() || self.writes
+    }
+
+    fn take(&mut self) -> Option<Trigger> {
+        if std::mem::take(&mut self.panic) { Some(Trigger::Panic) } else { self.other.take() }
+    }
 }
 
 /// Starts a recording, and writes a trace to `path` whenever one of `triggers` is pulled.
 pub(crate) fn write_to(path: &Path, triggers: Triggers) -> io::Result<()> {
     check_format(path)?;
     super::start_with(super::EVENTS)?;
-    let mut writer = WRITER.lock();
-    if writer.is_none() {
-        // One that is waiting is enough: the snapshot shows what has pulled the trigger again meanwhile.
-        let (pulled, pulls) = mpsc::sync_channel(1);
+    let mut pulled = PULLED.lock();
+    if pulled.triggers.is_none() {
         let path = path.to_path_buf();
-        let write = move || sched::at_rest(|| pulls.recv()).map(|trigger| (trigger, path.clone()));
-        thread::Builder::new().name("traces".into()).spawn(move || write_all(write))?;
+        thread::Builder::new().name("traces".into()).spawn(move || write_all(&path))?;
         recorder::set_triggered(pull);
         recorder::set_late_bound(triggers.late.map_or(u64::MAX, |late| late.as_nanos() as u64));
-        *writer = Some(Writer { pulled, triggers });
+        pulled.triggers = Some(triggers);
     }
     Ok(())
 }
 
 /// Tells the writer. *Runs on: sysmon, an M's own stack, a green thread; so it neither parks nor waits.*
 fn pull(trigger: Trigger) {
-    // The lock is held for a moment only.
-    let Some(writer) = &*WRITER.lock() else { return };
-    let wanted = match trigger {
-        Trigger::Panic => writer.triggers.panic,
-        Trigger::Hog => writer.triggers.hog,
-        Trigger::Late => writer.triggers.late.is_some(),
-    };
-    if wanted {
-        match writer.pulled.try_send(trigger) {
-            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+    let mut pulled = PULLED.lock();
+    let Some(triggers) = pulled.triggers else { return };
+    match trigger {
+        Trigger::Panic => pulled.panic |= triggers.panic,
+        Trigger::Hog if triggers.hog => pulled.other = Some(trigger),
+        Trigger::Late if triggers.late.is_some() => pulled.other = Some(trigger),
+        Trigger::Hog | Trigger::Late => {}
+    }
+    PENDING.store(pulled.is_pending(), Relaxed);
+    CHANGED.notify_all();
+}
+
+/// Waits until the traces of earlier triggers are written, for [`BOUND`] at most. The process may end next. The wait holds no P.
+pub(crate) fn wait_until_written() {
+    // A caller that has joined the panicking green thread sees what this green thread stored.
+    if PENDING.load(Relaxed) && !sched::fork::is_forked() {
+        crate::blocking(wait_for_writer);
+    }
+}
+
+/// Its drop does what [`wait_until_written`] does, also while a panic unwinds.
+pub(crate) struct WaitsUntilWritten;
+
+impl Drop for WaitsUntilWritten {
+    fn drop(&mut self) {
+        wait_until_written();
+    }
+}
+
+#[cold]
+fn wait_for_writer() {
+    let deadline = Instant::now() + BOUND;
+    let mut pulled = PULLED.lock();
+    while pulled.is_pending() {
+        if CHANGED.wait_until(&mut pulled, deadline).timed_out() {
+            // Only the first caller waits for a file system that hangs.
+            PENDING.store(false, Relaxed);
+            return;
         }
     }
 }
 
-fn write_all(mut next: impl FnMut() -> Result<(Trigger, PathBuf), mpsc::RecvError>) {
-    let mut last: Option<Instant> = None;
-    let mut written = 0;
-    while let Ok((trigger, path)) = next() {
-        if written == FILES || last.is_some_and(|last| last.elapsed() < BETWEEN) {
+/// Returns the next trigger. The writer has written the trace of the one before.
+fn next() -> Trigger {
+    let mut pulled = PULLED.lock();
+    pulled.writes = false;
+    loop {
+        if let Some(trigger) = pulled.take() {
+            pulled.writes = true;
+            return trigger;
+        }
+        PENDING.store(false, Relaxed);
+        CHANGED.notify_all();
+        CHANGED.wait(&mut pulled);
+    }
+}
+
+/// How many files may still be written, and when.
+#[derive(Default)]
+struct Budget {
+    written: usize,
+    tried: Option<Instant>,
+}
+
+impl Budget {
+    /// Returns `true` if a file may be written. A failure counts only as a pause.
+    fn is_open(&self) -> bool {
+        self.written < FILES && self.tried.is_none_or(|tried| tried.elapsed() >= BETWEEN)
+    }
+}
+
+fn write_all(path: &Path) {
+    let (mut panics, mut others, mut failed) = (Budget::default(), Budget::default(), String::new());
+    loop {
+        let trigger = sched::at_rest(next);
+        let budget = if trigger == Trigger::Panic { &mut panics } else { &mut others };
+        if !budget.is_open() {
             continue;
         }
-        (last, written) = (Some(Instant::now()), written + 1);
-        let path = numbered(&path, written);
+        budget.tried = Some(Instant::now());
         let what = match trigger {
             Trigger::Panic => "a green thread panicked",
             Trigger::Hog => "a green thread kept its P",
             Trigger::Late => "a timer was late",
         };
-        match snapshot().save(&path) {
-            Ok(()) => {
-                sched::write_message(format_args!("runtime: {what}: the trace is in {}", path.display()))
+        match Part::create(path).and_then(|part| part.save(&snapshot())) {
+            Ok(name) => {
+                budget.written += 1;
+                failed.clear();
+                let last = last(trigger, budget);
+                write_message(format_args!("runtime: {what}: the trace is in {}{last}", name.display()));
             }
-            Err(error) => {
-                sched::write_message(format_args!("runtime: {what}, but there is no trace: {error}"))
-            }
+            Err(error) => say_once(&mut failed, format!("{what}, but there is no trace: {error}")),
         }
     }
 }
 
-/// Returns the name of file `n`: `trace.html`, then `trace-2.html`.
-fn numbered(path: &Path, n: usize) -> PathBuf {
-    if n == 1 {
-        return path.to_path_buf();
+/// Returns the end of the line about a file after which no other is written.
+fn last(trigger: Trigger, budget: &Budget) -> String {
+    match (budget.written, trigger) {
+        (FILES, Trigger::Panic) => format!("; it is the last of {FILES} for panics"),
+        (FILES, _) => format!("; it is the last of {FILES} for hogs and late timers"),
+        _ => String::new(),
     }
-    let mut name = path.file_stem().unwrap_or_default().to_os_string();
-    name.push(format!("-{n}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
+}
+
+/// Says why there is no trace, unless the failure before had the same reason.
+fn say_once(failed: &mut String, text: String) {
+    if *failed != text {
+        write_message(format_args!("runtime: {text}"));
+        *failed = text;
     }
-    path.with_file_name(name)
 }
 
 #[cfg(test)]
@@ -152,12 +236,18 @@ mod tests {
             assert_eq!(Triggers::parse(wrong), None, "{wrong:?}");
         }
     }
+    #[test]
+    fn the_last_file_of_a_budget_is_told() {
+        let mut budget = Budget { written: FILES - 1, tried: None };
+        assert!(budget.is_open() && last(Trigger::Panic, &budget).is_empty());
+        budget.written = FILES;
+        assert!(!budget.is_open());
+        assert_eq!(last(Trigger::Panic, &budget), "; it is the last of 10 for panics");
+        assert_eq!(last(Trigger::Late, &budget), "; it is the last of 10 for hogs and late timers");
+    }
 
     #[test]
-    fn files_are_numbered_from_the_second_on() {
-        let name = |n| numbered(Path::new("/tmp/a.b/trace.html"), n);
-        assert_eq!(name(1), Path::new("/tmp/a.b/trace.html"));
-        assert_eq!(name(2), Path::new("/tmp/a.b/trace-2.html"));
-        assert_eq!(numbered(Path::new("trace"), 3), Path::new("trace-3"));
+    fn files_of_a_budget_are_a_second_apart() {
+        assert!(!Budget { written: 0, tried: Some(Instant::now()) }.is_open());
     }
 }
