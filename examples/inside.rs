@@ -6,7 +6,7 @@
 //! - A *slow handler*: one of the handlers keeps a lock while it waits for its database, and the others wait for that lock.
 //!
 //! ```sh
-//! cargo run --release -p examples --features debug --example inside -- --secs 600
+//! cargo run --release -p examples --features debug --example inside -- --secs 600 --page 127.0.0.1:6060
 //! ```
 //!
 //! Then open the page at the address that it prints.

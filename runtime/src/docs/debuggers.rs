@@ -114,4 +114,14 @@
 //! | `NAME-sysmon` | watches the others |
 //! | `NAME-end` | ends a runtime that was dropped |
 //! | `NAME-trace` | prints `RUNTIME_SCHEDTRACE` |
+//! | `NAME-hogs` | reports [hogs](crate::docs::blocking) to the program |
 //! | `dumps` | waits for the signal of a [dump](crate::docs::dumps) |
+//! | `deadlocks` | searches for [deadlocks of some](crate::docs::deadlock#of-some) |
+//! | `traces` | writes the [traces](crate::docs::trace) of panics, hogs and late timers |
+//! | `profile` | takes a CPU profile |
+//! | `debug` | accepts the connections of the debug page |
+//! | `debug-answers` | answers one request of the debug page |
+//! | `tokio-reactor` | runs the reactor of the feature `tokio`, and what tokio's crates block |
+//!
+//! An OS thread that runs a `#[runtime::test]` has the name of the test. Linux keeps the first 15 bytes of a name, so NAME should have
+//! at most 8.

@@ -1,11 +1,11 @@
 //! Looking inside a running program: a walk through `examples/inside.rs`, which has four faults. Each is found within a minute.
 //!
 //! ```sh
-//! cargo run -p examples --features debug --example inside -- --secs 600
+//! cargo run -p examples --features debug --example inside -- --secs 600 --page 127.0.0.1:6060
 //! ```
 //!
-//! The program serves the page of the module `debug` by one line, `runtime::debug::serve("127.0.0.1:6060")`, and prints its address.
-//! What follows is the output of a real run of a debug build, shortened where `..` stands.
+//! The program serves the page of the module `debug` by one line, `runtime::debug::serve(address)`, and prints the address. Without
+//! `--page` it takes any free port. What follows is the output of a real run of a debug build, shortened where `..` stands.
 //!
 #![doc = include_str!("inside_picture.md")]
 //!
@@ -33,7 +33,7 @@
 //! # The leak
 //!
 //! The chart of green threads rises and never falls. In the table by stack, the first row grows with it, and its oldest green thread has
-//! waited since the program began. `/dump?format=grouped` says the same:
+//! waited since the program began. `curl 'http://127.0.0.1:6060/dump?format=grouped'` says the same:
 //!
 //! ```text
 //! 67 green threads: waits for a channel to receive, for 5 ms to 8 s, spawned at examples/inside.rs:87:9
@@ -50,7 +50,8 @@
 //! # The slow handler
 //!
 //! Now and then many handlers wait for one mutex. The table's row of `handles_page` shows up to sixteen of them. A click opens the
-//! row: each waits for a lock that is *held by* one green thread. The filter finds that one by its number. In `/dump`:
+//! row: each waits for a lock that is *held by* one green thread. The filter finds that one by its number. So does
+//! `curl http://127.0.0.1:6060/dump` at such a moment:
 //!
 //! ```text
 //! green thread 433: waits for a mutex, for 486 ms (0x7f20900016a0, held by green thread 1263), spawned at examples/inside.rs:144:9 by 5
@@ -72,8 +73,8 @@
 //! # The hog
 //!
 //! The chart of rescues has peaks: a green thread kept its P for longer than 10 ms while others waited. The button *record* takes a CPU
-//! profile and draws a flame graph, whose first row is the green thread and whose widest tower is the culprit. The same as text, by
-//! `/profile?seconds=5&format=folded`:
+//! profile and draws a flame graph, whose first row is the green thread and whose widest tower is the culprit. The same as text,
+//! by `curl 'http://127.0.0.1:6060/profile?seconds=5&format=folded'`:
 //!
 //! ```text
 //! green thread 'reports' spawned at examples/inside.rs:56;core::ops::function::FnOnce::call_once;reports;inside::builds_report;core::iter::traits::iterator::Iterator::fold 42
@@ -84,7 +85,7 @@
 //!
 //! So of the CPU time most goes to the green thread `reports`, in `builds_report`. It computes without a call into the runtime; a
 //! [`yield_now`](crate::yield_now) in its loop, or [`blocking`](crate::blocking()) around it, tells the scheduler.
-//! `go tool pprof http://127.0.0.1:6060/profile?seconds=5` reads the same samples.
+//! `go tool pprof 'http://127.0.0.1:6060/profile?seconds=5'` reads the same samples.
 //!
 //! # If the page cannot be reached
 //!

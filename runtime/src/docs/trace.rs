@@ -36,9 +36,9 @@
 //! runtime: a green thread kept its P: the trace is in late.html
 //! ```
 //!
-//! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that slice is "report (3)", the
-//! name and the id of the culprit. The P is taken from it (the mark below its row says "taken from report (3), which computes"), and goes on
-//! with the handlers on another OS thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long
+//! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that slice is the
+//! name and the id of the culprit, such as "report (2)". The P is taken from it (the mark below its row says "taken from report (2), which
+//! computes"), and goes on with the handlers on another OS thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long
 //! after its wake-up it began.
 //!
 //! # How to record

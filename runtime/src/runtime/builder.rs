@@ -302,6 +302,9 @@ impl Builder {
 
     /// Sets the name of the runtime's OS threads, to which a number is added. The default is "green".
     ///
+    /// Linux keeps the first 15 bytes of a name of an OS thread. A name of at most 8 bytes leaves room for the longest ending, `-sysmon`.
+    /// The page about [debuggers](crate::docs::debuggers#perf) lists the endings.
+    ///
     /// ```
     /// let runtime = runtime::Builder::new().thread_name("worker").build()?;
     /// # std::io::Result::Ok(())
