@@ -1,6 +1,7 @@
 //! The files of traces that are written by themselves: no file replaces another, and an exit leaves no half file.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ impl Part {
             return Err(all_taken(place));
         }
         let part = Part { at: beside(place), place: place.to_path_buf() };
-        File::create(&part.at)?;
+        File::create_new(&part.at)?;
         Ok(part)
     }
 
@@ -48,10 +49,10 @@ impl Drop for Part {
     }
 }
 
-/// Returns a name beside `place`, with the same ending.
+/// Returns a name beside `place`, with the same ending. It is random, because processes in two containers may have one id and one folder.
 fn beside(place: &Path) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
-    place.with_file_name(format!(".{}-{name}", std::process::id()))
+    place.with_file_name(format!(".{:016x}-{name}", RandomState::new().hash_one(0)))
 }
 
 /// Creates an empty file with the first name that is free, so that no other process takes this name.
