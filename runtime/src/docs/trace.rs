@@ -87,19 +87,22 @@
 //!
 //! | | without | with the recorder | |
 //! | --- | --- | --- | --- |
-//! | echo, 64 connections that ask at once again: processor time of a request | 6.23 us | 6.35 us | +1.7 % |
-//! | HTTP: the same | 6.39 us | 6.48 us | +1.2 % |
-//! | echo, 60,000 requests a second, which keep the processors busy for two thirds: median | 16.9 us | 17.2 us | +2.7 % |
-//! | HTTP: the same | 17.3 us | 17.5 us | +2.0 %, beside -0.2 % if nothing is switched |
-//! | echo, 60,000 requests a second: 99th percentile | 99 us | 105 us | +4.2 %; another run had +0.6 % |
-//! | HTTP: the same | 100 us | 105 us | +4.0 %, beside +0.1 % if nothing is switched; other runs had +0.1 to +8 % |
-//! | a yield | 13.6 ns | 27.3 ns | 9.3 ns of it are the reading of the counter |
-//! | a park with its wake-up, which are two events | 44 ns | 73 ns | 20 ns are the two readings |
+//! | echo, 64 connections that ask at once again: requests in 50 ms | 14,560 | 14,340 | -1.7 % |
+//! | HTTP: the same | 13,484 | 13,267 | -1.8 % |
+//! | echo, 60,000 requests a second, which keep the processors busy for two thirds: median | 20.8 us | 21.5 us | +2.9 % |
+//! | HTTP: the same | 23.4 us | 23.8 us | +1.6 % |
+//! | echo, 60,000 requests a second: 99th percentile | 129 us | 141 us | +5.6 %; runs had +0.6 to +5.6 % |
+//! | HTTP: the same | 161 us | 171 us | +5.2 %; runs had +0.1 to +8 % |
+//! | HTTP, 60,000 requests a second of another process: 99th percentile | 1.18 ms | 1.20 ms | +2.4 %, beside -0.7 % if nothing is switched |
+//! | echo, 20,000 requests a second of another process: 99th percentile | 0.58 ms | 0.56 ms | +0.8 %, beside -4.0 % if nothing is switched |
+//! | a yield | 13.9 ns | 28.3 ns | 9.3 ns of it are the reading of the counter |
+//! | a park with its wake-up, which are two events | 45 ns | 74 ns | 20 ns are the two readings |
 //!
-//! Measured on 2026-11-25 on two quiet cores of an Intel Xeon, a virtual machine, on which one reading of the counter takes 7 to 10 ns. On an AMD
-//! EPYC a yield took 8 ns more and a park with its wake-up 12. The servers run with 2 Ps, and each run has 200 to 900 pairs of windows with and
-//! without the recorder, side by side (`cargo run --release -p benches --bin recorder -- echo`, and with `--rate 60000`). The others:
-//! `cargo run --release -p benches --bin instructions -- yield 10000000`, with `--trace` and without, in processor time.
+//! Measured on 2026-11-25 on two cores of an Intel Xeon, a virtual machine, on which one reading of the counter takes 7 to 10 ns. On an AMD
+//! EPYC a yield took 8 ns more and a park with its wake-up 12. The servers run with 2 Ps, and each run has 200 to 500 pairs of windows with and
+//! without the recorder, side by side (`cargo run --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart`). A ratio is
+//! the median of those of the pairs. Without `--apart` the clients are green threads of the same process, so both sides of a request are recorded.
+//! The others: `cargo run --release -p benches --bin instructions -- yield 10000000`, with `--trace` and without, in processor time.
 //!
 //! What a request at a fixed rate takes longer comes mostly from the readings of the counter, about five a request at this rate, and what waits behind it
 //! waits longer, too: in a build that writes a constant in their place, the recorder changes neither the 50th nor the 90th percentile of HTTP.
