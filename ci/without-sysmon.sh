@@ -24,6 +24,7 @@ keep_their_p=(
     a_hog_delays_only_polls_parked_on_its_os_thread
     a_hog_on_a_retired_p_runs_on
     a_pinned_green_thread_that_computes_lets_others_run
+    a_timer_that_is_armed_without_a_p_is_recorded
     children_made_during_a_cancellation_are_cancelled
     hogs_delay_only_threads_bound_to_their_os_thread
     a_waker_that_computes_delays_no_other_thread

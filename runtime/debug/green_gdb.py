@@ -26,7 +26,7 @@ ROOT = re.compile(r"\bsched::stack::coro::root(::h[0-9a-f]+)? \(|\b" + TRAMPOLIN
 def symbol(name):
     """Returns the address of a symbol, or None. The expression is C, while gdb's language is Rust if a Rust frame is selected."""
     try:
-        text = gdb.execute(f"with language c -- output (unsigned long)&{name}", to_string=True)
+        text = gdb.execute(f"with language c -- output/u (unsigned long)&{name}", to_string=True)
     except gdb.error:
         return None
     # A warning may follow: C is not the language of the selected frame.

@@ -201,8 +201,8 @@ def off_command():
 def green(debugger, command, context, result, internal):
     """Lists green threads and walks their stacks: green list [TEXT], green ID|NAME [bt [COUNT]], green all bt [COUNT], green off.
 Without `bt` it enters the green thread: `bt`, `up` and `frame variable` work there until `green off`."""
-    words = shlex.split(command)
     try:
+        words = shlex.split(command)
         if words[:1] == ["list"]:
             list_command(words[1:], result)
         elif words == ["off"]:

@@ -165,9 +165,9 @@ fn a_trace_lasts_until_its_last_reader_has_it() {
     const TEST: &str = "a_trace_lasts_until_its_last_reader_has_it";
     child::passes(TEST, "two readers", || {
         let server = debug::serve("127.0.0.1:0").unwrap();
-        let short = asks(server.local_addr(), "/trace?seconds=1&format=html");
+        let short = asks(server.local_addr(), "/trace?seconds=5&format=html");
         wait_until("the first one records", runtime::trace::is_on);
-        let long = asks(server.local_addr(), "/trace?seconds=4&format=html");
+        let long = asks(server.local_addr(), "/trace?seconds=10&format=html");
         body(&short.join().unwrap());
         assert!(runtime::trace::is_on(), "the second one records on");
         body(&long.join().unwrap());
@@ -180,13 +180,13 @@ fn a_trace_leaves_the_programs_recording_on() {
     const TEST: &str = "a_trace_leaves_the_programs_recording_on";
     child::passes(TEST, "a start meanwhile", || {
         let server = debug::serve("127.0.0.1:0").unwrap();
-        let page = asks(server.local_addr(), "/trace?seconds=1&format=html");
+        let page = asks(server.local_addr(), "/trace?seconds=5&format=html");
         wait_until("the page records", runtime::trace::is_on);
         assert!(!runtime::trace::start(), "the recording goes on as it is");
         body(&page.join().unwrap());
         assert!(runtime::trace::is_on() && runtime::trace::stop());
         // A recording that the program stops and starts anew is not the page's.
-        let page = asks(server.local_addr(), "/trace?seconds=1&format=html");
+        let page = asks(server.local_addr(), "/trace?seconds=5&format=html");
         wait_until("the page records again", runtime::trace::is_on);
         assert!(runtime::trace::stop() && runtime::trace::start());
         body(&page.join().unwrap());

@@ -438,7 +438,7 @@ impl Builder {
     /// for panics and ten for hogs and late timers. The line about the tenth says that it is the last. Two files of these tens are a second
     /// apart or more.
     ///
-    /// A plain OS thread writes the file. The end of a `block_on` or `block_on_local` and the end of a runtime wait for it, for three
+    /// A plain OS thread writes the file. The end of a `block_on` or `block_on_local` and the end of a runtime wait for it, for ten
     /// seconds at most. A process that ends otherwise may end before the file is there: by [`std::process::exit`], or by the panic of a
     /// `main` that has joined a green thread outside of `block_on`. It can leave an incomplete file whose name begins with a dot.
     ///

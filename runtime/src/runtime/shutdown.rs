@@ -24,13 +24,11 @@ pub(super) fn end(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>, time: Opt
     let ended = sched.cancel_all(time);
     match ended {
         // Joining blocks this OS thread for a moment. `blocking` lets other green threads run meanwhile.
-        true => {
-            crate::blocking(|| end_threads(sched, monitor));
-            // The process may end next.
-            trigger::wait_until_written();
-        }
+        true => crate::blocking(|| end_threads(sched, monitor)),
         false => end_in_background(sched, monitor),
     }
+    // The process may end next.
+    trigger::wait_until_written();
     ended
 }
 

@@ -1,9 +1,12 @@
-//! The files of traces that are written by themselves: no file replaces another, and an exit leaves no half file.
+//! The files of traces that are written by themselves: no file replaces another, and an exit leaves no half file of the name. What it may
+//! leave, a part beside it, is removed with the next trace, a minute later at the earliest.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Snapshot;
 
@@ -25,6 +28,7 @@ impl Part {
         if names(place).all(|name| name.exists()) {
             return Err(all_taken(place));
         }
+        remove_left_parts(place);
         let part = Part { at: beside(place), place: place.to_path_buf() };
         File::create_new(&part.at)?;
         Ok(part)
@@ -54,6 +58,38 @@ fn beside(place: &Path) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     place.with_file_name(format!(".{:016x}-{name}", RandomState::new().hash_one(0)))
 }
+
+/// A part that was not written for so long belongs to a process that has ended.
+const LEFT: Duration = Duration::from_secs(60);
+
+/// Removes the parts of `place` that processes left when they ended in the middle of a trace.
+fn remove_left_parts(place: &Path) {
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let pattern = beside(place);
+    let (Some(like), Ok(files)) = (pattern.file_name().and_then(OsStr::to_str), fs::read_dir(folder)) else {
+        return;
+    };
+    let (random, ending) = like.split_at(RANDOM);
+    let is_part = |name: &str| {
+        name.len() == like.len()
+            && name.starts_with(&random[..1])
+            && name.ends_with(ending)
+            && is_hex(&name[1..RANDOM])
+    };
+    for file in files.flatten() {
+        let is_old = || file.metadata().ok()?.modified().ok()?.elapsed().ok().map(|age| age >= LEFT);
+        if file.file_name().to_str().is_some_and(is_part) && is_old() == Some(true) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The bytes of the name of a part up to its random number: a dot and 16 digits.
+const RANDOM: usize = 17;
 
 /// Creates an empty file with the first name that is free, so that no other process takes this name.
 fn reserve(place: &Path) -> io::Result<PathBuf> {
@@ -115,6 +151,34 @@ mod tests {
         names(&place).for_each(|name| fs::write(name, "").unwrap());
         assert_eq!(save().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), NUMBERS, "no part is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn parts_of_ended_processes_are_removed() {
+        let folder = std::env::temp_dir().join(format!("trace-parts-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let place = folder.join("trace.html");
+        let old = std::time::SystemTime::now() - 2 * LEFT;
+        let file = |path: PathBuf, is_old: bool| {
+            let file = File::create_new(path).unwrap();
+            if is_old {
+                file.set_modified(old).unwrap();
+            }
+        };
+        let (left, fresh) = (beside(&place), beside(&place));
+        file(left.clone(), true);
+        file(fresh.clone(), false);
+        let others = [
+            ".trace.html",
+            "x0123456789abcdef-trace.html",
+            ".0123456789abcdeg-trace.html",
+            ".0123456789abcdef-other.html",
+        ];
+        others.iter().for_each(|name| file(folder.join(name), true));
+        drop(Part::create(&place).unwrap());
+        assert!(!left.exists() && fresh.exists());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1 + others.len());
         fs::remove_dir_all(&folder).unwrap();
     }
 }

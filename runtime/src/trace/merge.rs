@@ -1,21 +1,27 @@
 //! Merges the rings of all Ps into one sequence in the order of cause and effect.
 //!
-//! Stamps of two processors may differ by some ten ns, and one stamp serves a switch: a green thread may have begun to run a little
-//! after its stamp. So the sequence is not simply sorted. An event waits until what must come before it has come:
+//! Stamps of two processors may differ by some ten ns. So the sequence is not simply sorted. An event waits until what must come before
+//! it has come:
 //!
 //! - A green thread runs after it was spawned, made ready, or has stopped elsewhere. If it has lost its P, then only its own OS thread can
 //!   let it go on without a stop.
 //! - A green thread is made ready after it has stopped to wait: if it is ready already, then its run and its stop are still to come.
+//! - A green thread stops without a P after it has lost its P.
 //!
-//! If all that is left waits, because an event was overwritten, then the earliest is taken.
+//! What must come before it may be missing: it was overwritten, or its P had not noticed the recording yet. So an event waits only for
+//! events that are at most [`PATIENCE_NS`] later.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use sched::recorder::{Collected, Recorded, Track, reason};
 use sched::{Kind, POLLS, Stopped};
 
 use super::event::{Cause, Event, What};
+
+/// How much later an event may be than another one that waits for it. Only stamps of different processors are out of order, by some ten
+/// ns, but a thread may be off its processor between an act and the stamp of its event.
+const PATIENCE_NS: u64 = 1_000_000;
 
 /// What a green thread does, as far as the events so far tell.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +54,8 @@ struct Line {
 
 struct Merge {
     lines: Vec<Line>,
+    /// The times of the next events, each with the index of its line.
+    heads: BTreeSet<(u64, usize)>,
     threads: HashMap<u64, Does>,
     events: Vec<Event>,
 }
@@ -67,9 +75,10 @@ pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
         threads.extend(spawned.map(|event| (event.id, Does::NotSpawned)));
         lines.push(line);
     }
-    let mut merge = Merge { lines, threads, events: Vec::new() };
+    let heads = lines.iter().enumerate().filter_map(|(i, line)| Some((line.head()?.at_ns, i))).collect();
+    let mut merge = Merge { lines, heads, threads, events: Vec::new() };
     while let Some(next) = merge.next() {
-        let event = merge.lines[next].rest.pop().expect("the line has an event");
+        let event = merge.pop(next);
         if let Some(place) = event.place {
             collected.places.insert(event.id, place);
         }
@@ -79,41 +88,62 @@ pub(super) fn merge(collected: &mut Collected) -> (Vec<Event>, Vec<String>) {
 }
 
 fn line(runtime: usize, track: &mut Track) -> Line {
-    let mut rest = Vec::with_capacity(track.events.len() * 2);
-    for event in std::mem::take(&mut track.events) {
-        // One event for a switch becomes two.
-        if event.kind == Kind::Run && Stopped::of(event.argument).is_some() {
-            rest.push(Recorded { kind: Kind::Stop, id: 0, ..event });
-            rest.push(Recorded { argument: event.argument & POLLS, ..event });
-        } else if event.kind != Kind::None {
-            rest.push(event);
-        }
-    }
+    let mut rest = std::mem::take(&mut track.events);
+    rest.retain(|event| event.kind != Kind::None);
     rest.reverse();
     let m = track.first_m.filter(|_| track.lost == 0);
     Line { runtime, p: track.p, rest, runs: None, m, cause: Cause::Other }
 }
 
+impl Line {
+    /// Returns the next event. One event for a switch is two: the stop, and then the run.
+    fn head(&self) -> Option<Recorded> {
+        let event = *self.rest.last()?;
+        let is_switch = event.kind == Kind::Run && Stopped::of(event.argument).is_some();
+        Some(if is_switch { Recorded { kind: Kind::Stop, id: 0, ..event } } else { event })
+    }
+
+    /// Takes the next event.
+    fn pop(&mut self) -> Option<Recorded> {
+        let head = self.head()?;
+        match self.rest.last_mut() {
+            Some(run) if run.kind != head.kind => run.argument &= POLLS,
+            _ => _ = self.rest.pop(),
+        }
+        Some(head)
+    }
+}
+
 impl Merge {
-    /// Returns the line whose next event comes next.
+    /// Returns the line whose next event comes next: the earliest that may come.
     fn next(&self) -> Option<usize> {
-        let heads = || {
-            let head = |(i, line): (usize, &Line)| line.rest.last().map(|event| (event.at_ns, i));
-            self.lines.iter().enumerate().filter_map(head)
-        };
-        let may = heads().filter(|&(_, i)| self.may_come(i)).min();
-        may.or_else(|| heads().min()).map(|(_, i)| i)
+        let &(first, earliest) = self.heads.first()?;
+        let near = self.heads.iter().take_while(|(at, _)| at - first <= PATIENCE_NS);
+        Some(near.map(|&(_, i)| i).find(|&i| self.may_come(i)).unwrap_or(earliest))
+    }
+
+    /// Takes the next event of line `i`.
+    fn pop(&mut self, i: usize) -> Recorded {
+        let line = &mut self.lines[i];
+        let event = line.pop().expect("the line has an event");
+        self.heads.remove(&(event.at_ns, i));
+        self.heads.extend(line.head().map(|next| (next.at_ns, i)));
+        event
     }
 
     /// Returns `true` if what must come before the next event of line `i` has come.
     fn may_come(&self, i: usize) -> bool {
-        let event = self.lines[i].rest.last().expect("the line has an event");
-        let does = self.threads.get(&event.id);
-        match (event.kind, does) {
+        let event = self.lines[i].head().expect("the line has an event");
+        if !matches!(event.kind, Kind::Run | Kind::Ready | Kind::Stop) {
+            return true;
+        }
+        match (event.kind, self.threads.get(&event.id)) {
             (Kind::Run | Kind::Ready, Some(Does::NotSpawned)) => false,
             (Kind::Run, Some(Does::Waits)) => false,
             // The end of a line hides a stop that is not written yet.
             (Kind::Run | Kind::Ready, Some(&Does::Runs(at))) => at == i || self.lines[at].rest.is_empty(),
+            // A stop in the ring of a P has no id.
+            (Kind::Stop, Some(&Does::Runs(at))) => self.lines[at].rest.is_empty(),
             (Kind::Run, Some(&Does::RunsWithoutP(m))) => m.is_none() || m == self.lines[i].m,
             (Kind::Ready, Some(Does::RunsWithoutP(_) | Does::Ready)) => false,
             _ => true,
@@ -223,8 +253,11 @@ impl Merge {
 
     /// The green thread that runs on the P of line `i`, if there is one, runs on without it.
     fn lose_p(&mut self, i: usize) {
-        if let Some(id) = self.lines[i].runs.take() {
-            self.threads.insert(id, Does::RunsWithoutP(self.lines[i].m));
+        let m = self.lines[i].m;
+        if let Some(id) = self.lines[i].runs.take()
+            && let Some(does) = self.threads.get_mut(&id).filter(|does| **does == Does::Runs(i))
+        {
+            *does = Does::RunsWithoutP(m);
         }
     }
 }
@@ -248,8 +281,8 @@ mod tests {
         (at_ns, Kind::Stop, 0, stopped)
     }
 
-    /// Merges the rings of Ps and the events without a P, and returns what green thread 1 does.
-    fn life_of_1(ps: Vec<Vec<Parts>>, outside: Vec<Parts>) -> Vec<&'static str> {
+    /// Merges the rings of Ps and the events without a P.
+    fn merged(ps: Vec<Vec<Parts>>, outside: Vec<Parts>) -> Vec<Event> {
         let event = |(at_ns, kind, id, argument)| Recorded {
             at_ns,
             kind,
@@ -269,7 +302,12 @@ mod tests {
         let of_ps = ps.into_iter().enumerate().map(|(p, events)| track(Some(p), events));
         let tracks = of_ps.chain([track(None, outside)]).collect();
         let mut collected = Collected { tracks, ns: 100, names: HashMap::new(), places: HashMap::new() };
-        let (events, _) = merge(&mut collected);
+        merge(&mut collected).0
+    }
+
+    /// Returns what green thread 1 does.
+    fn life_of_1(ps: Vec<Vec<Parts>>, outside: Vec<Parts>) -> Vec<&'static str> {
+        let events = merged(ps, outside);
         let of_1 = events.iter().filter(|event| event.what.green_thread() == Some(1));
         let word = |event: &Event| match event.what {
             What::Spawned { .. } => "spawned",
@@ -314,5 +352,50 @@ mod tests {
         ];
         let outside = vec![(12, Kind::Stop, 3, YIELD)];
         assert_eq!(life_of_1(ps, outside), ["spawned", "runs", "loses its P", "runs", "yields"]);
+    }
+
+    /// The ring of P 1 has wrapped, so the wake-ups of 1 are missing. P 0 was quiet and has old events.
+    #[test]
+    fn no_event_waits_long_for_one_that_is_missing() {
+        const MS: u64 = 1_000_000;
+        let old = (1..=20).flat_map(|n| [runs(1000 * n * MS, 1), stops(1000 * n * MS + MS, PARK)]);
+        let new = (0..100).map(|n| (59_000 * MS + n, Kind::Spawn, 100 + n, 0));
+        let events = merged(vec![old.collect(), new.collect()], vec![]);
+        for event in events {
+            let second = event.at.as_secs();
+            match event.what {
+                What::Spawned { .. } => assert_eq!(second, 59),
+                _ => assert!(second <= 20, "{event:?}"),
+            }
+        }
+    }
+
+    /// The second wake-up of 1 is no cause of its run a second before, whose own wake-up is missing.
+    #[test]
+    fn a_late_wake_up_is_not_that_of_an_earlier_run() {
+        const S: u64 = 1_000_000_000;
+        let first = vec![(1, Kind::Spawn, 1, 0), (2 * S, Kind::Ready, 1, 0), (3 * S, Kind::Ready, 1, 0)];
+        let second = vec![
+            runs(2, 1),
+            stops(3, PARK),
+            runs(S, 1),
+            stops(S + 1, PARK),
+            runs(2 * S + 1, 1),
+            stops(2 * S + 2, PARK),
+        ];
+        let words = life_of_1(vec![first, second], vec![]);
+        let expected = ["spawned", "runs", "parks", "runs", "parks", "ready", "runs", "parks", "ready"];
+        assert_eq!(words, expected);
+    }
+
+    /// Sysmon's thread is off its processor between the act and the stamp.
+    #[test]
+    fn a_loss_of_a_p_undoes_no_later_state() {
+        let ps = vec![
+            vec![(1, Kind::Spawn, 1, 0), runs(2, 1), (8, Kind::Retake, 1, 1)],
+            vec![(9, Kind::Ready, 1, 0), runs(10, 1), stops(11, END)],
+        ];
+        let expected = ["spawned", "runs", "loses its P", "parks", "ready", "runs", "?"];
+        assert_eq!(life_of_1(ps, vec![(5, Kind::Stop, 1, PARK)]), expected);
     }
 }

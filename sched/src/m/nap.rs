@@ -78,7 +78,8 @@ impl Word {
     /// Returns the stamp of the `Idle`, which is before `near`; `None` if the sleep did not begin there.
     pub(crate) fn stamp(self, near: u64) -> Option<u64> {
         let lower = self.0 >> HOW_BITS;
-        (lower != 0).then(|| near - (near.wrapping_sub(lower) & (MASK >> HOW_BITS)))
+        // The counter may have gone back, because the machine was suspended.
+        if lower == 0 { None } else { near.checked_sub(near.wrapping_sub(lower) & (MASK >> HOW_BITS)) }
     }
 
     /// Returns how the M sleeps; `None` if it does not.

@@ -40,6 +40,8 @@ pub(crate) struct Tape {
     ring: Ring,
     /// When this recording began.
     since: AtomicU64,
+    /// How many events the ring has of earlier recordings, those that were overwritten included.
+    older: AtomicU64,
     /// The stamp that the events of one moment share; 0 if the next event is to read the counter.
     // Relaxed, always: only the holder of the P uses it.
     moment: AtomicU64,
@@ -58,12 +60,15 @@ impl Recorder {
             let tape = Arc::new(Tape {
                 ring: Ring::new(events),
                 since: AtomicU64::new(0),
+                older: AtomicU64::new(0),
                 moment: AtomicU64::new(0),
             });
             tapes.push(tape.clone());
             tape
         });
         tape.since.store(since, Ordering::Relaxed);
+        // Relaxed: the lock of the recording orders this store before the reads of this recording.
+        tape.older.store(tape.ring.written(), Ordering::Relaxed);
         // Release: pairs with the Acquire in `on`; the holder sees the ring.
         self.tape.store(Arc::as_ptr(&tape).cast_mut(), Ordering::Release);
         tape
@@ -93,12 +98,13 @@ impl Recorder {
 /// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. Those of a wake-up and of a spawn are
 /// called when the sampler of the P says so. The other hooks look whether a recording has begun or ended.
 impl Held<'_> {
-    /// Notices that a recording has begun. Every so many rounds suffice. Ends the moment.
+    /// Notices that a recording has begun. Every so many rounds suffice. The next G may come from the global queue, so this does what
+    /// `searches` does.
     #[inline]
     pub(crate) fn look_for_recorder(self) {
-        if let Some(tape) = self.recorder.on() {
+        if self.recorder.on().is_some() {
             self.own().set_records(true);
-            tape.end_moment();
+            self.searches();
         }
     }
 
@@ -134,7 +140,8 @@ impl Held<'_> {
         }
     }
 
-    /// Writes a stop that is still to be written, because the search for the next G takes long. Ends the moment.
+    /// Writes a stop that is still to be written, and ends the moment: the search for the next G takes long, or finds a G that another
+    /// thread has put there. Its run must not have the stamp of an earlier stop.
     #[inline(always)]
     pub(crate) fn searches(self) {
         if self.own().records() {
@@ -307,9 +314,12 @@ impl Tape {
         keep_name(g);
     }
 
-    /// Returns the newest events, the oldest first, and how many were overwritten. *Runs on: any thread.*
+    /// Returns the newest events of this recording, the oldest first, and how many were overwritten. *Runs on: any thread.*
     pub(crate) fn read(&self) -> (Vec<Words>, u64) {
         let Read { mut events, lost, stop } = self.ring.read();
+        let older = self.older.load(Ordering::Relaxed);
+        events.drain(..events.len().min(older.saturating_sub(lost) as usize));
+        let lost = lost.saturating_sub(older);
         events.extend(stop.map(|(at, stopped)| pack(Kind::Stop, at, 0, stopped)));
         (events, lost)
     }
@@ -334,4 +344,28 @@ pub(crate) fn keep_name(g: &G) {
 /// Calls `tell` with each id and name that `keep_name` has kept.
 pub(crate) fn kept_names(mut tell: impl FnMut(u64, &str)) {
     NAMES.lock().iter().for_each(|(id, name)| tell(*id, name));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_is_used_again_has_lost_nothing() {
+        let recorder = Recorder::new();
+        let note = |n| (0..n).for_each(|id| recorder.notes(Kind::Blocking, id, 0));
+        let tape = recorder.start(64, 1);
+        note(100);
+        let (events, lost) = tape.read();
+        assert_eq!((events.len() as u64 + lost, lost >= 36), (100, true));
+        recorder.stop();
+        let again = recorder.start(64, sys::stamp());
+        assert!(ptr::eq(&*tape, &*again));
+        note(10);
+        let (events, lost) = again.read();
+        assert_eq!((events.len(), lost), (10, 0));
+        note(100);
+        let (events, lost) = again.read();
+        assert_eq!(events.len() as u64 + lost, 110);
+    }
 }

@@ -87,6 +87,12 @@ impl Ring {
         self.places.len()
     }
 
+    /// Returns how many events were ever written. *Runs on: any thread.*
+    pub(crate) fn written(&self) -> u64 {
+        // Relaxed: a count. The caller reads no event by it.
+        self.head.load(Ordering::Relaxed)
+    }
+
     /// Writes one event. *Runs on: the holder of the P. The lease orders one holder after the other.*
     #[inline]
     pub(crate) fn push(&self, words: Words) {

@@ -258,6 +258,9 @@ impl Sched {
         g.set_waits_for(Why::Future, std::ptr::null());
         if !(g.wakes.park(number) && self.commit(m, g)) {
             self.record_going_on(m);
+            if m.held().is_none() {
+                self.outside.readies(g);
+            }
             self.yielded(m, g);
         }
     }
@@ -298,7 +301,7 @@ impl Sched {
 fn pop_also_home(m: &M, held: Held<'_>, round: u32, slice: &mut u32) -> Option<GRef> {
     let elsewhere = if round.is_multiple_of(2) { held.queue.pop(round / 2, slice) } else { None };
     elsewhere.or_else(|| {
-        held.ends_moment();
+        held.searches();
         m.home.pop()
     })
 }

@@ -4,12 +4,15 @@
 
 use std::collections::VecDeque;
 use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::g::G;
 use crate::g::list::GList;
+use crate::m::M;
 use crate::m::current::on_m;
 use crate::p::event::{Kind, Stopped};
 use crate::p::recorder::keep_name;
@@ -106,14 +109,24 @@ impl Outside {
         if fork::is_forked() {
             return;
         }
-        let (m, by) = on_m(|m| (m.number, m.running().map(G::id))).unzip();
+        let (m, by) = on_m(|m| (self.is_of(m).then_some(m.number), m.running().map(G::id))).unzip();
         let mut events = self.events.lock();
+        let places = self.places.load(Ordering::Relaxed);
+        if places == 0 {
+            // The recording has stopped meanwhile.
+            return;
+        }
         // Stamped under the lock, so that the list is in the order of its stamps.
         let at_ns = stamp();
-        while events.0.len() >= self.places.load(Ordering::Relaxed).max(1) {
+        while events.0.len() >= places {
             events.0.pop_front();
             events.1 += 1;
         }
-        events.0.push_back(Recorded { at_ns, kind, id, argument, m, by: by.flatten(), place });
+        events.0.push_back(Recorded { at_ns, kind, id, argument, m: m.flatten(), by: by.flatten(), place });
+    }
+
+    /// Returns `true` if `m` is an M of this runtime. A green thread of another one may make events here, too.
+    fn is_of(&self, m: &M) -> bool {
+        ptr::eq(Arc::as_ptr(&m.sched().outside), self)
     }
 }

@@ -110,6 +110,8 @@ struct Source {
     outside: Arc<Outside>,
     /// By the index of the P, each with the M that had the P when it began to record.
     tapes: Vec<(Arc<Tape>, Option<usize>)>,
+    /// The sleeps that had not ended when the recording stopped.
+    asleep: Naps,
 }
 
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
@@ -166,17 +168,19 @@ fn begin_unless_on<T>(events: usize, asks: impl FnOnce(&mut Recording, bool) -> 
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     fork::check()?;
-    let mut recording = RECORDING.lock();
-    if let Some(recording) = recording.as_mut().filter(|recording| recording.on) {
+    let mut guard = RECORDING.lock();
+    if let Some(recording) = guard.as_mut().filter(|recording| recording.on) {
         return Ok(asks(recording, false));
     }
-    let number = recording.as_ref().map_or(0, |before| before.number + 1);
-    let recording = recording.insert(Recording::new(number, events.next_power_of_two()));
+    let number = guard.as_ref().map_or(0, |before| before.number + 1);
+    let recording = guard.insert(Recording::new(number, events.next_power_of_two()));
     let asked = asks(recording, true);
     ON.store(true, Ordering::Relaxed);
     for sched in Sched::all() {
         recording.add(&sched);
     }
+    // To leave the runtime again may take a wait for a P.
+    drop(guard);
     if let Some(entered) = enter()
         && let Some((held, g)) = entered.held().zip(entered.m().running())
     {
@@ -208,7 +212,8 @@ pub fn collect() -> Option<Collected> {
     let until = stamp();
     let mut tracks = Vec::new();
     for source in &recording.sources {
-        let (mut naps, mut read) = nap::read(|| source.naps(), || recording.read_tracks(source));
+        let naps = || if recording.on { source.naps() } else { source.asleep.clone() };
+        let (mut naps, mut read) = nap::read(naps, || recording.read_tracks(source));
         naps.extend(read.iter().flat_map(|track| &track.events).filter_map(ended_nap));
         show_naps(&mut read, naps, stamp());
         tracks.extend(read);
@@ -296,7 +301,8 @@ impl Recording {
             return false;
         }
         ON.store(false, Ordering::Relaxed);
-        for source in &self.sources {
+        for source in &mut self.sources {
+            source.asleep = source.naps();
             source.outside.stop();
             if let Some(sched) = source.sched.upgrade() {
                 sched.ps().for_each(|p| p.recorder.stop());
@@ -313,13 +319,21 @@ impl Recording {
             self.forget_ended();
             outside.start((self.events / 4).max(256));
             let (sched, name) = (sched.weak(), sched.config().thread_name.clone());
-            self.sources.push(Source { sched, name, outside: outside.clone(), tapes: Vec::new() });
+            self.sources.push(Source {
+                sched,
+                name,
+                outside: outside.clone(),
+                tapes: Vec::new(),
+                asleep: Naps::new(),
+            });
             self.sources.len() - 1
         });
         let source = &mut self.sources[known];
         for p in sched.ps().skip(source.tapes.len()) {
+            let tape = p.recorder.start(self.events, self.since.stamp);
+            // After the start, which may take long: from here on an event tells of another M.
             let m = p.holder().filter(|_| p.look().state() != State::Idle).map(|m| m.number);
-            source.tapes.push((p.recorder.start(self.events, self.since.stamp), m));
+            source.tapes.push((tape, m));
         }
     }
 
