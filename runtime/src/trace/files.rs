@@ -139,6 +139,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri isolates tests from files")]
     fn no_file_replaces_another() {
         let folder = std::env::temp_dir().join(format!("trace-files-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -155,6 +156,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri isolates tests from files")]
     fn parts_of_ended_processes_are_removed() {
         let folder = std::env::temp_dir().join(format!("trace-parts-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

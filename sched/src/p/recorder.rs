@@ -351,6 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no counter of the processor")]
     fn a_ring_that_is_used_again_has_lost_nothing() {
         let recorder = Recorder::new();
         let note = |n| (0..n).for_each(|id| recorder.notes(Kind::Blocking, id, 0));

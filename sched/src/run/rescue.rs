@@ -166,7 +166,8 @@ mod tests {
     #[test]
     fn a_place_with_several_addresses_is_one_place() {
         let here = Location::caller();
-        let copy: &'static Location<'static> = Box::leak(Box::new(*here));
+        static COPY: std::sync::OnceLock<Location<'static>> = std::sync::OnceLock::new();
+        let copy = COPY.get_or_init(|| *here);
         assert!(!std::ptr::eq(here, copy) && here == copy);
         let rescues = Rescues::default();
         assert!(rescues.note_place(Some(here), 5, Doing::Computing));

@@ -263,6 +263,7 @@ mod tests {
 
     /// A green thread may park between a look at its P and the decision to sleep.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no netpoller")]
     fn an_idle_sleep_is_no_time_in_use() {
         let sched = Sched::new(config(1)).unwrap();
         let monitor = Monitor::new(sched.clone());
