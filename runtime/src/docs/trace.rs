@@ -71,7 +71,8 @@
 //! reach depends on the load: a P that switches a hundred thousand times a second fills its ring in about a third of a second.
 //! [`What`](crate::trace::What) lists the events. [`Snapshot::lost`](crate::trace::Snapshot::lost) says how many were overwritten.
 //!
-//! The events are in the order of cause and effect, and their times are those of the processor's counter where that is steady (x86-64,
+//! An event whose cause was overwritten, or came before its P noticed the recording, stands at its time alone.
+//! The other events are in the order of cause and effect, and their times are those of the processor's counter where that is steady (x86-64,
 //! 64-bit Arm), else of the clock. Counters of two processors may differ by some ten nanoseconds. A green thread that another one of the
 //! same P follows has the same time for its stop as the other for its begin, although the switch took some nanoseconds.
 //!
