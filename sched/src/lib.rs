@@ -226,7 +226,7 @@ pub use {
     m::current::current_p,
     m::os_thread::{Around, set_around_park},
     m::service::ServiceThread,
-    p::event::{Kind, POLLS, Stopped},
+    p::event::{By, Kind, POLLS, Stopped},
     p::histogram::Histogram,
     p::lease::{Seen, State},
     run::case_waker::CaseWaker,

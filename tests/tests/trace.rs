@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use runtime::net::{TcpListener, TcpStream};
 use runtime::trace::{self, Cause, Event, Snapshot, What};
-use runtime::{JoinHandle, channel, sleep, spawn, thread, yield_now};
-use tests::{PROCS, on, runtime, with};
+use runtime::{Builder, JoinHandle, Migration, channel, sleep, spawn, thread, yield_now};
+use tests::{PROCS, on, runtime, with, with_built};
 
 /// There is one recording in a process, so one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -21,8 +21,13 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Runs `f` as a green thread of a new runtime during a recording, and returns what was recorded.
 fn recorded(procs: usize, f: impl FnOnce() + Send) -> Snapshot {
+    recorded_in(Builder::new().procs(procs), f)
+}
+
+/// As `recorded`, in a runtime that `builder` makes.
+fn recorded_in(builder: Builder, f: impl FnOnce() + Send) -> Snapshot {
     let mut all = None;
-    on(procs, || {
+    let main = || {
         assert!(trace::start_with(1 << 18).unwrap());
         f();
         // A joiner may run before the end of the joined green thread is written.
@@ -36,7 +41,8 @@ fn recorded(procs: usize, f: impl FnOnce() + Send) -> Snapshot {
         };
         all = Some(recorded);
         assert!(trace::stop());
-    });
+    };
+    with_built(builder, |runtime| runtime.block_on(main));
     let all = all.unwrap();
     check(&all);
     all
@@ -483,6 +489,91 @@ fn wake_ups_from_plain_threads_and_bound_threads() {
     let ready =
         all.events().iter().find(|event| matches!(event.what, What::Ready { id: woken, .. } if woken == id));
     assert!(matches!(ready.unwrap(), Event { proc: None, what: What::Ready { by: Cause::Other, .. }, .. }));
+}
+
+/// Green threads that are free, pinned, strict, in a poll, or futures. Each sleeps, and then waits for a socket.
+#[test]
+fn timers_and_the_network_are_the_causes_of_what_they_wake() {
+    let _alone = alone();
+    let both = [Migration::Anytime, Migration::BeforeStart];
+    for (procs, migration) in PROCS.into_iter().flat_map(|procs| both.map(|how| (procs, how))) {
+        let names = ["free", "pinned", "in a poll", "future"];
+        let all = recorded_in(Builder::new().procs(procs).migration(migration), || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut clients = Vec::new();
+            let mut stream = || {
+                clients.push(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+                listener.accept().unwrap().0
+            };
+            let waits = |mut stream: TcpStream| {
+                sleep(Duration::from_millis(1));
+                stream.read_exact(&mut [0]).unwrap();
+            };
+            let [free, pinned, in_poll, future] = std::array::from_fn(|_| stream());
+            let free = named("free", move || waits(free));
+            let pinned = named("pinned", move || {
+                let _pin = thread::pin();
+                waits(pinned);
+            });
+            let of_future = |name: &str| thread::Builder::new().name(name.into());
+            let in_poll = of_future("in a poll").spawn(async move { waits(in_poll) }).unwrap();
+            let future = of_future("future").spawn(async move {
+                runtime::time::sleep_async(Duration::from_millis(1)).await;
+                future.readable_async().await.unwrap();
+            });
+            sleep(Duration::from_millis(20));
+            clients.iter_mut().for_each(|client| client.write_all(&[1]).unwrap());
+            [free, pinned, in_poll, future.unwrap()].into_iter().for_each(|thread| thread.join().unwrap());
+        });
+        for name in names {
+            let id = id_of(&all, name);
+            let cause = |event: &Event| match event.what {
+                What::Ready { id: woken, by } if woken == id => Some(by),
+                _ => None,
+            };
+            let causes: Vec<Cause> = all.events().iter().filter_map(cause).collect();
+            assert_eq!(causes, [Cause::Timer, Cause::Network], "{name}, {procs} Ps, {migration:?}");
+        }
+    }
+}
+
+/// A dump makes ready what was woken while the dump held it.
+#[test]
+fn a_dump_is_not_shown_as_a_waker() {
+    let _alone = alone();
+    let start = Instant::now();
+    loop {
+        let all = recorded(2, || {
+            let stop = Arc::new(AtomicBool::new(false));
+            let sleepers = ["a", "b", "c", "d"].map(|name| {
+                let stop = stop.clone();
+                named(name, move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        sleep(Duration::from_micros(20));
+                    }
+                })
+            });
+            let dumper =
+                named("dumper", || (0..300).for_each(|_| runtime::dump(&mut std::io::sink()).unwrap()));
+            dumper.join().unwrap();
+            stop.store(true, Ordering::Relaxed);
+            sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
+        });
+        let sleepers = ["a", "b", "c", "d"].map(|name| id_of(&all, name));
+        let by = |event: &Event| match event.what {
+            What::Ready { id, by } if sleepers.contains(&id) => Some(by),
+            _ => None,
+        };
+        let causes: Vec<Cause> = all.events().iter().filter_map(by).collect();
+        assert!(!causes.contains(&Cause::GreenThread(id_of(&all, "dumper"))));
+        if causes.contains(&Cause::Other) {
+            return;
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(40),
+            "no wake-up came while a dump held its green thread"
+        );
+    }
 }
 
 #[test]

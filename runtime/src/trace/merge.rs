@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use sched::recorder::{Collected, Recorded, Track, reason};
-use sched::{Kind, POLLS, Stopped};
+use sched::{By, Kind, POLLS, Stopped};
 
 use super::event::{Cause, Event, What};
 
@@ -48,8 +48,6 @@ struct Line {
     runs: Option<u64>,
     /// Of a P: the M that has it.
     m: Option<usize>,
-    /// What makes green threads ready while none runs.
-    cause: Cause,
 }
 
 struct Merge {
@@ -92,7 +90,7 @@ fn line(runtime: usize, track: &mut Track) -> Line {
     rest.retain(|event| event.kind != Kind::None);
     rest.reverse();
     let m = track.first_m.filter(|_| track.lost == 0);
-    Line { runtime, p: track.p, rest, runs: None, m, cause: Cause::Other }
+    Line { runtime, p: track.p, rest, runs: None, m }
 }
 
 impl Line {
@@ -176,7 +174,6 @@ impl Merge {
             Kind::Run => {
                 self.threads.insert(id, Does::Runs(i));
                 self.lines[i].runs = Some(id);
-                self.lines[i].cause = Cause::Other;
                 What::Runs { id, poll: argument & POLLS != 0 }
             }
             Kind::Stop => return self.stop(i, event),
@@ -189,10 +186,12 @@ impl Merge {
                 if matches!(self.threads.insert(id, Does::Ready), Some(Does::Spawned)) {
                     return None;
                 }
-                let from_network = self.lines[i].p.is_none() && event.m.is_some();
-                let cause = if from_network { Cause::Network } else { self.lines[i].cause };
-                // A green thread that waits in place ends its wait itself when its time is up.
-                let by = if by == Some(id) { Cause::Timer } else { by.map_or(cause, Cause::GreenThread) };
+                let by = match By::of(argument) {
+                    By::Caller => by.map_or(Cause::Other, Cause::GreenThread),
+                    By::Timer => Cause::Timer,
+                    By::Network => Cause::Network,
+                    By::Scheduler => Cause::Other,
+                };
                 What::Ready { id, by }
             }
             Kind::Steal => What::Stolen { id, from: argument.into() },
@@ -210,15 +209,11 @@ impl Merge {
             Kind::Asked => self.give_up(i, What::Preempted { id, declared: false, blocked: false }),
             Kind::TimerArmed => What::TimerArmed { id },
             Kind::TimersFired | Kind::TimersStolen => {
-                self.lines[i].cause = Cause::Timer;
                 let stolen_from = (event.kind == Kind::TimersStolen).then_some((id >> 32) as usize);
                 let late = Duration::from_micros(id & u64::from(u32::MAX));
                 What::TimersFired { count: argument, late, stolen_from }
             }
-            Kind::NetPoll => {
-                self.lines[i].cause = Cause::Network;
-                What::NetworkPolled { woken: argument }
-            }
+            Kind::NetPoll => What::NetworkPolled { woken: argument },
             Kind::Blocking => What::BlockingBegins { id },
             Kind::MStart => What::ThreadStarts,
             Kind::MStop => What::ThreadEnds,
@@ -232,7 +227,6 @@ impl Merge {
     fn stop(&mut self, i: usize, event: &Recorded) -> Option<What> {
         // A stop in the ring of a P is that of the green thread that runs on it.
         let id = if self.lines[i].p.is_some() { self.lines[i].runs.take()? } else { event.id };
-        self.lines[i].cause = Cause::Other;
         let stopped = Stopped::of(event.argument)?;
         self.threads.insert(id, if matches!(stopped, Stopped::Park(_)) { Does::Waits } else { Does::Ready });
         Some(match stopped {

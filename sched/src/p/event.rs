@@ -10,7 +10,7 @@
 
 use crate::p::ring::Words;
 
-/// What has happened. A "by" is not stored: it is the green thread that runs on the P at that time.
+/// What has happened. The id of a waker or spawner is not stored: it is the green thread that runs on the P at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -26,7 +26,7 @@ pub enum Kind {
     Spawn,
     /// Where.
     SpawnPlace,
-    /// A parked green thread was made ready.
+    /// A parked green thread was made ready. The argument is a [`By`].
     Ready,
     /// The green thread was stolen from the P of the argument.
     Steal,
@@ -64,6 +64,27 @@ pub enum Kind {
     NetBlock,
     /// An M has left the netpoller.
     NetReturn,
+}
+
+/// What has made a green thread ready, as an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum By {
+    /// The green thread that runs at that time; without one, a plain OS thread.
+    Caller,
+    /// A timer.
+    Timer,
+    /// The network.
+    Network,
+    /// The scheduler.
+    Scheduler,
+}
+
+impl By {
+    /// Returns what `argument` says.
+    pub fn of(argument: u16) -> By {
+        [By::Caller, By::Timer, By::Network].get(usize::from(argument)).copied().unwrap_or(By::Scheduler)
+    }
 }
 
 /// In the argument of `Run`: the green thread runs a poll of a future.
@@ -190,5 +211,8 @@ mod tests {
             assert_eq!(Stopped::of(stopped.argument() | POLLS), Some(stopped));
         }
         assert_eq!(Stopped::of(POLLS), None);
+        for by in [By::Caller, By::Timer, By::Network, By::Scheduler] {
+            assert_eq!(By::of(by as u16), by);
+        }
     }
 }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::g::G;
 use crate::p::Held;
-use crate::p::event::{Kind, POLLS, Stopped, pack, pack_place};
+use crate::p::event::{By, Kind, POLLS, Stopped, pack, pack_place};
 use crate::p::ring::{Read, Ring, Words};
 use crate::sys;
 
@@ -154,13 +154,13 @@ impl Held<'_> {
 
     /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after the look's
     /// `ends_at_sample`.*
-    pub(crate) fn readies(self, g: &G) {
-        self.records_here(|tape| tape.write(Kind::Ready, g.id(), 0));
+    pub(crate) fn readies(self, g: &G, by: By) {
+        self.records_here(|tape| tape.write(Kind::Ready, g.id(), by as u16));
     }
 
     /// As `readies`, for one of many Gs that are made ready at one moment.
-    pub(crate) fn readies_one_of_many(self, g: &G) {
-        self.records_here(|tape| tape.write_in_moment(Kind::Ready, g.id(), 0));
+    pub(crate) fn readies_one_of_many(self, g: &G, by: By) {
+        self.records_here(|tape| tape.write_in_moment(Kind::Ready, g.id(), by as u16));
     }
 
     /// Records an event that wake-ups or a stop follow at once: a new moment. *Runs on: the holder, after all these waits are decided.*

@@ -39,7 +39,7 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Status, panics};
 use crate::m::{Loan, M, current::current, in_place::Slept};
 use crate::p::Held;
-use crate::p::event::{Kind, Stopped};
+use crate::p::event::{By, Kind, Stopped};
 use crate::run::contexts;
 use crate::stack::coro::Coro;
 use crate::sys::Doing;
@@ -436,7 +436,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     if g.wait.commit() {
         sleep_in_place(m, g, limit);
     } else {
-        m.sched().outside.readies(g);
+        m.sched().outside.readies(g, By::Scheduler);
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
@@ -466,7 +466,7 @@ fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
         let times_out =
             limit.is_some_and(|limit| g.wait.decide(limit.number, Outcome::TimedOut) == Decision::Parked);
         if times_out {
-            m.sched().outside.readies(g);
+            m.sched().outside.readies(g, By::Timer);
         }
         times_out
     };

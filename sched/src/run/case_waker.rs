@@ -107,13 +107,9 @@ static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |inner| drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
 );
 
-/// Returns `true` if `waker` is one of these: calling it runs only code of the scheduler.
-pub(crate) fn is_one(waker: &Waker) -> bool {
-    std::ptr::eq(waker.vtable(), &VTABLE)
-}
-
 /// Returns `None` if `waker` is not one of these. Else takes its wake-up, and returns the G to make runnable, if there is one.
 pub(crate) fn decided_by(waker: &Waker) -> Option<Option<GRef>> {
+    let is_one = std::ptr::eq(waker.vtable(), &VTABLE);
     // SAFETY: only `CaseWaker` makes wakers with this vtable, and `waker` has a count of its `Inner`.
-    is_one(waker).then(|| unsafe { &*waker.data().cast::<Inner>() }.decide())
+    is_one.then(|| unsafe { &*waker.data().cast::<Inner>() }.decide())
 }

@@ -13,7 +13,7 @@ use crate::m::rest::SleepKind;
 use crate::m::wish::Wish;
 use crate::m::{M, MRef};
 use crate::p::Held;
-use crate::p::event::Kind;
+use crate::p::event::{By, Kind};
 use crate::run::sched::Sched;
 
 /// What an M does after its sleep.
@@ -177,7 +177,7 @@ impl Sched {
             {
                 let mut woken = GList::new();
                 self.fire_timers(held, victim.index, now, &mut woken);
-                self.ready_all(held, woken);
+                self.ready_all(held, woken, By::Timer);
                 if let Some(g) = held.queue.pop(1, &mut 0) {
                     return Some(g);
                 }
@@ -298,7 +298,7 @@ impl Sched {
         let Some(held) = self.take_idle_p(m) else {
             self.note_wake(m);
             // All Ps are busy; sysmon must make one of them look at this work.
-            self.outside.readies_all(&woken);
+            self.outside.readies_all(&woken, By::Network);
             self.make_work(|| self.global.append(woken));
             return self.sysmon.wake();
         };
@@ -310,7 +310,7 @@ impl Sched {
             // The moment at which the M has taken the P.
             held.notes_in_moment(Kind::NetPoll, 0, woken.len());
         }
-        self.ready_all(held, woken);
+        self.ready_all(held, woken, By::Network);
         self.steal_due_timers(held);
     }
 

@@ -21,7 +21,7 @@ use timers::clock;
 use crate::g::GRef;
 use crate::m::M;
 use crate::p::Held;
-use crate::p::event::Stopped;
+use crate::p::event::{By, Stopped};
 use crate::p::measured::Measured;
 use crate::run::places::Places;
 use crate::run::sched::Sched;
@@ -111,14 +111,14 @@ impl Latency {
 #[inline(never)]
 pub(crate) fn look_at_wake_up(held: Held<'_>, g: GRef) {
     stamp_if_sample(held, g);
-    held.readies(g);
+    held.readies(g, By::Caller);
 }
 
 /// As `look_at_wake_up`, for one of many Gs that are made ready at one moment.
 #[inline(never)]
-pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef) {
+pub(crate) fn look_at_one_of_many(held: Held<'_>, g: GRef, by: By) {
     stamp_if_sample(held, g);
-    held.readies_one_of_many(g);
+    held.readies_one_of_many(g, by);
 }
 
 #[inline(always)]

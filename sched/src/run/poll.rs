@@ -2,8 +2,6 @@
 //! blocks until an event or a timer (`wait_for_events`, which `find.rs` calls). `ensure_watcher` serves an M that is
 //! about to run a G: another M then blocks in the netpoller, or sysmon looks.
 
-use std::ptr;
-use std::task::Waker;
 use std::time::Duration;
 
 use netpoll::{Turn, Waiter, WakeBy};
@@ -14,10 +12,9 @@ use crate::g::wait::{Decision, Outcome};
 use crate::g::{GRef, Ticket};
 use crate::m::M;
 use crate::p::Held;
-use crate::p::event::Kind;
+use crate::p::event::{By, Kind};
 use crate::run::net_wakers::{self, is_future};
 use crate::run::sched::Sched;
-use crate::run::wake;
 
 /// A wait for the network that is shorter than this was not worth the cost of waking.
 pub(crate) const QUICK_NS: u64 = 50_000;
@@ -39,7 +36,7 @@ impl Sched {
         if any {
             held.notes_moment(Kind::NetPoll, 0, woken.len());
         }
-        self.ready_all(held, woken);
+        self.ready_all(held, woken, By::Network);
         any
     }
 
@@ -78,7 +75,7 @@ impl Sched {
         self.netpoll.polled(clock::now());
         let woken = self.woken_gs(&mut ready);
         if !woken.is_empty() {
-            self.outside.readies_all(&woken);
+            self.outside.readies_all(&woken, By::Network);
             self.make_work(|| self.global.append(woken));
         }
     }
@@ -156,37 +153,20 @@ impl Sched {
     pub(crate) fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
         let mut gs = GList::new();
         for waiter in ready.drain(..) {
-            let woken = match waiter.word() {
+            match waiter.word() {
                 word if is_future(word) => {
-                    net_wakers::take(word).and_then(|waker| self.woken_by(waker, &mut gs))
+                    if let Some(waker) = net_wakers::take(word) {
+                        self.wake_by(waker, By::Network, &mut gs);
+                    }
                 }
-                word => Ticket::from_word(word).and_then(decide),
-            };
-            let Some(g) = woken else { continue };
-            if wake::wake_if_unqueueable(g) {
-                continue;
-            }
-            if ptr::eq(g.runtime(), self.as_runtime()) {
-                gs.push(g);
-            } else {
-                wake::ready_globally(g);
+                word => {
+                    if let Some(g) = Ticket::from_word(word).and_then(decide) {
+                        self.ready_in_list(g, By::Network, &mut gs);
+                    }
+                }
             }
         }
         gs
-    }
-
-    /// Returns the G to make runnable after a call of `waker`. A waker that is user code is not called here: a G that calls it is
-    /// added to `gs`.
-    fn woken_by(&self, waker: Waker, gs: &mut GList) -> Option<GRef> {
-        match wake::decided_by(&waker) {
-            Some(woken) => woken,
-            None => {
-                if let Some(g) = self.g_that_calls(waker) {
-                    gs.push(g);
-                }
-                None
-            }
-        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::g::GRef;
 use crate::g::list::GList;
 use crate::m::M;
 use crate::p::Held;
+use crate::p::event::By;
 use crate::run::sched::Sched;
 use crate::run::simulation::{Phase, Ready, Simulated};
 
@@ -154,7 +155,7 @@ impl Sched {
         let mut woken = GList::new();
         // What is left of the due timers comes in the next round.
         self.fire_timers(held, held.index, now, &mut woken);
-        self.ready_all(held, woken);
+        self.ready_all(held, woken, By::Timer);
     }
 
     /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not have recorded that yet.

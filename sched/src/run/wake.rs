@@ -20,6 +20,7 @@ use crate::m::os_thread;
 use crate::m::release::release;
 use crate::m::rest::SleepKind;
 use crate::p::Held;
+use crate::p::event::By;
 use crate::run::boundary::{Entered, enter};
 use crate::run::case_waker;
 use crate::run::latency::{look_at_one_of_many, look_at_wake_up};
@@ -44,7 +45,7 @@ pub fn wake(ticket: Ticket) -> bool {
 /// Makes a parked G runnable (Go: `ready`). *Runs on: the thread that decided its wait.*
 #[inline]
 pub(crate) fn ready(g: GRef) {
-    if wake_if_unqueueable(g) {
+    if wake_if_unqueueable(g, By::Caller) {
         return;
     }
     g.set_status(Status::Runnable);
@@ -59,7 +60,7 @@ pub(crate) fn ready(g: GRef) {
             // The scheduler is read again, so that no register keeps it over the look.
             m.sched().wake_idle_p();
         }
-        None => ready_globally(g),
+        None => ready_globally(g, By::Caller),
     }
 }
 
@@ -67,20 +68,20 @@ pub(crate) fn ready(g: GRef) {
 /// so. *Runs on: the thread that decided its wait.*
 // Nearly every G is free: this look is inlined into the callers.
 #[inline(always)]
-pub(crate) fn wake_if_unqueueable(g: GRef) -> bool {
+pub(crate) fn wake_if_unqueueable(g: GRef, by: By) -> bool {
     if g.is_green() && g.binding.get() == Binding::Free {
         return false;
     }
-    wake_unqueueable(g);
+    wake_unqueueable(g, by);
     true
 }
 
 #[inline(never)]
-fn wake_unqueueable(g: GRef) {
+fn wake_unqueueable(g: GRef, by: By) {
     if !g.is_green() {
         return os_thread::wake(g);
     }
-    readies_bound(g);
+    readies_bound(g, by);
     match g.bound() {
         Bound::Free => unreachable!("the binding of a parked G does not change"),
         Bound::InPlace(m) => {
@@ -120,9 +121,16 @@ fn local_p(entered: &Entered, g: GRef) -> Option<Held<'_>> {
     if ptr::eq(entered.m().runtime, g.runtime()) { entered.held() } else { None }
 }
 
+/// Makes a parked G runnable whose wait was decided while a dump held it. *Runs on: the thread that held it.*
+pub(crate) fn ready_after_hold(g: GRef) {
+    if !wake_if_unqueueable(g, By::Scheduler) {
+        ready_globally(g, By::Scheduler);
+    }
+}
+
 /// Makes a parked G runnable through the global queue of its runtime. *Runs on: the thread that decided its wait.*
 #[cold]
-pub(crate) fn ready_globally(g: GRef) {
+pub(crate) fn ready_globally(g: GRef, by: By) {
     if is_forked() {
         // In a forked child no M exists that would run the G.
         return;
@@ -131,7 +139,7 @@ pub(crate) fn ready_globally(g: GRef) {
     // SAFETY: `g` is parked until it is in the queue.
     let sched = unsafe { Sched::of_parked(g) };
     sched.latency.stamp_outside(g);
-    sched.outside.readies(g);
+    sched.outside.readies(g, by);
     sched.make_work(|| sched.global.push(g));
 }
 
@@ -143,18 +151,18 @@ pub(crate) fn ready_many(mut gs: GList) {
     let entered = enter();
     let mut here = GList::new();
     while let Some(g) = gs.pop() {
-        if wake_if_unqueueable(g) {
+        if wake_if_unqueueable(g, By::Caller) {
             continue;
         }
         match entered.as_ref().and_then(|e| local_p(e, g)) {
             Some(_) => here.push(g),
-            None => ready_globally(g),
+            None => ready_globally(g, By::Caller),
         }
     }
     if let Some(entered) = &entered
         && let Some(held) = entered.held()
     {
-        entered.m().sched().ready_all(held, here);
+        entered.m().sched().ready_all(held, here, By::Caller);
         // The caller runs on.
         held.ends_moment();
     }
@@ -173,9 +181,38 @@ impl Sched {
         }
     }
 
+    /// Adds `g`, which is parked and whose wait is decided, to the Gs that `ready_all` is to make runnable. Makes it runnable at once if it
+    /// is none of this runtime or no run queue may hold it. *Runs on: the thread that decided its wait.*
+    pub(crate) fn ready_in_list(&self, g: GRef, by: By, gs: &mut GList) {
+        if wake_if_unqueueable(g, by) {
+            return;
+        }
+        if ptr::eq(g.runtime(), self.as_runtime()) {
+            gs.push(g);
+        } else {
+            ready_globally(g, by);
+        }
+    }
+
+    /// As `ready_in_list`, for the G that `waker` wakes. A waker that is user code is not called here: a G that calls it is added.
+    pub(crate) fn wake_by(&self, waker: Waker, by: By, gs: &mut GList) {
+        match decided_by(&waker) {
+            Some(woken) => {
+                if let Some(g) = woken {
+                    self.ready_in_list(g, by, gs);
+                }
+            }
+            None => {
+                if let Some(g) = self.g_that_calls(waker) {
+                    gs.push(g);
+                }
+            }
+        }
+    }
+
     /// Makes Gs runnable that the network or the clock woke together. *Runs on: the holder of the P.*
     #[inline]
-    pub(crate) fn ready_all(&self, held: Held<'_>, mut gs: GList) {
+    pub(crate) fn ready_all(&self, held: Held<'_>, mut gs: GList, by: By) {
         if gs.is_empty() {
             return;
         }
@@ -185,7 +222,7 @@ impl Sched {
             while let Some(g) = gs.pop() {
                 g.set_status(Status::Runnable);
                 if held.own().sampler.counts_to_look() {
-                    look_at_one_of_many(held, g);
+                    look_at_one_of_many(held, g, by);
                 }
                 held.queue.put_woken(g);
             }
@@ -253,11 +290,6 @@ pub(crate) fn borrowed_waker(g: GRef) -> ManuallyDrop<Waker> {
 
 fn is_waker_of_a_g(waker: &Waker) -> bool {
     ptr::eq(waker.vtable(), &VTABLE)
-}
-
-/// Returns `true` if calling `waker` runs only code of the scheduler: it belongs to a G, or to a case of a select.
-pub(crate) fn is_harmless(waker: &Waker) -> bool {
-    is_waker_of_a_g(waker) || case_waker::is_one(waker)
 }
 
 /// Returns `None` if `waker` is user code. Else takes the wake-up and decides the wait. Returns the G to make runnable; the

@@ -4,6 +4,7 @@ use timers::{Checked, clock};
 
 use crate::g::list::GList;
 use crate::p::Held;
+use crate::p::event::By;
 use crate::p::gate::Reading;
 use crate::run::sched::Sched;
 use crate::run::wake;
@@ -32,7 +33,7 @@ impl Sched {
         } else {
             held.own().gate.shut(now, checked.next);
         }
-        self.ready_all(held, woken);
+        self.ready_all(held, woken, By::Timer);
     }
 
     /// Fires the due timers in the heap of P `of`, and collects the Gs to run in `woken`.
@@ -47,16 +48,11 @@ impl Sched {
             match timer.fire(seq) {
                 Fired::Nothing => {}
                 Fired::G(g) => {
-                    if !wake::wake_if_unqueueable(g) {
+                    if !wake::wake_if_unqueueable(g, By::Timer) {
                         woken.push(g);
                     }
                 }
-                Fired::Waker(waker) if wake::is_harmless(&waker) => waker.wake(),
-                Fired::Waker(waker) => {
-                    if let Some(g) = self.g_that_calls(waker) {
-                        woken.push(g);
-                    }
-                }
+                Fired::Waker(waker) => self.wake_by(waker, By::Timer, woken),
                 Fired::Func(user) => {
                     if let Some(g) = self.g_that_runs(held, user) {
                         woken.push(g);
@@ -83,7 +79,7 @@ impl Sched {
         for p in self.ps().filter(|p| self.heaps.earliest(p.index) <= now) {
             self.fire_timers(held, p.index, now, &mut woken);
         }
-        self.ready_all(held, woken);
+        self.ready_all(held, woken, By::Timer);
     }
 }
 

@@ -202,7 +202,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if !self.0.wait.commit() {
-            wake::ready(self.0);
+            wake::ready_after_hold(self.0);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::g::G;
 use crate::g::list::GList;
 use crate::m::M;
 use crate::m::current::on_m;
-use crate::p::event::{Kind, Stopped};
+use crate::p::event::{By, Kind, Stopped};
 use crate::p::recorder::keep_name;
 use crate::sys::{fork, stamp};
 
@@ -85,14 +85,14 @@ impl Outside {
     }
 
     /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
-    pub(crate) fn readies(&self, g: &G) {
-        self.notes(Kind::Ready, g.id(), 0);
+    pub(crate) fn readies(&self, g: &G, by: By) {
+        self.notes(Kind::Ready, g.id(), by as u16);
     }
 
     /// Records that all `gs` were made ready. *Runs on: as `readies`.*
-    pub(crate) fn readies_all(&self, gs: &GList) {
+    pub(crate) fn readies_all(&self, gs: &GList, by: By) {
         if self.places.load(Ordering::Relaxed) != 0 {
-            gs.iter().for_each(|g| self.readies(g));
+            gs.iter().for_each(|g| self.readies(g, by));
         }
     }
 

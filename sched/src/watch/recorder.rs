@@ -23,7 +23,7 @@ use crate::m::nap::{self, How, Word};
 use crate::m::release::release;
 use crate::m::{Loan, M};
 use crate::p::Held;
-use crate::p::event::{self, Kind};
+use crate::p::event::{self, By, Kind};
 use crate::p::lease::State;
 use crate::p::recorder::{Tape, kept_names};
 use crate::run::boundary::enter;
@@ -496,11 +496,11 @@ impl Sched {
 }
 
 /// Records that `g`, which is bound to an M, was made ready. *Runs on: the thread that decided its wait, before it wakes that M.*
-pub(crate) fn readies_bound(g: GRef) {
+pub(crate) fn readies_bound(g: GRef, by: By) {
     if is_on() && !fork::is_forked() {
         // SAFETY: `g` is parked until the caller wakes its M.
         let sched = unsafe { Sched::of_parked(g) };
-        sched.at_p_or_outside(|held| held.readies(g), || sched.outside.readies(g));
+        sched.at_p_or_outside(|held| held.readies(g, by), || sched.outside.readies(g, by));
     }
 }
 
