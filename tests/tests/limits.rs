@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use runtime::net::{TcpListener, TcpStream};
 use runtime::thread::Builder;
+use runtime::trace::{Cause, Event, What};
 use runtime::{Handle, JoinHandle, spawn, thread, yield_now};
 use tests::system::{self, Limit};
 use tests::{PROCS, child, runtime, wait_until, with};
@@ -262,6 +263,50 @@ fn a_runtime_ends_while_green_threads_wait_for_stacks() {
             }
         });
     }
+}
+
+/// A future that was woken and then waits for a stack has been ready all along.
+#[test]
+fn a_trace_has_no_wake_up_for_a_stack() {
+    const FUTURES: usize = 20;
+    let body = || {
+        with(1, |runtime| {
+            runtime.block_on(|| {
+                assert!(runtime::trace::start_with(1 << 16).unwrap());
+                let (tells, futures): (Vec<_>, Vec<_>) = (0..FUTURES)
+                    .map(|_| {
+                        let (tell, told) = runtime::sync::oneshot::channel::<()>();
+                        let future = async move { told.await.unwrap() };
+                        (tell, Builder::new().name("future".into()).spawn(future).unwrap())
+                    })
+                    .unzip();
+                let parked =
+                    |event: &&Event| matches!(event.what, What::Parks { why: "a wake-up of its future", .. });
+                wait_until("the futures wait", || {
+                    runtime::trace::snapshot().events().iter().filter(parked).count() == FUTURES
+                });
+                let limit = Limit::address_space(40 * MIB);
+                let (sleepers, _) = until_refused(5000, spawn_gently);
+                tells.into_iter().for_each(|tell| tell.send(()).unwrap());
+                wait_until("futures wait for stacks", || runtime.handle().metrics().stackless > 5);
+                cancel_all(sleepers);
+                futures.into_iter().for_each(|future| future.join().unwrap());
+                drop(limit);
+                let all = runtime::trace::snapshot();
+                let mut wake_ups = std::collections::HashMap::new();
+                for event in all.events() {
+                    if let What::Ready { id, by } = event.what
+                        && all.name(id) == Some("future")
+                    {
+                        assert!(matches!(by, Cause::GreenThread(_)), "{by:?}");
+                        *wake_ups.entry(id).or_insert(0) += 1;
+                    }
+                }
+                assert_eq!((wake_ups.len(), wake_ups.into_values().max()), (FUTURES, Some(1)));
+            });
+        });
+    };
+    child::passes("a_trace_has_no_wake_up_for_a_stack", "", body);
 }
 
 /// Stacks in the warm lists of idle Ps, and of Ps whose green threads compute, must serve the threads that wait for a
