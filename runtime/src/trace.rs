@@ -104,8 +104,8 @@ pub fn is_on() -> bool {
 
 /// Returns what the current or the last recording has: the newest events of each P. Without a recording it is empty.
 ///
-/// The green threads go on meanwhile. An event that is overwritten while it is read is left out. Takes about a tenth of a
-/// microsecond an event, and some more for the names of green threads.
+/// The green threads go on meanwhile. An event that is overwritten while it is read is left out. An event takes 120 to 150 ns and, until
+/// the end of this call, about 150 bytes; the snapshot keeps about 100. The names of green threads come on top.
 ///
 /// ```
 /// assert!(runtime::trace::snapshot().events().is_empty());

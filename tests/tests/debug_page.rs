@@ -63,6 +63,10 @@ fn the_page_the_dump_and_the_metrics_are_served() {
             assert!(ask(address, "/nowhere").starts_with("HTTP/1.1 404 "));
             let head = ask_raw(address, &format!("HEAD /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n"));
             assert!(body(&head).is_empty() && !head.contains("Content-Length: 0\r\n"), "{head}");
+            for path in ["/profile?seconds=1", "/trace?seconds=1"] {
+                let head = ask_raw(address, &format!("HEAD {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+                assert!(head.starts_with("HTTP/1.1 405 ") && head.ends_with("\r\n\r\n"), "{head}");
+            }
         });
         parked.thread().unpark();
         parked.join().unwrap();

@@ -68,6 +68,7 @@ pub(super) fn answer(request: &Request, shared: &Shared, client: &Client<'_>) ->
         "/" => Answer::of("text/html; charset=utf-8", page()),
         "/dump" => dump(request),
         "/metrics" => metrics(shared),
+        "/profile" | "/trace" if request.is_head => Answer::text(405, "only GET records\n".into()),
         "/profile" => profile(request, client),
         "/trace" => trace(request, client),
         _ => Answer::text(404, "no such page; see /\n".into()),

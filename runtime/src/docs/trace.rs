@@ -86,24 +86,26 @@
 //! one reading, and so have one time: green threads that the network or a timer wakes together and the first of them that runs, a timer that is
 //! armed for a wait and the park, and an OS thread that gives its P up and its sleep.
 //!
-//! | | without | with the recorder | |
-//! | --- | --- | --- | --- |
-//! | echo, 64 connections that ask at once again: requests in 50 ms | 14,560 | 14,340 | -1.7 % |
-//! | HTTP: the same | 13,484 | 13,267 | -1.8 % |
-//! | echo, 60,000 requests a second, which keep the processors busy for two thirds: median | 20.8 us | 21.5 us | +2.9 % |
-//! | HTTP: the same | 23.4 us | 23.8 us | +1.6 % |
-//! | echo, 60,000 requests a second: 99th percentile | 129 us | 141 us | +5.6 %; runs had +0.6 to +5.6 % |
-//! | HTTP: the same | 161 us | 171 us | +5.2 %; runs had +0.1 to +8 % |
-//! | HTTP, 60,000 requests a second of another process: 99th percentile | 1.18 ms | 1.20 ms | +2.4 %, beside -0.7 % if nothing is switched |
-//! | echo, 20,000 requests a second of another process: 99th percentile | 0.58 ms | 0.56 ms | +0.8 %, beside -4.0 % if nothing is switched |
-//! | a yield | 13.9 ns | 28.3 ns | 9.3 ns of it are the reading of the counter |
-//! | a park with its wake-up, which are two events | 45 ns | 74 ns | 20 ns are the two readings |
+//! | | AMD EPYC: without, with | | Intel Xeon: without, with | |
+//! | --- | --- | --- | --- | --- |
+//! | a yield | 12.0 ns, 18.2 ns | +6 ns | 13.9 ns, 28.3 ns | +14 ns |
+//! | a park with its wake-up, which are two events | 46 ns, 56 ns | +10 ns | 45 ns, 74 ns | +29 ns |
+//! | echo, 64 connections that ask at once again: requests in 50 ms | 10,500, 10,469 | -0.4 % | 14,560, 14,340 | -1.7 % |
+//! | HTTP: the same | 9,224, 9,705 | -0.3 % | 13,484, 13,267 | -1.8 % |
+//! | echo, 20,000 requests a second of another process: 99th percentile | 174 us, 176 us | +0.5 % | 0.58 ms, 0.56 ms | +0.8 % |
+//! | HTTP: the same | 179 us, 179 us | -0.2 % | | |
+//! | HTTP: the same, 60,000 requests a second | 1.08 ms, 1.09 ms | +0.2 % | 1.18 ms, 1.20 ms | +2.4 % |
+//! | echo, 60,000 requests a second of the same process: 99th percentile | 93 us, 99 us | +1 % | 129 us, 141 us | +6 % |
+//! | HTTP: the same | 120 us, 131 us | +3 % | 161 us, 171 us | +5 % |
 //!
-//! Measured on 2026-11-25 on two cores of an Intel Xeon, a virtual machine, on which one reading of the counter takes 7 to 10 ns. On an AMD
-//! EPYC a yield took 8 ns more and a park with its wake-up 12. The servers run with 2 Ps, and each run has 200 to 500 pairs of windows with and
-//! without the recorder, side by side (`cargo run --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart`). A ratio is
-//! the median of those of the pairs. Without `--apart` the clients are green threads of the same process, so both sides of a request are recorded.
-//! The others: `cargo run --release -p benches --bin instructions -- yield 10000000`, with `--trace` and without, in processor time.
+//! Measured on 2026-11-25 on two cores of virtual machines with these processors. One reading of the counter takes 7 to 10 ns on the Xeon, because
+//! it waits for all earlier instructions there. The servers run with 2 Ps, and each run has 200 to 500 pairs of windows with and
+//! without the recorder, side by side (`cargo run --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart` for
+//! clients in another process). A percentage is the median of the ratios of the pairs, so it need not be that of the two columns before it.
+//! If nothing is switched, the 99th percentiles differ by 0.5 % at 20,000 requests a second, and by up to 4 % in the last two rows. There the clients
+//! are green threads of the same process, so both sides of a request are recorded.
+//! The switches: `cargo run --release -p benches --bin instructions -- yield 10000000`, with `--trace` and without.
 //!
-//! What a request at a fixed rate takes longer comes mostly from the readings of the counter, about five a request at this rate, and what waits behind it
-//! waits longer, too: in a build that writes a constant in their place, the recorder changes neither the 50th nor the 90th percentile of HTTP.
+//! On the Xeon, what a request at a fixed rate takes longer comes mostly from the readings of the counter, about five a request at this
+//! rate, and what waits behind it waits longer, too: in a build that writes a constant in their place, the recorder changes neither the 50th
+//! nor the 90th percentile of HTTP.
