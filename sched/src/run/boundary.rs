@@ -436,7 +436,7 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     if g.wait.commit() {
         sleep_in_place(m, g, limit);
     } else {
-        m.sched().outside.readies(g, By::Scheduler);
+        m.sched().outside.goes_on(g);
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");

@@ -9,7 +9,7 @@ use crate::g::{GRef, Status};
 use crate::m::M;
 use crate::m::release::release;
 use crate::p::Held;
-use crate::p::event::{By, Kind, Stopped};
+use crate::p::event::{Kind, Stopped};
 use crate::run::boundary;
 use crate::run::sched::Sched;
 use crate::stack::coro::Coro;
@@ -67,7 +67,7 @@ impl Sched {
         loop {
             let Some(held) = m.held() else {
                 // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
-                self.outside.readies(g, By::Scheduler);
+                self.outside.goes_on(g);
                 return self.queue_without_p(m, g);
             };
             g.set_status(Status::Running);
@@ -259,7 +259,7 @@ impl Sched {
         if !(g.wakes.park(number) && self.commit(m, g)) {
             self.record_going_on(m);
             if m.held().is_none() {
-                self.outside.readies(g, By::Scheduler);
+                self.outside.goes_on(g);
             }
             self.yielded(m, g);
         }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::g::G;
 use crate::g::list::GList;
+use crate::g::wait::Outcome;
 use crate::m::M;
 use crate::m::current::on_m;
 use crate::p::event::{By, Kind, Stopped};
@@ -87,6 +88,12 @@ impl Outside {
     /// Records that `g` was made ready. *Runs on: any thread, before an M can see `g` in a queue.*
     pub(crate) fn readies(&self, g: &G, by: By) {
         self.notes(Kind::Ready, g.id(), by as u16);
+    }
+
+    /// Records that `g` is ready again, because its wait was decided before it had parked. *Runs on: its M.*
+    pub(crate) fn goes_on(&self, g: &G) {
+        // Only a timer lets a wait time out. Who else has decided it is not known.
+        self.readies(g, if g.wait.outcome() == Outcome::TimedOut { By::Timer } else { By::Scheduler });
     }
 
     /// Records that all `gs` were made ready. *Runs on: as `readies`.*
