@@ -546,6 +546,54 @@ fn timers_and_the_network_are_the_causes_of_what_they_wake() {
     }
 }
 
+/// The number of an OS thread is that in its own runtime.
+#[test]
+fn a_green_thread_of_another_runtime_is_no_os_thread_of_this_one() {
+    let _alone = alone();
+    let mut woken = 0;
+    let all = recorded(2, || {
+        let other = runtime(1);
+        let parked = other.handle().spawn(thread::park);
+        tests::until_it_waits(&parked);
+        let id = format!("{:?}", parked.thread().id());
+        woken = id.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
+        parked.thread().unpark();
+        parked.join().unwrap();
+    });
+    let is_it = |event: &&Event| matches!(event.what, What::Ready { id, .. } if id == woken);
+    let event = all.events().iter().find(is_it).unwrap();
+    assert_eq!((event.proc, event.os_thread), (None, None));
+    assert!(matches!(event.what, What::Ready { by: Cause::GreenThread(_), .. }), "{event:?}");
+}
+
+/// The begin of a sleep is no event of its own if its OS thread has just given up its P: it is read in the OS thread.
+#[test]
+fn a_stop_keeps_the_sleeps_that_have_not_ended() {
+    let _alone = alone();
+    let work = || (0..100).map(|_| spawn(yield_now)).for_each(|thread| thread.join().unwrap());
+    let works = |time| {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            work();
+        }
+    };
+    let time = Duration::from_millis(20);
+    let is_told = || {
+        assert!(trace::start());
+        // Both OS threads take Ps, and then one sleeps, because this green thread is the only one. On a busy machine it may be late.
+        works(time);
+        tests::spin(time);
+        assert!(trace::stop());
+        works(time);
+        let mut last = HashMap::new();
+        for event in trace::snapshot().events() {
+            last.extend(event.os_thread.map(|m| (m, event.what)));
+        }
+        last.values().any(|what| matches!(what, What::ThreadParks | What::NetworkWaitBegins))
+    };
+    on(2, || assert!((0..20).any(|_| is_told())));
+}
+
 /// A dump makes ready what was woken while the dump held it.
 #[test]
 fn a_dump_is_not_shown_as_a_waker() {

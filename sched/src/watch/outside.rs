@@ -137,3 +137,26 @@ impl Outside {
         ptr::eq(Arc::as_ptr(&m.sched().outside), self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no counter of the processor")]
+    fn a_stop_keeps_the_events_and_a_start_forgets_them() {
+        let outside = Outside::default();
+        let note = || (0..3).for_each(|id| outside.notes(Kind::TimerArmed, id, 0));
+        let seen = || (outside.read().0.iter().map(|event| event.id).collect::<Vec<_>>(), outside.read().1);
+        note();
+        assert_eq!(seen(), (vec![], 0));
+        outside.start(2);
+        note();
+        outside.stop();
+        note();
+        assert_eq!(seen(), (vec![1, 2], 1));
+        outside.start(4);
+        note();
+        assert_eq!(seen(), (vec![0, 1, 2], 0));
+    }
+}
