@@ -1,16 +1,75 @@
 //! Child processes for test bodies that end their process, or that count threads, memory or CPU time.
 
+use std::panic::Location;
+use std::path::{Component, Path};
 use std::process::{Command, Output, Stdio};
 
 const CASE: &str = "TESTS_CHILD_CASE";
+/// Set in the children of [`is_repeated_alone`].
+const ALONE: &str = "TESTS_CHILD_ALONE";
+
+/// Returns the name that the harness gives to the test `test` of the calling file: `module::test`.
+#[track_caller]
+pub fn path(test: &str) -> String {
+    // tests/tests/PROGRAM/main.rs and tests/tests/PROGRAM/MODULE.rs; one file that is a program has no module.
+    let file = Path::new(Location::caller().file()).with_extension("");
+    let names: Vec<_> = file.components().map(Component::as_os_str).collect();
+    let tests = names.iter().rposition(|name| *name == "tests").map_or(0, |at| at + 1);
+    let modules = names.get(tests + 1..).unwrap_or_default().iter().filter(|name| **name != "main");
+    modules.map(|name| format!("{}::", name.to_string_lossy())).collect::<String>() + test
+}
+
+/// Returns a command that runs only the test `test` of the calling file, in a process of its own.
+#[track_caller]
+pub fn command(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command.args(["--exact", &path(test), "--nocapture", "--test-threads=1"]);
+    command
+}
+
+/// Makes the calling test run in a process of its own, for a test that measures or changes what all threads of a
+/// process share. nextest gives each test a process. Under `cargo test`, the macro runs the test once more in a child,
+/// and returns from the caller.
+#[macro_export]
+macro_rules! alone {
+    () => {
+        fn here() {}
+        if $crate::child::is_repeated_alone(::std::any::type_name_of_val(&here)) {
+            return;
+        }
+    };
+}
+
+/// Runs the test that has the function `here` in a child, and returns `true`, unless this process has only that test.
+/// For [`alone!`](crate::alone).
+///
+/// # Panics
+/// If the test fails in the child.
+pub fn is_repeated_alone(here: &str) -> bool {
+    let of_nextest = std::env::var("NEXTEST_EXECUTION_MODE").is_ok_and(|mode| mode == "process-per-test");
+    if of_nextest || std::env::var_os(ALONE).is_some() || std::env::var_os(CASE).is_some() {
+        return false;
+    }
+    // `PROGRAM::module::test::here`
+    let test = here.split_once("::").and_then(|(_, path)| path.strip_suffix("::here")).expect("a test");
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ALONE, "1").stdin(Stdio::null());
+    let output = command.output().expect("a process");
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("1 passed"), "{test}: {}\n{said}", output.status);
+    print!("{}", stderr(&output));
+    true
+}
 
 /// Runs `body` in a child process, and `check` on the child's output. The child is this test binary, which runs only
-/// the test `test`. `case` distinguishes several children of a test.
+/// the test `test` of the calling file. `case` distinguishes several children of a test.
+#[track_caller]
 pub fn run(test: &str, case: &str, body: impl FnOnce(), check: impl FnOnce(&Output)) {
     run_with(test, case, &[], body, check);
 }
 
 /// Like [`run`], with more environment variables.
+#[track_caller]
 pub fn run_with(
     test: &str,
     case: &str,
@@ -29,8 +88,7 @@ pub fn run_with(
         Ok(_) => return,
         Err(_) => {}
     }
-    let output = Command::new(std::env::current_exe().expect("this binary"))
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+    let output = command(test)
         .env(CASE, &case)
         .env("RUST_BACKTRACE", "0")
         // More malloc arenas would count as mappings and memory.
@@ -43,11 +101,13 @@ pub fn run_with(
 }
 
 /// Runs `body` in a child process, and checks that the child succeeds.
+#[track_caller]
 pub fn passes(test: &str, case: &str, body: impl FnOnce()) {
     passes_under(crate::Watchdog::new, test, case, body);
 }
 
 /// Like [`passes`], with another watchdog.
+#[track_caller]
 pub fn passes_under(watchdog: fn() -> crate::Watchdog, test: &str, case: &str, body: impl FnOnce()) {
     let watched = || {
         let _dog = watchdog();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
+use crate::experiment;
 use runtime::channel::{self, TrySendError};
 use runtime::context::Context;
 use runtime::sim::atomic::{AtomicBool, AtomicUsize};
@@ -14,8 +15,6 @@ use runtime::sync::{Condvar, Mutex, Notify, RwLock};
 use runtime::time::timeout;
 use runtime::{JoinHandle, sleep, spawn, thread};
 
-#[path = "sim_bugs/experiment.rs"]
-mod experiment;
 
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 1000;

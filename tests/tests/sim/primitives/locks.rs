@@ -10,7 +10,7 @@ use runtime::sync::{
 use runtime::time::{timeout, timeout_async};
 use runtime::{scope, select, sleep, spawn, yield_now};
 
-use crate::{exhaust, explore, ms, pick};
+use super::{exhaust, explore, ms, pick};
 
 /// Counts the threads inside. Beside an exclusive one there is no other.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::experiment;
 use runtime::net::{TcpListener, TcpStream, UdpSocket};
 use runtime::sim::net::Quality;
 use runtime::sim::{self, Builder, Faults};
@@ -15,8 +16,6 @@ use runtime::{sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
-#[path = "sim_bugs/experiment.rs"]
-mod experiment;
 
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 200;

@@ -737,9 +737,7 @@ mod linux {
         with(2, |runtime| {
             let _limit = Limit::new(libc::RLIMIT_NOFILE, MANY as u64 + 2000);
             let (listener, addr) = runtime.block_on(listener);
-            let mut client = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "linux::ten_thousand_idle_connections_stay_usable"])
-                .args(["--nocapture", "--test-threads=1"])
+            let mut client = child::command("linux::ten_thousand_idle_connections_stay_usable")
                 .env(CLIENT, addr.to_string())
                 .stdin(std::process::Stdio::piped())
                 .stdout(std::process::Stdio::piped())

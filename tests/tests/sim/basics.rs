@@ -490,8 +490,8 @@ const IN_CHILD: &str = "TESTS_WAITS_FOR_A_LOCK_OF_STD";
 
 #[test]
 fn a_wait_for_a_lock_of_std_is_named() {
-    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "waits_for_a_lock_of_std", "--nocapture"]).env(IN_CHILD, "1");
+    let mut program = tests::child::command("waits_for_a_lock_of_std");
+    program.env(IN_CHILD, "1");
     let output = program.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -83,8 +83,8 @@ fn returns_an_error() -> Result<(), String> {
 
 /// Runs a test of this file in a child process. Returns whether it passes, and what it prints.
 fn run(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
-    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", test, "--nocapture"]).env(ON_PURPOSE, "1").env("RUST_BACKTRACE", "0");
+    let mut program = tests::child::command(test);
+    program.env(ON_PURPOSE, "1").env("RUST_BACKTRACE", "0");
     let output = program.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     (output.status.success(), text)

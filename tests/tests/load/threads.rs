@@ -172,8 +172,8 @@ const PRINTS: &str = "TESTS_PRINTS_ATTRIBUTES";
 
 /// Returns a command that runs this test as a printer of its attributes, started by posix_spawn or by a fork.
 fn printer(forks: bool) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", INHERIT, "--nocapture", "--test-threads=1"]).env(PRINTS, "1");
+    let mut command = child::command(INHERIT);
+    command.env(PRINTS, "1");
     if forks {
         // SAFETY: the closure does nothing.
         unsafe { command.pre_exec(|| Ok(())) };

@@ -7,13 +7,9 @@ use std::time::Duration;
 
 use runtime::sim::{Builder, Strategy};
 
-#[path = "sim_primitives/channels.rs"]
 mod channels;
-#[path = "sim_primitives/ends.rs"]
 mod ends;
-#[path = "sim_primitives/locks.rs"]
 mod locks;
-#[path = "sim_primitives/values.rs"]
 mod values;
 
 /// How many runs each strategy makes, unless `SIM_SEEDS` says so.

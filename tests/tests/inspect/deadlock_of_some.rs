@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, Once};
 use std::time::Duration;
@@ -533,8 +533,7 @@ fn the_environment_starts_a_search_and_stderr_tells() {
     if std::env::var_os("TESTS_DEADLOCK_PROGRAM").is_some() {
         return program();
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", TEST, "--nocapture", "--test-threads=1"]);
+    let mut command = tests::child::command(TEST);
     command.env("TESTS_DEADLOCK_PROGRAM", "1").env("RUNTIME_DEADLOCK", "50");
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -227,12 +227,12 @@ fn a_deadlock_fails_its_test() {
     const TEXT: &str = "all green threads are asleep - deadlock!";
     for threads in ["1", "2"] {
         for name in ["deadlocks::alone", "deadlocks::with_a_timeout", "deadlocks::local"] {
-            let text = failed_with(&["--exact", name, "--test-threads", threads]);
+            let text = failed_with(&["--exact", &child::path(name), "--test-threads", threads]);
             assert!(text.contains(TEXT) && text.contains("attributes.rs:"), "{name} {threads}: {text}");
         }
     }
     // Each is told once no other test runs. The test that is woken late passes.
-    let text = failed_with(&["deadlocks::", "--test-threads=5"]);
+    let text = failed_with(&[&child::path("deadlocks::"), "--test-threads=5"]);
     assert!(text.contains("2 passed; 3 failed") && text.matches(TEXT).count() >= 3, "{text}");
     for waits in ["a channel to receive", "a wake-up of its future"] {
         assert!(text.contains(waits), "{waits}: {text}");
@@ -241,7 +241,7 @@ fn a_deadlock_fails_its_test() {
 
 /// Runs the test `name` in a child process, where it fails. Returns its output.
 fn failed(name: &str) -> String {
-    failed_with(&["--exact", name, "--test-threads=1"])
+    failed_with(&["--exact", &child::path(name), "--test-threads=1"])
 }
 
 /// Runs tests of this file in a child process, where some fail. Returns the output.
@@ -258,7 +258,7 @@ fn failed_with(args: &[&str]) -> String {
 #[test]
 fn an_error_fails_a_test_and_shows_the_output_of_its_green_threads() {
     let text = failed("returns_an_error");
-    let (head, shown) = text.split_once("---- returns_an_error stdout ----").expect("captured output");
+    let (head, shown) = text.split_once("---- attributes::returns_an_error stdout ----").expect("captured output");
     assert!(!head.contains("printed"), "the output of a green thread was not captured: {text}");
     assert!(shown.contains("printed by a green thread\nError: \"an error on purpose\"\n"), "{text}");
 }

@@ -12,8 +12,7 @@ const CHILD: &str = "TESTS_DUMP_ON";
 
 /// Runs this test once more in a child, with `RUNTIME_DUMP=QUIT`. Returns the child, whose stderr is a pipe.
 fn child_of(test: &str) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    let mut command = child::command(test);
     command.env(CHILD, "1").env("RUNTIME_DUMP", "QUIT").stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::piped()).spawn().unwrap()
 }

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use runtime::io::{stderr, stdout};
@@ -27,8 +27,7 @@ fn child(test: &str, output: Stdio, body: impl FnOnce(), check: impl FnOnce(&mut
         body();
         std::process::exit(0);
     }
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+    let mut child = tests::child::command(test)
         .env(CASE, "1")
         .env("RUNTIME_PROCS", "2")
         .stdout(output)

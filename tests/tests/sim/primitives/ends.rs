@@ -11,7 +11,7 @@ use runtime::thread::{self, JoinSet};
 use runtime::time::{Ticker, Timer, timeout};
 use runtime::{scope, select, sleep, spawn, try_scope, yield_now};
 
-use crate::{Counted, exhaust, explore, ms, pick};
+use super::{Counted, exhaust, explore, ms, pick};
 
 #[test]
 fn a_stopped_timer_does_not_run() {

@@ -10,7 +10,7 @@ use runtime::sync::Mutex;
 use runtime::time::{timeout, timeout_async};
 use runtime::{scope, select, sleep, spawn};
 
-use crate::{Counted, exhaust, explore, ms, pick};
+use super::{Counted, exhaust, explore, ms, pick};
 
 /// A rendezvous, two bounded channels and an unbounded one.
 const CAPACITIES: [Option<usize>; 4] = [Some(0), Some(1), Some(2), None];

@@ -8,7 +8,7 @@ use runtime::sync::{broadcast, oneshot, watch};
 use runtime::time::timeout;
 use runtime::{scope, select, sleep, spawn, yield_now};
 
-use crate::{Counted, exhaust, explore, ms, pick};
+use super::{Counted, exhaust, explore, ms, pick};
 
 #[test]
 fn a_watcher_sees_the_last_value() {

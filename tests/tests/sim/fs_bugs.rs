@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::experiment;
 use runtime::fs::{self, File};
 use runtime::sim::fs::Quality;
 use runtime::sim::{self, Builder, Faults};
@@ -14,8 +15,6 @@ use runtime::sleep;
 
 const MS: Duration = Duration::from_millis(1);
 
-#[path = "sim_bugs/experiment.rs"]
-mod experiment;
 
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 500;

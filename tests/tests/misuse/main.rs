@@ -1,0 +1,11 @@
+//! Misuse, faults and unusual places of calls.
+
+mod arguments;
+mod cancelled;
+mod exit;
+mod fork;
+mod main_thread;
+mod overflow;
+mod shutdown;
+mod unwinding;
+mod wakers;

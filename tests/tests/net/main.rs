@@ -1,0 +1,16 @@
+//! Sockets, and `net::Async`.
+
+mod allocations;
+mod async_calls;
+mod debug;
+mod descriptors;
+mod faults;
+mod into_std;
+mod names;
+mod poll;
+mod server;
+mod sockets;
+mod tcp;
+mod udp;
+mod unix;
+mod urgent;

@@ -1,0 +1,16 @@
+//! Simulations.
+
+mod attribute;
+mod basics;
+mod bugs;
+mod deadlocks;
+mod experiment;
+mod faults;
+mod fs;
+mod fs_bugs;
+mod memory;
+mod net;
+mod net_bugs;
+mod primitives;
+mod unix;
+mod waits;

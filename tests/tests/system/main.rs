@@ -1,0 +1,8 @@
+//! Files, child processes, signals and standard streams.
+
+mod fs;
+mod process;
+mod signal_notify;
+mod signals;
+mod stdin;
+mod stdout;
