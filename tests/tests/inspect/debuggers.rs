@@ -97,7 +97,10 @@ fn program() {
 fn start(test: &str, folder: &Path) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
-    command.args(["--exact", &tests::child::path(test), "--nocapture", "--test-threads=1"]).env(CHILD, "1").current_dir(folder);
+    command
+        .args(["--exact", &tests::child::path(test), "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .current_dir(folder);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.into_iter().any(|line| line.ends_with("ready")), "the program did not get ready");
@@ -389,7 +392,7 @@ fn check_stopped(text: &str) {
 }
 
 /// How many green threads are many.
-const MANY: usize = 100_000;
+const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 /// Lists of so many green threads are short, and the debuggers need seconds for them.
 #[test]

@@ -27,6 +27,7 @@ impl Write for Lines {
 
 #[test]
 fn a_thousand_green_threads_log_in_their_own_spans() {
+    tests::alone!();
     let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false).with_target(false);
     let subscriber = Following::new(subscriber.with_writer(|| Lines).finish()).inherited();
     tracing::subscriber::set_global_default(subscriber).unwrap();

@@ -32,6 +32,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_round_trip_allocates_nothing() {
+    tests::alone!();
     on_each(|| {
         let (mut client, mut server) = connected();
         client.set_read_timeout(Some(std::time::Duration::from_secs(3600))).unwrap();

@@ -46,6 +46,7 @@ static SLOT: Slot<Request> = Slot::new(Request);
 
 #[test]
 fn every_green_thread_has_the_slot() {
+    tests::alone!();
     tests::on(2, || {
         runtime::yield_now();
         assert!(!SLOT.is_attached());

@@ -51,7 +51,7 @@ fn the_report_names_the_green_thread_and_its_spawn_place() {
             let text = stderr(output);
             let lines: Vec<_> = text.lines().filter(|line| line.starts_with("green thread ")).collect();
             assert_eq!(lines.len(), 1, "{text}");
-            assert!(lines[0].contains("'parser', spawned at tests/tests/panic_report.rs:"), "{text}");
+            assert!(lines[0].contains("'parser', spawned at tests/tests/thread/panic_report.rs:"), "{text}");
             let (line, message) = (text.find(lines[0]), text.find("for the report"));
             assert!(line < message, "the line comes before the message: {text}");
             check_backtrace(text.split("plain").next().unwrap());
