@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Compares the public API of the runtime, with the features of its documentation, with the list in ci/api.txt, so that no change of it goes
-# unseen. Also checks that tests/tests/public_types.rs names each public type, and builds the documentation as docs.rs does. Needs a nightly
+# unseen. Also checks that tests/tests/runtimes/public_types.rs names each public type, and builds the documentation as docs.rs does. Needs a nightly
 # toolchain, and installs cargo-public-api into the target directory. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need-nightly.sh ci/api.sh || exit $(($? == 3 ? 0 : 1))
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 cargo install --quiet --locked --debug --root "$target_dir/tools" --version 0.52.0 cargo-public-api
-export PATH="$target_dir/tools/bin:$PATH" CARGO_TARGET_DIR="$target_dir/api"
+export PATH="$target_dir/tools/bin:$PATH" CARGO_TARGET_DIR="$target_dir/nightly"
 
 features=$(ci/features-of-docs.sh)
 list=$(mktemp)
@@ -31,9 +31,9 @@ fi
 
 # The names of structs, enums and unions; then those that the test does not name.
 sed -nE 's/^(#\[[^]]*\] )*pub (struct|enum|union) ([A-Za-z0-9_:]+::)?([A-Za-z0-9_]+).*/\4/p' "$list" | sort -u >"$list.types"
-sed 's,//.*,,' tests/tests/public_types.rs | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$list.named"
+sed 's,//.*,,' tests/tests/runtimes/public_types.rs | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$list.named"
 if comm -23 "$list.types" "$list.named" | grep .; then
-    echo "ci/api.sh: tests/tests/public_types.rs does not name these public types; add a line for each" >&2
+    echo "ci/api.sh: tests/tests/runtimes/public_types.rs does not name these public types; add a line for each" >&2
     exit 1
 fi
 echo "ci/api.sh: $(wc -l <"$list") lines of API, $(wc -l <"$list.types") types"

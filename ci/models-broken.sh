@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Breaks each marked protocol step on purpose, and checks that a loom model then fails. A model that cannot fail proves nothing.
-# Usage: ci/models-broken.sh [--sample | NAME ..]   (default: every broken!("NAME") in the sources; --sample: every third of these, and the
-# next third after the next commit)
+# Usage: ci/models-broken.sh [--sample | NAME ..]   (default: every broken!("NAME") in the sources; --sample: those of the files that have
+# changed since the commit of ci/base.sh, and a tenth of the others, the next tenth after the next commit)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/models"
@@ -63,7 +63,15 @@ for package in timers netpoll sched runtime; do
         while read -r file name; do echo "$name $file $program"; done
 done | sort -u -k1,1 >"$jobs"
 if [ "${1:-}" = --sample ]; then
-    awk -v rest=$(($(git rev-list --count HEAD) % 3)) 'NR % 3 == rest' "$jobs" >"$jobs.chosen"
+    changed=$(mktemp)
+    { echo -; git diff --name-only "$(ci/base.sh)" -- "*.rs"; } >"$changed"
+    # A model in a folder belongs to the file beside that folder, and the other way round: both are one protocol.
+    awk -v rest=$(($(git rev-list --count HEAD) % 10)) '
+        function protocol(file) { sub(/(\/models)?\.rs$/, "", file); return file }
+        FNR == NR { changed[protocol($1)]; next }
+        protocol($2) in changed || FNR % 10 == rest
+    ' "$changed" "$jobs" >"$jobs.chosen"
+    rm -f "$changed"
     mv "$jobs.chosen" "$jobs"
 elif [ $# -gt 0 ]; then
     grep -E "^($(IFS='|'; echo "$*")) " "$jobs" >"$jobs.chosen" || { echo "no such transition: $*" >&2; exit 1; }

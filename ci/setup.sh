@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that tests and CI need beside Rust. Needs root. chromium opens the debug page. codespell checks the spelling. valgrind counts instructions. gdb and lldb run the scripts of runtime/debug. graphviz draws the pictures of the guide. gcc-multilib links 32-bit
+# Installs the Debian packages and the cargo-nextest that tests and CI need beside Rust. Needs root. chromium opens the debug page. codespell checks the spelling. valgrind counts instructions. gdb and lldb run the scripts of runtime/debug. graphviz draws the pictures of the guide. gcc-multilib links 32-bit
 # programs. mariadb-server, postgresql and redis-server are servers for tests/crates, openssl makes their certificates, and wrk and
 # nghttp2-client send them requests. libcurl, libpq and libssl are linked there, with pkg-config. The other packages are clients and
-# servers for examples/tests/clients.rs. The Python package `perfetto`, Perfetto's schema for tests/tests/trace_perfetto.rs, goes into a
+# servers for examples/tests/clients.rs. The Python package `perfetto`, Perfetto's schema for tests/tests/inspect/trace_perfetto.rs, goes into a
 # virtual environment in target/perfetto.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,8 @@ else
     apt-get update
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 fi
+# A debug build: it is built in a third of the time.
+command -v cargo-nextest >/dev/null || cargo install --quiet --locked --debug cargo-nextest
 if ! target/perfetto/bin/python -c 'import perfetto.protos' 2>/dev/null; then
     python3 -m venv target/perfetto
     target/perfetto/bin/pip install --quiet perfetto protobuf

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=${1:-100000}
-SIM_SEEDS=$seeds cargo test --release -p tests --features sim --test sim_bugs --test sim_net_bugs --test sim_fs_bugs
+SIM_SEEDS=$seeds cargo test --release -p tests --features sim --test sim -- bugs::
 RAFT_SEEDS=$((seeds / 50)) cargo test --release -p examples --features sim --test raft_sim
 cd benches/peers/sim
 cargo build --locked --release

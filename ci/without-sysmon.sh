@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
 # Runs integration tests on runtimes without sysmon. A lost wake-up hangs such a runtime; sysmon would hide the loss after at most
-# 10 ms. Each runtime must end without a rescue (tests/src/lib.rs, `with_built`).
-# Usage: ci/without-sysmon.sh [TEST FILE ..]   (default: all except `left_out`)
+# 10 ms. Each runtime must end without a rescue (tests/src/lib.rs, `with_built`). Needs cargo-nextest.
+# Usage: ci/without-sysmon.sh [FILTER ..]   (default: all except `left_out`; FILTER is a part of a test's name)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 left_out=(
-    # These files test sysmon.
+    # These modules test sysmon.
     hogs hogs_signal hog_reports idle limits moves threads trim watchers
-    # These programs build their own runtimes, so a run here would only repeat ci/test.sh.
+    # Programs that build their own runtimes, so a run here would only repeat ci/test.sh.
     attributes deadlock deadlock_of_channels deadlock_of_some debuggers dump_on dump_snapshot main_thread memory settings soak trace_files
-    # These files need a feature; ci/features.sh runs them.
-    await_stacks debug_browser debug_page dump_stacks profile sim sim_attribute sim_bugs sim_deadlocks sim_faults sim_fs sim_fs_bugs sim_memory sim_net sim_net_bugs sim_primitives sim_unix sim_waits spawn_stacks streams trace_perfetto tracing tracing_global
-    # In this file a green thread never parks, so that the forked child has a busy parent.
-    misuse_fork
+    # A green thread never parks, so that the forked child has a busy parent.
+    fork
 )
 
 # Tests in which a green thread keeps its P by design. Other green threads then get a P only from sysmon.
@@ -55,43 +53,14 @@ keep_their_p=(
     an_os_thread_with_a_parked_poll_does_not_end
 )
 
-# run_program NAME PROGRAM: runs the program of a test file. Prints the program's output if the program fails.
-run_program() {
-    local start=$SECONDS log skips=()
-    log=$(mktemp)
-    for test in $KEEP_THEIR_P; do skips+=(--skip "$test"); done
-    if (cd tests && TESTS_SYSMON=off "$2" --exact "${skips[@]}" </dev/null) >"$log" 2>&1; then
-        echo "$1: $((SECONDS - start)) s,$(sed -n 's/^test result: ok\.\( [0-9]* passed\).*/\1/p' "$log")"
-        rm -f "$log"
-    else
-        cat "$log"
-        echo "$1: FAILED without sysmon"
-        rm -f "$log"
-        return 1
-    fi
-}
-
-if [ "${1:-}" = --program ]; then
-    run_program "${@:2}"
-    exit
-fi
-
-files=("$@")
-if [ $# -eq 0 ]; then
-    for file in tests/tests/*.rs; do
-        name=$(basename "$file" .rs)
-        [[ " ${left_out[*]} " == *" $name "* ]] || files+=("$name")
-    done
-fi
+for module in "${left_out[@]}"; do
+    ls tests/tests/*/"$module.rs" >/dev/null || { echo "ci/without-sysmon.sh: no such module: $module" >&2; exit 1; }
+done
 for test in "${keep_their_p[@]}"; do
     grep -rqw "fn $test" tests/tests || { echo "ci/without-sysmon.sh: no such test: $test" >&2; exit 1; }
 done
-export KEEP_THEIR_P="${keep_their_p[*]}"
-programs=$(mktemp)
-trap 'rm -f "$programs"' EXIT
-cargo test -p tests "${files[@]/#/--test=}" --no-run --message-format=json |
-    sed -n 's/.*"kind":\["test"\].*"name":"\([^"]*\)".*"executable":"\([^"]*\)".*/\1 \2/p' >"$programs"
-[ "$(wc -l <"$programs")" = ${#files[@]} ] || { echo "ci/without-sysmon.sh: cargo did not build a program for each test file" >&2; exit 1; }
-# Several programs run at the same time, because most tests sleep.
-xargs -P $((2 * $(nproc))) -L 1 "$PWD/ci/without-sysmon.sh" --program <"$programs"
+joined() { local IFS='|'; echo "$*"; }
+filter="not test(/^($(joined "${left_out[@]}"))::/) and not test(/(^|::)($(joined "${keep_their_p[@]}"))\$/)"
+# Several tests run at the same time, because most sleep.
+TESTS_SYSMON=off exec cargo nextest run -p tests --tests --test-threads $((2 * $(nproc))) -E "$filter" "$@"
 # ci/soak.sh runs the soak with `--sysmon off`.

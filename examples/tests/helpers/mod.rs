@@ -48,13 +48,23 @@ pub(crate) fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// Builds an example, so that the test does not run an old build. Returns the path of its program.
+/// The features of this test program. An example with the same features needs no other build of the runtime.
+const OWN_FEATURES: [(&str, bool); 4] = [
+    ("debug", cfg!(feature = "debug")),
+    ("hyper", cfg!(feature = "hyper")),
+    ("sim", cfg!(feature = "sim")),
+    ("tracing", cfg!(feature = "tracing")),
+];
+
+/// Builds an example with the features that it needs and those of this test program, so that the test does not run an
+/// old build. Returns the path of the example's program.
 pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
     let directory = std::env::current_exe().expect("this test").with_file_name("..");
     let release = directory.components().any(|part| part.as_os_str() == "release");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "-p", "examples", "--example", example]);
-    cargo.args(features.iter().flat_map(|feature| ["--features", feature]));
+    let own = OWN_FEATURES.iter().filter_map(|(feature, is_on)| is_on.then_some(feature));
+    cargo.args(own.chain(features).flat_map(|feature| ["--features", feature]));
     let built = cargo.args(release.then_some("--release")).status().expect("cargo");
     assert!(built.success(), "{example} is not built");
     directory.join("examples").join(example)

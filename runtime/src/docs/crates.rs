@@ -74,7 +74,7 @@
 //!
 //! | crate | use | OS threads | test |
 //! | --- | --- | --- | --- |
-//! | tracing | the feature `tracing`: entered spans and the default dispatcher follow the green thread. Without it, spans are mixed up when a green thread parks inside one ([`context_slot`](crate::context_slot) says why) | none | `tests/tests/tracing.rs` |
+//! | tracing | the feature `tracing`: entered spans and the default dispatcher follow the green thread. Without it, spans are mixed up when a green thread parks inside one ([`context_slot`](crate::context_slot) says why) | none | `tests/tests/inspect/tracing.rs` |
 //! | rayon | `rayon::spawn` with a job that sends its result through a [`oneshot`](crate::sync::oneshot): the caller parks. Other calls of rayon (`join`, `scope`, parallel iterators) block the caller's OS thread: make them in [`blocking`](crate::blocking). Rayon's pool computes beside the Ps, and competes with them | rayon's pool; one more for each caller that blocks | `tests/crates/tests/streams.rs` |
 //!
 //! A job in rayon's pool runs on a plain OS thread: calls that park block that thread there.

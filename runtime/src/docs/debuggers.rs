@@ -11,20 +11,20 @@
 //! ```text
 //! (gdb) source runtime/debug/green_gdb.py
 //! (gdb) info green
-//!      1: waiting for the end of a sleep, for 13 s, spawned at tests/tests/debuggers.rs:36
-//!      3 'receiver': waiting for a channel to receive, for 13 s, spawned at tests/tests/debuggers.rs:39
-//!      4 (future): waiting for a wake-up of its future, for 13 s, spawned at tests/tests/debuggers.rs:40
-//!      5 'hog': running on OS thread 6 (gdbtest-2), spawned at tests/tests/debuggers.rs:41
+//!      1: waiting for the end of a sleep, for 13 s, spawned at tests/tests/inspect/debuggers.rs:36
+//!      3 'receiver': waiting for a channel to receive, for 13 s, spawned at tests/tests/inspect/debuggers.rs:39
+//!      4 (future): waiting for a wake-up of its future, for 13 s, spawned at tests/tests/inspect/debuggers.rs:40
+//!      5 'hog': running on OS thread 6 (gdbtest-2), spawned at tests/tests/inspect/debuggers.rs:41
 //! 4 green threads
 //! (gdb) green 3 bt
-//!      3 'receiver': waiting for a channel to receive, for 14 s, spawned at tests/tests/debuggers.rs:39
+//!      3 'receiver': waiting for a channel to receive, for 14 s, spawned at tests/tests/inspect/debuggers.rs:39
 //! #1  0x000055c2976c6734 in corosensei::arch::x86_64::switch_yield () at ..
 //! ..
 //! #10 runtime::channel::receiver::Receiver::recv<u32> () at runtime/src/channel/receiver.rs:96
-//! #11 debuggers::waits_for_a_message () at tests/tests/debuggers.rs:19
-//! #12 0x000055c2976c64e6 in debuggers::waits_for_a_message () at tests/tests/debuggers.rs:21
+//! #11 inspect::debuggers::waits_for_a_message () at tests/tests/inspect/debuggers.rs:19
+//! #12 0x000055c2976c64e6 in inspect::debuggers::waits_for_a_message () at tests/tests/inspect/debuggers.rs:21
 //! ..
-//! #15 0x000055c2976ce47b in debuggers::program::{closure#0}::{closure#0} () at tests/tests/debuggers.rs:39
+//! #15 0x000055c2976ce47b in inspect::debuggers::program::{closure#0}::{closure#0} () at tests/tests/inspect/debuggers.rs:39
 //! ..
 //! #23 sched::run::task::__rust_begin_short_backtrace_closure<..> () at sched/src/run/task.rs:76
 //! ```
@@ -57,17 +57,17 @@
 //! ```text
 //! (lldb) command script import runtime/debug/green_lldb.py
 //! (lldb) green list
-//!      1: waiting for the end of a sleep, for 2 s, spawned at tests/tests/debuggers.rs:36
-//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/debuggers.rs:39
-//!      4 (future): waiting for a wake-up of its future, for 3 s, spawned at tests/tests/debuggers.rs:40
-//!      5 'hog': running on OS thread 9 (LWP 17405), spawned at tests/tests/debuggers.rs:41
+//!      1: waiting for the end of a sleep, for 2 s, spawned at tests/tests/inspect/debuggers.rs:36
+//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/inspect/debuggers.rs:39
+//!      4 (future): waiting for a wake-up of its future, for 3 s, spawned at tests/tests/inspect/debuggers.rs:40
+//!      5 'hog': running on OS thread 9 (LWP 17405), spawned at tests/tests/inspect/debuggers.rs:41
 //! 4 green threads
 //! (lldb) green receiver bt
-//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/debuggers.rs:39
+//!      3 'receiver': waiting for a channel to receive, for 3 s, spawned at tests/tests/inspect/debuggers.rs:39
 //! #0  0x0000562c933990e5 in corosensei::arch::x86_64::switch_yield at ..
 //! ..
 //! #9  0x0000562c93398e9a in runtime::channel::receiver::Receiver<T>::recv at /work/runtime/src/channel/receiver.rs:106
-//! #10 0x0000562c93398e9a in debuggers::waits_for_a_message at /work/tests/tests/debuggers.rs:19
+//! #10 0x0000562c93398e9a in inspect::debuggers::waits_for_a_message at /work/tests/tests/inspect/debuggers.rs:19
 //! ```
 //!
 //! | command | what it does |
@@ -94,10 +94,10 @@
 //! first command:
 //!
 //! ```text
-//!     92.86%  gdbtest-2  debuggers-dc401ddc565c44ba  [.] debuggers::computes_for_ever
+//!     92.86%  gdbtest-2  debuggers-dc401ddc565c44ba  [.] inspect::debuggers::computes_for_ever
 //!             ---core::core_arch::x86::sse2::_mm_pause (inlined)
 //!                core::hint::spin_loop (inlined)
-//!                debuggers::computes_for_ever
+//!                inspect::debuggers::computes_for_ever
 //!                ..
 //!                sched::run::task::__rust_begin_short_backtrace_closure
 //!                sched::stack::coro::root

@@ -1,4 +1,4 @@
-//! Programs for `tests/deadlock.rs` that deadlock, and programs that only look so. A program has a process to itself,
+//! Programs for `tests/inspect/deadlock.rs` that deadlock, and programs that only look so. A program has a process to itself,
 //! so no other threads hide or cause a deadlock.
 //!
 //! `deadlock CASE` runs a case. A case that does not deadlock prints `ok`.

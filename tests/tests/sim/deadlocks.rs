@@ -48,7 +48,7 @@ fn a_circle_is_named_with_each_stack() {
     assert!(text.contains("all green threads are asleep - deadlock!"), "{text}");
     // The dump has each green thread with its stack.
     for function in ["crossed_locks", "takes_the_mutex_first", "takes_the_rwlock_first"] {
-        assert!(text.contains(&format!("sim_deadlocks::{function}")), "no stack of {function}: {text}");
+        assert!(text.contains(&format!("sim::deadlocks::{function}")), "no stack of {function}: {text}");
     }
     // Who waits for whom.
     let (_, circle) = text.split_once("\ndeadlock: 2 green threads wait for each other").expect(text);

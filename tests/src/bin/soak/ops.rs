@@ -167,7 +167,7 @@ pub(crate) static OPS: &[Op] = &[
     heavy("runtime-sleep", 1, runtimes::a_sleep_outlives_it),
     heavy("runtime-caller", 1, runtimes::a_caller_waits_in_it),
     heavy("across", 4, runtimes::across),
-    // Each of these is a defect on purpose. `tests/tests/soak.rs` checks that the soak reports it.
+    // Each of these is a defect on purpose. `tests/tests/runtimes/soak.rs` checks that the soak reports it.
     leaf("broken-hang", 0, broken::hangs),
     leaf("broken-check", 0, broken::check_fails),
     leaf("broken-drop", 0, broken::drop_is_lost),

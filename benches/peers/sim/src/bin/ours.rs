@@ -1,11 +1,13 @@
-//! The planted bugs in simulations of this runtime: the programs of `tests/tests/sim_bugs.rs` and `sim_net_bugs.rs`.
+//! The planted bugs in simulations of this runtime: the programs of `tests/tests/sim/bugs.rs` and `net_bugs.rs`.
 
 // Each of the files runs other tests, too.
 #![allow(dead_code, unused_imports, unused_macros)]
 
-#[path = "../../../../../tests/tests/sim_bugs.rs"]
+#[path = "../../../../../tests/tests/sim/bugs.rs"]
 mod bugs;
-#[path = "../../../../../tests/tests/sim_net_bugs.rs"]
+#[path = "../../../../../tests/tests/sim/experiment.rs"]
+mod experiment;
+#[path = "../../../../../tests/tests/sim/net_bugs.rs"]
 mod net_bugs;
 #[path = "../share.rs"]
 mod share;
