@@ -235,7 +235,7 @@ impl Sched {
         m.acquire(self.p(index));
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
-            held.own().set_uncovered(true);
+            held.own().set_uncovered();
             self.note_taken(m, held);
         }
         m.since.set(0);
