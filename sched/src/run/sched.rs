@@ -178,6 +178,15 @@ impl Sched {
         enter().map(|entered| entered.m().sched().arc())
     }
 
+    /// Calls `f` with the runtime of the calling green thread; with `None` elsewhere. Unlike `current`, this changes no count that
+    /// all Ps share.
+    pub fn with_current<T>(f: impl FnOnce(Option<&Sched>) -> T) -> T {
+        let current = enter().map(|entered| ptr::from_ref(entered.m().sched()));
+        // SAFETY: a runtime lives while one of its Gs lives, and its Ms hold it by an `Arc`. The caller is a G or an M, and
+        // returns only after `f`. `as_runtime` made the pointer from the runtime itself.
+        f(current.map(|sched| unsafe { &*sched }))
+    }
+
     /// Returns how many Ps are to be in use.
     #[inline]
     pub fn procs(&self) -> usize {
