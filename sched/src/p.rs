@@ -35,6 +35,8 @@ use run_queue::RunQueue;
 use sampler::Sampler;
 
 /// One P: the part that any thread may touch. The rest is behind [`Held`].
+// In the order of the declaration, so that the index, which thieves read, lies apart from all that the holder writes.
+#[repr(C)]
 pub(crate) struct P {
     pub(crate) index: usize,
     pub(crate) lease: CachePadded<Lease>,
@@ -262,5 +264,28 @@ impl Own {
         let number = random.usize(..n);
         self.seed.set(random.get_seed());
         number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn the_holder_writes_apart_from_what_thieves_and_sysmon_read() {
+        let read = [lines!(P, index), lines!(P, lease)];
+        let written = [
+            lines!(P, queue),
+            lines!(P, counters),
+            lines!(P, measured),
+            lines!(P, recorder),
+            lines!(P, rounds),
+            lines!(P, own),
+        ];
+        assert!(apart(&read[0], &read[1]));
+        for (i, written) in written.iter().enumerate() {
+            assert!(read.iter().all(|read| apart(read, written)), "{i}: {written:?}, {read:?}");
+        }
     }
 }
