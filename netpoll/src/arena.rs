@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use crate::semaphore::Semaphore;
-use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, broken, fence};
+use crate::sync::{AtomicU32, AtomicUsize, CacheLine, Mutex, Ordering, broken, fence};
 use crate::waiter::{Direction, Waiter};
 
 /// 64-bit systems have 2^32 indices and 2^32 generations; 32-bit systems have a million indices and 4096 generations.
@@ -102,7 +102,8 @@ impl SlotToken {
 pub(crate) struct Arena {
     chunks: [OnceLock<Box<[Slot]>>; CHUNKS],
     free: Mutex<Free>,
-    in_use: AtomicUsize,
+    /// On a cache line of its own, because each M that looks for work reads it.
+    in_use: CacheLine<AtomicUsize>,
     /// Odd while a round of deliveries is under way.
     round: AtomicU32,
 }
@@ -115,11 +116,15 @@ struct Free {
 }
 
 impl Arena {
+    /// For the test of the layout.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) const OFFSET_OF_IN_USE: usize = std::mem::offset_of!(Arena, in_use);
+
     pub(crate) fn new() -> Arena {
         Arena {
             chunks: [const { OnceLock::new() }; CHUNKS],
             free: Mutex::new(Free { given_back: VecDeque::new(), fresh: 0 }),
-            in_use: AtomicUsize::new(0),
+            in_use: CacheLine(AtomicUsize::new(0)),
             round: AtomicU32::new(0),
         }
     }
@@ -129,7 +134,7 @@ impl Arena {
         let index = self.free_index()?;
         let (chunk, offset) = place(index);
         let slots = self.chunks[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| Slot::new()).collect());
-        self.in_use.fetch_add(1, Ordering::Relaxed);
+        self.in_use.0.fetch_add(1, Ordering::Relaxed);
         Some(SlotToken::new(index, slots[offset].begin()))
     }
 
@@ -180,13 +185,13 @@ impl Arena {
         fence(Ordering::SeqCst);
         // Acquire: pairs with `Round::drop`. If the number is even, all that the last round did comes before the next owner.
         let round = self.round.load(Ordering::Acquire);
-        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.in_use.0.fetch_sub(1, Ordering::Relaxed);
         self.free.lock().given_back.push_back((index, round));
     }
 
     /// How many slots have an owner.
     pub(crate) fn in_use(&self) -> usize {
-        self.in_use.load(Ordering::Relaxed)
+        self.in_use.0.load(Ordering::Relaxed)
     }
 
     /// Delivers an event to the owner of `token`. Does nothing if the slot has been given back. *Runs on: the holder of a round, or a

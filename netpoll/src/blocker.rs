@@ -1,6 +1,6 @@
 //! The blocked poller: the time until which it blocks, and the break that makes it return early. (Protocol 2 in `lib.rs`.)
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering, broken, fence};
+use crate::sync::{AtomicBool, AtomicU64, CacheLine, Ordering, broken, fence};
 
 /// The published time while no thread blocks.
 const NONE: u64 = 0;
@@ -25,11 +25,8 @@ pub(crate) enum Break {
     Saved,
 }
 
-// Threads that add timers read `until` often, and every poll changes `pending`: each has its own cache line.
-#[repr(align(128))]
-struct CacheLine<T>(T);
-
 pub(crate) struct Blocker {
+    // Threads that add timers read `until` often, and every poll changes `pending`: each has its own cache line.
     /// Until when the poller blocks; `NONE` while no thread blocks.
     until: CacheLine<AtomicU64>,
     /// True if the poller has not noticed a requested break yet: the waker was written to, or is about to be.

@@ -476,3 +476,26 @@ fn deregister_from<S: Source + ?Sized>(registry: &Registry, source: &mut S) -> i
 fn wake(waker: &Waker) -> io::Result<()> {
     waker.wake()
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    /// Each M that looks for work asks whether there are sources, and each poll writes to the lock and the counts.
+    #[test]
+    fn the_number_of_sources_lies_apart_from_what_polls_write() {
+        const { assert!(align_of::<Netpoll>() >= 128) };
+        let line = |offset: usize| offset / 128;
+        let read = line(offset_of!(Netpoll, arena) + Arena::OFFSET_OF_IN_USE);
+        let written = [
+            offset_of!(Netpoll, poller),
+            offset_of!(Netpoll, poller) + size_of::<Mutex<Poller>>() - 1,
+            offset_of!(Netpoll, last_poll),
+            offset_of!(Netpoll, counts),
+            offset_of!(Netpoll, counts) + size_of::<Counts>() - 1,
+            offset_of!(Netpoll, waker),
+        ];
+        assert!(written.iter().all(|&offset| line(offset) != read), "{written:?}, in use: line {read}");
+    }
+}

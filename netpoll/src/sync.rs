@@ -23,6 +23,10 @@ impl<T> Mutex<T> {
     }
 }
 
+/// A value apart from all others: on two cache lines of its own, because the processor fetches lines in pairs.
+#[repr(align(128))]
+pub(crate) struct CacheLine<T>(pub(crate) T);
+
 /// True if a model runs with `BROKEN=name` in the environment: the protocol step of that name is then wrong on purpose, to
 /// see its model fail. In every other build it is `false`, and the compiler drops the wrong branch.
 macro_rules! broken {

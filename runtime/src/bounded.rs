@@ -40,16 +40,18 @@ pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
     if sched::simulation::is_here() {
         return crate::sim::disk::taking_time(f);
     }
-    let Some(sched) = Sched::current() else { return f() };
-    let places = places_of(&sched);
-    let _place = match places.free.try_acquire() {
-        Ok(place) => place,
-        Err(_) => {
-            let _waits = places.count_waiting();
-            places.free.acquire().expect("the places are never closed")
-        }
-    };
-    sched::park::blocking_briefly(f)
+    Sched::with_current(|sched| {
+        let Some(sched) = sched else { return f() };
+        let places = places_of(sched);
+        let _place = match places.free.try_acquire() {
+            Ok(place) => place,
+            Err(_) => {
+                let _waits = places.count_waiting();
+                places.free.acquire().expect("the places are never closed")
+            }
+        };
+        sched::park::blocking_briefly(f)
+    })
 }
 
 /// Returns the places for the blocking calls of `sched`.

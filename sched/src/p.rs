@@ -35,6 +35,8 @@ use run_queue::RunQueue;
 use sampler::Sampler;
 
 /// One P: the part that any thread may touch. The rest is behind [`Held`].
+// In the order of the declaration, so that the index, which thieves read, lies apart from all that the holder writes.
+#[repr(C)]
 pub(crate) struct P {
     pub(crate) index: usize,
     pub(crate) lease: CachePadded<Lease>,
@@ -55,11 +57,14 @@ pub(crate) struct P {
     own: Own,
 }
 
-/// In `Own::alerts`: a timer was added or an M left the netpoller, so perhaps no M blocks in the netpoller. See
-/// `poll::ensure_watcher`.
+/// In `Own::alerts`: an M left the netpoller or a promise to look, so perhaps no M watches the timers of any P and the network.
+/// See `poll::ensure_watcher`.
 const UNCOVERED: u8 = 1;
 /// In `Own::alerts`: the flight recorder is on, as far as this P has noticed.
 const RECORDS: u8 = 2;
+
+/// In `Own::alerts`: perhaps no M watches the first timer of this P, because a G has just added that timer.
+const ADDED: u8 = 4;
 
 /// The part of a P that only its holder touches.
 pub(crate) struct Own {
@@ -69,7 +74,7 @@ pub(crate) struct Own {
     pub(crate) gate: Gate,
     /// Chooses the wake-ups that are measured.
     pub(crate) sampler: Sampler,
-    /// What the M must do before it runs a G: a set of [`UNCOVERED`] and [`RECORDS`]. One look serves both.
+    /// What the M must do before it runs a G: a set of [`UNCOVERED`], [`ADDED`] and [`RECORDS`]. One look serves all.
     alerts: Cell<u8>,
     /// The state of the generator behind `random_below`.
     seed: Cell<u64>,
@@ -199,21 +204,38 @@ impl std::ops::Deref for Held<'_> {
 }
 
 impl Own {
-    /// Returns `true` if `is_uncovered` or `records` does.
+    /// Returns `true` if `lacks_watcher` or `records` does.
     #[inline]
     pub(crate) fn is_alert(&self) -> bool {
         self.alerts.get() != 0
     }
 
+    /// Returns `true` if perhaps no M watches the timers of this P, or of any P.
     #[inline]
+    pub(crate) fn lacks_watcher(&self) -> bool {
+        self.alerts.get() & (UNCOVERED | ADDED) != 0
+    }
+
+    /// Returns `true` if perhaps no M watches the timers of any P.
     pub(crate) fn is_uncovered(&self) -> bool {
         self.alerts.get() & UNCOVERED != 0
     }
 
+    /// Notes that perhaps no M watches the timers of any P.
     #[inline]
-    pub(crate) fn set_uncovered(&self, uncovered: bool) {
-        let others = self.alerts.get() & !UNCOVERED;
-        self.alerts.set(if uncovered { others | UNCOVERED } else { others });
+    pub(crate) fn set_uncovered(&self) {
+        self.alerts.set(self.alerts.get() | UNCOVERED);
+    }
+
+    /// Notes that perhaps no M watches the first timer of this P.
+    #[inline]
+    pub(crate) fn set_added(&self) {
+        self.alerts.set(self.alerts.get() | ADDED);
+    }
+
+    /// Undoes `set_uncovered` and `set_added`.
+    pub(crate) fn set_covered(&self) {
+        self.alerts.set(self.alerts.get() & !(UNCOVERED | ADDED));
     }
 
     /// Returns `true` if the flight recorder is on, as far as this P has noticed.
@@ -242,5 +264,28 @@ impl Own {
         let number = random.usize(..n);
         self.seed.set(random.get_seed());
         number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn the_holder_writes_apart_from_what_thieves_and_sysmon_read() {
+        let read = [lines!(P, index), lines!(P, lease)];
+        let written = [
+            lines!(P, queue),
+            lines!(P, counters),
+            lines!(P, measured),
+            lines!(P, recorder),
+            lines!(P, rounds),
+            lines!(P, own),
+        ];
+        assert!(apart(&read[0], &read[1]));
+        for (i, written) in written.iter().enumerate() {
+            assert!(read.iter().all(|read| apart(read, written)), "{i}: {written:?}, {read:?}");
+        }
     }
 }

@@ -142,3 +142,24 @@ pub(crate) fn impose_barrier() -> bool {
     #[cfg(loom)]
     true
 }
+
+/// Returns which pairs of cache lines a field touches: `lines!(Type, field)`. The processor fetches lines in pairs of 128 bytes.
+#[cfg(all(test, not(loom)))]
+macro_rules! lines {
+    ($of:ty, $field:ident) => {{
+        const { assert!(align_of::<$of>() >= 128, "its lines depend on where it lies") };
+        fn size_of_field<F>(_: fn(&$of) -> &F) -> usize {
+            size_of::<F>()
+        }
+        let begin = std::mem::offset_of!($of, $field);
+        begin / 128..(begin + size_of_field(|it| &it.$field)).div_ceil(128)
+    }};
+}
+#[cfg(all(test, not(loom)))]
+pub(crate) use lines;
+
+/// Returns `true` if two fields have no line in common.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn apart(one: &std::ops::Range<usize>, other: &std::ops::Range<usize>) -> bool {
+    one.end <= other.start || other.end <= one.start
+}

@@ -14,6 +14,12 @@
 //!
 //! The nodes lie in chunks of 4 KiB. So the heap grows without copying, and returns its memory chunk by chunk. A single
 //! vector of a million entries would be copied in 17 ms when it grows, and unmapped in 4 ms.
+//!
+//! # Where an entry is
+//!
+//! Each item keeps a place. The item's entry is at that place, or at an ancestor of it ([`Heap::find`]). A sift writes the
+//! place of the entry that it sifts, and of each entry that it moves down. An entry that moves up moves to its parent, so
+//! its old place still leads to it. So a removal of the head writes one place, and not one for each level.
 
 use std::mem;
 
@@ -24,6 +30,12 @@ const SHIFT: usize = ARITY - 1;
 /// How many nodes a chunk has: 256 entries, 4 KiB. A chunk is small, because each P with a timer has one, and a process that is
 /// short of memory gets small pieces for longer. A model makes many heaps, so its chunks have few nodes.
 const CHUNK: usize = if cfg!(loom) { 4 } else { 64 };
+
+/// What the heap sorts. See "Where an entry is" in the head of this file.
+pub(crate) trait Item {
+    /// Keeps the place of the item's entry, for [`Heap::find`].
+    fn keep_place(&self, place: u32);
+}
 
 struct Slot<T> {
     when: u64,
@@ -73,7 +85,7 @@ pub(crate) struct Spare<T> {
     _chunks: Vec<Chunk<T>>,
 }
 
-impl<T> Heap<T> {
+impl<T: Item> Heap<T> {
     pub(crate) const fn new() -> Self {
         Self { chunks: Vec::new(), len: 0 }
     }
@@ -108,6 +120,7 @@ impl<T> Heap<T> {
 
     #[cold]
     fn grow(&mut self, chunks: usize) {
+        assert!(u32::try_from(chunks * ARITY * CHUNK).is_ok(), "timers: fewer timers than 2^32 in one heap");
         self.chunks.resize_with(chunks, || {
             // Collected on the heap: the stack of a green thread may have no room for an array of this size.
             let nodes: Box<[Node<T>]> = (0..CHUNK).map(|_| Node::EMPTY).collect();
@@ -141,6 +154,21 @@ impl<T> Heap<T> {
         let mut slot = self.slot_mut(i).take();
         slot.when = when;
         self.sift(i, slot)
+    }
+
+    /// Returns the place of an entry, which is `kept` or an ancestor of it; `None` if `is` returns `true` for none of these
+    /// entries. Examines one entry for each level of the heap.
+    pub(crate) fn find(&self, kept: usize, is: impl Fn(u64, &T) -> bool) -> Option<usize> {
+        let mut i = kept;
+        loop {
+            if i < self.len {
+                let (when, item) = self.get(i);
+                if is(when, item) {
+                    return Some(i);
+                }
+            }
+            i = i.checked_sub(1)? / ARITY;
+        }
     }
 
     /// Returns the nearest ancestor of place `i` that is before `end`; `None` if `i` itself is before `end`.
@@ -197,10 +225,10 @@ impl<T> Heap<T> {
                 break;
             }
             let later = self.slot_mut(parent).take();
-            self.fill(hole, later);
+            self.settle(hole, later);
             hole = parent;
         }
-        self.fill(hole, slot);
+        self.settle(hole, slot);
         hole
     }
 
@@ -214,10 +242,11 @@ impl<T> Heap<T> {
                 break;
             }
             let earlier = children.0[nth].take();
+            // The place that this entry keeps leads to `hole`, too.
             self.fill(hole, earlier);
             hole = ARITY * hole + 1 + nth;
         }
-        self.fill(hole, slot);
+        self.settle(hole, slot);
         hole
     }
 
@@ -244,6 +273,14 @@ impl<T> Heap<T> {
         Some(&mut self.chunks.get_mut(node / CHUNK)?[node % CHUNK])
     }
 
+    /// Fills the hole at `i`, and lets the item keep that place.
+    #[inline]
+    fn settle(&mut self, i: usize, slot: Slot<T>) {
+        // `grow` keeps places below 2^32.
+        slot.item.as_ref().expect("an entry has an item").keep_place(i as u32);
+        self.fill(i, slot);
+    }
+
     /// Fills the hole at `i`.
     #[inline]
     fn fill(&mut self, i: usize, slot: Slot<T>) {
@@ -264,8 +301,34 @@ mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::cell::Cell;
     use std::collections::BTreeMap;
     use std::rc::Rc;
+
+    /// A number that keeps a place.
+    #[derive(Debug)]
+    struct Number(u32, Cell<u32>);
+
+    impl Item for Rc<Number> {
+        fn keep_place(&self, place: u32) {
+            self.1.set(place);
+        }
+    }
+
+    impl PartialEq for Number {
+        fn eq(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+    }
+
+    fn number(number: u32) -> Rc<Number> {
+        Rc::new(Number(number, Cell::new(u32::MAX)))
+    }
+
+    /// Tests of the order and of the memory need no places.
+    impl Item for u64 {
+        fn keep_place(&self, _: u32) {}
+    }
 
     #[derive(Clone, Debug)]
     enum Op {
@@ -296,27 +359,27 @@ mod tests {
 
     type Model = BTreeMap<(u64, u32), ()>;
 
-    fn apply(heap: &mut Heap<Rc<u32>>, model: &mut Model, op: Op, id: u32) {
+    fn apply(heap: &mut Heap<Rc<Number>>, model: &mut Model, op: Op, id: u32) {
         match op {
             Op::Push(when) => {
-                heap.push(when, Rc::new(id));
+                heap.push(when, number(id));
                 model.insert((when, id), ());
             }
             Op::Pop if !heap.is_empty() => {
                 let (when, id) = heap.remove(0);
                 assert_eq!(model.keys().next().unwrap().0, when, "the head has the least time");
-                model.remove(&(when, *id)).unwrap();
+                model.remove(&(when, id.0)).unwrap();
             }
             Op::Remove(i) if !heap.is_empty() => {
                 let (when, id) = heap.remove(i % heap.len());
-                model.remove(&(when, *id)).unwrap();
+                model.remove(&(when, id.0)).unwrap();
             }
             Op::Reschedule(i, when) if !heap.is_empty() => {
                 // Chooses the head as often as all other entries together.
                 let i = if i % 2 == 0 { 0 } else { i % heap.len() };
-                let (before, id) = Some(heap.get(i)).map(|(when, id)| (when, **id)).unwrap();
+                let (before, id) = Some(heap.get(i)).map(|(when, id)| (when, id.0)).unwrap();
                 let at = heap.reschedule(i, when);
-                assert_eq!(heap.get(at), (when, &Rc::new(id)));
+                assert_eq!(heap.get(at), (when, &number(id)));
                 model.remove(&(before, id)).unwrap();
                 model.insert((when, id), ());
             }
@@ -324,18 +387,18 @@ mod tests {
                 let mut i = heap.len();
                 while i > 0 {
                     i = i.min(heap.len());
-                    if i > 0 && (**heap.get(i - 1).1 as usize).is_multiple_of(one_in) {
+                    if i > 0 && (heap.get(i - 1).1.0 as usize).is_multiple_of(one_in) {
                         let (when, id) = heap.remove(i - 1);
-                        model.remove(&(when, *id)).unwrap();
+                        model.remove(&(when, id.0)).unwrap();
                     } else {
                         i = i.saturating_sub(1);
                     }
                 }
-                let left = heap.iter().filter(|(_, id)| (***id as usize).is_multiple_of(one_in)).count();
+                let left = heap.iter().filter(|(_, id)| (id.0 as usize).is_multiple_of(one_in)).count();
                 assert_eq!(left, 0, "a walk backwards examines every entry");
             }
             Op::Drain => heap.drain(|when, id| {
-                model.remove(&(when, *id)).unwrap();
+                model.remove(&(when, id.0)).unwrap();
             }),
             Op::Pop | Op::Remove(_) | Op::Reschedule(..) => {}
         }
@@ -351,17 +414,21 @@ mod tests {
                 prop_assert_eq!(heap.misplaced(), None);
                 let slots = heap.chunks.iter().flat_map(|chunk| chunk.iter()).flat_map(|node| &node.0);
                 prop_assert_eq!(slots.filter(|slot| slot.when != NEVER || slot.item.is_some()).count(), heap.len());
-                let entries: Model = heap.iter().map(|(when, id)| ((when, **id), ())).collect();
+                let entries: Model = heap.iter().map(|(when, id)| ((when, id.0), ())).collect();
                 prop_assert_eq!(&entries, &model);
                 prop_assert_eq!(heap.len(), model.len());
+                for (i, (_, id)) in heap.iter().enumerate() {
+                    let found = heap.find(id.1.get() as usize, |_, other| other.0 == id.0);
+                    prop_assert_eq!(found, Some(i), "the kept place leads to the entry");
+                }
             }
         }
     }
 
     #[test]
     fn a_node_of_one_word_items_is_a_cache_line() {
-        assert_eq!(size_of::<Node<Rc<u32>>>(), 64);
-        assert_eq!(align_of::<Node<Rc<u32>>>(), 64);
+        assert_eq!(size_of::<Node<Rc<Number>>>(), 64);
+        assert_eq!(align_of::<Node<Rc<Number>>>(), 64);
     }
 
     /// Sweep and adjust rely on this: see `Heap::remove`.

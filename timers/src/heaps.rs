@@ -6,9 +6,9 @@ use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
 use crate::state::State::{self, *};
-use crate::sync::yield_now;
-use crate::timer::{Modified, Timer, wake_for};
-use crate::timers::{Checked, Timers};
+use crate::sync::{broken, yield_now};
+use crate::timer::{Modified, Timer};
+use crate::timers::{Checked, Locked, Timers};
 
 /// The timers of one runtime, a heap for each P.
 ///
@@ -18,12 +18,16 @@ use crate::timers::{Checked, Timers};
 /// ```text
 /// adder                                  sleeper
 ///   1. add / modify / move_all             1. publish the time at which the sleeper will wake
-///   2. fence(SeqCst)                       2. fence(SeqCst)
-///   3. read the sleeper's time             3. read `earliest` / `time_sleep_until`
-///   4. later than this timer: wake it      4. sleep until then
+///      returned no time: done              2. fence(SeqCst)
+///   2. fence(SeqCst)                       3. read `earliest` / `time_sleep_until`
+///   3. read the sleeper's time             4. sleep until then
+///   4. later than this timer: wake it      5. check the heaps that are due, and begin again
 /// ```
 ///
-/// `add`, `modify` and `move_all` publish all times before they return.
+/// `add`, `modify` and `move_all` publish all times before they return. `add` and `modify` return a time only if that may be
+/// the first time of its heap. Otherwise the heap has published an earlier time. The adder of that time has told the
+/// sleeper, or is about to, and the sleeper looks at the heap again by then. The adder compares under the heap's lock, because
+/// a heap publishes a later first time only under this lock. So the holder that removes the earlier timer finds the new one.
 pub struct Heaps<H: Handle> {
     heaps: Box<[OnceLock<Box<Timers<H>>>]>,
 }
@@ -31,7 +35,7 @@ pub struct Heaps<H: Handle> {
 impl<H: Handle> Heaps<H> {
     /// Makes room for `capacity` Ps, with indices below `capacity`. [`Heaps::open`] makes the heap of a P.
     pub fn new(capacity: usize) -> Self {
-        assert!(u32::try_from(capacity).is_ok(), "fewer Ps than 2^32");
+        assert!(u16::try_from(capacity).is_ok(), "fewer Ps than 2^16");
         Self { heaps: (0..capacity).map(|_| OnceLock::new()).collect() }
     }
 
@@ -42,7 +46,7 @@ impl<H: Handle> Heaps<H> {
     }
 
     /// Arms a fresh timer: `fire` gets the timer and `seq` at `when`. With a `period` other than 0, `fire` gets them again
-    /// after each period. Returns the time for which to wake the netpoller; `None` if the time is [`NEVER`].
+    /// after each period. Returns the time for which to wake the netpoller; `None` if this is not the first timer of the heap.
     /// Precondition: no other thread arms this timer meanwhile.
     /// Go: `addtimer`. Runs on: any thread; `p` is the thread's P, or any P if the thread has none.
     ///
@@ -53,8 +57,7 @@ impl<H: Handle> Heaps<H> {
         let mut locked = self.opened(p).lock();
         locked.prepare();
         assert!(h.timer().begin(p, when, period, seq), "timers: added a timer that is already in use");
-        locked.insert(when, h);
-        wake_for(when)
+        locked.insert(when, h)
     }
 
     /// Stops a timer. Returns `true` if the timer was armed and will not fire; `false` if the timer has fired, is being
@@ -65,20 +68,37 @@ impl<H: Handle> Heaps<H> {
         timer.delete(|p| self.counts(p))
     }
 
-    /// Arms a timer for `when`, in whichever state the timer is. An armed timer gets this time instead of its own.
-    /// Go: `modtimer`. Runs on: any thread; `p` is the thread's P, or any P if the thread has none.
+    /// Arms a timer for `when`, in whichever state the timer is. An armed timer gets this time instead of its own. Takes time
+    /// in proportion to the logarithm of the heap's size. Go: `modtimer`. Runs on: any thread; `p` is the thread's P, or any P
+    /// if the thread has none.
     ///
     /// # Panics
     ///
     /// If `p` is not open.
     pub fn modify(&self, p: usize, h: &H, when: u64, period: u64, seq: u64) -> Modified {
+        self.modify_by(p, h, (when, period, seq), Timers::try_lock)
+    }
+
+    /// [`Heaps::modify`]; `lock` returns `None` if another thread has the lock of the heap in which the timer is.
+    fn modify_by<'a>(
+        &'a self,
+        p: usize,
+        h: &H,
+        to @ (when, ..): (u64, u64, u64),
+        lock: impl Fn(&'a Timers<H>) -> Option<Locked<'a, H>>,
+    ) -> Modified {
         let timer = h.timer();
         loop {
             let modified = match timer.state() {
                 from @ (Waiting | ModifiedEarlier | ModifiedLater | Deleted) => {
-                    timer.modify_in_heap(from, (when, period, seq), |owner| self.counts(owner))
+                    // Both the time and the owner may change before the lock is taken.
+                    let locked = if when < timer.when() { lock(self.opened(timer.owner())) } else { None };
+                    match locked.and_then(|locked| Some((locked.place_if_later(timer, when)?, locked))) {
+                        Some((i, mut locked)) => locked.move_up(i, timer, from, to),
+                        None => timer.modify_in_heap(from, to, |owner| self.counts(owner)),
+                    }
                 }
-                from @ (NoStatus | Removed) => self.insert_again(p, h, from, (when, period, seq)),
+                from @ (NoStatus | Removed) => self.insert_again(p, h, from, to),
                 Running | Removing | Moving | Modifying => None,
             };
             match modified {
@@ -93,13 +113,23 @@ impl<H: Handle> Heaps<H> {
     fn insert_again(&self, p: usize, h: &H, from: State, to: (u64, u64, u64)) -> Option<Modified> {
         let (timer, (when, period, seq)) = (h.timer(), to);
         let entry = h.clone();
+        let too_early = broken!("timers_compares_before_the_lock").then(|| self.earliest(p));
         let mut locked = self.opened(p).lock();
         locked.prepare();
         let claim = timer.claim(from, Modifying)?;
         timer.begin_again(&claim, p, when, period, seq);
-        locked.insert(when, entry);
+        let mut wake_for = locked.insert(when, entry);
         timer.settle(claim, Waiting);
-        Some(Modified::inserted(when))
+        if let Some(first) = too_early {
+            wake_for = (when < first).then_some(when);
+        }
+        Some(Modified { was_pending: false, wake_for })
+    }
+
+    /// [`Heaps::modify`] while another thread has the lock of the timer's heap.
+    #[cfg(all(test, loom))]
+    pub(crate) fn modify_unlocked(&self, p: usize, h: &H, when: u64, seq: u64) -> Modified {
+        self.modify_by(p, h, (when, 0, seq), |_| None)
     }
 
     /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and the time at which it was due, without
@@ -151,7 +181,7 @@ impl<H: Handle> Heaps<H> {
     /// If `from` and `to` are the same P, or `to` is not open.
     pub fn move_all(&self, from: usize, to: usize) -> Option<u64> {
         let to = self.opened(to);
-        self.heap(from).and_then(|from| wake_for(from.move_all(to)))
+        self.heap(from).map(|from| from.move_all(to)).filter(|&when| when != NEVER)
     }
 
     /// Examines the heap of `p`. Panics if the heap is out of order, or holds a timer that it must not hold. Other threads
@@ -187,7 +217,8 @@ impl<H: Handle> Heaps<H> {
 #[cfg(all(test, loom))]
 mod models {
     use crate::clock::NEVER;
-    use crate::models::{World, explore};
+    use crate::models::{Modify, World, explore};
+    use crate::{Modified, Timer};
     use loom::sync::atomic::{AtomicU64, Ordering, fence};
     use loom::thread::spawn;
     use std::sync::Arc;
@@ -230,12 +261,21 @@ mod models {
 
     #[test]
     fn modify_against_move_all() {
-        explore(5, || {
+        modifies_against_move_all(World::modify);
+    }
+
+    #[test]
+    fn modify_unlocked_against_move_all() {
+        modifies_against_move_all(World::modify_unlocked);
+    }
+
+    fn modifies_against_move_all(modify: Modify) {
+        explore(5, move || {
             let world = World::new(2);
             let timer = world.add(0, 10, 0, 1);
             let modifier = spawn({
                 let world = world.clone();
-                move || assert!(world.modify(0, &timer, 5, 2).was_pending)
+                move || assert!(modify(&world, 0, &timer, 5, 2).was_pending)
             });
             world.move_all(0, 1);
             modifier.join().unwrap();
@@ -289,7 +329,7 @@ mod models {
     }
 
     /// The protocol of [`Heaps`](super::Heaps): the sleeper sees the timer, or the adder sees that the sleeper must be woken.
-    fn never_oversleeps(arm: fn(&World)) {
+    fn never_oversleeps(arm: fn(&World, &Arc<Timer>)) {
         explore(5, move || {
             let world = World::new(1);
             let timer = world.add(0, 100, 0, 1);
@@ -303,8 +343,7 @@ mod models {
                     world.heaps.time_sleep_until()
                 }
             });
-            arm(&world);
-            world.modify(0, &timer, 50, 3);
+            arm(&world, &timer);
             fence(Ordering::SeqCst);
             let must_wake = wakes_at.load(Ordering::Relaxed) == NEVER;
             let sleeps_until = sleeper.join().unwrap();
@@ -315,11 +354,101 @@ mod models {
 
     #[test]
     fn a_sleeper_does_not_miss_a_new_timer() {
-        never_oversleeps(|world| drop(world.add(0, 40, 0, 2)));
+        never_oversleeps(|world, _| drop(world.add(0, 50, 0, 2)));
     }
 
     #[test]
     fn a_sleeper_does_not_miss_a_timer_made_earlier() {
-        never_oversleeps(|_| ());
+        never_oversleeps(|world, timer| _ = world.modify(0, timer, 50, 3));
+    }
+
+    #[test]
+    fn a_sleeper_does_not_miss_a_timer_made_earlier_without_the_lock() {
+        never_oversleeps(|world, timer| _ = world.modify_unlocked(0, timer, 50, 3));
+    }
+
+    /// A sleeper, as `never_oversleeps` has it, that adders tell only of timers for which they are to wake it.
+    struct Sleeper {
+        world: Arc<World>,
+        wakes_at: AtomicU64,
+    }
+
+    impl Sleeper {
+        fn new(world: &Arc<World>) -> Arc<Self> {
+            Arc::new(Self { world: world.clone(), wakes_at: AtomicU64::new(0) })
+        }
+
+        /// Fires what is due at 30. Returns the time until which the sleeper then sleeps.
+        fn checks_and_sleeps(&self) -> u64 {
+            self.world.check(0, 30, true);
+            self.wakes_at.store(NEVER, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            self.world.heaps.time_sleep_until()
+        }
+
+        /// Arms a timer for `when` by `arm`. Returns `true` if that wakes the sleeper.
+        fn is_woken_by(&self, when: u64, arm: impl FnOnce() -> Modified) -> bool {
+            let Some(wake_for) = arm().wake_for else { return false };
+            assert_eq!(wake_for, when);
+            fence(Ordering::SeqCst);
+            self.wakes_at.load(Ordering::Relaxed) == NEVER
+        }
+    }
+
+    /// An adder leaves the sleeper to an earlier timer, which the sleeper fires meanwhile.
+    #[test]
+    fn a_sleeper_finds_a_timer_behind_an_earlier_one() {
+        explore(5, || {
+            let world = World::new(1);
+            world.add(0, 30, 0, 1);
+            let sleeper = Sleeper::new(&world);
+            let sleeps = spawn({
+                let sleeper = sleeper.clone();
+                move || sleeper.checks_and_sleeps()
+            });
+            let timer = Arc::new(Timer::new());
+            let woken = sleeper.is_woken_by(50, || world.modify(0, &timer, 50, 2));
+            let sleeps_until = sleeps.join().unwrap();
+            assert!(woken || sleeps_until <= 50, "until {sleeps_until}");
+            world.finish(100);
+        });
+    }
+
+    /// The same, if the timer lies in the heap already, for a later time.
+    #[test]
+    fn a_sleeper_finds_a_timer_moved_up_behind_an_earlier_one() {
+        explore(5, || {
+            let world = World::new(1);
+            world.add(0, 30, 0, 1);
+            let timer = world.add(0, 100, 0, 2);
+            let sleeper = Sleeper::new(&world);
+            let sleeps = spawn({
+                let sleeper = sleeper.clone();
+                move || sleeper.checks_and_sleeps()
+            });
+            let woken = sleeper.is_woken_by(50, || world.modify(0, &timer, 50, 3));
+            let sleeps_until = sleeps.join().unwrap();
+            assert!(woken || sleeps_until <= 50, "until {sleeps_until}");
+            world.finish(100);
+        });
+    }
+
+    /// Two adders: the later timer may be left to the adder of the earlier one, which may not have told the sleeper yet.
+    #[test]
+    fn a_sleeper_does_not_miss_the_earlier_of_two_new_timers() {
+        explore(2, || {
+            let world = World::new(1);
+            let sleeper = Sleeper::new(&world);
+            let adder = |when| {
+                let (world, sleeper) = (world.clone(), sleeper.clone());
+                let timer = Arc::new(Timer::new());
+                move || sleeper.is_woken_by(when, || world.modify(0, &timer, when, when))
+            };
+            let (earlier, later) = (spawn(adder(40)), spawn(adder(50)));
+            let sleeps_until = sleeper.checks_and_sleeps();
+            let woken = [earlier.join().unwrap(), later.join().unwrap()];
+            assert!(woken[0] || sleeps_until <= 40, "until {sleeps_until}, {woken:?}");
+            world.finish(100);
+        });
     }
 }

@@ -36,8 +36,9 @@
 //! NoStatus, -- modify ----------->-+  |
 //! Removed      (by [Modifying])    |  |
 //!                                  |  +- modify --> [Modifying] --> ModifiedEarlier --+
-//!                                  |  |                       \--> ModifiedLater ------+-- modify, delete: as if Waiting
-//!                                  |  |                                               |
+//!                                  |  |                      |\--> ModifiedLater ------+-- modify, delete: as if Waiting
+//!                                  +--|---- entry moved up --+                        |
+//!                                  ^  |                                               |
 //!                                  +--|---- [Moving] <--- clean head, run head, ------+
 //!                                  ^  |        ^          adjust, move all
 //!                                  |  +--------+ move all
@@ -48,9 +49,13 @@
 //!                                                                    modify
 //! ```
 //!
-//! (`state.rs` has the arrows as a table.) `delete` and `modify` of a timer in a heap never touch the heap. They change only
-//! the timer; a later holder of the lock moves or removes the entry. Most time-outs are stopped or postponed long before
-//! they are due. Such a stop or postponement sifts nothing.
+//! (`state.rs` has the arrows as a table.) `delete` of a timer in a heap, and `modify` to a later time, never touch the heap.
+//! They change only the timer; a later holder of the lock moves or removes the entry. Most time-outs are stopped or
+//! postponed long before they are due. Such a stop or postponement sifts nothing.
+//!
+//! `modify` to an earlier time than the entry has takes the heap's lock if the lock is free, and moves the entry up. It finds
+//! the entry by the place that the timer keeps (`heap.rs`). If another thread has the lock, `modify` does not wait. It leaves
+//! the timer in ModifiedEarlier, and adjust later looks for that timer in the whole heap.
 //!
 //! # The protocols
 //!
@@ -70,7 +75,7 @@
 //!
 //! The owner in a timer changes in step 3 only. `delete` and `modify` read the owner in their own step 3. So they count in
 //! the heap that the timer is in, even beside `move_all`. They count before step 4: a thread that reads the new state
-//! finds it counted.
+//! finds it counted. A `modify` that moves the entry up has the heap's lock, and moves the entry in its step 3.
 //!
 //! **Tidying.** The user may stop a million timers at once, and removing their entries takes long. So each holder of the
 //! lock removes a bounded portion, and the heap is in order after each removal. An insertion removes a few entries; `check`
@@ -100,8 +105,11 @@
 //!   wheel is expensive.
 //! - *A lock in each timer and three bits* (Go since 1.23): designed for a garbage collector and against stale ticks in
 //!   channels. Adjust then takes a lock for each timer that it examines, and firing takes two locks in a fixed order.
-//! - *The entry's index in the timer*, so that `delete` can remove the entry at once: then each step of a sift writes to
-//!   another timer, which is a cache miss. And `delete` needs the lock of a heap that another thread uses.
+//! - *The entry's exact index in the timer*, so that `delete` can remove the entry at once: then each step of a sift writes
+//!   to another timer, which is a cache miss. And `delete` needs the lock of a heap that another thread uses. The place that a
+//!   timer keeps is the entry's or below it, so a step that moves an entry up writes nothing.
+//! - *Adjust alone for timers made earlier* (Go until 1.22): a 1 ms sleep after a longer time-out walks the whole heap, and
+//!   is late by 0.2 ms beside 100,000 sleepers.
 //! - *A binary heap:* twice as deep, and each level reads half a cache line.
 //! - *A vector of entries, swapped while sifting.* Nodes of four on their own cache lines, with a moving hole, pop in 46 to
 //!   53 ns instead of 50 to 68 (500,000 random times on a quiet machine). On a busy machine memory decides, and both take

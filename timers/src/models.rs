@@ -24,6 +24,9 @@ struct Log {
     fired: Vec<u64>,
 }
 
+/// `World::modify` or `World::modify_unlocked`.
+pub(crate) type Modify = fn(&World, usize, &Arc<Timer>, u64, u64) -> Modified;
+
 pub(crate) struct World {
     pub(crate) heaps: Heaps<Arc<Timer>>,
     ps: usize,
@@ -66,6 +69,17 @@ impl World {
     pub(crate) fn modify(&self, p: usize, timer: &Arc<Timer>, when: u64, seq: u64) -> Modified {
         self.turn();
         let modified = self.heaps.modify(p, timer, when, 0, seq);
+        self.log_modified(modified)
+    }
+
+    /// As `modify`, while another thread has the lock of the timer's heap: an entry in the heap stays where it is.
+    pub(crate) fn modify_unlocked(&self, p: usize, timer: &Arc<Timer>, when: u64, seq: u64) -> Modified {
+        self.turn();
+        let modified = self.heaps.modify_unlocked(p, timer, when, seq);
+        self.log_modified(modified)
+    }
+
+    fn log_modified(&self, modified: Modified) -> Modified {
         let mut log = self.log.lock().unwrap();
         log.armed += 1;
         log.ended += usize::from(modified.was_pending);

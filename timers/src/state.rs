@@ -1,13 +1,13 @@
 //! The ten states of a timer, the transitions between them, and the word that holds the state.
 
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU8, Ordering};
 
 /// The state of a timer. Go: `timerNoStatus` and the nine constants after it.
 ///
 /// In a *brief* state the timer belongs to one thread, which ends that state within a few instructions. This thread neither
 /// waits nor calls a function that may wait. Every other thread that reads a brief state yields and reads again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u8)]
 pub(crate) enum State {
     /// In no heap: fresh, or a one-shot that was taken to be fired.
     NoStatus,
@@ -68,17 +68,17 @@ impl State {
 }
 
 /// The word that holds one timer's state. Only functions of `timer.rs` change it.
-pub(crate) struct Status(AtomicU32);
+pub(crate) struct Status(AtomicU8);
 
 impl Status {
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
-        Self(AtomicU32::new(NoStatus as u32))
+        Self(AtomicU8::new(NoStatus as u8))
     }
 
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
-        Self(AtomicU32::new(NoStatus as u32))
+        Self(AtomicU8::new(NoStatus as u8))
     }
 
     /// Returns the state.
@@ -91,7 +91,7 @@ impl Status {
     #[inline]
     pub(crate) fn is(&self, state: State) -> bool {
         // Acquire: the partner is the Release in `put` and `step`.
-        self.0.load(Ordering::Acquire) == state as u32
+        self.0.load(Ordering::Acquire) == state as u8
     }
 
     /// Changes the state from `from` to `to`. Returns `false` if the timer is not in `from`.
@@ -100,7 +100,7 @@ impl Status {
         // Acquire: the partner is the Release in `put`. The winner sees the fields as the last claimer has left them.
         // Release: the partners are the Acquires in `get` and `step`. `add` changes NoStatus to Waiting in this one step, and
         // the next claimer must see the fields that `add` has set.
-        self.0.compare_exchange(from as u32, to as u32, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.0.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Changes the state from the brief `from` to `to`. Precondition: the caller has claimed the timer, so no other thread
@@ -108,12 +108,12 @@ impl Status {
     pub(crate) fn put(&self, from: State, to: State) {
         debug_assert!(from.is_brief() && from.may_become(to), "no such transition: {from:?} -> {to:?}");
         // Release: the partners are the Acquires in `get` and `step`. Publishes what was done in the brief state.
-        self.0.store(to as u32, Ordering::Release);
+        self.0.store(to as u8, Ordering::Release);
     }
 
     /// Changes the state to `brief` from any state. Only the broken twins of models call this.
     pub(crate) fn seize(&self, brief: State) {
-        self.0.store(brief as u32, Ordering::Release);
+        self.0.store(brief as u8, Ordering::Release);
     }
 }
 

@@ -4,10 +4,9 @@
 //! follows publishes them (`state.rs`). While the timer is in a heap, `when` and `owner` change only under that heap's lock.
 //! The fields are atomics because several threads share them. Their accesses are `Relaxed` because the state orders them.
 
-use crate::clock::NEVER;
 use crate::counts::Counts;
 use crate::state::{State, Status};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, broken, yield_now};
+use crate::sync::{AtomicU16, AtomicU64, Ordering, broken, yield_now};
 
 /// A timer, a field of the object that it wakes. A timer has 40 bytes and may be armed any number of times.
 ///
@@ -22,9 +21,12 @@ pub struct Timer {
     period: AtomicU64,
     /// A word of the timer's user, which `fire` gets.
     seq: AtomicU64,
-    status: Status,
+    /// Where the timer's entry is in its heap, or was: see `heap.rs`. Belongs to the holder of that heap's lock. So this is
+    /// std's atomic in models, too: its accesses make no interleavings.
+    place: std::sync::atomic::AtomicU32,
     /// The index of the P that has the timer in its heap.
-    owner: AtomicU32,
+    owner: AtomicU16,
+    status: Status,
 }
 
 /// What [`Heaps::modify`](crate::Heaps::modify) found and did.
@@ -32,8 +34,8 @@ pub struct Timer {
 pub struct Modified {
     /// True if the timer was armed and had not fired for that.
     pub was_pending: bool,
-    /// The time for which to wake the netpoller, if the timer is new in its heap or earlier than its heap entry. Otherwise
-    /// `None`, and also if the timer never fires.
+    /// The time for which to wake the netpoller, if the timer may be the first of its heap. Otherwise `None`: another thread
+    /// was told, or is about to be told, of an earlier timer, and will look at this heap again by then.
     pub wake_for: Option<u64>,
 }
 
@@ -50,8 +52,9 @@ impl Timer {
             nextwhen: AtomicU64::new(0),
             period: AtomicU64::new(0),
             seq: AtomicU64::new(0),
+            place: std::sync::atomic::AtomicU32::new(0),
+            owner: AtomicU16::new(0),
             status: Status::new(),
-            owner: AtomicU32::new(0),
         }
     }
 
@@ -63,8 +66,9 @@ impl Timer {
             nextwhen: AtomicU64::new(0),
             period: AtomicU64::new(0),
             seq: AtomicU64::new(0),
+            place: std::sync::atomic::AtomicU32::new(0),
+            owner: AtomicU16::new(0),
             status: Status::new(),
-            owner: AtomicU32::new(0),
         }
     }
 
@@ -161,6 +165,18 @@ impl Timer {
         }
     }
 
+    /// Notes where the entry is. Runs on: the holder of the heap's lock.
+    #[inline]
+    pub(crate) fn keep_place(&self, place: u32) {
+        // Relaxed, as below: the lock orders the accesses.
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    /// Returns what `keep_place` noted last. Runs on: the holder of the heap's lock.
+    pub(crate) fn kept_place(&self) -> usize {
+        self.place.load(Ordering::Relaxed) as usize
+    }
+
     fn set(&self, owner: usize, when: u64, period: u64, seq: u64) {
         self.put_owner(owner);
         self.when.store(when, Ordering::Relaxed);
@@ -169,7 +185,7 @@ impl Timer {
     }
 
     fn put_owner(&self, owner: usize) {
-        self.owner.store(u32::try_from(owner).expect("fewer Ps than 2^32"), Ordering::Relaxed);
+        self.owner.store(u16::try_from(owner).expect("fewer Ps than 2^16"), Ordering::Relaxed);
     }
 
     /// Stops the timer. Its entry stays in the heap until a lock's holder examines that entry. Returns `true` if the timer
@@ -240,24 +256,31 @@ impl Timer {
         self.settle(claim, if earlier { State::ModifiedEarlier } else { State::ModifiedLater });
         Some(Modified { was_pending: from != State::Deleted, wake_for: earlier.then_some(when) })
     }
+
+    /// Sets all fields of a timer that stays in its heap, and whose entry the caller moves to `when`; uncounts the state
+    /// `from`. Runs on: the lock's holder.
+    pub(crate) fn begin_earlier(
+        &self,
+        claim: &Claim,
+        from: State,
+        (when, period, seq): (u64, u64, u64),
+        counts: &Counts,
+    ) {
+        self.set_when(claim, when);
+        self.period.store(period, Ordering::Relaxed);
+        self.seq.store(seq, Ordering::Relaxed);
+        match from {
+            State::ModifiedEarlier => counts.uncount_earlier(),
+            State::Deleted => counts.uncount_deleted(),
+            _ => {}
+        }
+    }
 }
 
 impl Default for Timer {
     fn default() -> Self {
         Self::new()
     }
-}
-
-impl Modified {
-    /// The result for a timer that was in no heap and was inserted for `when`.
-    pub(crate) fn inserted(when: u64) -> Self {
-        Self { was_pending: false, wake_for: wake_for(when) }
-    }
-}
-
-/// Returns the time for which to wake the netpoller after an insertion; `None` if the timer never fires.
-pub(crate) fn wake_for(when: u64) -> Option<u64> {
-    (when != NEVER).then_some(when)
 }
 
 /// Returns the first tick after `now`: the ticks are at `when` and after each period. Ticks that were missed are left out.
@@ -270,6 +293,7 @@ pub(crate) fn next_tick(when: u64, period: u64, now: u64) -> u64 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::clock::NEVER;
 
     #[test]
     fn a_timer_is_forty_bytes() {
@@ -290,7 +314,7 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod models {
-    use crate::models::{World, explore};
+    use crate::models::{Modify, World, explore};
     use loom::thread::spawn;
 
     #[test]
@@ -358,16 +382,43 @@ mod models {
         });
     }
 
+    /// The modifier moves the entry up, or finds the timer taken, or finds the heap locked.
+    #[test]
+    fn modify_to_an_earlier_time_against_run() {
+        explore(3, || {
+            let world = World::new(1);
+            let timer = world.add(0, 10, 0, 1);
+            let modifier = spawn({
+                let (world, timer) = (world.clone(), timer.clone());
+                move || world.modify(0, &timer, 5, 2)
+            });
+            world.check(0, 10, true);
+            let modified = modifier.join().unwrap();
+            world.finish(10);
+            let expected: &[u64] = if modified.was_pending { &[2] } else { &[1, 2] };
+            assert_eq!(world.fired(), expected);
+        });
+    }
+
     #[test]
     fn modify_against_delete() {
-        explore(5, || {
+        modifies_against_delete(World::modify);
+    }
+
+    #[test]
+    fn modify_unlocked_against_delete() {
+        modifies_against_delete(World::modify_unlocked);
+    }
+
+    fn modifies_against_delete(modify: Modify) {
+        explore(5, move || {
             let world = World::new(1);
             let timer = world.add(0, 10, 0, 1);
             let deleter = spawn({
                 let (world, timer) = (world.clone(), timer.clone());
                 move || assert!(world.delete(&timer))
             });
-            let modified = world.modify(0, &timer, 5, 2);
+            let modified = modify(&world, 0, &timer, 5, 2);
             deleter.join().unwrap();
             world.finish(10);
             assert_eq!(world.fired().len(), usize::from(!modified.was_pending));

@@ -12,6 +12,7 @@ use std::mem::ManuallyDrop;
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::counts::Counts;
+use crate::heap::Item;
 use crate::state::State::{self, *};
 use crate::sync::{Mutex, yield_now};
 use crate::timer::{Claim, Timer};
@@ -48,6 +49,13 @@ pub struct Checked {
     pub more: bool,
 }
 
+impl<H: Handle> Item for H {
+    #[inline]
+    fn keep_place(&self, place: u32) {
+        self.timer().keep_place(place);
+    }
+}
+
 /// One P's heap and its counts.
 // Aligned to two cache lines, because the processor fetches lines in pairs. So no two Ps share a pair.
 #[repr(align(128))]
@@ -82,6 +90,11 @@ impl<H: Handle> Timers<H> {
 
     pub(crate) fn lock(&self) -> Locked<'_, H> {
         Locked::new(self, self.sorted.lock())
+    }
+
+    /// Locks the heap; returns `None` if another thread has the lock.
+    pub(crate) fn try_lock(&self) -> Option<Locked<'_, H>> {
+        Some(Locked::new(self, self.sorted.try_lock()?))
     }
 
     /// Fires the due timers: see [`Heaps::check`](crate::Heaps::check). Go: `checkTimers`. Runs on: any thread; `own` is true
@@ -297,10 +310,10 @@ mod models {
         explore(5, || {
             let world = World::new(1);
             let (timer, other) = (world.add(0, 100, 0, 1), world.add(0, 90, 0, 2));
-            world.modify(0, &other, 5, 3);
+            world.modify_unlocked(0, &other, 5, 3);
             let modifier = spawn({
                 let world = world.clone();
-                move || world.modify(0, &timer, 6, 4)
+                move || world.modify_unlocked(0, &timer, 6, 4)
             });
             world.check(0, 10, true);
             assert_eq!(modifier.join().unwrap().wake_for, Some(6));
@@ -316,8 +329,8 @@ mod models {
         explore(5, || {
             let world = World::new(1);
             let (soon, later) = (world.add(0, 100, 0, 1), world.add(0, 100, 0, 2));
-            world.modify(0, &soon, 5, 3);
-            world.modify(0, &later, 50, 4);
+            world.modify_unlocked(0, &soon, 5, 3);
+            world.modify_unlocked(0, &later, 50, 4);
             let checker = spawn({
                 let world = world.clone();
                 move || world.check(0, 10, false)
@@ -334,12 +347,12 @@ mod models {
         explore(5, || {
             let world = World::new(1);
             let (soon, later) = (world.add(0, 100, 0, 1), world.add(0, 100, 0, 2));
-            world.modify(0, &soon, 20, 3);
+            world.modify_unlocked(0, &soon, 20, 3);
             let checker = spawn({
                 let world = world.clone();
                 move || world.check(0, 20, false)
             });
-            world.modify(0, &later, 50, 4);
+            world.modify_unlocked(0, &later, 50, 4);
             assert!(world.earliest(0) <= 50);
             checker.join().unwrap();
             assert_eq!(world.earliest(0), 50);

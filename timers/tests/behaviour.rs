@@ -1,8 +1,9 @@
 //! The guarantees of `Heaps` to its user: each test checks one guarantee.
 #![cfg(not(loom))]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use timers::clock::NEVER;
 use timers::{Checked, Handle, Heaps, Modified, Timer};
@@ -78,10 +79,15 @@ fn modify_returns_was_pending_and_the_time_to_wake_for() {
     assert_eq!(heaps.modify(1, &timer, 200, 0, 2), modified(true, None), "later: no thread to wake");
     assert_eq!(heaps.modify(1, &timer, 50, 0, 3), modified(true, Some(50)), "earlier");
     assert_eq!(heaps.earliest(0), 50);
-    assert_eq!(heaps.modify(1, &timer, 60, 0, 4), modified(true, Some(60)), "still earlier than its entry");
-    assert_eq!(heaps.modify(1, &timer, 100, 0, 5), modified(true, None), "back to its entry's time");
+    assert_eq!(heaps.modify(1, &timer, 60, 0, 4), modified(true, None), "later again");
     assert!(heaps.delete(&timer));
-    assert_eq!(heaps.modify(1, &timer, 70, 0, 6), modified(false, Some(70)), "Deleted: stays in its heap");
+    assert_eq!(heaps.modify(1, &timer, 70, 0, 6), modified(false, None), "Deleted: stays in its heap");
+    assert_eq!(heaps.modify(1, &timer, 30, 0, 6), modified(true, Some(30)), "from ModifiedLater");
+    assert_eq!(
+        heaps.modify(1, &timer, 70, 0, 6),
+        modified(true, None),
+        "the time of the check is too early now"
+    );
     heaps.verify_idle(0);
     assert_eq!((heaps.len(0), heaps.len(1)), (1, 0));
     assert_eq!(check(&heaps, 0, 70), (vec![6], NEVER));
@@ -114,6 +120,60 @@ fn a_timer_made_earlier_is_found_deep_in_the_heap() {
     assert_eq!(check(&heaps, 0, 499).0, (0..500).step_by(10).collect::<Vec<_>>());
     assert_eq!(check(&heaps, 0, 999).0, (500..1000).step_by(10).collect::<Vec<_>>());
     assert_eq!(check(&heaps, 0, 3_000).0.len(), 900);
+}
+
+/// Only the first timer of a heap is reported: by then, another thread looks at the heap and finds the other timers.
+#[test]
+fn only_a_timer_that_lowers_the_first_time_of_its_heap_is_to_wake_for() {
+    let heaps = heaps(2);
+    let wake_for = |p, when| heaps.add(p, Arc::new(Timer::new()), when, 0, 0);
+    assert_eq!(wake_for(0, 50), Some(50));
+    assert_eq!(wake_for(0, 50), None, "as early");
+    assert_eq!(wake_for(0, 60), None, "later");
+    assert_eq!(wake_for(0, 40), Some(40));
+    assert_eq!(wake_for(1, 60), Some(60), "the first of its own heap");
+    let timer = Arc::new(Timer::new());
+    assert_eq!(heaps.modify(0, &timer, 45, 0, 0), Modified { was_pending: false, wake_for: None });
+    assert_eq!(heaps.modify(0, &timer, 41, 0, 0), Modified { was_pending: true, wake_for: None });
+    assert_eq!(heaps.modify(0, &timer, 30, 0, 0), Modified { was_pending: true, wake_for: Some(30) });
+    check(&heaps, 0, 60);
+    assert_eq!(wake_for(0, 70), Some(70), "the heap is empty");
+}
+
+/// Arms a timer for an earlier time among many others. Counts how often the heap looks into a timer, because each such look
+/// may be a cache miss.
+#[test]
+#[cfg_attr(miri, ignore = "a hundred thousand timers take minutes")]
+fn a_timer_made_earlier_among_many_costs_a_few_looks() {
+    #[derive(Clone)]
+    struct Counted(Arc<Timer>, Rc<Cell<usize>>);
+    impl Handle for Counted {
+        fn timer(&self) -> &Timer {
+            self.1.set(self.1.get() + 1);
+            &self.0
+        }
+    }
+    const MANY: u64 = 100_000;
+    let (heaps, looks) = (Heaps::new(2), Rc::new(Cell::new(0)));
+    (0..2).for_each(|p| heaps.open(p));
+    let all: Vec<_> = (0..MANY).map(|_| Counted(Arc::new(Timer::new()), looks.clone())).collect();
+    for (i, timer) in (0..).zip(&all) {
+        heaps.modify(0, timer, 1_000_000 + i * 7919 % MANY, 0, i);
+    }
+    let mut now = 0;
+    // The caller has the P of the heap, or another P because the thread was stolen.
+    for (i, p) in (0..MANY).step_by(97).zip([0, 1].into_iter().cycle()) {
+        let timer = &all[i as usize];
+        // A time-out that did not fire: its entry is still in the heap.
+        assert!(heaps.delete(&timer.0));
+        now += 10;
+        looks.set(0);
+        assert!(!heaps.modify(p, timer, now, 0, i).was_pending);
+        let mut fired = Vec::new();
+        heaps.check(0, now, true, &mut |_, seq, _| fired.push(seq));
+        assert_eq!(fired, [i]);
+        assert!(looks.get() < 100, "{} looks into timers for timer {i}", looks.get());
+    }
 }
 
 #[test]

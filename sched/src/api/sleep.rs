@@ -129,7 +129,7 @@ impl Sleep {
         match (modified.wake_for, held) {
             (None, _) => {}
             // The poll is likely to end here. If not, `ensure_watcher` is called after the next one.
-            (Some(_), Some(held)) => held.own().set_uncovered(true),
+            (Some(when), Some(held)) => sched.first_timer_was_added(held, when),
             (Some(when), None) => sched.timer_was_added(when),
         }
         true

@@ -26,6 +26,8 @@
 //! A G that is spawned while the runtime closes is born cancelled. A spawn that just missed the flag is found by the closer's
 //! next look at the table of Gs, because the count says that a G lives.
 
+use crossbeam_utils::CachePadded;
+
 use crate::p::counters::{Counters, count_and_queue};
 use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -41,7 +43,13 @@ pub(crate) struct Closing {
     sealed: AtomicBool,
     /// Set when Ms are to end.
     exiting: AtomicBool,
-    /// How many Gs were spawned by threads without a P, and how many ended on such threads.
+    /// Apart from the flags, which each M reads whenever it looks for work.
+    counts: CachePadded<Counts>,
+}
+
+/// How many Gs were spawned by threads without a P, and how many ended on such threads.
+#[derive(Debug, Default)]
+struct Counts {
     spawned: AtomicU64,
     ended: AtomicU64,
 }
@@ -103,19 +111,19 @@ impl Closing {
 
     fn count_without_p(&self) {
         // Relaxed: if the spawner is a G of this runtime, it ends later, and `live` acquires that end first.
-        self.spawned.fetch_add(1, Ordering::Relaxed);
+        self.counts.spawned.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts the end of a G on a thread without a P. *Runs on: any thread.*
     pub(crate) fn ended_without_p(&self) {
         // Release: pairs with the Acquire in `live`. The spawns of this G are counted before its end.
-        self.ended.fetch_add(1, Ordering::Release);
+        self.counts.ended.fetch_add(1, Ordering::Release);
     }
 
     /// Returns how many Gs were spawned and how many have ended without a P, for the metrics.
     #[cfg(not(loom))]
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.spawned.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed))
+        (self.counts.spawned.load(Ordering::Relaxed), self.counts.ended.load(Ordering::Relaxed))
     }
 
     /// Returns how many Gs were spawned and have not ended. Returns 0 only if there was a moment without a living G. `of_ps` returns
@@ -124,11 +132,13 @@ impl Closing {
     where
         I: Iterator<Item = &'c Counters>,
     {
-        let spawned = || self.spawned.load(Ordering::Relaxed) + of_ps().map(|p| p.spawned.get()).sum::<u64>();
+        let spawned =
+            || self.counts.spawned.load(Ordering::Relaxed) + of_ps().map(|p| p.spawned.get()).sum::<u64>();
         let too_early = broken!("closing_live_spawned_first").then(spawned);
         // Ends are read before spawns: a G that lives in between makes the result too high, never too low.
         // Acquire: pairs with the Release of each end; the spawns by the ended Gs are then in the counts below.
-        let ended = self.ended.load(Ordering::Acquire) + of_ps().map(|p| p.ended.get_acquire()).sum::<u64>();
+        let ended =
+            self.counts.ended.load(Ordering::Acquire) + of_ps().map(|p| p.ended.get_acquire()).sum::<u64>();
         let spawned = too_early.unwrap_or_else(spawned);
         spawned.saturating_sub(ended)
     }
@@ -190,3 +200,17 @@ impl Closing {
 
 #[cfg(all(test, loom))]
 mod models;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn the_counts_lie_apart_from_the_flags_that_each_m_reads() {
+        let counts = lines!(Closing, counts);
+        for flag in [lines!(Closing, closing), lines!(Closing, sealed), lines!(Closing, exiting)] {
+            assert!(apart(&counts, &flag), "{counts:?}, {flag:?}");
+        }
+    }
+}

@@ -15,6 +15,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crossbeam_deque::{Steal, Stealer, Worker};
+use crossbeam_utils::CachePadded;
 
 use crate::g::{G, GRef};
 
@@ -31,8 +32,13 @@ pub(crate) struct RunQueue {
     next: AtomicPtr<G>,
     woken: Worker<GRef>,
     fresh: Worker<GRef>,
-    woken_stealer: Stealer<GRef>,
-    fresh_stealer: Stealer<GRef>,
+    /// Apart from all that the holder writes: each M that looks for work follows these pointers.
+    stealers: CachePadded<Stealers>,
+}
+
+struct Stealers {
+    woken: Stealer<GRef>,
+    fresh: Stealer<GRef>,
 }
 
 impl RunQueue {
@@ -40,8 +46,7 @@ impl RunQueue {
         let (woken, fresh) = (Worker::new_fifo(), Worker::new_fifo());
         RunQueue {
             next: AtomicPtr::new(ptr::null_mut()),
-            woken_stealer: woken.stealer(),
-            fresh_stealer: fresh.stealer(),
+            stealers: CachePadded::new(Stealers { woken: woken.stealer(), fresh: fresh.stealer() }),
             woken,
             fresh,
         }
@@ -99,8 +104,8 @@ impl RunQueue {
     /// Moves up to half of one queue of `self` into `into` and returns one of the moved Gs. Takes the G in the slot if both
     /// queues are empty and `also_next` is set. *Runs on: the holder of `into`'s P.*
     pub(crate) fn steal(&self, into: &RunQueue, also_next: bool) -> Option<GRef> {
-        take_batch(&self.woken_stealer, &into.woken)
-            .or_else(|| take_batch(&self.fresh_stealer, &into.fresh))
+        take_batch(&self.stealers.woken, &into.woken)
+            .or_else(|| take_batch(&self.stealers.fresh, &into.fresh))
             .or_else(|| if also_next { self.take_next() } else { None })
     }
 
@@ -109,14 +114,14 @@ impl RunQueue {
     pub(crate) fn is_empty(&self) -> bool {
         // SeqCst on the slot: pairs with `put_next`. The loads of the queues follow a fence of the caller.
         self.next.load(Ordering::SeqCst).is_null()
-            && self.woken_stealer.is_empty()
-            && self.fresh_stealer.is_empty()
+            && self.stealers.woken.is_empty()
+            && self.stealers.fresh.is_empty()
     }
 
     /// Returns about how many Gs lie here. *Runs on: any thread.*
     pub(crate) fn len(&self) -> usize {
         let next = usize::from(!self.next.load(Ordering::Relaxed).is_null());
-        next + self.woken_stealer.len() + self.fresh_stealer.len()
+        next + self.stealers.woken.len() + self.stealers.fresh.len()
     }
 }
 
@@ -132,6 +137,20 @@ fn take_batch(from: &Stealer<GRef>, into: &Worker<GRef>) -> Option<GRef> {
             Steal::Success(g) => return Some(g),
             Steal::Empty => return None,
             Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn the_pointers_that_thieves_follow_lie_apart_from_what_the_holder_writes() {
+        let stealers = lines!(RunQueue, stealers);
+        for written in [lines!(RunQueue, next), lines!(RunQueue, woken), lines!(RunQueue, fresh)] {
+            assert!(apart(&stealers, &written), "{stealers:?}, {written:?}");
         }
     }
 }

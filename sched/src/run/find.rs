@@ -195,7 +195,7 @@ impl Sched {
                 self.wake_idle_p();
             }
             // A thread that added a timer meanwhile woke no M, because this M had promised to look.
-            held.own().set_uncovered(true);
+            held.own().set_uncovered();
         }
     }
 

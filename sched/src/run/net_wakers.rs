@@ -11,15 +11,17 @@
 //!   4  given up: withdraw the word, end
 //! ```
 //!
-//! A single lock decides, so each word is either woken once or given up once. A word that was taken or ended stays
-//! invalid: its place is reused under another generation.
+//! The lock of the word's shard decides, so each word is either woken once or given up once. A word that was taken or ended
+//! stays invalid: its place is reused under another generation. The waker chooses the shard. So the waits of one future use
+//! one lock, and those of two futures that run at the same time mostly use two.
 //!
 //! Rejected: keeping wakers in the netpoller's own slots. A thread waits with one word and no lock, and a slot would
 //! have to hold a word or a waker.
 
 use std::task::Waker;
 
-use parking_lot::Mutex;
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::sys::fork;
 
@@ -27,9 +29,26 @@ use crate::sys::fork;
 const FUTURE: u64 = 1 << 63;
 const GENERATIONS: u32 = (FUTURE >> 32) as u32 - 1;
 
-static PLACES: Mutex<Places> = Mutex::new(Places { all: Vec::new(), free: Vec::new() });
+/// How many bits of a word's index name its shard.
+const SHARD_BITS: u32 = 6;
+const SHARDS: usize = 1 << SHARD_BITS;
 
-/// The places of all words. No waker is cloned, called or dropped under the lock: that is user code.
+static PLACES: [CachePadded<Mutex<Places>>; SHARDS] =
+    [const { CachePadded::new(Mutex::new(Places { all: Vec::new(), free: Vec::new() })) }; SHARDS];
+
+/// Locks the shard of a word.
+fn shard_of(word: u64) -> MutexGuard<'static, Places> {
+    PLACES[word as usize % SHARDS].lock()
+}
+
+/// Returns the shard for the words of the waker whose data is at `address`.
+fn shard_at(address: usize) -> usize {
+    // The golden ratio spreads addresses that differ in a few middle bits over all highest bits.
+    let spread = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (spread >> (u64::BITS - SHARD_BITS)) as usize
+}
+
+/// The places of the words of one shard. No waker is cloned, called or dropped under the lock: that is user code.
 struct Places {
     all: Vec<Place>,
     free: Vec<u32>,
@@ -43,27 +62,27 @@ struct Place {
 
 impl Places {
     fn place(&mut self, word: u64) -> Option<&mut Place> {
-        let (generation, index) = ((word >> 32) as u32 & GENERATIONS, word as u32);
+        let (generation, index) = ((word >> 32) as u32 & GENERATIONS, word as u32 >> SHARD_BITS);
         self.all
             .get_mut(index as usize)
             .filter(|place| place.generation == generation && place.waker.is_some())
     }
 
-    fn put(&mut self, waker: Waker) -> u64 {
+    fn put(&mut self, waker: Waker, shard: usize) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.all.push(Place::default());
             (self.all.len() - 1) as u32
         });
         let place = &mut self.all[index as usize];
         place.waker = Some(waker);
-        FUTURE | u64::from(place.generation) << 32 | u64::from(index)
+        FUTURE | u64::from(place.generation) << 32 | u64::from(index) << SHARD_BITS | shard as u64
     }
 
     fn take(&mut self, word: u64) -> Option<Waker> {
         let place = self.place(word)?;
         place.generation = place.generation.wrapping_add(1) & GENERATIONS;
         let waker = place.waker.take();
-        self.free.push(word as u32);
+        self.free.push(word as u32 >> SHARD_BITS);
         waker
     }
 }
@@ -76,19 +95,19 @@ pub(crate) fn is_future(word: u64) -> bool {
 
 /// Makes a word for a future that is about to wait.
 pub fn begin(waker: &Waker) -> u64 {
-    let waker = waker.clone();
-    PLACES.lock().put(waker)
+    let (waker, shard) = (waker.clone(), shard_at(waker.data().addr()));
+    PLACES[shard].lock().put(waker, shard)
 }
 
 /// Makes `waker` the waker of the word. Returns `false` if the future has been woken or is about to be.
 pub fn follow(word: u64, waker: &Waker) -> bool {
-    match PLACES.lock().place(word) {
+    match shard_of(word).place(word) {
         None => return false,
         Some(place) if place.waker.as_ref().is_some_and(|mine| mine.will_wake(waker)) => return true,
         Some(_) => {}
     }
     let waker = waker.clone();
-    let mut places = PLACES.lock();
+    let mut places = shard_of(word);
     let (before, there) = match places.place(word) {
         Some(place) => (place.waker.replace(waker), true),
         None => (Some(waker), false),
@@ -107,7 +126,7 @@ pub fn end(word: u64) -> bool {
 
 /// Takes the waker of the word, if the word is still valid. *Runs on: the poller, or `end`.*
 pub(crate) fn take(word: u64) -> Option<Waker> {
-    PLACES.lock().take(word)
+    shard_of(word).take(word)
 }
 
 #[cfg(test)]
@@ -123,6 +142,28 @@ mod tests {
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    /// The data of a waker is a green thread, or lies in an `Arc`: many of one kind lie at equal distances.
+    #[test]
+    fn wakers_spread_over_the_shards() {
+        for distance in [16, 48, 64, 256, 4096] {
+            let mut wakers = [0; SHARDS];
+            (0..16 * SHARDS).for_each(|i| wakers[shard_at(0x7f00_0000 + i * distance)] += 1);
+            assert!(wakers.iter().all(|&n| n <= 32), "{distance}: {wakers:?}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_one_waker_are_in_one_shard() {
+        let wakers = [0; 100].map(|_| Waker::from(Arc::new(Count::default())));
+        for waker in &wakers {
+            let words = [(); 3].map(|()| begin(waker));
+            for word in words {
+                assert_eq!(word as usize % SHARDS, shard_at(waker.data().addr()));
+                assert!(follow(word, waker) && end(word) && !follow(word, waker));
+            }
         }
     }
 

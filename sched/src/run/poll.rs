@@ -91,17 +91,19 @@ impl Sched {
     /// Makes sure that an M blocks in the netpoller until the next timer, or that sysmon looks by then if no P is idle. The
     /// caller is about to run a G, which may compute for any length of time. *Runs on: the holder of the P.*
     ///
-    /// The caller checks `Own::uncovered`, which is set when this M has left the netpoller or a promise to look, or has added a
-    /// timer. An adder of a timer does not call this. So the M of a G that sleeps alone is back in the netpoller at once and wakes
-    /// no second M.
+    /// The caller checks `Own::lacks_watcher`, which is set when this M has left the netpoller or a promise to look, or has added
+    /// a timer. An adder of a timer does not call this. So the M of a G that sleeps alone is back in the netpoller at once and
+    /// wakes no second M.
     #[cold]
     pub(crate) fn ensure_watcher(&self, held: Held<'_>) {
-        held.own().set_uncovered(false);
+        let all = held.own().is_uncovered();
+        held.own().set_covered();
         #[cfg(feature = "sim")]
         if self.is_simulated() {
             return;
         }
-        let next = self.heaps.time_sleep_until();
+        // A runtime may have a thousand Ps, so an added timer is no reason to look at all of them.
+        let next = if all { self.heaps.time_sleep_until() } else { self.heaps.earliest(held.index) };
         if next == clock::NEVER && !self.netpoll.has_sources() {
             return;
         }
@@ -130,6 +132,17 @@ impl Sched {
                 self.idle.stop_spinning();
                 self.wake_idle_p();
             }
+        }
+    }
+
+    /// Notes a timer for `when` that may be the first of its heap. The M looks at its timers soon, or calls `ensure_watcher`
+    /// before it runs another G. *Runs on: the holder of the P, after it has added the timer.*
+    pub(crate) fn first_timer_was_added(&self, held: Held<'_>, when: u64) {
+        // The timer may lie in the heap of another P, on which its G parked before.
+        if self.heaps.earliest(held.index) <= when {
+            held.own().set_added();
+        } else {
+            held.own().set_uncovered();
         }
     }
 

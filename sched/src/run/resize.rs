@@ -148,7 +148,7 @@ impl Sched {
         held.notes(Kind::Retire, 0, 0);
         self.move_queue(p);
         self.coros.take_all(held.coros());
-        held.own().set_uncovered(false);
+        held.own().set_covered();
         let next = self.heaps.move_all(p, 0);
         held.lease.set_idle();
         retired.insert(p);

@@ -147,7 +147,7 @@ impl Sched {
     #[cold]
     #[inline(never)]
     fn before_run(&self, m: &M, held: Held<'_>, g: GRef) {
-        if held.own().is_uncovered() {
+        if held.own().lacks_watcher() {
             self.ensure_watcher(held);
         }
         m.record_run(held, g);

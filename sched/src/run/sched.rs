@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
 use netpoll::Netpoll;
 use parking_lot::Mutex;
 use timers::Heaps;
@@ -84,6 +85,9 @@ pub struct Config {
 pub type Attached = Arc<dyn std::any::Any + Send + Sync>;
 
 /// See the file's head.
+// In the order of the declaration. Each M reads the first fields whenever it looks for work, and hardly any thread writes them.
+// A field that is written begins a cache line of its own after them, so that no write takes the first fields from the other Ms.
+#[repr(C)]
 pub struct Sched {
     pub(crate) config: Config,
     /// The Ps. A P is made when it is first needed and lives as long as the runtime; `procs` says how many are in use.
@@ -91,19 +95,25 @@ pub struct Sched {
     procs: AtomicUsize,
     /// How many Ps were ever made. Those with an index from `procs` on are retired, or retire at their M's next look.
     made: AtomicUsize,
-    pub(crate) idle: Idle<MRef>,
-    #[cfg(feature = "sim")]
-    pub(crate) simulated: Option<crate::run::simulation::Simulated>,
-    pub(crate) global: LockedQueue,
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
+    pub(crate) spawns: Option<Spawns>,
+    pub(crate) hogs: Arc<Hogs>,
+    /// The flight recorder's events of threads without a P.
+    pub(crate) outside: Arc<Outside>,
+    /// A reference to this value, for `arc`.
+    me: Weak<Sched>,
+    // From here on fields are written.
+    pub(crate) idle: CachePadded<Idle<MRef>>,
+    pub(crate) global: CachePadded<LockedQueue>,
+    pub(crate) sysmon: CachePadded<Sysmon>,
+    pub(crate) closing: CachePadded<Closing>,
+    pub(crate) coros: CachePadded<Coros>,
+    #[cfg(feature = "sim")]
+    pub(crate) simulated: Option<crate::run::simulation::Simulated>,
     pub(crate) lead: Lead,
     pub(crate) latency: Latency,
-    pub(crate) spawns: Option<Spawns>,
-    pub(crate) coros: Coros,
-    pub(crate) sysmon: Sysmon,
     pub(crate) rescues: Rescues,
-    pub(crate) hogs: Arc<Hogs>,
     pub(crate) crowd: Crowd,
     pub(crate) roaming: Roaming,
     pub(crate) mains: Mains,
@@ -111,15 +121,10 @@ pub struct Sched {
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
     pub(crate) retired: Mutex<HashSet<usize>>,
     pub(crate) crew: Crew,
-    pub(crate) closing: Closing,
     /// Times that user code caught the unwinding of a cancelled G and went on.
     swallowed: AtomicU64,
-    /// The flight recorder's events of threads without a P.
-    pub(crate) outside: Arc<Outside>,
     /// True once a report went to stderr; there is only one.
     reported: AtomicBool,
-    /// A reference to this value, for `arc`.
-    me: Weak<Sched>,
 }
 
 impl Sched {
@@ -140,30 +145,30 @@ impl Sched {
             ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
             procs: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
-            idle: Idle::new(),
-            #[cfg(feature = "sim")]
-            simulated: config.simulation.clone().map(crate::run::simulation::Simulated::new),
-            global: LockedQueue::new(),
             heaps: Heaps::new(MAX_PROCS),
             netpoll,
+            spawns: config.spawn_stacks.map(Spawns::new),
+            hogs: Arc::new(Hogs::new(config.watch_hogs)),
+            outside: Arc::default(),
+            me: me.clone(),
+            idle: Idle::new().into(),
+            global: LockedQueue::new().into(),
+            sysmon: Sysmon::new().into(),
+            closing: CachePadded::default(),
+            coros: coros.into(),
+            #[cfg(feature = "sim")]
+            simulated: config.simulation.clone().map(crate::run::simulation::Simulated::new),
             lead: Lead::new(),
             latency: Latency::new(config.measure_all),
-            spawns: config.spawn_stacks.map(Spawns::new),
-            coros,
-            sysmon: Sysmon::new(),
             rescues: Rescues::default(),
-            hogs: Arc::new(Hogs::new(config.watch_hogs)),
             crowd: Crowd::default(),
             roaming: Roaming::default(),
             mains: Mains::default(),
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),
             crew: Crew::new(max_threads),
-            closing: Closing::default(),
             swallowed: AtomicU64::new(0),
-            outside: Arc::default(),
             reported: AtomicBool::new(false),
-            me: me.clone(),
             config,
         });
         crate::m::fault::watch();
@@ -176,6 +181,15 @@ impl Sched {
     /// Returns the runtime of the calling green thread.
     pub fn current() -> Option<Arc<Sched>> {
         enter().map(|entered| entered.m().sched().arc())
+    }
+
+    /// Calls `f` with the runtime of the calling green thread; with `None` elsewhere. Unlike `current`, this changes no count that
+    /// all Ps share.
+    pub fn with_current<T>(f: impl FnOnce(Option<&Sched>) -> T) -> T {
+        let current = enter().map(|entered| ptr::from_ref(entered.m().sched()));
+        // SAFETY: a runtime lives while one of its Gs lives, and its Ms hold it by an `Arc`. The caller is a G or an M, and
+        // returns only after `f`. `as_runtime` made the pointer from the runtime itself.
+        f(current.map(|sched| unsafe { &*sched }))
     }
 
     /// Returns how many Ps are to be in use.
@@ -235,7 +249,7 @@ impl Sched {
         m.acquire(self.p(index));
         if let Some(held) = m.held() {
             // This M may have blocked in the netpoller, or have been about to.
-            held.own().set_uncovered(true);
+            held.own().set_uncovered();
             self.note_taken(m, held);
         }
         m.since.set(0);
@@ -354,5 +368,45 @@ impl std::fmt::Debug for Sched {
             .field("config", &self.config)
             .field("idle_ps", &self.idle.idle_ps())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn what_is_written_lies_apart_from_what_each_m_reads() {
+        let read = [
+            lines!(Sched, config),
+            lines!(Sched, ps),
+            lines!(Sched, procs),
+            lines!(Sched, made),
+            lines!(Sched, heaps),
+            lines!(Sched, netpoll),
+            lines!(Sched, hogs),
+            lines!(Sched, me),
+        ];
+        let written = [
+            lines!(Sched, idle),
+            lines!(Sched, global),
+            lines!(Sched, sysmon),
+            lines!(Sched, closing),
+            lines!(Sched, coros),
+            lines!(Sched, lead),
+            lines!(Sched, latency),
+            lines!(Sched, roaming),
+            lines!(Sched, mains),
+            lines!(Sched, retired),
+            lines!(Sched, crew),
+        ];
+        for (i, written_one) in written.iter().enumerate() {
+            assert!(read.iter().all(|read| apart(read, written_one)), "{i}: {written_one:?}, {read:?}");
+        }
+        let busiest = &written[..5];
+        for (i, one) in busiest.iter().enumerate() {
+            assert!(written[i + 1..].iter().all(|other| apart(one, other)), "{i}: {one:?}, {written:?}");
+        }
     }
 }

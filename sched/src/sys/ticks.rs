@@ -27,14 +27,32 @@ pub(crate) fn ticks() -> u64 {
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) static SKEW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
+/// Returns the counter's value: the virtual counter is steady by definition.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn steady_ticks() -> Option<u64> {
+    Some(ticks())
+}
+
+/// Returns the value of the virtual counter.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+pub(crate) fn ticks() -> u64 {
+    let ticks: u64;
+    // SAFETY: the instruction reads a counter that every 64-bit Arm system lets programs read.
+    unsafe {
+        std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
+    };
+    ticks
+}
+
 /// Returns `None`: on this processor no counter is known to be steady, and the runtime reads the clock instead.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn steady_ticks() -> Option<u64> {
     None
 }
 
 /// Returns a value outside of every span for which a gate is shut, so that all gates are open.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
 pub(crate) fn ticks() -> u64 {
     u64::MAX
@@ -50,14 +68,7 @@ pub(crate) fn stamp() -> u64 {
         return unsafe { std::arch::x86_64::_rdtsc() };
     }
     #[cfg(target_arch = "aarch64")]
-    {
-        let ticks: u64;
-        // SAFETY: the instruction reads a counter that every 64-bit Arm system lets programs read. It is steady by definition.
-        unsafe {
-            std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags))
-        };
-        return ticks;
-    }
+    return ticks();
     #[allow(unreachable_code, reason = "some processors return above")]
     timers::clock::now()
 }

@@ -27,6 +27,8 @@
 //!
 //! Rejected: requests that only wake. A request that found sysmon awake was lost, for up to 10 ms.
 
+use crossbeam_utils::CachePadded;
+
 use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
     broken, full_fence,
@@ -46,8 +48,8 @@ pub(crate) struct Plan {
     until: AtomicU64,
     /// The earliest requested look since sysmon last went to sleep.
     wanted_by: AtomicU64,
-    /// True if a P may be lent to a blocking call.
-    lent_blocking: AtomicBool,
+    /// True if a P may be lent to a blocking call. On a cache line of its own, because each maker of work reads it.
+    lent_blocking: CachePadded<AtomicBool>,
 }
 
 impl Plan {
@@ -55,7 +57,7 @@ impl Plan {
         Plan {
             until: AtomicU64::new(AWAKE),
             wanted_by: AtomicU64::new(NO_TIME),
-            lent_blocking: AtomicBool::new(false),
+            lent_blocking: CachePadded::new(AtomicBool::new(false)),
         }
     }
 
@@ -327,5 +329,19 @@ mod models {
             taker.join().unwrap();
         });
         SLEPT.assert();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn what_each_maker_of_work_reads_lies_apart_from_the_requests() {
+        let read = lines!(Plan, lent_blocking);
+        for written in [lines!(Plan, until), lines!(Plan, wanted_by)] {
+            assert!(apart(&read, &written), "{read:?}, {written:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
 use timers::clock;
 
 use crate::m::note::Note;
@@ -16,6 +17,8 @@ use crate::watch::plan::Plan;
 pub const OVERDUE_NS: u64 = 200_000;
 /// The time between two requests for memory or threads that the system has refused.
 pub const ASK_AGAIN_NS: u64 = 100_000_000;
+/// How old the rough clock may be when a thread that has read the clock leaves it as it is.
+const ABOUT_NS: u64 = 500_000;
 /// How soon sysmon looks at a P that is lent to `blocking` while work waits.
 const BLOCKING_LOOK_NS: u64 = 100_000;
 
@@ -30,8 +33,9 @@ pub(crate) struct Sysmon {
     wakes: AtomicU64,
     /// The timer slack that sysmon's thread had before it set its own, and that the threads which it starts must get; 0 if unknown.
     usual_slack: AtomicU64,
-    /// The time of the last reading of the clock: by sysmon, by an M that found timers due, or by an M that left the netpoller.
-    about_now: AtomicU64,
+    /// About the time of the last reading of the clock: by sysmon, by an M that found timers due, or by an M that left the
+    /// netpoller. On a cache line of its own, because each park reads it.
+    about_now: CachePadded<AtomicU64>,
 }
 
 impl Sysmon {
@@ -43,7 +47,7 @@ impl Sysmon {
             tid: AtomicI32::new(0),
             wakes: AtomicU64::new(0),
             usual_slack: AtomicU64::new(0),
-            about_now: AtomicU64::new(0),
+            about_now: CachePadded::new(AtomicU64::new(0)),
         }
     }
 
@@ -97,7 +101,10 @@ impl Sysmon {
     /// Records the time. *Runs on: a thread that has just read the clock.*
     #[inline]
     pub(crate) fn record_time(&self, now: u64) {
-        self.about_now.store(now, Ordering::Relaxed);
+        // A store takes the line away from all Ps that read it. So each M does not store whenever timers are due.
+        if now.saturating_sub(self.about_now()) >= ABOUT_NS {
+            self.about_now.store(now, Ordering::Relaxed);
+        }
     }
 
     /// Gives the calling thread the timer slack that it would have had without sysmon. *Runs on: a new M.*
@@ -163,5 +170,31 @@ impl Sysmon {
         if self.enabled.load(Ordering::Relaxed) {
             self.note.wake();
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::{apart, lines};
+
+    #[test]
+    fn the_rough_clock_has_a_line_of_its_own() {
+        let clock = lines!(Sysmon, about_now);
+        for other in
+            [lines!(Sysmon, note), lines!(Sysmon, plan), lines!(Sysmon, enabled), lines!(Sysmon, wakes)]
+        {
+            assert!(apart(&clock, &other), "{clock:?}, {other:?}");
+        }
+    }
+
+    #[test]
+    fn the_rough_clock_is_not_written_at_each_reading() {
+        let sysmon = Sysmon::new();
+        sysmon.record_time(10 * ABOUT_NS);
+        sysmon.record_time(11 * ABOUT_NS - 1);
+        assert_eq!(sysmon.about_now(), 10 * ABOUT_NS);
+        sysmon.record_time(11 * ABOUT_NS);
+        assert_eq!(sysmon.about_now(), 11 * ABOUT_NS);
     }
 }

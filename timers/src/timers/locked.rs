@@ -20,19 +20,21 @@
 //! - A removal at or before the cursor brings no unexamined entry to a place behind the cursor ([`Heap::remove`]).
 //! - The walk moves an entry within the heap ([`Heap::reschedule`]). If the entry moves up, the entries on its way stay
 //!   before the cursor. If the entry moves down, only examined entries rise.
-//! - A push moves each entry on its way up one step down. One of these entries may pass the cursor unexamined. So an inserter
-//!   examines that entry first ([`Locked::examine_crossing`]).
+//! - An entry that a push or a modify moves up moves each entry on its way one step down. One of these may pass the cursor
+//!   unexamined. So the inserter or modifier examines that entry first ([`Locked::examine_crossing`]).
 //! - A sweep would remove entries anywhere. While a walk is under way, a sweep performs a portion of the walk instead.
 //!
 //! `Counts::earliest` must not be too late while a walk is under way. So the published time is at most the time that adjust
 //! took out of `modified_earliest` when the walk began.
 
+use std::ptr;
+
 use crate::Handle;
 use crate::clock::NEVER;
 use crate::heap::{Heap, Spare};
-use crate::state::State::*;
+use crate::state::State::{self, *};
 use crate::sync::{MutexGuard, broken, yield_now};
-use crate::timer::{Claim, next_tick};
+use crate::timer::{Claim, Modified, Timer, next_tick};
 
 use super::batch::Batch;
 use super::{HEADS_AT_INSERTION, Met, PORTION_AT_INSERTION, Timers};
@@ -68,7 +70,7 @@ impl Walk {
     }
 }
 
-impl<H> Sorted<H> {
+impl<H: Handle> Sorted<H> {
     pub(super) fn new() -> Self {
         Self { heap: Heap::new(), sweep: 0, adjust: Walk::NONE }
     }
@@ -96,9 +98,50 @@ impl<'a, H: Handle> Locked<'a, H> {
         Self { timers, sorted, removed: Handles { first: None, others: Vec::new() }, spare: None }
     }
 
-    /// Inserts a timer that is in no heap. Precondition: [`Locked::prepare`] was called in this lock hold.
-    pub(crate) fn insert(&mut self, when: u64, h: H) {
+    /// Inserts a timer that is in no heap. Returns `when` if that may be the first time of the heap: [`Heaps`](crate::Heaps).
+    /// Precondition: [`Locked::prepare`] was called in this lock hold.
+    pub(crate) fn insert(&mut self, when: u64, h: H) -> Option<u64> {
         self.sorted.heap.push(when, h);
+        self.wake_for(when)
+    }
+
+    /// Returns `when` if the heap has published no time that is as early; else `None`.
+    fn wake_for(&self, when: u64) -> Option<u64> {
+        (when < self.timers.counts.earliest()).then_some(when)
+    }
+
+    /// Returns the place of the timer's entry; `None` if the timer is not in this heap. Examines one entry for each level of
+    /// the heap. A removal needs the lock, so the entry stays in the heap while the caller has the lock.
+    fn place_of(&self, timer: &Timer) -> Option<usize> {
+        let sorted_by = timer.when();
+        self.sorted.heap.find(timer.kept_place(), |when, h| when == sorted_by && ptr::eq(h.timer(), timer))
+    }
+
+    /// [`Locked::place_of`]; `None` also if the entry is not later than `when`.
+    pub(crate) fn place_if_later(&self, timer: &Timer, when: u64) -> Option<usize> {
+        self.place_of(timer).filter(|_| when < timer.when())
+    }
+
+    /// Arms a timer of this heap for a time before that of its entry, and moves the entry up from place `i`. Returns `None` if
+    /// the timer is no longer in state `from`.
+    pub(crate) fn move_up(
+        &mut self,
+        i: usize,
+        timer: &Timer,
+        from: State,
+        to @ (when, ..): (u64, u64, u64),
+    ) -> Option<Modified> {
+        if !broken!("timers_move_up_crosses_walk") {
+            self.examine_crossing(i);
+        }
+        let claim = match broken!("timers_move_up_no_modifying") {
+            false => timer.claim(from, Modifying)?,
+            true => timer.seize(Modifying),
+        };
+        timer.begin_earlier(&claim, from, to, &self.timers.counts);
+        self.sorted.heap.reschedule(i, when);
+        timer.settle(claim, Waiting);
+        Some(Modified { was_pending: from != Deleted, wake_for: self.wake_for(when) })
     }
 
     /// Prepares an insertion: moves or removes some heads, and makes room for one more entry. So no memory is allocated while
@@ -110,7 +153,7 @@ impl<'a, H: Handle> Locked<'a, H> {
         if self.mostly_deleted() {
             self.sweep(PORTION_AT_INSERTION);
         }
-        self.examine_crossing();
+        self.examine_crossing(self.sorted.heap.len());
         self.sorted.heap.reserve(1);
     }
 
@@ -259,14 +302,15 @@ impl<'a, H: Handle> Locked<'a, H> {
         }
     }
 
-    /// Examines the entry that the next push may move past the cursor of a walk, if there is such an entry. If its timer was
-    /// modified to an earlier time, moves that entry up. Repeats this for the entry that then has its place.
-    pub(super) fn examine_crossing(&mut self) {
+    /// Examines the entry that may move past the cursor of a walk when an entry moves up from `place`, if there is such an
+    /// entry. If its timer was modified to an earlier time, moves that entry up. Repeats this for the entry that then has its
+    /// place. The entry at `place` stays there.
+    pub(super) fn examine_crossing(&mut self, place: usize) {
         let Sorted { heap, adjust, .. } = &mut *self.sorted;
         if !adjust.is_under_way() || broken!("timers_push_crosses_walk") {
             return;
         }
-        let Some(i) = heap.ancestor_before(heap.len(), adjust.cursor) else { return };
+        let Some(i) = heap.ancestor_before(place, adjust.cursor) else { return };
         // Each round examines another of the few entries between `i` and the root.
         loop {
             let (_, h) = self.sorted.heap.get(i);
@@ -320,7 +364,7 @@ impl<'a, H: Handle> Locked<'a, H> {
                 earliest = earliest.min(when);
                 h.timer().set_owner(&claim, to.timers.index);
                 h.timer().settle(claim, Waiting);
-                to.examine_crossing();
+                to.examine_crossing(to.sorted.heap.len());
                 to.insert(when, h);
                 None
             }
@@ -373,12 +417,17 @@ impl<'a, H: Handle> Locked<'a, H> {
         if let Some(i) = heap.misplaced() {
             panic!("timers: heap {index} is corrupt: entry {i} of {} is earlier than its parent", heap.len());
         }
-        for (when, h) in heap.iter() {
+        for (i, (when, h)) in heap.iter().enumerate() {
             let timer = h.timer();
             assert_eq!(
                 timer.when(),
                 when,
                 "timers: heap {index} is corrupt: an entry and its timer have different times"
+            );
+            assert_eq!(
+                self.place_of(timer),
+                Some(i),
+                "timers: heap {index} is corrupt: an entry is not where its timer says"
             );
             assert_eq!(
                 timer.owner(),
@@ -449,26 +498,39 @@ impl<H> Handles<H> {
 
 #[cfg(all(test, loom))]
 mod models {
+    use crate::Timer;
     use crate::models::{World, explore};
     use loom::thread::spawn;
+    use std::sync::Arc;
 
-    /// The second timer is entry 1 when the walk begins. A push moves that entry to place 5, which the walk may have passed.
-    #[test]
-    fn a_push_hides_no_timer_from_a_walk() {
-        explore(2, || {
+    /// The second timer is entry 1 when the walk begins, and `arm` moves an entry up from place 5. So entry 1 moves to place 5,
+    /// which the walk may have passed.
+    fn walk_finds_its_timer(deep: bool, arm: fn(&World, Option<&Arc<Timer>>)) {
+        explore(2, move || {
             let world = World::new(1);
             world.add(0, 10, 0, 1);
             let timer = world.add(0, 100, 0, 2);
             let _later = [100, 100, 100].map(|when| world.add(0, when, 0, 3));
-            world.modify(0, &timer, 5, 4);
+            let deep = deep.then(|| world.add(0, 100, 0, 5));
+            world.modify_unlocked(0, &timer, 5, 4);
             let walker = spawn({
                 let world = world.clone();
                 move || world.check(0, 5, false)
             });
-            world.add(0, 50, 0, 5);
+            arm(&world, deep.as_ref());
             walker.join().unwrap();
             assert_eq!(world.fired(), [4]);
             world.finish(100);
         });
+    }
+
+    #[test]
+    fn a_push_hides_no_timer_from_a_walk() {
+        walk_finds_its_timer(false, |world, _| drop(world.add(0, 50, 0, 5)));
+    }
+
+    #[test]
+    fn a_timer_made_earlier_hides_no_timer_from_a_walk() {
+        walk_finds_its_timer(true, |world, deep| _ = world.modify(0, deep.unwrap(), 50, 6));
     }
 }

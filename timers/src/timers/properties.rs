@@ -1,6 +1,7 @@
 //! Properties of one heap under random operations, portion by portion.
 
 use super::*;
+use crate::timer::Modified;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ enum Op {
     Add(u64),
     Delete(usize),
     Modify(usize, u64),
+    MoveUp(usize, u64),
     Sweep(usize),
     Adjust(u64, usize),
     Check(u64),
@@ -20,6 +22,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (0..100_u64).prop_map(Op::Add),
         6 => any::<usize>().prop_map(Op::Delete),
         4 => (any::<usize>(), 0..100_u64).prop_map(|(timer, when)| Op::Modify(timer, when)),
+        4 => (any::<usize>(), 0..100_u64).prop_map(|(timer, when)| Op::MoveUp(timer, when)),
         4 => (0..20_usize).prop_map(Op::Sweep),
         4 => (0..100_u64, 1..40_usize).prop_map(|(now, most)| Op::Adjust(now, most)),
         1 => (0..50_u64).prop_map(Op::Check),
@@ -39,7 +42,7 @@ proptest! {
                     let mut locked = timers.lock();
                     prop_assert!(timer.begin(0, when, 0, all.len() as u64));
                     // `prepare` would sweep, too.
-                    locked.examine_crossing();
+                    locked.examine_crossing(locked.len());
                     locked.insert(when, timer.clone());
                     drop(locked);
                     all.push((timer, Some(when)));
@@ -59,6 +62,19 @@ proptest! {
                         *armed = Some(when);
                     }
                 }
+                Op::MoveUp(i, when) if !all.is_empty() => {
+                    let at = i % all.len();
+                    let (timer, armed) = &mut all[at];
+                    let mut locked = timers.lock();
+                    let before = timers.counts.earliest();
+                    if let Some(i) = locked.place_if_later(timer, when) {
+                        let from = timer.state();
+                        let modified = locked.move_up(i, timer, from, (when, 0, at as u64));
+                        let wake_for = (when < before).then_some(when);
+                        prop_assert_eq!(modified, Some(Modified { was_pending: armed.is_some(), wake_for }));
+                        *armed = Some(when);
+                    }
+                }
                 Op::Sweep(n) => timers.lock().sweep(n),
                 Op::Adjust(now, most) => _ = timers.lock().adjust(now, most),
                 Op::Check(now) => {
@@ -68,7 +84,7 @@ proptest! {
                     });
                     prop_assert!(all.iter().all(|(_, armed)| armed.is_none_or(|when| when > now)));
                 }
-                Op::Delete(_) | Op::Modify(..) => {}
+                Op::Delete(_) | Op::Modify(..) | Op::MoveUp(..) => {}
             }
             timers.lock().verify_idle();
         }
