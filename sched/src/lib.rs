@@ -217,7 +217,7 @@ pub use watch::profile::{Sampled, Sampler};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
-    api::{block_on, contexts, locals, park, revocable, sleep, spawn},
+    api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::mains::InBlockOn,
     g::wait::{Cancel, Outcome},
