@@ -204,6 +204,8 @@ mod watch;
 
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
 pub use api::foreign;
+#[cfg(all(feature = "other-budget", not(loom)))]
+pub use run::other_budget::{OtherBudget, set_other_budget};
 #[cfg(all(unix, not(loom)))]
 pub use stack::last_dump;
 pub use wait::{due, locks, queue};

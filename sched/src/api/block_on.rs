@@ -139,7 +139,7 @@ fn drive<F: Future>(
     let mut cx = Context::from_waker(waker);
     loop {
         polls.budget.renew();
-        match future.as_mut().poll(&mut cx) {
+        match once(|| future.as_mut().poll(&mut cx)) {
             Poll::Ready(value) => return value,
             Poll::Pending if between == Between::Stays => wait(),
             Poll::Pending => polls.pause(&mut wait),
@@ -151,7 +151,16 @@ fn drive<F: Future>(
 /// also if it parks.
 pub fn within_poll<T>(f: impl FnOnce() -> T) -> T {
     let _polls = Polls::begin(current_g());
-    f()
+    once(f)
+}
+
+/// Runs `poll`, one poll or the drop of a future.
+#[inline(always)]
+fn once<T>(poll: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "other-budget")]
+    return crate::run::other_budget::with_new(poll);
+    #[cfg(not(feature = "other-budget"))]
+    poll()
 }
 
 /// A wake token apart from the two of the G: for a future that is driven within the poll of another future, or by a plain OS

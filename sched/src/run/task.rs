@@ -122,7 +122,11 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         g.wakes.clear();
         g.budget.set(Budget::FULL);
         let waker = wake::borrowed_waker(g);
-        future.poll(&mut Context::from_waker(&waker)).map(Ok)
+        let mut cx = Context::from_waker(&waker);
+        #[cfg(feature = "other-budget")]
+        return crate::run::other_budget::with_new(|| future.poll(&mut cx)).map(Ok);
+        #[cfg(not(feature = "other-budget"))]
+        future.poll(&mut cx).map(Ok)
     }));
     let result = match polled {
         Ok(Poll::Pending) => {
