@@ -45,6 +45,8 @@ pub use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};
 pub use ticker::{MissedTickBehavior, Ticker, tick};
 pub use timer::{Timer, after_func};
 
+use sched::budget;
+
 use crate::runtime;
 
 /// Waits for at least `time`, usually a few tens of microseconds longer. Zero returns at once; a time beyond the
@@ -113,7 +115,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(cx)
+        budget::poll(cx, |cx| Pin::new(&mut self.0).poll(cx))
     }
 }
 
@@ -176,13 +178,8 @@ pub fn timeout_async<F: IntoFuture>(
     let future = future.into_future();
     async move {
         let mut future = std::pin::pin!(future);
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(value) = future.as_mut().poll(cx) {
-                return Poll::Ready(Ok(value));
-            }
-            Pin::new(&mut time).poll(cx).map(|()| Err(Elapsed))
-        })
-        .await
+        let limited = std::future::poll_fn(|cx| budget::poll_until(cx, future.as_mut(), Pin::new(&mut time)));
+        limited.await.map_err(|()| Elapsed)
     }
 }
 

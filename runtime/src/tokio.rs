@@ -53,7 +53,14 @@
 //! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is the same for all green
 //! threads, namely the one reactor. So each OS thread of a runtime enters it once, at its start, and a green thread finds it wherever it
 //! goes on. A slot would enter it for each poll, and could not carry it: tokio's guards stay on their OS thread and are dropped in
-//! reverse order. What differs between tokio's own tasks (their ids, their budgets) exists on the reactor's OS threads only.
+//! reverse order. What differs between tokio's own tasks (their ids) exists on the reactor's OS threads only.
+//!
+//! # Turns
+//!
+//! A poll of this crate has tokio's cooperative budget for tokio's calls, beside its [own](crate::docs::calling#turns): after 127 calls
+//! of tokio that were ready, the next one wakes the task and is pending. So a loop of such calls gives its task's time-out and the other
+//! branches a turn. There is none on a plain OS thread ([`block_on_local`](crate::block_on_local)), nor in a poll after a call that
+//! parks. `tokio::task::unconstrained` works as in tokio.
 //!
 //! # Limits
 //!
@@ -67,11 +74,17 @@
 //! - A [forked child](crate::docs::fork) has no reactor.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
+use std::mem::ManuallyDrop;
+use std::pin::pin;
 use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
 
 use ::tokio::runtime::{Builder, Handle, Runtime};
 use ::tokio::task::block_in_place;
+use ::tokio::task::coop::{RestoreOnPending, poll_proceed, unconstrained};
+use sched::OtherBudget;
 
 /// The most OS threads that the reactor starts for tasks that block.
 const MAX_BLOCKING_THREADS: usize = 10_000;
@@ -81,6 +94,9 @@ static REACTOR: OnceLock<Runtime> = OnceLock::new();
 thread_local! {
     /// True on the reactor's OS threads.
     static IS_REACTOR: Cell<bool> = const { Cell::new(false) };
+    /// On an OS thread of a runtime: its drop sets tokio's budget there to a whole one. Without a destructor, which would do that when
+    /// the thread ends.
+    static WHOLE: Cell<Option<ManuallyDrop<RestoreOnPending>>> = const { Cell::new(None) };
 }
 
 /// Returns the handle of the reactor, with which plain OS threads enter its context.
@@ -112,6 +128,7 @@ pub(crate) fn start() -> io::Result<()> {
             .enable_all()
             .build()?;
         sched::set_around_park(park_in_place);
+        sched::set_other_budget(OtherBudget { apart, renew });
         assert!(REACTOR.set(reactor).is_ok(), "the lock lets one caller in");
     }
     Ok(())
@@ -122,8 +139,36 @@ pub(crate) fn start() -> io::Result<()> {
 /// The context is never left, because the thread ends next. Leaving it would panic if a green thread had dropped an own guard out of
 /// order.
 pub(crate) fn in_context(run: &mut dyn FnMut()) {
-    std::mem::forget(REACTOR.get().map(|reactor| reactor.enter()));
+    if let Some(reactor) = REACTOR.get() {
+        // `block_on` gives each poll a whole budget.
+        let whole = reactor.block_on(poll_fn(poll_proceed));
+        WHOLE.set(Some(ManuallyDrop::new(whole)));
+        std::mem::forget(reactor.enter());
+    }
     run();
+}
+
+/// Runs `f` without a budget of tokio's, and then sets the budget to what it was before. That is the only way in tokio's API to remove
+/// a budget.
+fn apart(f: &mut dyn FnMut()) {
+    let f = pin!(unconstrained(poll_fn(|_| {
+        f();
+        Poll::Ready(())
+    })));
+    let _ready = f.poll(&mut Context::from_waker(Waker::noop()));
+}
+
+/// Gives the poll that begins a budget of tokio's. Does nothing on an OS thread of no runtime.
+///
+/// Tokio has no call that sets a budget. But what `poll_proceed` returns sets the budget, when it is dropped, to what it was before.
+// Not inlined: a green thread calls it, and the address of the thread-local must not be kept across a switch.
+#[inline(never)]
+fn renew() {
+    let Some(whole) = WHOLE.take() else { return };
+    drop(ManuallyDrop::into_inner(whole));
+    if let Poll::Ready(whole) = poll_proceed(&mut Context::from_waker(Waker::noop())) {
+        WHOLE.set(Some(ManuallyDrop::new(whole)));
+    }
 }
 
 /// Enters the reactor's context on a plain OS thread, until the result is dropped there. Panics if the reactor cannot be
@@ -135,4 +180,105 @@ pub(crate) fn enter() -> ::tokio::runtime::EnterGuard<'static> {
 /// Parks a plain OS thread by `park`. A thread of the reactor lets the other tasks go on meanwhile.
 fn park_in_place(park: &mut dyn FnMut()) {
     if IS_REACTOR.get() { block_in_place(park) } else { park() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use ::tokio::net::UdpSocket;
+    use ::tokio::task::coop::{consume_budget, has_budget_remaining};
+    use ::tokio::time::{sleep, timeout};
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    /// Runs `f` on an OS thread. Panics if it has not ended within ten seconds.
+    fn ends(f: impl FnOnce() + Send + 'static) {
+        let (over, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            f();
+            over.send(())
+        });
+        ended.recv_timeout(Duration::from_secs(10)).expect("a loop has kept its task from its time-out");
+    }
+
+    /// A loop of tokio's operations that are always ready.
+    async fn hog() {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(socket.local_addr().unwrap()).await.unwrap();
+        loop {
+            socket.send(b"x").await.unwrap();
+            socket.recv(&mut [0; 8]).await.unwrap();
+        }
+    }
+
+    #[test]
+    fn sockets_and_times_of_tokio_do_not_keep_their_task_from_a_time_out() {
+        for parks in [false, true] {
+            ends(move || {
+                crate::block_on(async move {
+                    if parks {
+                        crate::sleep(MILLI);
+                        crate::yield_now_async().await;
+                    }
+                    assert!(timeout(5 * MILLI, hog()).await.is_err());
+                    assert!(crate::time::timeout_async(5 * MILLI, hog()).await.is_err());
+                    let times = async {
+                        loop {
+                            sleep(Duration::ZERO).await;
+                        }
+                    };
+                    assert!(crate::time::timeout_async(5 * MILLI, times).await.is_err());
+                });
+            });
+        }
+        ends(|| {
+            crate::block_on(|| {
+                crate::block_on(async { assert!(timeout(5 * MILLI, hog()).await.is_err()) });
+            });
+        });
+    }
+
+    /// Spends all of tokio's budget.
+    async fn spends_all() {
+        poll_fn(|cx| {
+            while pin!(consume_budget()).poll(cx).is_ready() {}
+            Poll::Ready(())
+        })
+        .await;
+        assert!(!has_budget_remaining());
+    }
+
+    /// What a poll has left of tokio's budget is not seen by other code on that OS thread.
+    #[test]
+    fn no_budget_of_a_poll_is_left_behind() {
+        ends(|| {
+            let runtime = crate::Builder::new().procs(1).build().unwrap();
+            runtime.block_on(|| {
+                // The first parks within its poll, without a budget; the second ends its poll meanwhile.
+                let first = crate::spawn(async {
+                    spends_all().await;
+                    crate::sleep(5 * MILLI);
+                });
+                let second = crate::spawn(async {
+                    spends_all().await;
+                    crate::sleep(10 * MILLI);
+                });
+                let plain = || assert!(has_budget_remaining());
+                for _ in 0..20 {
+                    crate::spawn(plain).join().unwrap();
+                    crate::sleep(MILLI);
+                }
+                first.join().unwrap();
+                second.join().unwrap();
+                crate::block_on(spends_all());
+                plain();
+                crate::spawn(async { assert!(has_budget_remaining()) }).join().unwrap();
+            });
+        });
+    }
 }

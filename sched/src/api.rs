@@ -1,6 +1,7 @@
 //! What `runtime` calls on behalf of user code: spawning, joining, parking, sleeping, driving a future, values of a thread.
 
 pub mod block_on;
+pub mod budget;
 pub mod contexts;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub mod foreign;

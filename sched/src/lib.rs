@@ -204,6 +204,8 @@ mod watch;
 
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
 pub use api::foreign;
+#[cfg(all(feature = "other-budget", not(loom)))]
+pub use run::other_budget::{OtherBudget, set_other_budget};
 #[cfg(all(unix, not(loom)))]
 pub use stack::last_dump;
 pub use wait::{due, locks, queue};
@@ -217,7 +219,7 @@ pub use watch::profile::{Sampled, Sampler};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
-    api::{block_on, contexts, locals, park, revocable, sleep, spawn},
+    api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::mains::InBlockOn,
     g::wait::{Cancel, Outcome},

@@ -9,6 +9,8 @@ pub(crate) mod hogs;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub mod net_wakers;
+#[cfg(feature = "other-budget")]
+pub(crate) mod other_budget;
 pub(crate) mod places;
 mod poll;
 pub(crate) mod rescue;

@@ -9,6 +9,7 @@ pub mod folder;
 pub mod futures;
 pub mod sockets;
 pub mod system;
+pub mod turns;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -63,7 +63,7 @@ impl<T> Timed<T> {
     pub(super) async fn recv_async(&self) -> Instant {
         let mut moved = pin!(self.0.moved());
         let mut sleep: Option<Sleep> = None;
-        std::future::poll_fn(|cx| {
+        sched::budget::poll_fn(|cx| {
             loop {
                 if moved.is_waiting() && moved.as_mut().poll_granted(cx).is_pending() {
                     match sleep.as_mut().map(|sleep| Pin::new(sleep).poll(cx)) {

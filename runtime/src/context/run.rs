@@ -8,7 +8,6 @@ use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 
 use sched::revocable::{self, Reason};
 
@@ -213,13 +212,9 @@ impl Context {
         async move {
             let Some(node) = node else { return Ok(future.await) };
             let (mut future, mut done) = (pin!(future), pin!(node.done().recv_async()));
-            std::future::poll_fn(|cx| {
-                if let Poll::Ready(value) = future.as_mut().poll(cx) {
-                    return Poll::Ready(Ok(value));
-                }
-                done.as_mut().poll(cx).map(|_| Err(Ended { end: node.end_of_ended(), run: 0 }))
-            })
-            .await
+            let run =
+                std::future::poll_fn(|cx| sched::budget::poll_until(cx, future.as_mut(), done.as_mut()));
+            run.await.map_err(|_| Ended { end: node.end_of_ended(), run: 0 })
         }
     }
 }

@@ -17,7 +17,8 @@
 //!
 //! Every call works inside a future. But a call that parks parks the whole task: the other branches of a `join!` or a `select!`
 //! stand still with it. (Other tasks go on; [moving](super::moving#what-a-poll-that-parks-costs) says what that costs.) The
-//! awaited variant parks no branch. Its name ends in `_async`, and it works in any executor.
+//! awaited variant parks no branch. Its name ends in `_async`, and it works in any executor. A call that is always ready gives the
+//! other branches their [turn](#turns).
 //!
 //! | calls that park | awaited |
 //! | --- | --- |
@@ -26,7 +27,37 @@
 //! | [`channel`](crate::channel), [`signal`](crate::signal) | [`send_async`](crate::channel::Sender::send_async), [`recv_async`](crate::channel::Receiver::recv_async) |
 //! | [`oneshot`](crate::sync::oneshot), [`watch`](crate::sync::watch), [`broadcast`](crate::sync::broadcast), [`OnceCell`](crate::sync::OnceCell) | the methods of the same name with `_async` |
 //! | [`Semaphore`](crate::sync::Semaphore), [`Notify`](crate::sync::Notify), [`WaitGroup`](crate::sync::WaitGroup) | [`acquire_async`](crate::sync::Semaphore::acquire_async), [`notified_async`](crate::sync::Notify::notified_async), [`wait_async`](crate::sync::WaitGroup::wait_async) |
-//! | [`Mutex`](crate::sync::Mutex), [`RwLock`](crate::sync::RwLock) | none: hold the lock for short, and not across an `.await`. A lock that is held across one is a [`Semaphore`](crate::sync::Semaphore) of one permit beside the value |
+//! | [`Mutex`](crate::sync::Mutex), [`RwLock`](crate::sync::RwLock) | [`lock_async`](crate::sync::LockAsync::lock_async), [`read_async`](crate::sync::RwLockAsync::read_async), [`write_async`](crate::sync::RwLockAsync::write_async) |
 //! | sockets, [`lookup_host`](crate::net::lookup_host) | the methods of the same name with `_async`: see [`net`](crate::net#awaited) |
 //! | `process::Child::wait`, a child's pipes | `wait_async`, `read_async`, `write_async` |
 //! | [`fs`](crate::fs), `io::stdin`, `Command::output`, all others | [`blocking_async`](crate::blocking_async) with the call in a closure |
+//!
+//! # Turns
+//!
+//! A future that never has to wait would never return from its poll: its task's time-out, and the other branches of its task, would
+//! never get a turn. So each poll of a task has a budget, as in tokio. After 128 awaited calls of this crate that were ready, the
+//! next one takes nothing, wakes the task, and is pending. The next poll has a new budget.
+//!
+//! ```
+//! use runtime::time::{Duration, timeout_async};
+//! let (sender, mut receiver) = runtime::sync::watch::channel(0);
+//! let always_ready = async {
+//!     loop {
+//!         sender.send_replace(1);
+//!         receiver.changed_async().await.unwrap();
+//!     }
+//! };
+//! let late = runtime::block_on(async { timeout_async(Duration::from_millis(5), always_ready).await });
+//! assert!(late.is_err());
+//! ```
+//!
+//! - A branch that is polled behind the one that used the budget up may complete one more call. So combinators that poll in a fixed
+//!   order, as `futures::join!`, get each branch on.
+//! - [`timeout_async`](crate::time::timeout_async) and [`Context::run_async`](crate::context::Context::run_async) look at their time
+//!   also if what they limit has used the budget up.
+//! - Spawned futures have a budget, and futures in [`block_on`](crate::block_on), [`block_on_local`](crate::block_on_local) and
+//!   [`select!`](crate::select), each of its own. In another crate's executor nothing is refused, because that executor gives no
+//!   new budget. Such an executor within a poll goes on, too, but slowly once the budget is used up.
+//! - A call that parks has no budget. A loop of such calls that never have to park keeps its task's branches waiting, but not other
+//!   green threads. [`yield_now_async`](crate::yield_now_async) gives a turn, also in a loop that only computes.
+//! - A future that is polled once, as `now_or_never` of the crate `futures` does, may be pending although it is ready, after 128 others.

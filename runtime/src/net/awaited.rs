@@ -9,6 +9,7 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use netpoll::Direction;
+use sched::budget;
 
 use super::registration::{Pending, Registration};
 use super::socket::{Socket, call, copy_error};
@@ -58,7 +59,11 @@ impl<'a> Waits<'a> {
     }
 
     /// Runs `op` until it would no longer block.
-    pub(super) fn poll<T>(&self, cx: &Context<'_>, op: impl FnMut() -> io::Result<T>) -> Poll<io::Result<T>> {
+    pub(super) fn poll<T>(
+        &self,
+        cx: &mut Context<'_>,
+        op: impl FnMut() -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
         poll_attempts(self.registration, self.direction, &self.pending, cx, op)
     }
 
@@ -79,17 +84,19 @@ pub(super) fn poll_attempts<T>(
     registration: &Registration,
     direction: Direction,
     pending: &Pending,
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     mut op: impl FnMut() -> io::Result<T>,
 ) -> Poll<io::Result<T>> {
-    loop {
-        let attempt = registration.prepare(direction);
-        match call(&mut op) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                ready!(registration.poll_wait(direction, attempt, pending, cx))?;
+    budget::poll(cx, |cx| {
+        loop {
+            let attempt = registration.prepare(direction);
+            match call(&mut op) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(registration.poll_wait(direction, attempt, pending, cx))?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return Poll::Ready(done),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return Poll::Ready(done),
         }
-    }
+    })
 }

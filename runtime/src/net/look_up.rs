@@ -51,6 +51,8 @@ pub fn lookup_host(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketA
 /// # std::io::Result::Ok(())
 /// ```
 pub async fn lookup_host_async(host: impl ToSocketAddrs) -> io::Result<vec::IntoIter<SocketAddr>> {
+    // An address needs no wait.
+    sched::budget::consume().await;
     Ok(listed(resolve_async(host).await?))
 }
 

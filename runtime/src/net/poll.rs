@@ -24,7 +24,7 @@ impl<S: crate::net::source::Sourced> Socket<S> {
     fn poll<T>(
         &self,
         direction: Direction,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         mut op: impl FnMut(&S) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         let registration = self.registration().map_err(copy_error)?;

@@ -25,6 +25,7 @@ const MOST: Duration = Duration::from_millis(10);
 /// Runs `op` as [`after_pauses`] does, in a future without a deadline.
 async fn after_pauses_async<T>(mut op: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut backoff = Backoff::new(FIRST, MOST);
+    sched::budget::consume().await;
     loop {
         match op() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep_async(backoff.step()).await,

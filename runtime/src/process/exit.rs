@@ -26,6 +26,8 @@ pub(super) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
 
 /// Waits as `wait` does, in a future.
 pub(super) async fn wait_async(child: &mut Child) -> io::Result<ExitStatus> {
+    // The child may have exited already.
+    sched::budget::consume().await;
     if let Some(status) = child.try_wait()? {
         return Ok(status);
     }

@@ -1,11 +1,11 @@
 //! `Barrier`: threads wait until a number of them have come. The API is that of std.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
 use sched::Cancel;
+use sched::budget::poll_fn;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 

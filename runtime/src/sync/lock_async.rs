@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use lock_api::{
     GuardSend, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
+use sched::budget;
 use sched::locks::{MutexFuture, RwLockFuture, Wants};
 
 use super::fair_mutex::RawFairMutex;
@@ -115,7 +116,8 @@ impl<'a, R: RawLockAsync, T: ?Sized> Future for LockFuture<'a, R, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mutex = self.mutex;
         // SAFETY: `waits` is pinned because this future is, and is never moved out of it.
-        ready!(unsafe { self.map_unchecked_mut(|this| &mut this.waits) }.poll(cx));
+        let waits = unsafe { self.map_unchecked_mut(|this| &mut this.waits) };
+        ready!(budget::poll(cx, |cx| waits.poll(cx)));
         // SAFETY: the future is ready, so the caller has the lock, and this is its only guard.
         Poll::Ready(unsafe { mutex.make_guard_unchecked(GuardSend::new()) })
     }
@@ -223,7 +225,8 @@ macro_rules! rwlock_future {
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
                 let lock = self.lock;
                 // SAFETY: `waits` is pinned because this future is, and is never moved out of it.
-                ready!(unsafe { self.map_unchecked_mut(|this| &mut this.waits) }.poll(cx));
+                let waits = unsafe { self.map_unchecked_mut(|this| &mut this.waits) };
+                ready!(budget::poll(cx, |cx| waits.poll(cx)));
                 // SAFETY: the future is ready, so the caller has the lock in the mode of this guard, which is its only guard.
                 Poll::Ready(unsafe { lock.$make(GuardSend::new()) })
             }

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use sched::Cancel;
+use sched::budget;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
@@ -255,7 +256,7 @@ impl Future for Notified<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.look(cx)
+        budget::poll(cx, |cx| self.look(cx))
     }
 }
 

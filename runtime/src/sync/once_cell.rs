@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use sched::budget;
+
 use super::{OnceLock, Semaphore, SemaphorePermit, TryAcquireError};
 
 /// A value that is made once, when it is first needed, by a closure that may park or by a future.
@@ -217,6 +219,7 @@ impl<T> OnceCell<T> {
         Fut: Future<Output = T>,
     {
         if let Some(value) = self.get() {
+            budget::consume().await;
             return value;
         }
         let Ok(turn) = self.turn.acquire_async().await else { return self.made() };
@@ -251,6 +254,7 @@ impl<T> OnceCell<T> {
         Fut: Future<Output = Result<T, E>>,
     {
         if let Some(value) = self.get() {
+            budget::consume().await;
             return Ok(value);
         }
         let Ok(turn) = self.turn.acquire_async().await else { return Ok(self.made()) };

@@ -3,12 +3,12 @@
 mod permit;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use sched::Cancel;
+use sched::budget::poll_fn;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use sched::budget;
 use sched::locks::Patience;
 use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Lock, Queue, WaitFuture, Wakes, wait};
@@ -92,18 +93,20 @@ fn poll_for<S, R>(
     cx: &mut Context<'_>,
     look: &mut impl FnMut(&mut S) -> Option<R>,
 ) -> Poll<R> {
-    if waits.is_waiting() {
-        ready!(waits.as_mut().poll_granted(cx));
-    }
-    let waker = cx.waker().clone();
-    let mut state = waits.lock().lock();
-    match look(&mut state) {
-        Some(found) => Poll::Ready(found),
-        None => {
-            waits.enter(state, waker, ());
-            Poll::Pending
+    budget::poll(cx, |cx| {
+        if waits.is_waiting() {
+            ready!(waits.as_mut().poll_granted(cx));
         }
-    }
+        let waker = cx.waker().clone();
+        let mut state = waits.lock().lock();
+        match look(&mut state) {
+            Some(found) => Poll::Ready(found),
+            None => {
+                waits.enter(state, waker, ());
+                Poll::Pending
+            }
+        }
+    })
 }
 
 /// A wait of a future that shares the lock with others in an `Arc`, and so has no lifetime. It allocates when it first

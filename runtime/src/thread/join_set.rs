@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use sched::budget;
 use sched::spawn::{Spec, Where};
 use sched::{After, Join};
 use slab::Slab;
@@ -276,6 +277,10 @@ impl<T> JoinSet<T> {
     /// assert_eq!(first.unwrap().unwrap(), 7);
     /// ```
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        budget::poll(cx, |cx| self.poll_next(cx))
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         if self.is_empty() {
             return Poll::Ready(None);
         }

@@ -25,11 +25,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use crate::api::budget::Within;
 use crate::api::park::{self, Waiting};
+use crate::g::budget::Budget;
 use crate::g::wait::Cancel;
 use crate::g::why::Why;
 use crate::g::{GRef, Ticket};
 use crate::m::current::current_g;
+use crate::m::os_thread;
 use crate::run::wake;
 
 /// Runs `future` to its end on the calling green or plain thread. Returns its output. A green thread may move to another OS
@@ -82,16 +85,26 @@ impl Drop for Driving {
     }
 }
 
-/// While this lives, the G polls a future and so stays on its OS thread, except during `pause`.
-struct Polls(Option<GRef>, bool);
+/// While this lives, the calling thread polls a future, except during `pause`: a G stays on its OS thread, and the polls have a
+/// budget of their own.
+struct Polls {
+    g: Option<GRef>,
+    /// The polling flag of the G before.
+    before: bool,
+    budget: Within,
+}
 
 impl Polls {
     fn begin(g: Option<GRef>) -> Self {
-        Polls(g, g.is_some_and(|g| g.set_polls(true)))
+        Polls {
+            g,
+            before: g.is_some_and(|g| g.set_polls(true)),
+            budget: Within::begin(g.unwrap_or_else(os_thread::proxy_g), Budget::FULL),
+        }
     }
 
     fn set(&self, polls: bool) {
-        if let Some(g) = self.0 {
+        if let Some(g) = self.g {
             g.set_polls(polls);
         }
     }
@@ -99,7 +112,7 @@ impl Polls {
     /// Runs `wait` between two polls, with the G's polling flag as it was before `begin`. An unwind out of `wait`
     /// leaves the flag so.
     fn pause(&self, wait: impl FnOnce()) {
-        self.set(self.1);
+        self.set(self.before);
         wait();
         self.set(true);
     }
@@ -107,7 +120,7 @@ impl Polls {
 
 impl Drop for Polls {
     fn drop(&mut self) {
-        self.set(self.1);
+        self.set(self.before);
     }
 }
 
@@ -125,7 +138,8 @@ fn drive<F: Future>(
     let mut future = pin!(future);
     let mut cx = Context::from_waker(waker);
     loop {
-        match future.as_mut().poll(&mut cx) {
+        polls.budget.renew();
+        match once(|| future.as_mut().poll(&mut cx)) {
             Poll::Ready(value) => return value,
             Poll::Pending if between == Between::Stays => wait(),
             Poll::Pending => polls.pause(&mut wait),
@@ -137,7 +151,16 @@ fn drive<F: Future>(
 /// also if it parks.
 pub fn within_poll<T>(f: impl FnOnce() -> T) -> T {
     let _polls = Polls::begin(current_g());
-    f()
+    once(f)
+}
+
+/// Runs `poll`, one poll or the drop of a future.
+#[inline(always)]
+fn once<T>(poll: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "other-budget")]
+    return crate::run::other_budget::with_new(poll);
+    #[cfg(not(feature = "other-budget"))]
+    poll()
 }
 
 /// A wake token apart from the two of the G: for a future that is driven within the poll of another future, or by a plain OS
@@ -171,6 +194,11 @@ fn drive_apart<F: Future>(g: Option<GRef>, between: Between, future: F) -> F::Ou
             *kept = Notice::Waits(waiting.ticket());
             drop(kept);
             waiting.park();
+            kept = apart.0.lock();
+        } else if g.is_some() {
+            drop(kept);
+            // A future that wakes itself lets other green threads run.
+            park::yield_now();
             kept = apart.0.lock();
         }
         *kept = Notice::Nothing;

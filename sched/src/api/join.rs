@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
+use crate::api::budget;
 use crate::api::park::{self, Waiting};
 use crate::g::GRef;
 use crate::g::joiner::Joiner;
@@ -202,6 +203,12 @@ impl<T> Future for Join<T> {
     type Output = thread::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        budget::poll(cx, |cx| self.poll_end(cx))
+    }
+}
+
+impl<T> Join<T> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<thread::Result<T>> {
         let g = self.g.0;
         if !self.is_finished() {
             crate::sys::fork::check_or_panic();

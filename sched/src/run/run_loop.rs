@@ -107,7 +107,11 @@ impl Sched {
         }
         boundary::lend(m, held);
         // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-        let stop = unsafe { Coro::resume(g) };
+        let resume = || unsafe { Coro::resume(g) };
+        #[cfg(feature = "other-budget")]
+        let stop = crate::run::other_budget::apart(resume);
+        #[cfg(not(feature = "other-budget"))]
+        let stop = resume();
         m.set_running(None);
         Some(stop)
     }

@@ -18,6 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use crate::g::GRef;
+use crate::g::budget::Budget;
 use crate::g::joiner::Joiner;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
@@ -119,8 +120,13 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         }
         g.drives.set(true);
         g.wakes.clear();
+        g.budget.set(Budget::FULL);
         let waker = wake::borrowed_waker(g);
-        future.poll(&mut Context::from_waker(&waker)).map(Ok)
+        let mut cx = Context::from_waker(&waker);
+        #[cfg(feature = "other-budget")]
+        return crate::run::other_budget::with_new(|| future.poll(&mut cx)).map(Ok);
+        #[cfg(not(feature = "other-budget"))]
+        future.poll(&mut cx).map(Ok)
     }));
     let result = match polled {
         Ok(Poll::Pending) => {
@@ -133,6 +139,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         Ok(Poll::Ready(result)) => result,
         Err(panic) => Err(panic),
     };
+    g.budget.set(Budget::NONE);
     g.over.set(true);
     // SAFETY: the future will not be polled again. It is dropped in its place, as a pinned value must be, and not
     // used after.

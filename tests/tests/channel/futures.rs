@@ -14,7 +14,8 @@ use runtime::{block_on, select, sleep, spawn, yield_now};
 use tests::Drops;
 use tests::channels::{A_WHILE, BUFFERED, KINDS, Kind, start};
 use tests::crowd::in_each;
-use tests::futures::{both, drive_on_plain_thread, either};
+use tests::futures::{both, drive_on_plain_thread, either, poll_once};
+use tests::turns::{Hog, gives_turns};
 
 /// A waker that counts its wakes.
 #[derive(Default)]
@@ -416,5 +417,106 @@ fn a_long_chain_of_futures() {
             assert_eq!(r.iter().collect::<Vec<_>>(), [1000, 1001, 1002]);
             sender.join().unwrap();
         }
+    });
+}
+
+#[test]
+fn a_full_channel_does_not_keep_its_receiver_from_a_time_out() {
+    fn hog(kind: Kind) -> Hog {
+        Box::pin(async move {
+            let (s, r) = kind.make();
+            loop {
+                s.try_send(1).unwrap();
+                r.recv_async().await.unwrap();
+            }
+        })
+    }
+    gives_turns(|| hog(Kind::Unbounded));
+    gives_turns(|| hog(Kind::Bounded(7)));
+}
+
+#[test]
+fn a_channel_with_room_does_not_keep_its_sender_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (s, r) = Kind::Bounded(7).make();
+            loop {
+                s.send_async(1).await.unwrap();
+                r.try_recv().unwrap();
+            }
+        })
+    });
+}
+
+#[test]
+fn a_sender_that_waits_does_not_keep_its_receiver_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (s, r) = Kind::Bounded(0).make();
+            loop {
+                let mut send = Box::pin(s.send_async(1));
+                assert!(poll_once(&mut send).await.is_none());
+                r.recv_async().await.unwrap();
+                send.await.unwrap();
+            }
+        })
+    });
+}
+
+#[test]
+fn a_receiver_that_waits_does_not_keep_its_sender_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (s, r) = Kind::Bounded(0).make();
+            loop {
+                let mut recv = Box::pin(r.recv_async());
+                assert!(poll_once(&mut recv).await.is_none());
+                s.send_async(1).await.unwrap();
+                recv.await.unwrap();
+            }
+        })
+    });
+}
+
+#[test]
+fn closed_channels_and_channels_of_time_do_not_keep_their_receivers_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (_, r) = Kind::Unbounded.make::<i32>();
+            while r.recv_async().await.is_err() {}
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (s, _) = Kind::Bounded(0).make();
+            while s.send_async(1).await.is_err() {}
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                after(Duration::ZERO).recv_async().await.unwrap();
+            }
+        })
+    });
+}
+
+/// An operation that is refused for the lack of a budget has taken nothing.
+#[test]
+fn a_refused_operation_takes_nothing() {
+    tests::on_each(|| {
+        block_on(async {
+            let (s, r) = Kind::Unbounded.make();
+            (0..1000).for_each(|n| s.send(n).unwrap());
+            let mut received = Vec::new();
+            while received.len() < 1000 {
+                // Each future is dropped after its first poll, ready or not.
+                match poll_once(&mut Box::pin(r.recv_async())).await {
+                    Some(n) => received.push(n.unwrap()),
+                    None => runtime::yield_now_async().await,
+                }
+            }
+            assert!(received.into_iter().eq(0..1000));
+        });
     });
 }

@@ -18,6 +18,7 @@ use runtime::spawn;
 use runtime::time::{sleep_async, timeout_async};
 use tests::crowd::with_each;
 use tests::sockets::listener;
+use tests::turns::gives_turns;
 use tests::{Random, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -602,5 +603,83 @@ fn parked_and_awaited_calls_take_turns_on_one_stream() {
             }
             writes.join().unwrap();
         });
+    });
+}
+
+#[test]
+fn sockets_that_are_ready_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (socket, addr) = udp();
+            loop {
+                socket.send_to_async(b"x", addr).await.unwrap();
+                socket.recv_from_async(&mut [0; 8]).await.unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (socket, addr) = udp();
+            socket.send_to(b"x", addr).unwrap();
+            loop {
+                socket.peek_from_async(&mut [0; 8]).await.unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (listener, addr) = listener();
+            let one = TcpStream::connect(addr).unwrap();
+            let (mut other, _) = listener.accept().unwrap();
+            loop {
+                one.write_all_async(b"x").await.unwrap();
+                // The byte is there.
+                other.read_exact(&mut [0]).unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (listener, addr) = listener();
+            let mut one = TcpStream::connect(addr).unwrap();
+            let (other, _) = listener.accept().unwrap();
+            one.write_all(b"x").unwrap();
+            loop {
+                other.readable_async().await.unwrap();
+                other.peek_async(&mut [0]).await.unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                assert_eq!(lookup_host_async("127.0.0.1:80").await.unwrap().count(), 1);
+            }
+        })
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_unix_sockets_that_are_ready_do_not_keep_their_task_from_a_time_out() {
+    use runtime::net::Async;
+    use runtime::net::unix::UnixStream;
+    gives_turns(|| {
+        Box::pin(async {
+            let (_reader, writer) = std::io::pipe().unwrap();
+            let writer = Async::new(writer).unwrap();
+            loop {
+                writer.writable_async().await.unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (one, other) = UnixStream::pair().unwrap();
+            loop {
+                one.write_async(b"x").await.unwrap();
+                other.read_async(&mut [0]).await.unwrap();
+            }
+        })
     });
 }

@@ -10,6 +10,7 @@ use runtime::thread::Cancelled;
 use runtime::time::{Elapsed, timeout};
 use runtime::{sleep, spawn};
 use tests::crowd::{crowd, in_each, with_each};
+use tests::turns::gives_turns;
 use tests::{Random, on_each};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -95,5 +96,17 @@ fn a_cancellation_races_with_the_last_arrival() {
                 }
             }
         });
+    });
+}
+
+#[test]
+fn meetings_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let barrier = Barrier::new(1);
+            loop {
+                assert!(barrier.wait_async().await.is_leader());
+            }
+        })
     });
 }

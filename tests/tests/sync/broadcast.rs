@@ -11,6 +11,7 @@ use runtime::time::{timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each};
 use tests::futures::drive_on_plain_thread;
+use tests::turns::gives_turns;
 use tests::{Drops, ON_PURPOSE, Random, Token, everywhere, on_each, panics_with, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -305,5 +306,18 @@ fn receivers_that_come_and_go() {
         assert_eq!(sender.receiver_count(), 1);
         drop(keeps);
         assert_eq!((sender.len(), drops.alive()), (0, 0));
+    });
+}
+
+#[test]
+fn values_do_not_keep_their_receiver_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (sender, mut receiver) = broadcast::channel(8);
+            loop {
+                sender.send(1).unwrap();
+                receiver.recv_async().await.unwrap();
+            }
+        })
     });
 }

@@ -21,6 +21,7 @@ use runtime::thread::Cancelled;
 use runtime::time::{sleep_async, timeout, timeout_async};
 use runtime::{block_on, select, spawn, yield_now_async};
 use tests::crowd::{crowd, in_each, with_each};
+use tests::turns::gives_turns;
 use tests::{Random, everywhere, until_it_waits, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -313,5 +314,35 @@ fn a_yield_lets_others_run() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(turn.load(SeqCst), 200);
         assert!(timeout(HOUR, || block_on(yield_now_async())).is_ok());
+    });
+}
+
+#[test]
+fn free_locks_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let mutex = Mutex::new(0);
+            loop {
+                *mutex.lock_async().await += 1;
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let lock = RwLock::new(0);
+            loop {
+                *lock.write_async().await += 1;
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let lock = RwLock::new(0);
+            loop {
+                let read = lock.read_async().await;
+                drop(lock.upgradable_read_async().await);
+                drop(read);
+            }
+        })
     });
 }

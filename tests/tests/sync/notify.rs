@@ -11,6 +11,7 @@ use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn};
 use tests::crowd::{crowd, in_each, with_each};
 use tests::futures::{drive_on_plain_thread, poll_once};
+use tests::turns::gives_turns;
 use tests::{Random, everywhere, on_each, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -177,5 +178,18 @@ fn no_notification_is_lost() {
         });
         wait_until("all items are taken", || taken.load(SeqCst) == ALL);
         assert_eq!(sent.into_inner(), 0);
+    });
+}
+
+#[test]
+fn notifications_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let notify = Notify::new();
+            loop {
+                notify.notify_one();
+                notify.notified_async().await;
+            }
+        })
     });
 }

@@ -10,6 +10,7 @@ use runtime::time::{sleep_async, timeout, timeout_async};
 use runtime::{sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each};
 use tests::futures::{drive_on_plain_thread, poll_once};
+use tests::turns::gives_turns;
 use tests::{Drops, ON_PURPOSE, Random, everywhere, on_each, panics_with, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -142,5 +143,18 @@ fn one_value_under_contention() {
             drop(cell);
             assert_eq!(drops.alive(), 0);
         }
+    });
+}
+
+#[test]
+fn values_that_are_there_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let cell = OnceCell::new();
+            loop {
+                assert_eq!(*cell.get_or_init_async(|| async { 1 }).await, 1);
+                assert_eq!(cell.get_or_try_init_async(|| async { Err(()) }).await, Ok(&1));
+            }
+        })
     });
 }

@@ -11,6 +11,7 @@ use runtime::time::{sleep_async, timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn};
 use tests::crowd::{crowd, in_each};
 use tests::futures::{drive_on_plain_thread, either, poll_once};
+use tests::turns::gives_turns;
 use tests::{Drops, Random, everywhere, on_each, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -215,5 +216,27 @@ fn a_cancellation_races_with_the_value() {
             };
             assert_eq!(receiver.try_recv().is_ok(), !was_taken, "the value is either taken or left");
         }
+    });
+}
+
+#[test]
+fn values_do_not_keep_their_receiver_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                let (sender, receiver) = oneshot::channel();
+                sender.send(1).unwrap();
+                receiver.await.unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                let (sender, receiver) = oneshot::channel();
+                sender.send(1).unwrap();
+                receiver.recv_async().await.unwrap();
+            }
+        })
     });
 }

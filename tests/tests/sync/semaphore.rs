@@ -10,6 +10,7 @@ use runtime::time::{Elapsed, timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each, with_each};
 use tests::futures::drive_on_plain_thread;
+use tests::turns::gives_turns;
 use tests::{ON_PURPOSE, Random, Watchdog, on_each, quiet_panics_on_purpose, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -242,5 +243,25 @@ fn time_outs_of_plain_threads_race_with_permits() {
             std::thread::sleep(Duration::from_micros(50));
         }
         assert_eq!(taken.load(SeqCst) + semaphore.available_permits(), given);
+    });
+}
+
+#[test]
+fn permits_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let semaphore = Semaphore::new(1);
+            loop {
+                drop(semaphore.acquire_async().await.unwrap());
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let semaphore = Arc::new(Semaphore::new(2));
+            loop {
+                drop(semaphore.clone().acquire_many_owned_async(2).await.unwrap());
+            }
+        })
     });
 }

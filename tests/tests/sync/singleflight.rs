@@ -11,6 +11,7 @@ use runtime::sync::singleflight::Group;
 use runtime::thread::{self, Cancelled};
 use runtime::time::{sleep_async, timeout};
 use runtime::{scope, spawn};
+use tests::turns::gives_turns;
 use tests::{Drops, Random, everywhere, on_each, quiet_panics_on_purpose, wait_until};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -248,5 +249,17 @@ fn many_callers_many_keys_and_ends() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(format!("{group:?}"), "Group { calls: 0, .. }");
+    });
+}
+
+#[test]
+fn calls_that_are_ready_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let group = Group::new();
+            loop {
+                group.run_async("key", async { 1 }).await;
+            }
+        })
     });
 }

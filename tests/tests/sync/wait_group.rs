@@ -10,6 +10,7 @@ use runtime::time::{Elapsed, timeout};
 use runtime::{sleep, spawn};
 use tests::crowd::{crowd, in_each};
 use tests::on_each;
+use tests::turns::gives_turns;
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -67,5 +68,16 @@ fn a_wait_may_be_cancelled_or_time_out() {
         let other = group.clone();
         assert_eq!(timeout(2 * MILLI, || other.wait()), Err(Elapsed));
         group.wait();
+    });
+}
+
+#[test]
+fn groups_without_members_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                WaitGroup::new().wait_async().await;
+            }
+        })
     });
 }

@@ -11,6 +11,7 @@ use runtime::time::{timeout, timeout_async};
 use runtime::{JoinHandle, sleep, spawn, yield_now};
 use tests::crowd::{crowd, in_each};
 use tests::futures::drive_on_plain_thread;
+use tests::turns::gives_turns;
 use tests::{ON_PURPOSE, Random, everywhere, on, on_each, panics_with, until_it_waits};
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -277,5 +278,34 @@ fn a_cancellation_races_with_a_change() {
             // A thread that began after the change, and was cancelled before, has not looked.
             assert_eq!(is_new, !was_seen, "the change is either seen or new");
         }
+    });
+}
+
+#[test]
+fn changes_do_not_keep_their_receiver_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            let (sender, mut receiver) = watch::channel(0);
+            loop {
+                sender.send_replace(1);
+                receiver.changed_async().await.unwrap();
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (_sender, mut receiver) = watch::channel(0);
+            loop {
+                assert_eq!(*receiver.wait_for_async(|n| *n == 0).await.unwrap(), 0);
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let (sender, _) = watch::channel(0);
+            loop {
+                sender.closed_async().await;
+            }
+        })
     });
 }

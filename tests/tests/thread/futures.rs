@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use runtime::time::{Sleep, sleep_async};
+use runtime::time::{Sleep, sleep_async, timeout_async};
 use runtime::{block_on, spawn, thread};
 use tests::futures::{Flag, both, drive_on_plain_thread, either, poll_once};
+use tests::turns::{ends, gives_turns};
 use tests::{Drops, Random, on, on_each, runtime, wait_until, with};
 
 const fn ms(n: u64) -> Duration {
@@ -463,4 +464,191 @@ fn a_waker_may_call_the_runtime() {
         thread::park();
         assert!(calls.0.load(SeqCst));
     });
+}
+
+#[test]
+fn two_channels_by_turns_do_not_keep_their_task_from_a_time_out() {
+    // The second is ready whenever the first is refused.
+    ends("a spawned task", || {
+        runtime(1).block_on(async {
+            let ((s, r), (t, q)) = (runtime::channel::unbounded(), runtime::channel::unbounded());
+            let by_turns = async {
+                loop {
+                    s.send(1).unwrap();
+                    t.send(2).unwrap();
+                    assert!(either(r.recv_async(), q.recv_async()).await.is_ok());
+                }
+            };
+            assert!(timeout_async(ms(2), by_turns).await.is_err());
+        });
+    });
+}
+
+#[test]
+fn many_loops_do_not_keep_the_branch_behind_them_from_its_turn() {
+    ends("a spawned task", || {
+        runtime(1).block_on(async {
+            let over = AtomicBool::new(false);
+            let hogs = (0..30).map(|_| async {
+                let (s, r) = runtime::channel::unbounded();
+                while !over.load(SeqCst) {
+                    s.send(1).unwrap();
+                    r.recv_async().await.unwrap();
+                }
+            });
+            let last = async {
+                sleep_async(ms(1)).await;
+                over.store(true, SeqCst);
+            };
+            ::futures::join!(::futures::future::join_all(hogs), last);
+        });
+    });
+}
+
+#[test]
+fn a_loop_in_a_task_gives_other_tasks_their_turn() {
+    ends("one P", || {
+        runtime(1).block_on(async {
+            let over = Arc::new(AtomicBool::new(false));
+            let sets = over.clone();
+            let other = spawn(async move { sets.store(true, SeqCst) });
+            let (s, r) = runtime::channel::unbounded();
+            while !over.load(SeqCst) {
+                s.send(1).unwrap();
+                r.recv_async().await.unwrap();
+            }
+            other.await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn ended_threads_do_not_keep_their_joiner_from_other_branches() {
+    on_each(|| {
+        let threads: Vec<_> = (0..1000).map(|_| spawn(|| ())).collect();
+        threads.iter().for_each(|thread| wait_until("a thread has ended", || thread.is_finished()));
+        let joined = AtomicUsize::new(0);
+        block_on(async {
+            let joins = async {
+                for thread in threads {
+                    thread.await.unwrap();
+                    joined.fetch_add(1, SeqCst);
+                }
+            };
+            // The second branch is polled when the first has returned from its first poll.
+            either(joins, async {}).await;
+        });
+        assert_eq!(joined.into_inner(), 128);
+    });
+}
+
+#[test]
+fn members_of_a_set_do_not_keep_their_owner_from_other_branches() {
+    on_each(|| {
+        let mut set = thread::JoinSet::new();
+        (0..1000).for_each(|_| drop(set.spawn(|| ())));
+        runtime::sleep(ms(20));
+        let mut joined = 0;
+        block_on(async {
+            either(
+                async {
+                    while set.join_next_async().await.is_some() {
+                        joined += 1
+                    }
+                },
+                async {},
+            )
+            .await
+        });
+        assert!(joined <= 128, "{joined}");
+        let mut polled = 0;
+        let next = async {
+            while poll_fn(|cx| set.poll_join_next(cx)).await.is_some() {
+                polled += 1
+            }
+        };
+        block_on(async { either(next, async {}).await });
+        assert!(polled <= 128, "{polled}");
+    });
+}
+
+#[test]
+fn an_executor_of_another_crate_ends_within_a_poll_and_has_no_budget_outside() {
+    async fn receives(times: usize) {
+        let (s, r) = runtime::channel::unbounded();
+        for _ in 0..times {
+            s.send(1).unwrap();
+            r.recv_async().await.unwrap();
+        }
+    }
+    ends("a foreign executor in a poll", || {
+        runtime(1).block_on(async {
+            receives(100).await;
+            drive_on_plain_thread(receives(1000));
+            receives(1000).await;
+        });
+    });
+    // No poll of this runtime is around it: one poll does all.
+    let one_poll = || {
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(pin!(receives(1000)).poll(&mut cx).is_ready());
+    };
+    on(1, one_poll);
+    // Also if the thread has driven a future before.
+    runtime::block_on_local(receives(1000));
+    one_poll();
+    on(1, move || {
+        block_on(receives(1000));
+        one_poll();
+    });
+    on(1, move || {
+        spawn(receives(1000)).join().unwrap();
+        spawn(one_poll).join().unwrap();
+    });
+}
+
+#[test]
+fn a_child_that_has_exited_and_a_context_that_has_a_deadline() {
+    gives_turns(|| {
+        Box::pin(async {
+            let mut child = runtime::process::Command::new("true").spawn().unwrap();
+            loop {
+                child.wait_async().await.unwrap();
+            }
+        })
+    });
+    ends("a context with a deadline", || {
+        runtime(1).block_on(async {
+            let (context, _cancel) = runtime::context::Context::background().with_timeout(ms(2));
+            let (s, r) = runtime::channel::unbounded();
+            let hog = async {
+                loop {
+                    s.send(1).unwrap();
+                    r.recv_async().await.unwrap();
+                }
+            };
+            let result: Result<(), _> = context.run_async(hog).await;
+            assert!(result.is_err());
+        });
+    });
+}
+
+#[test]
+fn a_loop_in_a_select_gives_the_other_cases_their_turn() {
+    fn select() {
+        let (s, r) = runtime::channel::unbounded();
+        let hog = async {
+            loop {
+                s.send(1).unwrap();
+                r.recv_async().await.unwrap();
+            }
+        };
+        runtime::select! {
+            future(hog) -> () => unreachable!(),
+            timer(ms(2)) -> _ => {}
+        }
+    }
+    ends("a green thread", || runtime(1).block_on(select));
+    ends("a poll", || runtime(1).block_on(async { select() }));
+    ends("a plain OS thread", select);
 }

@@ -13,6 +13,7 @@ use runtime::thread::{self, Cancelled};
 use runtime::time::{Elapsed, sleep_async, timeout, timeout_async};
 use runtime::{scope, spawn};
 use tests::futures::{drive_on_plain_thread, either};
+use tests::turns::gives_turns;
 use tests::{Drops, OnDrop, Random, child, everywhere, on, on_each, spin, wait_until, with};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -701,5 +702,39 @@ fn a_sleep_future_beside_a_timeout_of_the_same_g() {
             sleep.await;
             assert!(start.elapsed() >= 5 * MILLI);
         });
+    });
+}
+
+#[test]
+fn times_that_are_over_do_not_keep_their_task_from_a_time_out() {
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                sleep_async(Duration::ZERO).await;
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                assert_eq!(timeout_async(Duration::ZERO, pending::<()>()).await, Err(Elapsed));
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            loop {
+                assert_eq!(timeout_async(HOUR, sleep_async(Duration::ZERO)).await, Ok(()));
+            }
+        })
+    });
+    gives_turns(|| {
+        Box::pin(async {
+            let timer = runtime::time::Timer::new(Duration::ZERO);
+            loop {
+                timer.fired_async().await;
+                timer.reset(Duration::ZERO);
+            }
+        })
     });
 }

@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::task::{Poll, ready};
 
+use sched::budget::poll_fn;
 use sched::queue::{PassOn, WaitFuture};
 
 use super::super::waiters::{Given, WaiterKind, Wanted};
@@ -16,7 +17,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         let mut message = Some(message);
         let mut has_been_told = false;
         let mut wait = pin!(WaitFuture::new(&self.head.lock, senders, WakeSender));
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             loop {
                 if wait.is_waiting() {
                     ready!(wait.as_mut().poll_granted(cx));
@@ -42,7 +43,7 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
 
     pub(in super::super) async fn recv_async(&self) -> Result<T, RecvError> {
         let mut wait = pin!(WaitFuture::new(&self.tail.lock, receivers, TakeBack(self)));
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             loop {
                 if wait.is_waiting()
                     && let Some(Given::Message(message)) = ready!(wait.as_mut().poll_granted(cx)).got

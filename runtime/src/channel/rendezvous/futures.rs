@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::task::{Poll, ready};
 
+use sched::budget::poll_fn;
 use sched::queue::{PassOn, WaitFuture};
 
 use super::super::waiters::{Given, WaiterKind, Wanted};
@@ -13,7 +14,7 @@ impl<T> Rendezvous<T> {
     pub(in super::super) async fn send_async(&self, message: T) -> Result<(), SendError<T>> {
         let mut message = Some(message);
         let mut wait = pin!(WaitFuture::new(&self.0, senders, ()));
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             if wait.is_waiting() {
                 return match ready!(wait.as_mut().poll_granted(cx)) {
                     Offer::Message(message) => Poll::Ready(Err(SendError(message))),
@@ -54,7 +55,7 @@ impl<T> Rendezvous<T> {
 
     async fn given_async(&self) -> Result<Given<T>, RecvError> {
         let mut wait = pin!(WaitFuture::new(&self.0, receivers, TakeBack(self)));
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             if wait.is_waiting() {
                 let wanted = ready!(wait.as_mut().poll_granted(cx));
                 return Poll::Ready(wanted.got.ok_or(RecvError));

@@ -214,6 +214,8 @@ impl<T> Receiver<T> {
         mut wanted: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
         let Receiver { shared, seen } = self;
+        // The value may be accepted at once, each time.
+        sched::budget::consume().await;
         loop {
             if let Some(value) = shared.borrow_if(seen, &mut wanted) {
                 return Ok(value);
