@@ -97,7 +97,10 @@ fn program() {
 fn start(test: &str, folder: &Path) -> Child {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"]).arg(std::env::current_exe().unwrap());
-    command.args(["--exact", &tests::child::path(test), "--nocapture", "--test-threads=1"]).env(CHILD, "1").current_dir(folder);
+    command
+        .args(["--exact", &tests::child::path(test), "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .current_dir(folder);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.into_iter().any(|line| line.ends_with("ready")), "the program did not get ready");

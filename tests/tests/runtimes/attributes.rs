@@ -258,7 +258,8 @@ fn failed_with(args: &[&str]) -> String {
 #[test]
 fn an_error_fails_a_test_and_shows_the_output_of_its_green_threads() {
     let text = failed("returns_an_error");
-    let (head, shown) = text.split_once("---- attributes::returns_an_error stdout ----").expect("captured output");
+    let (head, shown) =
+        text.split_once("---- attributes::returns_an_error stdout ----").expect("captured output");
     assert!(!head.contains("printed"), "the output of a green thread was not captured: {text}");
     assert!(shown.contains("printed by a green thread\nError: \"an error on purpose\"\n"), "{text}");
 }

@@ -5,7 +5,7 @@ mod blocking_threads;
 mod moves;
 mod public_types;
 mod resize;
-mod several;
 mod settings;
+mod several;
 mod soak;
 mod strict;

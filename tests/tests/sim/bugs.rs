@@ -15,7 +15,6 @@ use runtime::sync::{Condvar, Mutex, Notify, RwLock};
 use runtime::time::timeout;
 use runtime::{JoinHandle, sleep, spawn, thread};
 
-
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 1000;
 /// How many green threads a program has.

@@ -15,7 +15,6 @@ use runtime::sleep;
 
 const MS: Duration = Duration::from_millis(1);
 
-
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 500;
 

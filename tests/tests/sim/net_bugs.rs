@@ -16,7 +16,6 @@ use runtime::{sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
-
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 200;
 

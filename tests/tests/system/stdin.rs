@@ -33,12 +33,8 @@ fn child(
         body();
         return;
     }
-    let mut child = tests::child::command(test)
-        .env(CASE, "1")
-        .stdin(input)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        tests::child::command(test).env(CASE, "1").stdin(input).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stdout.take().unwrap());
     let mut ready = || {
         let mut line = String::new();
