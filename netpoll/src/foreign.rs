@@ -42,6 +42,7 @@ use std::{io, ptr};
 
 use parking_lot::Mutex;
 
+use crate::raw::call;
 use crate::waiter::Waiter;
 
 /// Descriptors with numbers from here on cannot be waited for.
@@ -313,13 +314,12 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Adds one to the count of an eventfd. It cannot fail before 2^64 - 2 such calls. Not by libc's `write`, in whose place the program may
-/// have a function that parks green threads.
+/// Adds one to the count of an eventfd. It cannot fail before 2^64 - 2 such calls.
 #[inline(never)]
 fn write_event(event: &OwnedFd) {
     let one = 1u64;
     // SAFETY: the call reads the eight bytes of `one`.
-    unsafe { libc::syscall(libc::SYS_write, event.as_raw_fd(), &raw const one, size_of::<u64>()) };
+    unsafe { call!(libc::SYS_write, event.as_raw_fd(), &raw const one, size_of::<u64>()) };
 }
 
 #[inline(never)]
@@ -332,8 +332,11 @@ fn control(epoll: RawFd, operation: i32, fd: RawFd, mut event: libc::epoll_event
 /// Waits for events, and returns how many there are. A call that a signal interrupts has none.
 #[inline(never)]
 fn look(station: &Station, events: &mut [libc::epoll_event; BATCH], milliseconds: c_int) -> usize {
-    // SAFETY: the count is that of the array, which the call fills.
-    let count = unsafe { libc::epoll_wait(station.at(), events.as_mut_ptr(), BATCH as i32, milliseconds) };
+    let (most, no_mask) = (BATCH as c_int, ptr::null::<u64>());
+    // SAFETY: the count is that of the array, which the call fills. It sets no signal mask.
+    let count = unsafe {
+        call!(libc::SYS_epoll_pwait, station.at(), events.as_mut_ptr(), most, milliseconds, no_mask, 0usize)
+    };
     usize::try_from(count).unwrap_or(0)
 }
 
@@ -345,8 +348,10 @@ pub(crate) fn wait_for_any<const N: usize>(fds: [RawFd; N], time: Option<Duratio
         tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos() as _,
     });
-    let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // The system call, unlike libc's, writes what is left of the time.
+    let mut time = time;
+    let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
     // SAFETY: the call fills the array of that length. The time lives until it returns, and it sets no signal mask.
-    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), N as libc::nfds_t, time, ptr::null()) };
+    let ready = unsafe { call!(libc::SYS_ppoll, fds.as_mut_ptr(), N, time, ptr::null::<u64>(), 0usize) };
     fds.map(|fd| ready > 0 && fd.revents != 0)
 }

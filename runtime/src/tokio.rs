@@ -48,6 +48,9 @@
 //! [`runtime::sleep`](crate::sleep). Each task that waits so takes an OS thread. Where many wait at a time, let a green
 //! thread do the work: `runtime::spawn(|| ..).await`.
 //!
+//! A blocking task may wait as well, also in a `current_thread` runtime or a `LocalSet` of its own. Such a wait blocks the OS thread, and
+//! with it the other tasks of that runtime or set.
+//!
 //! # Why no slot carries the context
 //!
 //! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is the same for all green
@@ -81,7 +84,7 @@ use std::pin::pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
-use ::tokio::runtime::{Builder, Handle, Runtime};
+use ::tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor, worker_index};
 use ::tokio::task::block_in_place;
 use ::tokio::task::coop::{RestoreOnPending, poll_proceed, unconstrained};
 use sched::OtherBudget;
@@ -177,9 +180,16 @@ pub(crate) fn enter() -> ::tokio::runtime::EnterGuard<'static> {
     handle().unwrap_or_else(|error| panic!("cannot start tokio's reactor: {error}")).enter()
 }
 
-/// Parks a plain OS thread by `park`. A thread of the reactor lets the other tasks go on meanwhile.
+/// Parks a plain OS thread by `park`. A worker of the reactor lets the other tasks go on meanwhile.
 fn park_in_place(park: &mut dyn FnMut()) {
-    if IS_REACTOR.get() { block_in_place(park) } else { park() }
+    if IS_REACTOR.get() && is_worker() { block_in_place(park) } else { park() }
+}
+
+/// Returns `true` on a worker of a runtime with several workers. On other threads no task needs to move. In a runtime of one thread,
+/// which a blocking task may have made, and in a `LocalSet`, `block_in_place` would panic.
+fn is_worker() -> bool {
+    let has_several = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
+    worker_index().is_some() && Handle::try_current().is_ok_and(has_several)
 }
 
 #[cfg(test)]

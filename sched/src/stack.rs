@@ -166,7 +166,7 @@ mod unix {
 }
 
 #[cfg(all(test, unix))]
-mod testing {
+pub(crate) mod testing {
     use std::env;
     use std::process::{Command, Output};
 
@@ -174,7 +174,7 @@ mod testing {
 
     /// Runs `body` in a process where no other test runs: starts this test once more in a child. Returns the child's output;
     /// `None` in the child, after `body` has returned. In the child, `body` runs on a thread of std.
-    pub(super) fn alone(module: &str, test: &str, body: impl FnOnce()) -> Option<Output> {
+    pub(crate) fn alone(module: &str, test: &str, body: impl FnOnce()) -> Option<Output> {
         let (_, path) = module.split_once("::").expect("a module of this crate");
         let test = format!("{path}::{test}");
         if env::var_os(ALONE).is_some() {
@@ -187,7 +187,7 @@ mod testing {
     }
 
     /// Runs `body` as `alone` does. Fails the test if the child's test fails.
-    pub(super) fn succeeds_alone(module: &str, test: &str, body: impl FnOnce()) {
+    pub(crate) fn succeeds_alone(module: &str, test: &str, body: impl FnOnce()) {
         if let Some(output) = alone(module, test, body) {
             let told = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -31,7 +31,7 @@ pub(crate) use unix::{
     advise_stacks, discard, has_mappings, least_signal_stack, mark_guard, most_mappings, refuses_writes, room,
 };
 #[cfg(unix)]
-pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap};
+pub(crate) use unix::{errno, forbid, map, page_size, set_errno, unmap, write};
 #[cfg(windows)]
 pub(crate) use windows::{has_mappings, room};
 

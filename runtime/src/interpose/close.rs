@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use super::raw::{self, call};
-use super::{fd, finish};
+use super::{fd, finish, process};
 
 /// libc's `close`; green threads that wait for the descriptor go on with `EBADF`.
 ///
@@ -46,9 +46,9 @@ pub(super) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
     finish(result) as c_int
 }
 
-/// Ends the waits for a descriptor that has another file now, or none.
+/// Ends the waits for a descriptor that has another file now, or none. The descriptors of a child are not those of the waiters.
 fn ends(descriptor: c_int) {
-    if fd::forget(descriptor) {
+    if fd::forget(descriptor) && process::is_own() {
         sched::foreign::closed(descriptor);
     }
 }

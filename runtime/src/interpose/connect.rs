@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use libc::{sockaddr, socklen_t};
 
+use super::process::blocking;
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited};
 use super::{error, finish, may_park};
@@ -51,7 +52,7 @@ fn connect_inet(fd: c_int, block: impl Fn() -> isize) -> isize {
             // The time of SO_SNDTIMEO is up; the attempt goes on.
             Waited::Over(AGAIN) => return IN_PROGRESS,
             Waited::Over(result) => return result,
-            Waited::Blocks => return sched::park::blocking(block),
+            Waited::Blocks => return blocking(block),
         }
     }
 }

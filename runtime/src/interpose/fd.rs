@@ -12,7 +12,6 @@
 //! | file or other | a socket, a pipe or a terminal | the call may block its OS thread, and is rescued |
 
 use std::ffi::c_int;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a descriptor is.
@@ -34,28 +33,20 @@ const WAITER: u32 = 0b1000;
 
 /// Descriptors from here on are not remembered.
 const MAX_FD: usize = 1 << 20;
-const CHUNK: usize = 1024;
 
-/// For each descriptor its kind, and above it the number of its waiters.
-static CHUNKS: [OnceLock<Box<[AtomicU32]>>; MAX_FD / CHUNK] = [const { OnceLock::new() }; MAX_FD / CHUNK];
-
-fn known(fd: c_int) -> Option<&'static AtomicU32> {
-    let fd = usize::try_from(fd).ok()?;
-    let words = CHUNKS.get(fd / CHUNK)?.get()?;
-    Some(&words[fd % CHUNK])
-}
+/// For each descriptor its kind, and above it the number of its waiters. Not in allocated memory: signal handlers may call `write`. A page
+/// takes memory when the first of its descriptors is used.
+static WORDS: [AtomicU32; MAX_FD] = [const { AtomicU32::new(0) }; MAX_FD];
 
 fn word(fd: c_int) -> Option<&'static AtomicU32> {
-    let fd = usize::try_from(fd).ok()?;
-    let words = CHUNKS.get(fd / CHUNK)?.get_or_init(|| (0..CHUNK).map(|_| AtomicU32::new(0)).collect());
-    Some(&words[fd % CHUNK])
+    WORDS.get(usize::try_from(fd).ok()?)
 }
 
 /// Returns what `fd` is, as far as is known; asks the system the first time.
 #[inline]
 pub(super) fn kind(fd: c_int) -> Kind {
     // Relaxed, here and below: the words publish nothing, and each use copes with a wrong kind.
-    match known(fd).map_or(0, |word| word.load(Ordering::Relaxed) & KIND) {
+    match word(fd).map_or(0, |word| word.load(Ordering::Relaxed) & KIND) {
         1 => Kind::Socket,
         2 => Kind::Pipe,
         3 => Kind::File,
@@ -99,7 +90,7 @@ fn look(fd: c_int) -> Kind {
 /// Forgets what `fd` is, because it has been closed. Returns `true` if a green thread waits for it.
 #[inline]
 pub(super) fn forget(fd: c_int) -> bool {
-    let Some(word) = known(fd) else { return false };
+    let Some(word) = word(fd) else { return false };
     // A waiter counts itself before it registers the descriptor. If it registered before the close, the kernel's locks order its
     // count before this look. If it registers after the close, it finds the descriptor closed.
     match word.load(Ordering::Relaxed) {
@@ -125,7 +116,7 @@ impl<'a> Waits<'a> {
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         for &(fd, _) in self.0 {
-            if let Some(word) = known(fd) {
+            if let Some(word) = word(fd) {
                 word.fetch_sub(WAITER, Ordering::Relaxed);
             }
         }

@@ -9,6 +9,7 @@ use libc::{c_void, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, time
 use sched::foreign::End;
 use timers::clock;
 
+use super::process::{self, blocking};
 use super::raw::call;
 use super::wait::{of_interruption, wait};
 use super::{error, finish};
@@ -81,7 +82,7 @@ unsafe fn poll_masked(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, m
     }
     let until = time.map_or(clock::NEVER, clock::after);
     match system(Some(Duration::ZERO), &mask) {
-        0 if time != Some(Duration::ZERO) => sched::park::blocking(|| system(left(until), &mask)),
+        0 if time != Some(Duration::ZERO) => blocking(|| system(left(until), &mask)),
         found => found,
     }
 }
@@ -131,7 +132,7 @@ fn look_and_wait(
                 found => return found,
             },
             End::TimedOut => return look(),
-            End::Refused(_) => return sched::park::blocking(block),
+            End::Refused(_) => return blocking(block),
             end => return of_interruption(end),
         }
     }
@@ -158,7 +159,8 @@ pub(super) unsafe extern "C" fn epoll_wait(
     // Without a P there is nothing to give up for a call that waits.
     let found = if sched::park::has_p() { look(0) } else { 0 };
     finish(match found {
-        0 => sched::park::blocking_for_long(|| look(milliseconds)),
+        0 if process::is_own() => sched::park::blocking_for_long(|| look(milliseconds)),
+        0 => look(milliseconds),
         found => found,
     }) as c_int
 }

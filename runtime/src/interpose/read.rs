@@ -7,6 +7,7 @@ use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::fd::{self, Kind};
 use super::message::{plain, rest, total};
+use super::process::blocking;
 use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited, repeat};
 use super::{error, finish, may_park};
@@ -252,11 +253,7 @@ fn wait_for_all(
 #[cold]
 fn peek_all(fd: c_int, mut attempt: impl FnMut() -> isize, block: impl FnOnce() -> isize) -> isize {
     let flags = raw::flags(fd);
-    if flags >= 0 && flags & libc::O_NONBLOCK as isize == 0 {
-        sched::park::blocking(block)
-    } else {
-        attempt()
-    }
+    if flags >= 0 && flags & libc::O_NONBLOCK as isize == 0 { blocking(block) } else { attempt() }
 }
 
 /// Reads from what is no socket.

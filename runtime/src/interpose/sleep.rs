@@ -12,7 +12,7 @@ use timers::clock;
 
 use super::poll::duration;
 use super::raw::call;
-use super::{error, finish};
+use super::{error, finish, process};
 
 /// libc's `nanosleep`; parks a green thread.
 ///
@@ -84,9 +84,13 @@ pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
 }
 
 fn sleep_for(time: Duration) -> isize {
-    if time > Duration::ZERO {
-        foreign::sleep_until(clock::after(time));
+    if time.is_zero() {
+        return 0;
     }
+    if !process::is_own() {
+        return block(time).0;
+    }
+    foreign::sleep_until(clock::after(time));
     0
 }
 

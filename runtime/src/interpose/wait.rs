@@ -7,6 +7,7 @@ use sched::foreign::{self, End};
 use timers::clock;
 
 use super::fd::Waits;
+use super::process::{self, blocking};
 use super::{error, raw};
 
 pub(super) const AGAIN: isize = error(libc::EAGAIN);
@@ -88,8 +89,11 @@ impl Call {
     }
 }
 
-/// Parks until one of `fds` is ready or until `until`. A descriptor that is closed meanwhile ends the wait.
+/// Parks until one of `fds` is ready or until `until`. A descriptor that is closed meanwhile ends the wait. A child of `vfork` is refused.
 pub(super) fn wait(fds: &[(c_int, u32)], until: u64) -> End {
+    if !process::is_own() {
+        return End::Refused(libc::EPERM);
+    }
     let _waits = Waits::begin(fds);
     foreign::wait(fds, until)
 }
@@ -136,7 +140,7 @@ fn repeat_slow(
                 done => return done,
             },
             Waited::Over(result) => return result,
-            Waited::Blocks => return sched::park::blocking(block),
+            Waited::Blocks => return blocking(block),
         }
     }
 }

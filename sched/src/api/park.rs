@@ -30,6 +30,16 @@ pub(crate) fn me() -> GRef {
     current_g().unwrap_or_else(os_thread::proxy_g)
 }
 
+/// Runs `f`, foreign code, in the middle of a wait of the caller: a wait has begun, or a node is queued. Contains its panics. Until `f`
+/// returns, the caller counts as another plain OS thread.
+#[cold]
+pub(crate) fn apart(f: impl FnOnce()) {
+    match current_g() {
+        Some(g) => on_m(|m| m.run_hooks(g, f)).expect("a green thread runs on an M"),
+        None => os_thread::apart(f),
+    }
+}
+
 /// Returns the caller's id, which no other green or plain thread of the process ever has.
 #[inline]
 pub fn my_id() -> u64 {

@@ -1,7 +1,7 @@
 //! Plain OS threads as waiters: each has a proxy G, so that a primitive can wake it as it wakes a green thread.
 //!
 //! The payload of a proxy G holds the means to park its thread. `set_around_park` lets a caller surround each park;
-//! tokio's `block_in_place` needs this.
+//! tokio's `block_in_place` needs this. That is foreign code in the middle of a wait, so it runs `apart`.
 
 #![allow(unsafe_code)]
 
@@ -19,6 +19,7 @@ use crate::g::{GRef, Payload, table};
 use crate::m::activity::{Counted, PARKS};
 use crate::m::current::on_m;
 use crate::m::thread_parker::ThreadParker;
+use crate::sys::catch_panic::contain;
 use crate::sys::{self, fork};
 
 /// What a proxy G keeps in its payload for ever: the means to park its thread.
@@ -54,15 +55,25 @@ struct EndOfThread;
 impl Drop for EndOfThread {
     fn drop(&mut self) {
         let Some(g) = PROXY_G.get() else { return };
-        if let Some(rare) = g.rare() {
-            rare.locals.destroy();
-        }
+        destroy_locals(g);
         OVER.set(true);
         PROXY_G.set(None);
-        drop(g.take_rare());
-        if g.life.release() {
-            recycle(g);
-        }
+        give_back(g);
+    }
+}
+
+/// Drops the values of the thread of `g`. They are user code, which may still use `g`.
+fn destroy_locals(g: GRef) {
+    if let Some(rare) = g.rare() {
+        rare.locals.destroy();
+    }
+}
+
+/// Gives back a proxy G that no thread has any more.
+fn give_back(g: GRef) {
+    drop(g.take_rare());
+    if g.life.release() {
+        recycle(g);
     }
 }
 
@@ -103,6 +114,20 @@ pub(crate) fn proxy_g_if_any() -> Option<GRef> {
 #[inline(never)]
 pub(crate) fn is_over() -> bool {
     OVER.get()
+}
+
+/// Runs `f`, foreign code, in the middle of a wait of the calling thread. Contains its panics: the unwind would free a node that is still
+/// queued. A wait in `f` is that of another proxy G: a second wait of the same G would take the place of the first. *Runs on: a thread
+/// that is no M, or the stack of an M.*
+pub(crate) fn apart(f: impl FnOnce()) {
+    let own = PROXY_G.take();
+    contain(f);
+    if let Some(other) = PROXY_G.get() {
+        contain(|| destroy_locals(other));
+    }
+    if let Some(other) = PROXY_G.replace(own) {
+        give_back(other);
+    }
 }
 
 static MAIN_THREAD_WAITS: AtomicBool = AtomicBool::new(false);
@@ -167,7 +192,8 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     });
 }
 
-/// A function that surrounds what its argument does. It must call its argument once.
+/// A function that surrounds what its argument does, and calls its argument once. If it panics, or returns without the call, the thread
+/// parks without it.
 pub type Around = fn(&mut dyn FnMut());
 
 static AROUND_PARK: OnceLock<Around> = OnceLock::new();
@@ -178,11 +204,14 @@ pub fn set_around_park(around: Around) {
     let _ = AROUND_PARK.set(around);
 }
 
-fn around_park(mut park: impl FnMut()) {
-    match AROUND_PARK.get() {
-        Some(around) => around(&mut park),
-        None => park(),
+fn around_park(park: impl FnOnce()) {
+    let mut park = Some(park);
+    let mut park = || park.take().into_iter().for_each(|park| park());
+    if let Some(around) = AROUND_PARK.get() {
+        apart(|| around(&mut park));
     }
+    // Does nothing if `around` has parked.
+    park();
 }
 
 fn time_left(when: u64) -> Option<Duration> {
@@ -212,4 +241,60 @@ pub(crate) fn wake(g: GRef) {
     // Count before anything else: after `parker.wake` the caller may have nothing more to do, and go to sleep itself.
     PARKS.wakes(counted);
     parker.wake();
+}
+
+#[cfg(all(test, unix, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::thread;
+    use std::time::Duration;
+
+    use crate::api::sleep::sleep;
+    use crate::stack::testing::succeeds_alone;
+    use crate::wait::locks::{Mutex, Patience};
+
+    /// Foreign code around a park may panic before or after it, leave it out, or wait itself. The waiter sleeps until it is woken.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn what_surrounds_a_park_cannot_end_the_wait() {
+        static ROUND: AtomicUsize = AtomicUsize::new(0);
+        const MILLI: Duration = Duration::from_millis(1);
+        succeeds_alone(module_path!(), "what_surrounds_a_park_cannot_end_the_wait", || {
+            super::set_around_park(|park| match ROUND.load(SeqCst) % 6 {
+                0 => panic!("before the park"),
+                1 => {
+                    park();
+                    panic!("after the park");
+                }
+                2 => {}
+                3 => {
+                    // Not in the sleep, which is a wait, too.
+                    ROUND.store(4, SeqCst);
+                    sleep(MILLI);
+                    park();
+                }
+                _ => park(),
+            });
+            for round in 0..5 {
+                let mutex = Mutex::new();
+                assert!(mutex.try_lock());
+                thread::scope(|s| {
+                    ROUND.store(round, SeqCst);
+                    let waiter = s.spawn(|| {
+                        assert!(mutex.lock_slow(Patience::ENDLESS).is_ok());
+                        // A second wait of the same thread.
+                        sleep(MILLI);
+                    });
+                    while !mutex.is_waited_for() {
+                        thread::yield_now();
+                    }
+                    thread::sleep(5 * MILLI);
+                    // SAFETY: this thread has locked it.
+                    unsafe { mutex.unlock() };
+                    waiter.join().unwrap();
+                });
+                assert!(mutex.is_locked() && !mutex.is_waited_for());
+            }
+        });
+    }
 }

@@ -12,15 +12,15 @@
 //!
 //! The wait has a bound, because the code that overflowed may have a lock that the dump needs, such as that of the allocator.
 
-#![allow(unsafe_code)]
-
-use std::os::fd::{IntoRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::sys;
 
 /// How often, and for how long each time, the handler sleeps.
 const SLEEPS: u32 = 500;
-const SLEEP_NS: libc::c_long = 10_000_000;
+const SLEEP: Duration = Duration::from_millis(10);
 
 /// The descriptor to which the handler writes; -1 if no thread writes dumps.
 static ASKS: AtomicI32 = AtomicI32::new(-1);
@@ -29,11 +29,9 @@ static WRITTEN: AtomicU32 = AtomicU32::new(0);
 
 /// Sets where a thread that writes dumps reads its requests. The first call counts. The descriptor stays open for ever.
 pub fn set_writer(asks: OwnedFd) {
-    let fd = asks.into_raw_fd();
     // Relaxed: a descriptor is its number.
-    if ASKS.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-        // SAFETY: `into_raw_fd` gave this descriptor, and no other code has its number.
-        unsafe { libc::close(fd) };
+    if ASKS.compare_exchange(-1, asks.as_raw_fd(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        std::mem::forget(asks);
     }
 }
 
@@ -50,8 +48,7 @@ pub(crate) fn ask_and_wait() {
         return;
     }
     let before = WRITTEN.load(Ordering::Relaxed);
-    // SAFETY: `write` reads one byte of a static, and may be called in a signal handler. The descriptor is never closed.
-    if unsafe { libc::write(fd, b"!".as_ptr().cast(), 1) } != 1 {
+    if sys::write(fd, b"!") != Ok(1) {
         return;
     }
     for _ in 0..SLEEPS {
@@ -59,9 +56,7 @@ pub(crate) fn ask_and_wait() {
         if WRITTEN.load(Ordering::Acquire) != before {
             return;
         }
-        let time = libc::timespec { tv_sec: 0, tv_nsec: SLEEP_NS };
-        // SAFETY: `nanosleep` reads the time, and may be called in a signal handler.
-        unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
+        sys::sleep_thread(SLEEP);
     }
 }
 

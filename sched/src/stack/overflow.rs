@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The handler may interrupt any code, even `malloc` with its lock held. So the handler allocates nothing, takes no lock,
-//! formats by hand and leaves `errno` unchanged.
+//! formats by hand and leaves `errno` unchanged. It calls no function of libc in whose place the program may have one that parks
+//! (`netpoll::raw`).
 
 #![allow(unsafe_code)]
 
@@ -229,7 +230,7 @@ mod unix {
         fn flush(&mut self) {
             let mut left = &self.bytes[..mem::take(&mut self.len)];
             while !left.is_empty() {
-                match write_to_stderr(left) {
+                match sys::write(libc::STDERR_FILENO, left) {
                     Ok(written) => left = &left[written..],
                     Err(libc::EINTR) => {}
                     // There is no other place for the report.
@@ -237,13 +238,6 @@ mod unix {
                 }
             }
         }
-    }
-
-    #[inline(never)]
-    fn write_to_stderr(bytes: &[u8]) -> Result<usize, c_int> {
-        // SAFETY: `write` reads `bytes.len()` bytes from `bytes`.
-        let written = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
-        usize::try_from(written).map_err(|_| sys::errno())
     }
 
     // The alternate stack -------------------------------------------------------------------------------

@@ -25,5 +25,5 @@ pub(crate) fn impose() -> bool {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn membarrier(command: libc::membarrier_cmd) -> bool {
     // SAFETY: these commands access no memory of the process; the kernel refuses a command that it does not know.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    unsafe { netpoll::raw::call!(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

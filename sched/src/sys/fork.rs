@@ -100,8 +100,7 @@ pub(crate) fn nowhere_to_go() -> ! {
 fn abort(text: &str) -> ! {
     // Not through std's lock of stderr, which a thread that does not exist here may have held.
     #[cfg(unix)]
-    // SAFETY: `write` reads `text.len()` bytes from `text`.
-    let _ = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    let _ = crate::sys::write(libc::STDERR_FILENO, text.as_bytes());
     #[cfg(not(unix))]
     eprint!("{text}");
     std::process::abort()

@@ -31,6 +31,8 @@ mod linux {
     use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
+    use netpoll::raw::call;
+
     use super::{OnSignal, Registers};
     use crate::sys;
 
@@ -176,7 +178,7 @@ mod linux {
     #[inline(never)]
     pub(crate) fn interrupt(tid: i32) {
         // SAFETY: the call accesses no memory of this process. The handler is installed, or the signal is ignored.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, SIGNAL) };
+        unsafe { call!(libc::SYS_tgkill, libc::getpid(), tid, SIGNAL) };
     }
 
     /// Sleeps while `word` is `value`, for `time` at most. May return early. Signal handlers may call it.
@@ -188,7 +190,7 @@ mod linux {
         limit.tv_nsec = time.subsec_nanos() as _;
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the kernel reads the word and the time, which outlive the call.
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const limit) };
+        unsafe { call!(libc::SYS_futex, word.as_ptr(), operation, value, &raw const limit) };
     }
 
     /// Wakes the thread that sleeps in `sleep_while` on `word`.
@@ -196,7 +198,7 @@ mod linux {
     pub(crate) fn wake(word: &AtomicU32) {
         let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the kernel uses the address of the word as a key only.
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
+        unsafe { call!(libc::SYS_futex, word.as_ptr(), operation, 1) };
     }
 }
 

@@ -29,13 +29,15 @@ pub(crate) struct BlockedAt {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
+    use netpoll::raw::call;
+
     use super::{BlockedAt, Doing};
 
     /// Returns the kernel's id of the calling thread.
     #[inline(never)]
     pub(crate) fn thread_id() -> i32 {
         // SAFETY: `gettid` takes no argument and always succeeds.
-        unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+        unsafe { call!(libc::SYS_gettid) as i32 }
     }
 
     /// Returns the kernel's id of the thread with which this process began.
@@ -95,7 +97,7 @@ mod linux {
         let mut attr = SchedAttr::default();
         let size = size_of::<SchedAttr>() as libc::c_uint;
         // SAFETY: `attr` has `size` bytes, which the kernel may write.
-        let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+        let got = unsafe { call!(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
         if got != 0 || attr.policy != libc::SCHED_OTHER as u32 || attr.nice < 0 {
             return;
         }
@@ -103,25 +105,19 @@ mod linux {
         attr.flags |= RESET_ON_FORK;
         attr.runtime = SLICE_NS;
         // SAFETY: `attr` is what the kernel returned, except for the slice and one flag.
-        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+        unsafe { call!(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
-    /// Blocks the calling OS thread for `time`.
-    #[cfg(not(feature = "interpose"))]
-    pub(crate) fn sleep_thread(time: std::time::Duration) {
-        std::thread::sleep(time);
-    }
-
-    /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. The call is not that of libc, which
-    /// `interpose` replaces by a call that parks.
-    #[cfg(feature = "interpose")]
+    /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. Signal handlers may call it.
     #[inline(never)]
     pub(crate) fn sleep_thread(time: std::time::Duration) {
+        if cfg!(any(miri, not(target_pointer_width = "64"))) {
+            // Miri does not have the system call, and with 32 bits the C library's times may be wider than the call's.
+            return std::thread::sleep(time);
+        }
         let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
         // SAFETY: the call only reads `time`; a null pointer means that the time left is not wanted.
-        unsafe {
-            libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>())
-        };
+        unsafe { call!(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>()) };
     }
 
     /// True if `thread_ids` works on this system.

@@ -74,6 +74,26 @@ pub(crate) unsafe fn forbid(start: usize, bytes: usize) -> io::Result<()> {
     Err(io::Error::last_os_error())
 }
 
+// Writing without libc's hooks ---------------------------------------------------------------------------
+
+/// Writes to a descriptor, and returns how much it has written. Signal handlers may call this.
+///
+/// # Errors
+/// The number of the system's error.
+#[inline(never)]
+pub(crate) fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
+    // SAFETY: the call reads `bytes.len()` bytes from `bytes`.
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
+    let result = unsafe { netpoll::raw::call!(libc::SYS_write, fd, bytes.as_ptr(), bytes.len()) };
+    #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(miri))))]
+    // SAFETY: the call reads `bytes.len()` bytes from `bytes`.
+    let result = match unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } {
+        -1 => -(errno() as isize),
+        result => result,
+    };
+    usize::try_from(result).map_err(|_| -result as c_int)
+}
+
 // errno --------------------------------------------------------------------------------------------------
 
 /// Returns the calling thread's `errno`.

@@ -147,6 +147,13 @@ impl Table {
         }
     }
 
+    /// Calls `f` while all buckets are locked.
+    #[cfg(not(loom))]
+    pub(crate) fn locked<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _all: Vec<_> = self.buckets.iter().map(|bucket| bucket.0.lock()).collect();
+        f()
+    }
+
     fn bucket(&self, address: usize) -> &Bucket {
         // Words lie on multiples of 4. The product spreads near addresses over the upper bits (Fibonacci hashing).
         let hash = (address >> 2).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);

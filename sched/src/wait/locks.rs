@@ -49,6 +49,8 @@ use std::time::Instant;
 
 use crate::g::wait::Cancel;
 use crate::g::why::{Awaited, On, Why};
+#[cfg(not(loom))]
+use crate::wait::queue::is_endless;
 use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 
 pub use condvar::{Condvar, OtherMutex};
@@ -187,10 +189,12 @@ fn stay<'l, S, T, O>(
 /// cancellable, else aborts.
 #[cfg(not(loom))]
 fn check_fork(patience: Patience) {
-    match (patience.deadline, patience.cancel) {
-        (None, Cancel::Ends) => crate::sys::fork::check_or_panic(),
-        (None, Cancel::Waits) => crate::sys::fork::check_or_abort(),
-        _ => {}
+    if !crate::sys::fork::is_forked() || !is_endless(patience.deadline) {
+        return;
+    }
+    match patience.cancel {
+        Cancel::Ends => crate::sys::fork::check_or_panic(),
+        Cancel::Waits => crate::sys::fork::check_or_abort(),
     }
 }
 

@@ -54,6 +54,8 @@ pub use future::{PassOn, WaitFuture};
 pub use lock::{Guard, Lock};
 #[cfg(loom)]
 pub use modelled::{Wake, Wakes};
+#[cfg(not(loom))]
+pub(crate) use wait::is_endless;
 pub use wait::{Ended, Spot, WaitOptions, park, wait};
 #[cfg(not(loom))]
 pub use wakes::{Wake, Wakes};

@@ -60,6 +60,39 @@ async fn a_main_future_that_is_not_send_waits_for_tokio() {
     assert_eq!(Rc::strong_count(&mine), 1);
 }
 
+/// A blocking task waits by this crate's channel, in a runtime of tokio's with one thread and in a local set: `block_in_place` is not
+/// allowed there. The wait works, and leaves its queue.
+#[test]
+fn a_blocking_task_may_wait_in_a_runtime_of_its_own() {
+    let _dog = Watchdog::new();
+    let one_thread = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime::block_on(async {
+        for round in 0..200u32 {
+            let (sender, receiver) = runtime::channel::bounded(0);
+            let waits = tokio::task::spawn_blocking(move || match round % 4 {
+                0 => one_thread().block_on(async { receiver.recv() }),
+                1 => {
+                    let set = tokio::task::LocalSet::new();
+                    tokio::runtime::Handle::current().block_on(set.run_until(async { receiver.recv() }))
+                }
+                // The handle that is entered is not that of the runtime which runs there. `block_in_place` panics: that is reported.
+                2 => {
+                    let reactor = tokio::runtime::Handle::current();
+                    one_thread().block_on(async {
+                        let _entered = reactor.enter();
+                        receiver.recv()
+                    })
+                }
+                _ => tokio::runtime::Handle::current().block_on(async { receiver.recv() }),
+            });
+            // Most of the receivers wait by then.
+            runtime::time::sleep_async(MILLI).await;
+            sender.send(round).unwrap();
+            assert_eq!(waits.await.unwrap(), Ok(round));
+        }
+    });
+}
+
 #[test]
 fn sockets_of_tokio_and_of_the_runtime_connect_to_each_other() {
     let _dog = Watchdog::new();

@@ -87,6 +87,7 @@ impl Parent {
     fn meets_a_child(&self) {
         self.what_needs_nothing_works();
         self.what_would_start_or_wait_is_refused();
+        self.a_refused_wait_is_in_no_queue();
         self.what_is_kept_is_let_go();
     }
 
@@ -150,6 +151,22 @@ impl Parent {
         let mut sleep = Box::pin(sleep_async(HOUR));
         panics_with(FORKED, || sleep.as_mut().poll(&mut cx).is_ready());
         assert!(Box::pin(sleep_async(Duration::ZERO)).as_mut().poll(&mut cx).is_ready());
+    }
+
+    /// A wait that is refused leaves its queue, also if its deadline is beyond the clock's range.
+    fn a_refused_wait_is_in_no_queue(&self) {
+        const NEVER: Duration = Duration::from_secs(1 << 40);
+        let channels = [runtime::channel::bounded(1), runtime::channel::bounded(0)];
+        for (sender, receiver) in &channels {
+            panics_with(FORKED, || receiver.recv());
+            panics_with(FORKED, || receiver.recv_timeout(NEVER));
+            // A waiter that is still queued would be given the message.
+            assert_eq!(sender.try_send(7).is_ok(), sender.capacity() == Some(1));
+            assert_eq!(receiver.try_recv().is_ok(), sender.capacity() == Some(1));
+        }
+        let pair = (runtime::sync::Mutex::new(()), runtime::sync::Condvar::new());
+        panics_with(FORKED, || pair.1.wait_for(&mut pair.0.lock(), NEVER));
+        assert!(!pair.1.notify_one() && !pair.0.is_locked());
     }
 
     fn what_is_kept_is_let_go(&self) {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use runtime::sync::LockAsync;
 use runtime::time::{Sleep, sleep_async};
 use runtime::{Builder, spawn, thread};
 use tests::{Drops, ON_PURPOSE, Random, Token, Watchdog, calls};
@@ -89,6 +90,54 @@ fn a_waker_may_block_on_a_lock_of_a_parked_thread() {
         let seen = lock.clone();
         called_from_everywhere(move || assert_eq!(*seen.lock().unwrap(), 1));
         holder.join().unwrap();
+    });
+}
+
+/// `Condvar::wait` unlocks its mutex in the middle of its wait, and so calls the waker of the future that is next.
+#[test]
+fn a_waker_may_wait_or_panic_in_the_wait_for_a_condition_that_calls_it() {
+    quiet_panics_on_purpose();
+    everywhere(|| {
+        let waits: [fn(); 5] = [
+            || spawn(|| ()).join().unwrap(),
+            || runtime::sleep(MILLI),
+            || runtime::block_on(runtime::yield_now_async()),
+            || panic_any(ON_PURPOSE),
+            || (),
+        ];
+        for wait in waits {
+            let pair = Arc::new((runtime::sync::Mutex::new(false), runtime::sync::Condvar::new()));
+            let own = pair.clone();
+            let waiter_id = thread::current().id();
+            let called = Arc::new(AtomicUsize::new(0));
+            let calls = called.clone();
+            let waker: Waker = Calls::new(move || {
+                calls.fetch_add(1, SeqCst);
+                wait();
+            })
+            .into();
+            let (queued, is_queued) = runtime::channel::bounded(0);
+            let locked = pair.0.lock();
+            let notifier = spawn(move || {
+                assert_ne!(thread::current().id(), waiter_id);
+                let mut locks = Box::pin(own.0.lock_async());
+                assert!(poll_with(locks.as_mut(), &waker).is_pending());
+                queued.send(()).unwrap();
+                wait_until("the waker is called", || called.load(SeqCst) > 0);
+                // The woken future lets the next waiter have its turn.
+                drop(locks);
+                *own.0.lock() = true;
+                assert!(own.1.notify_one(), "the waiter is queued once");
+                wait_until("the waiter has left", || !own.1.notify_one());
+            });
+            let mut ready = locked;
+            is_queued.recv().unwrap();
+            while !*ready {
+                pair.1.wait(&mut ready);
+            }
+            drop(ready);
+            notifier.join().unwrap();
+        }
     });
 }
 

@@ -85,6 +85,12 @@ pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) ->
     if fork::is_forked() { system(most) } else { TABLE.wake(address, most, system) }
 }
 
+/// Calls `f` while the whole table is locked. For tests of what must not use the table: signal handlers, and wake-ups of Ms.
+#[doc(hidden)]
+pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
+    TABLE.locked(f)
+}
+
 /// Waits as `std::thread::park` does; the file's head tells how.
 #[cold]
 fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait {

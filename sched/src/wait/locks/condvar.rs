@@ -75,11 +75,12 @@ impl Condvar {
             unsafe { mutex.unlock() };
         }
         // SAFETY: the node stays in this frame until it is in no queue: a waker unlinks a woken node before it
-        // decides the wait, and `leave` removes the node otherwise. Nothing in between unwinds.
+        // decides the wait, and `leave` removes the node otherwise. Nothing in between unwinds or begins another wait of this
+        // thread: `unlock_to_wait` calls wakers `apart`.
         unsafe { self.enter(&node, mutex)? };
         if !broken!("condvar_mutex_given_back_first") {
             // SAFETY: the caller holds the mutex, by this function's contract; only this line unlocks it.
-            unsafe { mutex.unlock() };
+            unsafe { mutex.unlock_to_wait() };
         }
         let outcome = match patience.deadline {
             None => waiting.park(),

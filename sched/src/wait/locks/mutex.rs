@@ -251,30 +251,51 @@ impl Mutex {
         self.word.fetch_and(!(WAITING | STARVING | clearing), Ordering::Relaxed);
     }
 
-    /// Unlocks the mutex. Serves the queue if a waiter is queued and no woken waiter is about to retry.
+    /// Unlocks the mutex. Serves the queue if a waiter is queued and no woken waiter is about to retry. That may call a waker of the
+    /// user's.
     ///
     /// # Safety
     /// The caller holds the mutex.
     #[inline]
     pub unsafe fn unlock(&self) {
+        // SAFETY: the caller holds the mutex, by this function's contract.
+        if unsafe { self.release() } {
+            drop(self.look_after_queue());
+        }
+    }
+
+    /// Unlocks the mutex as `unlock` does, for a caller that has begun a wait.
+    ///
+    /// # Safety
+    /// The caller holds the mutex.
+    pub(super) unsafe fn unlock_to_wait(&self) {
+        // SAFETY: the caller holds the mutex, by this function's contract.
+        if unsafe { self.release() }
+            && let Some(wake) = self.look_after_queue()
+        {
+            wake.deliver_apart();
+        }
+    }
+
+    /// Unlocks the mutex. Returns `true` if the caller must serve the queue.
+    ///
+    /// # Safety
+    /// The caller holds the mutex.
+    #[inline]
+    unsafe fn release(&self) -> bool {
         self.holder.unlocks();
         let order = if broken!("mutex_unlocked_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: publishes what the holder did. Pairs with the Acquire in `try_lock_fast`, `take_if_free` and
         // `wake_or_hand_over`.
         let word = self.word.fetch_sub(LOCKED, order);
         debug_assert!(word & LOCKED != 0, "unlock needs a locked mutex");
-        if word & (WAITING | STARVING) != 0 && word & (WOKEN | STARVING) != WOKEN {
-            self.look_after_queue();
-        }
+        word & (WAITING | STARVING) != 0 && word & (WOKEN | STARVING) != WOKEN
     }
 
     /// Serves the queue after an unlock.
     #[cold]
-    fn look_after_queue(&self) {
-        let mut queue = self.queue.lock();
-        let wake = self.wake_or_hand_over(&mut queue);
-        drop(queue);
-        drop(wake);
+    fn look_after_queue(&self) -> Option<Wake> {
+        self.wake_or_hand_over(&mut self.queue.lock())
     }
 
     /// Wakes the first waiter, or hands the mutex off to it if `STARVING` is set. Does nothing if the mutex is taken,

@@ -82,7 +82,7 @@ impl<'l, S, T, Q: Fn(&mut S) -> &mut Queue<T>> Spot<'l, S, T, Q> {
         // In a child of `fork` the waker may not exist. An endless park there would unwind, so refuse it here, before
         // the push.
         #[cfg(not(loom))]
-        if how.deadline.is_none() {
+        if crate::sys::fork::is_forked() && is_endless(how.deadline) {
             crate::sys::fork::check_or_panic();
         }
         let node = self.node.insert(Node::of_thread(waiting.ticket(), 0, payload));
@@ -124,6 +124,12 @@ impl<S, T, Q> std::fmt::Debug for Spot<'_, S, T, Q> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Spot").finish_non_exhaustive()
     }
+}
+
+/// Returns `true` if a wait with `deadline` has no end.
+#[cfg(not(loom))]
+pub(crate) fn is_endless(deadline: Option<Instant>) -> bool {
+    deadline.is_none_or(|deadline| timers::clock::at(deadline) == timers::clock::NEVER)
 }
 
 /// Parks, until `deadline` if there is one. Returns how the wait ended.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::task::Waker;
 
+use crate::api::park;
 use crate::g::list::GList;
 use crate::g::{GRef, Ticket};
 use crate::run::wake;
@@ -33,6 +34,15 @@ impl Wake {
 
     pub(super) fn future(waker: Waker) -> Self {
         Wake(Recipient::Future(waker))
+    }
+
+    /// Does what the drop does, for a caller that has begun a wait. A waker is user code, and may wait itself.
+    pub(crate) fn deliver_apart(mut self) {
+        if let Recipient::Future(waker) = &mut self.0 {
+            // The drop then calls this waker, which has no effect.
+            let waker = std::mem::replace(waker, Waker::noop().clone());
+            park::apart(|| call_waker(waker));
+        }
     }
 }
 

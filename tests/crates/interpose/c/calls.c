@@ -18,6 +18,7 @@
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -550,4 +551,28 @@ int receive(int fd) {
     char b[8];
     ssize_t got = recv(fd, b, sizeof b, 0);
     return got < 0 ? -errno : (int)got;
+}
+
+// A child of vfork closes `fd`, and puts `other` in the place of `second`. Returns its exit status.
+int close_in_vfork_child(int fd, int second, int other) {
+    pid_t child = vfork();
+    if (child == 0) _exit(close(fd) == 0 && dup2(other, second) == second ? 0 : 1);
+    int status;
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+// A child of vfork waits: for a byte of `fd`, by `poll` for another, and for some milliseconds. Returns its exit status: the sum of the bytes.
+int wait_in_vfork_child(int fd) {
+    pid_t child = vfork();
+    if (child == 0) {
+        unsigned char first = 0, second = 0;
+        struct pollfd look = {.fd = fd, .events = POLLIN};
+        if (read(fd, &first, 1) != 1) _exit(255);
+        if (poll(&look, 1, -1) != 1) _exit(254);
+        if (recv(fd, &second, 1, 0) != 1) _exit(253);
+        usleep(3000);
+        _exit(first + second);
+    }
+    int status;
+    return child > 0 && waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : -1;
 }

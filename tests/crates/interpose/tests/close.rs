@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 
 use std::sync::Mutex;
 
-use interpose::c_receive;
 use interpose::servers::Watchdog;
+use interpose::{c_receive, close_by_vfork, wait_by_vfork};
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -51,4 +51,57 @@ fn a_number_that_is_used_again_wakes_its_new_waiters() {
             assert_eq!(reader.join().unwrap(), 1, "used again: {again}");
         }
     });
+}
+
+/// A child of `vfork` has the memory of its parent, but descriptors of its own.
+#[test]
+fn a_close_by_a_child_of_vfork_ends_no_wait() {
+    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    for green in [false, true] {
+        for _ in 0..50 {
+            let (pair, second) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+            let [a, b] = [pair.0.as_raw_fd(), second.0.as_raw_fd()];
+            let readers = [a, b].map(|fd| runtime::spawn(move || c_receive(fd)));
+            while runtime::metrics::snapshot().waiting < 2 {
+                std::thread::yield_now();
+            }
+            let other = second.1.as_raw_fd();
+            let child = move || close_by_vfork(a, b, other);
+            let status = if green { runtime::spawn(child).join().unwrap() } else { child() };
+            assert_eq!(status, 0);
+            std::io::Write::write_all(&mut &pair.1, b"12").unwrap();
+            std::io::Write::write_all(&mut &second.1, b"123").unwrap();
+            assert_eq!(readers.map(|reader| reader.join().unwrap()), [2, 3], "green: {green}");
+        }
+    }
+}
+
+/// A call that would wait in a child of `vfork` blocks the child, and runs none of its parent's green threads.
+#[test]
+fn a_child_of_vfork_waits_in_the_kernel() {
+    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    for round in 0..20u8 {
+        let runtime = runtime::Builder::new().procs(1).build().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let writer = std::thread::spawn(move || {
+            for byte in [round, 3] {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                std::io::Write::write_all(&mut &theirs, &[byte]).unwrap();
+            }
+        });
+        let own = std::process::id();
+        let waits = runtime.spawn(move || wait_by_vfork(ours.as_raw_fd()));
+        let others: Vec<_> = (0..3)
+            .map(|_| {
+                runtime.spawn(move || {
+                    runtime::sleep(std::time::Duration::from_millis(2));
+                    // SAFETY: the call has no condition.
+                    assert_eq!(unsafe { libc::getpid() }.cast_unsigned(), own, "runs in the child");
+                })
+            })
+            .collect();
+        assert_eq!(waits.join().unwrap(), i32::from(round) + 3);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        writer.join().unwrap();
+    }
 }

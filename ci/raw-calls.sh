@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Checks that the runtime calls none of the functions of libc that it replaces (features `interpose` and `sim`): its own code makes system
+# calls by netpoll/src/raw.rs. The script looks at the undefined symbols of all crates that are linked, and at the sources. The lists below
+# say which uses are allowed, and why. Needs nm and python3.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target"
+
+# "CRATE SYMBOLS: REASON". A crate that is not listed refers to none of the functions; std may refer to all.
+cat >"$target/raw-calls.allowed" <<'EOF'
+runtime accept close connect dup2 getaddrinfo nanosleep poll read write: interpose::link names the hooks, so that the linker takes them
+runtime syscall clock_gettime getrandom: syscall.rs and sim/ define these, and call each other
+sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
+parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs
+mio accept4 close connect epoll_wait: in the runtime, where a hook is the system call; or on non-blocking sockets; close ends waits of foreign code
+socket2 accept accept4 close connect poll recv recvfrom recvmsg send sendmsg sendto: sockets of the user, non-blocking
+signal_hook close send write: the handler sends with MSG_DONTWAIT, which is the system call; the runtime gives it sockets, and no pipe to write to
+signal_hook_registry write: a message before it aborts the process
+rustix backtrace close: OwnedFd; close ends waits of foreign code
+EOF
+
+python3 - "$target/raw-calls.allowed" <<'EOF'
+import json, re, subprocess, sys
+from pathlib import Path
+
+FEATURES = "interpose,debug,sim,tracing"
+build = ["cargo", "build", "--quiet", "-p", "monochrome", "--features", FEATURES, "--message-format=json"]
+crates = {}
+for line in subprocess.run(build, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines():
+    message = json.loads(line)
+    if message["reason"] == "compiler-artifact" and "custom-build" not in message["target"]["kind"]:
+        for file in message["filenames"]:
+            if file.endswith(".rlib"):
+                crates.setdefault(message["target"]["name"], []).append(file)
+
+def symbols(kind, file):
+    out = subprocess.run(["nm", kind, "--format=posix", file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    return {(fields[0], fields[1]) for fields in map(str.split, out.splitlines()) if len(fields) > 1}
+
+[runtime] = crates["runtime"]
+hooks = {name for name, kind in symbols("--defined-only", runtime) if kind == "T" and not name.startswith(("_ZN", "_R"))}
+if not {"read", "nanosleep", "syscall", "clock_gettime"} <= hooks:
+    sys.exit(f"ci/raw-calls.sh: the functions that the runtime defines were not found, but only {sorted(hooks)}")
+
+allowed = {}
+for line in Path(sys.argv[1]).read_text().splitlines():
+    words = line.split(":")[0].split()
+    for crate in filter(crates.__contains__, words):
+        allowed.setdefault(crate, set()).update(word for word in words if word in hooks)
+
+wrong = []
+for crate, files in sorted(crates.items()):
+    uses = {name for file in files for name, kind in symbols("--undefined-only", file)} & hooks
+    # What only a build script links, such as `autocfg`, is no part of the program.
+    if crate not in {"autocfg", "version_check"}:
+        wrong += [f"{crate} refers to {name}" for name in sorted(uses - allowed.get(crate, set()))]
+        wrong += [f"{crate} does not refer to {name} any more: shorten the list" for name in sorted(allowed.get(crate, set()) - uses)]
+
+# The list allows the hooks' names in the symbols of `runtime`, so its sources are read, too. Code of tests may call libc.
+call = re.compile(r"\blibc::(%s)\(" % "|".join(sorted(hooks)))
+BY_RIGHT = {
+    ("netpoll/src/raw.rs", "syscall"),  # Where the program defines no functions of libc.
+    ("netpoll/src/sys/unix.rs", "poll"),  # Elsewhere than on Linux.
+    ("sched/src/sys/unix.rs", "write"),  # Elsewhere than on Linux.
+    ("sched/src/watch/debugger.rs", "clock_gettime"),  # The CPU time of a thread.
+    ("runtime/src/interpose/sleep.rs", "clock_gettime"),  # The time that C sees: in a simulation the simulated time.
+    ("runtime/src/sim/disk/metadata.rs", "syscall"),  # Outside of a simulation, as the caller's own call.
+}
+for crate in ["netpoll", "sched", "sysmon", "timers", "runtime"]:
+    for file in sorted(Path(crate, "src").rglob("*.rs")):
+        text = file.read_text().split("mod tests {")[0]
+        for line in text.splitlines():
+            if (found := call.search(line)) and not line.lstrip().startswith("//"):
+                if (str(file), found[1]) not in BY_RIGHT:
+                    wrong.append(f"{file}: {line.strip()}")
+
+print("\n".join(f"ci/raw-calls.sh: {each}" for each in wrong), end="\n" if wrong else "")
+print(f"ci/raw-calls.sh: {len(hooks)} functions, {len(crates)} crates, {len(wrong)} wrong")
+sys.exit(bool(wrong))
+EOF
