@@ -40,6 +40,11 @@
 //! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout) is
 //! over. A sender then drops its message. A receiver loses no message: one that was on its way goes to the next
 //! receiver. An operation that need not wait is done, also by a cancelled green thread.
+//!
+//! # Messages that are not received
+//!
+//! The drop of the last receiver drops the messages that are in the channel. If the destructor of such a message panics, that panic
+//! goes on in the thread that drops the receiver, as with the channels of std. The messages behind it are then not dropped.
 
 mod buffer;
 mod buffered;

@@ -182,7 +182,10 @@ where
     let panicked = scope.family.state.lock().panicked != 0;
     match result {
         Err(panic) => resume_unwind(panic),
-        Ok(_) if panicked => panic!("a scoped thread panicked"),
+        Ok(value) if panicked => {
+            sched::drop_contained(value);
+            panic!("a scoped thread panicked");
+        }
         Ok(value) => {
             unwind_if_cancelled();
             value

@@ -187,7 +187,7 @@ impl Builder {
 /// The right to wait for a green thread and to take its result. Dropping the handle lets the green thread go on.
 ///
 /// A result that is not taken is dropped by the handle if the green thread has ended, else by the green thread at its
-/// end.
+/// end. If its destructor panics, the panic hook reports that, and the panic goes no further.
 ///
 /// The handle is also a future, whose output is what [`join`](JoinHandle::join) returns. Polling panics where `join`
 /// does. After it was ready, it must be neither polled nor joined.

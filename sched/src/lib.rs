@@ -241,6 +241,7 @@ pub use {
     run::wake::wake,
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
+    sys::catch_panic::{contain, drop_contained},
     sys::message::write_message,
     sys::{Doing, fork},
     timer::after_func::AfterFunc,

@@ -1,11 +1,12 @@
 //! `Context::after_func`: a function that runs when a context is over.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use sched::{contain, drop_contained};
 
 use super::Context;
 use super::node::Node;
@@ -36,7 +37,7 @@ impl AfterFunc {
     pub fn stop(&self) -> bool {
         let Some((node, key)) = &self.registered else { return false };
         // Relaxed: the exchange only chooses one caller, and the lock of the node orders the rest.
-        !self.stopped.swap(true, Ordering::Relaxed) && node.forget(*key).is_some()
+        !self.stopped.swap(true, Ordering::Relaxed) && node.forget(*key).map(drop_contained).is_some()
     }
 }
 
@@ -60,7 +61,8 @@ impl Context {
     /// thread can be started, the thread that ends the context calls `f` itself. That is so if there is no memory, or if that
     /// runtime has ended. A runtime that is being ended drops `f`.
     ///
-    /// `f` is also dropped when it is stopped, or with the last reference to a context that never ends.
+    /// `f` is also dropped when it is stopped, or with the last reference to a context that never ends. If its destructor panics, the
+    /// panic hook reports that, and the panic goes no further.
     ///
     /// # Panics
     ///
@@ -105,6 +107,6 @@ fn start(runtime: &Handle, f: impl FnOnce() + Send + 'static) {
         && let Some(f) = { kept.lock().take() }
     {
         // The panic has printed its message. It must not hit the thread that ends the context.
-        let _ = catch_unwind(AssertUnwindSafe(f));
+        contain(f);
     }
 }

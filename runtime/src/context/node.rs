@@ -18,6 +18,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use sched::drop_contained;
 use slab::Slab;
 
 use super::ContextError;
@@ -65,6 +66,13 @@ struct State {
     /// The children by their addresses. A child is removed when it is over.
     children: HashMap<usize, Weak<Node>>,
     timer: Option<Timer>,
+}
+
+/// The last reference to a node that has not ended drops the functions that will not run.
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.state.get_mut().functions.drain().for_each(drop_contained);
+    }
 }
 
 fn address(node: &Arc<Node>) -> usize {

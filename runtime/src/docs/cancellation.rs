@@ -31,6 +31,9 @@
 //! - **Not in a destructor while its thread unwinds**: there each call waits until it is done, because a second unwinding would
 //!   end the process. The same holds for destructors of the values that a never-started closure captured.
 //!
+//! A future that is cancelled is dropped. If its destructor panics, [`join`](crate::JoinHandle::join) returns that panic instead of
+//! the cancellation.
+//!
 //! A wait that is ended leaves nothing behind. The waiter has left its queue. A message, permit or lock that was on its way to the
 //! waiter goes to the next one.
 //!

@@ -205,7 +205,7 @@ impl Ages {
 fn tell(deadlock: &Deadlock) {
     let hook = HOOK.read().clone();
     match hook {
-        Some(hook) => _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(deadlock))),
+        Some(hook) => _ = sched::contain(|| hook(deadlock)),
         None => sched::write_message(format_args!("runtime: {deadlock}")),
     }
 }

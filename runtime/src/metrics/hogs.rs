@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, Location, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::thread as os;
 use std::time::Duration;
@@ -115,7 +115,8 @@ impl Drop for Reader {
 
 fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
     while let Some(noted) = hogs.next() {
-        let told = catch_unwind(AssertUnwindSafe(|| match noted {
+        // The panic hook reports a panic; the next note is told all the same.
+        sched::contain(|| match noted {
             Noted::Hog(rescue, hogging) => {
                 let Some(sched) = sched.upgrade() else { return };
                 let addresses = look(&sched, &rescue, &hogging);
@@ -129,9 +130,7 @@ fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
                     call(&late);
                 }
             }
-        }));
-        // The panic was printed; the next note is told all the same.
-        drop(told);
+        });
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
+use sched::drop_contained;
 use sched::park::{is_interrupted, unwind_if_cancelled};
 use sched::spawn::Spec;
 
@@ -76,14 +77,22 @@ where
     match result {
         // A join has ended `f`, because a green thread has failed. Another payload is a panic or an end of `f` itself.
         Err(payload) if !payload.is::<Cancelled>() || is_interrupted() || (error.is_none() && !panicked) => {
+            drop_contained(error);
             resume_unwind(payload)
         }
-        _ if panicked => panic!("a scoped thread panicked"),
+        result if panicked => {
+            drop_contained(result);
+            drop_contained(error);
+            panic!("a scoped thread panicked");
+        }
         result => {
             unwind_if_cancelled();
             match (error, result) {
                 (None, Ok(Ok(value))) => Ok(value),
-                (Some(error), _) => Err(error),
+                (Some(error), result) => {
+                    drop_contained(result);
+                    Err(error)
+                }
                 (None, _) => unreachable!("`f` has returned a value, or an error is kept"),
             }
         }
@@ -99,7 +108,7 @@ impl<'scope, E> TryScope<'scope, '_, E> {
         };
         self.scope.family.cancel();
         // Its destructor is user code, so the lock is released before.
-        drop(later);
+        drop_contained(later);
     }
 
     /// Starts a green thread of this scope that runs a closure or a future, and returns its handle. If it returns an

@@ -58,7 +58,10 @@ where
     match (report, result) {
         // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless does not
         // count.
-        (Some(report), result) if !is_panic(&result) => panic!("{}\n\n{report}", sched::DEADLOCK),
+        (Some(report), result) if !is_panic(&result) => {
+            sched::drop_contained(result);
+            panic!("{}\n\n{report}", sched::DEADLOCK);
+        }
         (_, result) => result.unwrap_or_else(|panic| resume_unwind(panic)),
     }
 }

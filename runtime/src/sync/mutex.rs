@@ -10,7 +10,7 @@ use sched::Outcome;
 use sched::locks::{self, Patience};
 use sched::park::unwind_if_cancelled;
 
-use super::relock::is_lock_api;
+use super::relock::is_relock;
 
 /// A mutual exclusion lock. A waiter parks its green thread, or blocks its plain OS thread.
 ///
@@ -110,7 +110,7 @@ impl RawMutex {
     #[cold]
     fn lock_slow(&self, caller: &'static Location<'static>) {
         while self.0.lock_slow(Patience::LONG).is_err() {
-            if is_lock_api(caller) {
+            if is_relock(caller) {
                 return self.0.lock_anyway();
             }
             // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.

@@ -19,6 +19,7 @@ use std::thread;
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
+use sched::drop_contained;
 use timers::clock;
 
 /// The least time between two rounds.
@@ -29,7 +30,8 @@ const ROUND_NS: u64 = 10_000_000_000;
 /// [`get`](Pool::get) returns a guard, whose drop gives the object back. The object is as its last user left it, so clear what must
 /// not be seen again. Any thread may use the pool. No call waits: if there is no object, a new one is made.
 ///
-/// An object that was not used for 10 to 20 seconds is dropped, by a thread that gives another object back. A pool that is not
+/// An object that was not used for 10 to 20 seconds is dropped, by a thread that gives another object back. A panic in its destructor
+/// is reported by the panic hook, and does not reach that thread. A pool that is not
 /// used at all keeps its objects until [`clear`](Pool::clear) or the pool's drop.
 ///
 /// Use a channel or a [`Semaphore`](super::Semaphore) if the *number* of objects matters, for example of connections: a pool makes as
@@ -119,7 +121,7 @@ impl<T, F> Pool<T, F> {
         let mut object = Some(object);
         self.find(|shelf| object.take().map(|object| shelf.fresh.push(object)));
         // If every shelf was locked, the object is dropped.
-        drop(object);
+        drop_contained(object);
         self.round(clock::now());
     }
 
@@ -168,7 +170,7 @@ impl<T, F> Pool<T, F> {
             let unused = std::mem::replace(&mut shelf.aged, fresh);
             // Released before destructors of the user run.
             drop(shelf);
-            drop(unused);
+            unused.into_iter().for_each(drop_contained);
         }
     }
 }
@@ -292,5 +294,22 @@ mod tests {
         pool.round(in_rounds(2) + 1);
         assert_eq!((Arc::strong_count(&unused), Arc::strong_count(&used)), (1, 2));
         assert!(Arc::ptr_eq(&PoolGuard::into_inner(pool.get()), &used));
+    }
+
+    /// The caller of a round is any user of the pool.
+    #[test]
+    fn panics_of_unused_objects_are_contained() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                std::panic::resume_unwind(Box::new(()));
+            }
+        }
+        let pool = Pool::new(|| Bomb);
+        let now = clock::now();
+        pool.next_round.store(now, super::Relaxed);
+        (0..3).for_each(|_| pool.put(Bomb));
+        (1..4).for_each(|rounds| pool.round(now + rounds * ROUND_NS + 1));
+        assert!(pool.take().is_none());
     }
 }

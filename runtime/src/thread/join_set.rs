@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 
 use sched::budget;
 use sched::spawn::{Spec, Where};
-use sched::{After, Join};
+use sched::{After, Join, drop_contained};
 use slab::Slab;
 
 use super::{AbortHandle, Builder, JoinError, Thread};
@@ -45,6 +45,9 @@ use crate::sync::Semaphore;
 ///
 /// The drop blocks its OS thread if it is a plain one. In a future it parks inside the poll. Call
 /// [`join_next_async`](JoinSet::join_next_async) until the set is empty before such a drop, if it must not.
+///
+/// The set drops the results that are not taken. If a destructor of them panics, the panic hook reports that, and the panic goes no
+/// further.
 ///
 /// ```
 /// use runtime::thread::JoinSet;
@@ -359,12 +362,12 @@ impl<T> JoinSet<T> {
     /// ```
     #[track_caller]
     pub fn join_all(mut self) -> Vec<T> {
-        let mut all = Vec::with_capacity(self.len());
+        let mut all = Results(Vec::with_capacity(self.len()));
         while let Some(result) = self.join_next() {
             match result {
-                Ok(value) => all.push(value),
+                Ok(value) => all.0.push(value),
                 Err(error) => {
-                    drop(self);
+                    drop((self, all));
                     match error.try_into_panic() {
                         Ok(payload) => resume_unwind(payload),
                         Err(error) => panic!("join_all has no result of a member: {error}"),
@@ -372,7 +375,7 @@ impl<T> JoinSet<T> {
                 }
             }
         }
-        all
+        std::mem::take(&mut all.0)
     }
 
     /// Cancels all members. They stay in the set: [`join_next`](JoinSet::join_next) returns their errors, and the
@@ -404,7 +407,9 @@ impl<T> JoinSet<T> {
     /// ```
     pub fn shutdown(&mut self) {
         self.cancel_all();
-        while self.join_next().is_some() {}
+        while let Some(result) = self.join_next() {
+            drop_contained(result);
+        }
     }
 
     /// Removes all members from the set and lets them go on. Their results are dropped. They no longer count for the
@@ -573,9 +578,16 @@ impl<T> Drop for JoinSet<T> {
         let caller = sched::park::on_green_thread().then(|| super::current().id());
         let is_caller = |member: &Join<T>| caller == Some(Thread::from_handle(member.thread()).id());
         let others = self.members.drain().filter(|member| !is_caller(member));
-        // Waits for all before it drops the first result, whose destructor may panic.
-        let results: Vec<_> = others.map(Join::join_surely).collect();
-        drop(results);
+        others.for_each(|member| drop_contained(member.join_surely()));
+    }
+}
+
+/// The results that `join_all` has taken. If it ends without returning them, it drops them.
+struct Results<T>(Vec<T>);
+
+impl<T> Drop for Results<T> {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(drop_contained);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::m::release::release;
 use crate::p::counters::Counters;
 use crate::run::sched::Sched;
 use crate::run::wake;
-use crate::sys::catch_panic::{call_waker, contain};
+use crate::sys::catch_panic::call_waker;
 use crate::timer::entry::{Fired, TimerRef};
 
 /// How many looks at all Gs the closer makes before it sleeps between them.
@@ -71,7 +71,7 @@ impl Sched {
                 match timer.fire(seq) {
                     Fired::Waker(waker) => call_waker(waker),
                     // The function runs no more; the last user drops it.
-                    Fired::Func(user) => _ = contain(|| drop(user)),
+                    Fired::Func(user) => drop(user),
                     Fired::Nothing | Fired::G(_) => {}
                 }
             };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::sys::catch_panic::contain;
+use crate::sys::catch_panic::{contain, drop_contained};
 
 /// Carries one context of one G. All functions are user code; each runs on an OS thread where the G has control.
 pub trait Carrier: Send {
@@ -100,6 +100,12 @@ impl Contexts {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
+    }
+}
+
+impl Drop for Contexts {
+    fn drop(&mut self) {
+        self.0.get_mut().drain(..).for_each(drop_contained);
     }
 }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::sys::catch_panic::contain;
+use crate::sys::catch_panic::drop_contained;
 
 /// Returns a copy of a value for a child. Only the child has a reference to the copy, whose type is `Send`.
 pub type Copy = fn(&dyn Any) -> Rc<dyn Any>;
@@ -38,7 +38,7 @@ impl Locals {
             let Slot::Alive(value, _) = std::mem::replace(slot, Slot::Gone) else { return };
             drop(values);
             // A destructor that panics does not keep the others from running.
-            contain(|| drop(value));
+            drop_contained(value);
         }
     }
 
@@ -65,5 +65,12 @@ impl Locals {
     /// Returns `true` if a child inherits a value.
     pub(crate) fn any_inherited(&self) -> bool {
         self.values.borrow().iter().any(|(_, slot)| matches!(slot, Slot::Alive(_, Some(_))))
+    }
+}
+
+/// Copies for a child that could not be spawned are dropped by the spawner.
+impl Drop for Locals {
+    fn drop(&mut self) {
+        self.destroy();
     }
 }

@@ -20,7 +20,6 @@ use crate::g::{G, GRef};
 use crate::m::current::{current_g, on_m};
 use crate::m::os_thread;
 use crate::run::boundary::{Entered, enter};
-use crate::sys::catch_panic::contain;
 
 /// Runs `hooks` of `g`, the running G. *Runs on: `g`, in user code.*
 fn run_hooks(g: GRef, hooks: impl FnOnce(&Contexts)) {
@@ -53,8 +52,7 @@ pub(crate) fn end(g: GRef) {
     save(g);
     g.set_has_contexts(false);
     let Some(rare) = g.rare() else { return };
-    let saved = rare.contexts.take();
-    contain(|| drop(saved));
+    drop(rare.contexts.take());
 }
 
 /// Attaches the slots that every thread has to `g`, unless `g` has slots.

@@ -23,7 +23,7 @@ use crate::g::joiner::Joiner;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
 use crate::run::{contexts, wake};
-use crate::sys::catch_panic::{call_waker, contain};
+use crate::sys::catch_panic::{call_waker, drop_contained};
 use crate::watch::recorder::{Trigger, pull};
 
 /// The payload of the unwind that ends a cancelled green thread. `join` returns it as the error.
@@ -151,12 +151,14 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
     let result = match (result, dropped) {
         (result, Ok(())) => result,
         (Ok(value), Err(panic)) => {
-            contain(|| drop(value));
+            drop_contained(value);
             Err(panic)
         }
+        // A panic is the result, also of a future that was cancelled.
+        (Err(first), Err(second)) if first.is::<Cancelled>() => Err(second),
         // The first panic is the result.
         (Err(first), Err(second)) => {
-            contain(|| drop(second));
+            drop_contained(second);
             Err(first)
         }
     };
@@ -212,8 +214,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let ending = g.life.complete();
     if !ending.wanted {
         // SAFETY: `complete` found no interest, so the result belongs to the G.
-        let result = unsafe { take::<thread::Result<T>>(g) };
-        contain(|| drop_unseen(result));
+        drop_unseen(unsafe { take::<thread::Result<T>>(g) });
     }
     after.ended(panicked);
     let mut parked = None;
@@ -234,17 +235,15 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     Stop::Done
 }
 
-/// Drops a result that no thread will see. A simulation is told of a panic.
+/// Drops a result that no thread will see. Does not unwind. A simulation is told of a panic.
 #[cold]
 #[inline(never)]
 pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {
     #[cfg(feature = "sim")]
-    if let Err(payload) = &result
-        && !payload.is::<Cancelled>()
-    {
+    if let Err(payload) = &result {
         crate::run::simulation::lost_panic(&**payload);
     }
-    drop(result);
+    drop_contained(result);
 }
 
 /// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread. `returned`: the

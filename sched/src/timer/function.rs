@@ -15,6 +15,7 @@ use std::ptr::NonNull;
 
 use timers::Timer;
 
+use crate::sys::catch_panic::contain;
 use crate::timer::refcount::Keepers;
 
 /// The part without the function's type; the function follows it in memory.
@@ -157,10 +158,11 @@ impl Drop for User {
         if !self.head().keepers.leave() {
             return;
         }
-        // Gives up the users' share after the function's destructor, which may panic.
-        let _owner = UsersShare(self.0);
+        // The user may be the handle or a run: which of them is the last is decided by a race.
         // SAFETY: `leave` returned `true`, so this was the last user.
-        unsafe { (self.head().kind.drop)(self.0) };
+        contain(|| unsafe { (self.head().kind.drop)(self.0) });
+        // SAFETY: all users have left, and counted as one owner, which this is.
+        unsafe { release(self.0) };
     }
 }
 
@@ -168,14 +170,4 @@ impl Drop for User {
 /// while the timer is Running.* The handle is still a user then: it stops its timer before it leaves.
 pub(crate) fn count_run(head: &Head) {
     head.keepers.join();
-}
-
-/// The users' share of the memory.
-struct UsersShare(NonNull<Head>);
-
-impl Drop for UsersShare {
-    fn drop(&mut self) {
-        // SAFETY: all users have left, and counted as one owner, which this is.
-        unsafe { release(self.0) };
-    }
 }

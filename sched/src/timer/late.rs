@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use parking_lot::Mutex;
 
-use crate::sys::catch_panic::{call_waker, contain};
+use crate::sys::catch_panic::call_waker;
 use crate::timer::function::User;
 
 /// The user code that came up late in one runtime.
@@ -39,7 +39,7 @@ impl LateUserCode {
         for late in late {
             match late {
                 Late::Waker(waker) => call_waker(waker),
-                Late::Function(user) => _ = contain(|| drop(user)),
+                Late::Function(user) => drop(user),
             }
         }
     }

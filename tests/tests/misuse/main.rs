@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cancelled;
+mod contained;
 mod exit;
 mod fork;
 mod main_thread;

@@ -434,6 +434,35 @@ fn a_mutex_is_locked_while_unwinding() {
     });
 }
 
+/// A call through a function pointer is a call of the user like any other.
+#[test]
+fn a_call_through_a_function_pointer_is_cancelled() {
+    on_each(|| {
+        let mutex = Arc::new(Mutex::new(0));
+        let guard = mutex.lock();
+        let ways: [fn(&Arc<Mutex<i32>>); 2] = [
+            |mutex| {
+                let lock: fn(&Mutex<i32>) -> MutexGuard<'_, i32> = Mutex::lock;
+                *std::hint::black_box(lock)(mutex) += 1;
+            },
+            |mutex| {
+                let lock: fn(&Arc<Mutex<i32>>) -> ArcMutexGuard<i32> = Mutex::lock_arc;
+                *std::hint::black_box(lock)(mutex) += 1;
+            },
+        ];
+        for way in ways {
+            let its = mutex.clone();
+            let waits = spawn(move || way(&its));
+            sleep(2 * MILLI);
+            waits.cancel();
+            was_cancelled(waits);
+            assert_eq!(timeout(MILLI, || way(&mutex)), Err(Elapsed));
+        }
+        drop(guard);
+        assert_eq!(*mutex.lock(), 0);
+    });
+}
+
 /// Operations that lock the mutex again wait for it despite a cancellation: an unwind would leave a guard without its
 /// mutex.
 #[test]

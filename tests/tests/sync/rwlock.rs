@@ -423,6 +423,36 @@ fn a_cancelled_waiter_leaves_the_lock_to_the_next() {
     });
 }
 
+/// A call through a function pointer is a call of the user like any other.
+#[test]
+fn a_call_through_a_function_pointer_is_cancelled() {
+    fn by_pointer<L, G>(lock: fn(L) -> G, of: L) -> G {
+        std::hint::black_box(lock)(of)
+    }
+    on_each(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let ways: [fn(&Arc<RwLock<i32>>); 7] = [
+            |lock| drop(by_pointer(RwLock::read, &**lock)),
+            |lock| drop(by_pointer(RwLock::read_arc, lock)),
+            |lock| drop(by_pointer(RwLock::write, &**lock)),
+            |lock| drop(by_pointer(RwLock::write_arc, lock)),
+            |lock| drop(by_pointer(RwLock::upgradable_read, &**lock)),
+            |lock| drop(by_pointer(RwLock::upgradable_read_arc, lock)),
+            // Waits for the reader below.
+            |lock| drop(by_pointer(RwLockUpgradableReadGuard::upgrade, lock.upgradable_read())),
+        ];
+        for (at, way) in ways.into_iter().enumerate() {
+            let guards = if at < 6 { (Some(lock.write()), None) } else { (None, Some(lock.read())) };
+            let its = lock.clone();
+            let waiter = waits(move || way(&its));
+            waiter.cancel();
+            was_cancelled(waiter);
+            drop(guards);
+            assert!(lock.try_write().is_some(), "way {at} has left nothing behind");
+        }
+    });
+}
+
 /// Operations that lock again, or change a guard in place, wait despite a cancellation.
 #[test]
 fn relocking_is_not_cancelled() {

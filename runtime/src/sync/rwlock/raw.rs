@@ -10,7 +10,7 @@ use sched::locks::{self, Patience, Wants};
 use sched::park::unwind_if_cancelled;
 use sched::{Cancel, Outcome};
 
-use crate::sync::relock::is_lock_api;
+use crate::sync::relock::is_relock;
 
 /// The raw lock of [`RwLock`](super::RwLock), for types that are generic over the traits of `lock_api`.
 ///
@@ -45,7 +45,7 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     #[cold]
     fn lock_slow(&self, wants: Wants, caller: &'static Location<'static>) {
         while self.0.lock_slow(wants, Patience::LONG).is_err() {
-            if is_lock_api(caller) {
+            if is_relock(caller) {
                 return self.0.lock_anyway(wants);
             }
             // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.
@@ -67,7 +67,7 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     }
 
     /// Upgrades the caller's share. Returns `false` if `deadline` has passed. Unwinds a cancelled caller, unless
-    /// `caller` is in `lock_api`.
+    /// `caller` is in `lock_api` itself (`sync/relock.rs`).
     ///
     /// # Safety
     /// The caller has the upgradable share. It has none if this unwinds.
@@ -78,7 +78,7 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
             // SAFETY: the caller has the upgradable share, by the contract of this function.
             match unsafe { self.0.upgrade_slow(Patience { cancel, deadline }) } {
                 Ok(()) => return true,
-                Err(Outcome::Cancelled) if is_lock_api(caller) => cancel = Cancel::Waits,
+                Err(Outcome::Cancelled) if is_relock(caller) => cancel = Cancel::Waits,
                 Err(Outcome::Cancelled) => {
                     let share = ReleaseOnUnwind(&self.0);
                     unwind_if_cancelled();

@@ -1,0 +1,245 @@
+//! Values of the user whose destructors panic, and which the runtime drops on behalf of a thread: the panic goes no further.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use runtime::context::Context;
+use runtime::thread::{Cancelled, JoinSet, park};
+use runtime::{channel, spawn, thread};
+use tests::{ON_PURPOSE, everywhere, on_each, quiet_panics_on_purpose, wait_until, with};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Counts its drops, and panics at each of them.
+struct Bomb(Arc<AtomicUsize>);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+        panic_any(ON_PURPOSE);
+    }
+}
+
+/// Calls `way` with what makes bombs. Checks that it returns, and that each bomb is dropped in the end.
+fn contains(way: impl FnOnce(&dyn Fn() -> Bomb)) {
+    quiet_panics_on_purpose();
+    let (made, drops) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
+    way(&|| {
+        made.fetch_add(1, SeqCst);
+        Bomb(drops.clone())
+    });
+    wait_until("each bomb is dropped", || drops.load(SeqCst) == made.load(SeqCst));
+}
+
+/// The handle of an ended thread drops the result, and so does a thread that ends later.
+#[test]
+fn results_of_dropped_handles() {
+    everywhere(|| {
+        for ended in [true, false] {
+            contains(|bomb| {
+                let (result, payload) = (bomb(), bomb());
+                let threads = [
+                    spawn(move || {
+                        if !ended {
+                            park();
+                        }
+                        result
+                    }),
+                    spawn(move || {
+                        if !ended {
+                            park();
+                        }
+                        resume_unwind(Box::new(payload))
+                    }),
+                ];
+                wait_until("both have ended", || !ended || threads.iter().all(|thread| thread.is_finished()));
+                let handles = threads.each_ref().map(|thread| thread.thread().clone());
+                drop(threads);
+                handles.iter().for_each(|thread| thread.unpark());
+            });
+        }
+    });
+}
+
+/// Several results of one set: a second panic during the unwind of the first would end the process.
+#[test]
+fn results_of_a_join_set() {
+    fn full(bomb: &dyn Fn() -> Bomb) -> JoinSet<Bomb> {
+        let mut set = JoinSet::new();
+        for _ in 0..3 {
+            let (result, payload) = (bomb(), bomb());
+            set.spawn(move || result);
+            set.spawn(move || resume_unwind(Box::new(payload)));
+        }
+        set
+    }
+    let ways: [fn(JoinSet<Bomb>); 4] = [
+        drop,
+        |mut set| set.shutdown(),
+        |mut set| set.detach_all(),
+        // The payload with which `join_all` unwinds is the test's to drop.
+        |set| _ = catch_unwind(AssertUnwindSafe(|| drop(catch_unwind(AssertUnwindSafe(|| set.join_all()))))),
+    ];
+    everywhere(|| ways.iter().for_each(|way| contains(|bomb| way(full(bomb)))));
+    // `join_all` has taken results when it is cancelled.
+    on_each(|| {
+        contains(|bomb| {
+            let (result, (told, tells)) = (bomb(), channel::bounded(1));
+            let joins = spawn(move || {
+                let mut set = JoinSet::new();
+                let first = set.spawn(move || Some(result));
+                wait_until("the first has ended", || first.is_finished());
+                set.spawn(|| {
+                    thread::park();
+                    None
+                });
+                told.send(()).unwrap();
+                set.join_all().len()
+            });
+            tells.recv().unwrap();
+            runtime::sleep(Duration::from_millis(1));
+            joins.cancel();
+            assert!(joins.join().unwrap_err().is::<Cancelled>());
+        });
+    });
+}
+
+/// A scope drops the value of its closure if a thread of it has panicked.
+#[test]
+fn the_value_of_a_scope() {
+    everywhere(|| {
+        contains(|bomb| {
+            let failed = catch_unwind(AssertUnwindSafe(|| {
+                runtime::scope(|s| {
+                    s.spawn(|| panic_any(ON_PURPOSE));
+                    bomb()
+                });
+            }));
+            assert!(failed.is_err());
+        });
+        contains(|bomb| {
+            let error = runtime::try_scope(|s| {
+                s.spawn(|| Err::<(), _>("the first error"));
+                Ok::<_, &str>(bomb())
+            });
+            assert_eq!(error.map(std::mem::forget), Err("the first error"));
+        });
+    });
+}
+
+/// A context drops a function that was stopped or never runs, and starts others.
+#[test]
+fn functions_of_contexts() {
+    type Way = fn(Context, &dyn Fn() -> Bomb);
+    everywhere(|| {
+        let ways: [Way; 4] = [
+            |context, bomb| {
+                let bombs = [bomb(), bomb()];
+                let functions = bombs.map(|bomb| context.after_func(move || drop(bomb)));
+                assert!(functions.iter().all(|function| function.stop()));
+            },
+            // The context never ends: its last reference drops the functions.
+            |context, bomb| {
+                for bomb in [bomb(), bomb()] {
+                    context.after_func(move || drop(bomb));
+                }
+            },
+            |context, bomb| {
+                let (context, cancel) = context.with_cancel();
+                for bomb in [bomb(), bomb()] {
+                    context.after_func(move || resume_unwind(Box::new(bomb)));
+                }
+                cancel.cancel();
+            },
+            // The runtime of the function has ended, so the canceller runs it.
+            |context, bomb| {
+                let ((context, cancel), bomb) = (context.with_cancel(), bomb());
+                let thread = std::thread::spawn(move || {
+                    with(1, |runtime| {
+                        runtime.block_on(|| context.after_func(move || resume_unwind(Box::new(bomb))));
+                    });
+                });
+                runtime::blocking(|| thread.join()).unwrap();
+                cancel.cancel();
+            },
+        ];
+        for way in ways {
+            contains(|bomb| {
+                let (context, cancel) = Context::background().with_cancel();
+                way(context, bomb);
+                drop(cancel);
+            });
+        }
+    });
+}
+
+/// The handle drops the function of a stopped timer. A run drops the function of a handle that is gone.
+#[test]
+fn functions_of_timers() {
+    everywhere(|| {
+        for time in [HOUR, Duration::ZERO, Duration::from_micros(20)] {
+            for _ in 0..20 {
+                contains(|bomb| {
+                    let bomb = bomb();
+                    drop(runtime::time::after_func(time, move || _ = &bomb));
+                });
+            }
+        }
+    });
+}
+
+/// A panic in the destructor of a cancelled future is the result, as for a closure that is cancelled before it began.
+#[test]
+fn a_panic_of_a_cancelled_future_is_its_result() {
+    async fn panics(bomb: Bomb) {
+        let _bomb = bomb;
+        std::future::pending().await
+    }
+    fn is_panic<T>(result: thread::Result<T>) {
+        assert_eq!(result.err().expect("it was cancelled").downcast_ref(), Some(&ON_PURPOSE));
+    }
+    on_each(|| {
+        for polled in [true, false] {
+            let wait = || {
+                if polled {
+                    runtime::sleep(Duration::from_millis(1));
+                }
+            };
+            contains(|bomb| {
+                let future = spawn(panics(bomb()));
+                wait();
+                future.cancel();
+                is_panic(future.join());
+            });
+            contains(|bomb| {
+                let mut set = JoinSet::new();
+                (0..3).for_each(|_| drop(set.spawn(panics(bomb()))));
+                wait();
+                set.cancel_all();
+                while let Some(result) = set.join_next() {
+                    is_panic(result.map_err(|error| error.into_panic()));
+                }
+            });
+            contains(|bomb| {
+                let failed = catch_unwind(AssertUnwindSafe(|| {
+                    runtime::scope(|s| {
+                        let future = s.spawn(panics(bomb()));
+                        wait();
+                        future.cancel();
+                    });
+                }));
+                assert!(failed.is_err(), "the scope tells of the panic");
+            });
+        }
+    });
+    contains(|bomb| {
+        let mut futures = Vec::new();
+        with(2, |runtime| {
+            futures.extend((0..10).map(|_| runtime.spawn(panics(bomb()))));
+            std::thread::sleep(Duration::from_millis(1));
+        });
+        futures.into_iter().for_each(|future| is_panic(future.join()));
+    });
+}
