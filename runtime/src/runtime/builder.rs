@@ -89,7 +89,7 @@ impl Builder {
 
     /// Sets how many green threads run at the same moment: the number of [Ps](crate::docs::glossary#p).
     ///
-    /// The default is the number of processors available to the process. [`Handle::set_procs`](crate::Handle::set_procs) changes it
+    /// The default is the number of processors available to the process, at most 4,096. [`Handle::set_procs`](crate::Handle::set_procs) changes it
     /// later.
     ///
     /// ```
@@ -663,6 +663,7 @@ fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>
     os::Builder::new().name(format!("{name}-sysmon")).spawn(move || sysmon::run(&Monitor::new(sched)))
 }
 
+/// Returns the default number of Ps.
 fn available() -> usize {
-    os::available_parallelism().map_or(1, usize::from)
+    os::available_parallelism().map_or(1, usize::from).min(MAX_PROCS)
 }

@@ -21,12 +21,45 @@ fn with_variable(test: &str, variable: &str, value: &str, body: impl FnOnce()) {
 #[test]
 fn the_environment_sets_the_number_of_ps() {
     const TEST: &str = "the_environment_sets_the_number_of_ps";
-    for (value, procs) in [("3", 3), (" 5 ", 5), ("1024", 1024)] {
+    for (value, procs) in [("3", 3), (" 5 ", 5), ("4096", 4096)] {
         with_variable(TEST, "RUNTIME_PROCS", value, || {
             assert_eq!(Runtime::new().unwrap().handle().procs(), procs);
             assert_eq!(Handle::current().procs(), procs, "the default runtime");
         });
     }
+}
+
+/// A machine with more processors than std's set of processors has places for.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_default_number_of_ps_is_allowed_on_the_largest_machine() {
+    const TEST: &str = "the_default_number_of_ps_is_allowed_on_the_largest_machine";
+    const PROCESSORS: &str = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <errno.h>
+        #include <sched.h>
+        #include <unistd.h>
+        int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) { errno = EINVAL; return -1; }
+        long sysconf(int name) {
+            if (name == _SC_NPROCESSORS_ONLN) return 5000;
+            return ((long (*)(int))dlsym(RTLD_NEXT, "sysconf"))(name);
+        }"#;
+    let folder = tests::folder::Folder::new();
+    let (source, library) = (folder.path("processors.c"), folder.path("processors.so"));
+    std::fs::write(&source, PROCESSORS).unwrap();
+    let mut compiles = std::process::Command::new("cc");
+    compiles.args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
+    assert!(compiles.status().unwrap().success());
+    let body = || {
+        // A limit of the control group may be lower.
+        let expected = available().min(4096);
+        assert_eq!(runtime::block_on(|| Handle::current().procs()), expected);
+        println!("{} processors", available());
+    };
+    child::run_with(TEST, "", &[("LD_PRELOAD", library.to_str().unwrap())], body, |output| {
+        assert!(output.status.success(), "{}", child::text(output));
+    });
 }
 
 #[test]
@@ -53,10 +86,10 @@ fn available() -> usize {
 fn a_wrong_variable_is_named_with_what_is_allowed() {
     const TEST: &str = "a_wrong_variable_is_named_with_what_is_allowed";
     let wrong = [
-        ("RUNTIME_PROCS", "0", "a number from 1 to 1024 is expected"),
-        ("RUNTIME_PROCS", "many", "a number from 1 to 1024 is expected"),
-        ("RUNTIME_PROCS", "-1", "a number from 1 to 1024 is expected"),
-        ("RUNTIME_PROCS", "1025", "a number from 1 to 1024 is expected"),
+        ("RUNTIME_PROCS", "0", "a number from 1 to 4096 is expected"),
+        ("RUNTIME_PROCS", "many", "a number from 1 to 4096 is expected"),
+        ("RUNTIME_PROCS", "-1", "a number from 1 to 4096 is expected"),
+        ("RUNTIME_PROCS", "4097", "a number from 1 to 4096 is expected"),
         ("RUNTIME_MIGRATION", "never", "anytime or before-start is expected"),
         ("RUNTIME_STACK_SIZE", "1", "a number of bytes from"),
         ("RUNTIME_STACK_SIZE", "256kb", "such as 262144 or 256KiB, is expected"),
