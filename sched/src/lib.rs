@@ -204,8 +204,6 @@ mod watch;
 
 #[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
 pub use api::foreign;
-#[cfg(all(unix, not(loom)))]
-pub use stack::last_dump;
 pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",
@@ -250,6 +248,8 @@ pub use {
     watch::spawn_stacks::SpawnStacks,
     watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
+#[cfg(all(unix, not(loom)))]
+pub use {stack::last_dump, sys::default_effect};
 
 // What loom builds: the files with protocols, and `sync`. The rooms around them are not built.
 #[cfg(loom)]

@@ -39,6 +39,8 @@ pub(crate) use windows::{has_mappings, room};
 
 pub(crate) mod barrier;
 pub(crate) mod catch_panic;
+#[cfg(unix)]
+pub mod default_effect;
 pub mod fork;
 pub(crate) mod message;
 #[cfg(all(
