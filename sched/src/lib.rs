@@ -238,7 +238,7 @@ pub use {
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
     sys::message::write_message,
-    sys::{Doing, fork},
+    sys::{Doing, fork, privileges},
     timer::after_func::AfterFunc,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report, stack_of_caller},
     watch::memory,

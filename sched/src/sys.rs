@@ -50,6 +50,7 @@ pub(crate) mod message;
 ))]
 pub(crate) mod peek;
 pub(crate) mod preempt;
+pub mod privileges;
 mod threads;
 mod ticks;
 

@@ -270,3 +270,44 @@ fn one_of_many_builds_the_default_runtime() {
         assert_eq!(built, [Handle::current().procs()]);
     });
 }
+
+/// The environment of a setuid program is that of the user that starts it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_setuid_program_does_not_read_the_environment() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown};
+    const TEST: &str = "a_setuid_program_does_not_read_the_environment";
+    const PROGRAM: &str = "SETTINGS_SETUID_PROGRAM";
+    const NOBODY: u32 = 65_534;
+    if std::env::var_os(PROGRAM).is_some() {
+        // SAFETY: `getauxval` reads what the kernel has left at the start of the process.
+        if unsafe { libc::getauxval(libc::AT_SECURE) } == 0 {
+            println!("no more rights");
+            return;
+        }
+        assert_ne!(Runtime::new().unwrap().handle().procs(), 7);
+        // The default runtime would record a trace.
+        assert!(spawn(|| panic!("on purpose")).join().is_err());
+        runtime::block_on(|| ());
+        return;
+    }
+    let folder = tests::folder::Folder::new();
+    std::fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
+    let (program, trace) = (folder.path("program"), folder.path("trace.html"));
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    if let Err(error) = chown(&program, Some(NOBODY), None) {
+        return eprintln!("ignored: a program of another user cannot be made: {error}");
+    }
+    std::fs::set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.args(["--exact", &child::path(TEST), "--nocapture", "--test-threads=1"]);
+    command.env(PROGRAM, "1").env("RUNTIME_PROCS", "7").env("RUNTIME_TRACE", &trace);
+    let output = command.output().unwrap();
+    let said = child::text(&output);
+    if said.contains("no more rights") {
+        return eprintln!("ignored: this file system has no setuid programs");
+    }
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert!(!trace.exists(), "{said}");
+}
