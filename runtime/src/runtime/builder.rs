@@ -19,7 +19,9 @@ use crate::metrics::hogs::{self, Calls, Hog, LateWake};
 use crate::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
-const STACK_BYTES: usize = 256 * 1024;
+/// In debug builds frames are several times as large.
+const STACK_BYTES: usize =
+    if cfg!(all(debug_assertions, target_pointer_width = "64")) { 1 << 20 } else { 256 << 10 };
 
 /// The default of [`Builder::max_threads`].
 const MAX_THREADS: usize = 10_000;
@@ -102,7 +104,8 @@ impl Builder {
         self
     }
 
-    /// Sets the size of each green thread's stack, in bytes of address space. The default is 256 KiB.
+    /// Sets the size of each green thread's stack, in bytes of address space. The default is 256 KiB, and 1 MiB where the runtime is compiled
+    /// with debug assertions for 64 bits.
     ///
     /// Memory is used page by page as the stack grows. See [stacks](crate::docs::stacks) for overflows and what
     /// stacks cost.
