@@ -34,7 +34,11 @@ fn main() -> io::Result<()> {
         report.join().expect("the report does not panic");
         io::Result::Ok(trace::snapshot())
     })?;
-    recorded.save(&path)?;
+    // A trace replaces no file. That of an earlier run goes first.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => recorded.save(&path)?,
+    }
     println!("{} events of {:?} are in {}", recorded.events().len(), recorded.duration(), path.display());
     Ok(())
 }

@@ -194,7 +194,8 @@ class Reader:
 
 def line_of(green, note=""):
     """One line of the list."""
-    name = f" '{green.name}'" if green.name else ""
+    # Its `repr` has no line breaks and no escape sequences.
+    name = f" {green.name!r}" if green.name else ""
     since = f", for {green.since()}" if green.since() else ""
     kind = " (future)" if green.is_future else ""
     return f"{green.id:>6}{name}{kind}: {green.state()}{since}{note}, spawned at {green.place}"

@@ -47,8 +47,8 @@ pub use server::{Builder, Server};
 
 /// Serves the page on `address` until the returned [`Server`] is dropped. Port 0 takes any free port.
 ///
-/// Locks record their holders from now on, as [`Builder::track_locks`](crate::Builder::track_locks) says, so serve before locks are
-/// taken that matter. The metrics are those of the caller's runtime. On a plain OS thread it is the default runtime. The green threads are those of
+/// Locks record their holders while a server lives, as [`Builder::track_locks`](crate::Builder::track_locks) says, so serve before locks
+/// are taken that matter. The metrics are those of the caller's runtime. On a plain OS thread it is the default runtime. The green threads are those of
 /// all runtimes.
 ///
 /// # Errors

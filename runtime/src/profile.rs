@@ -173,9 +173,14 @@ fn root(thread: &Sampled) -> String {
         .unwrap_or_default();
     match &thread.name {
         _ if thread.id == 0 => "scheduler and plain OS threads".into(),
-        Some(name) => format!("green thread '{}'{place}", name.replace(SEPARATORS, " ")),
+        Some(name) => format!("green thread '{}'{place}", escaped(name)),
         None => format!("green threads{place}"),
     }
+}
+
+/// Returns a name as one frame of one line.
+fn escaped(name: &str) -> String {
+    name.escape_debug().to_string().replace(SEPARATORS, " ")
 }
 
 impl Stack {
@@ -206,10 +211,10 @@ mod tests {
 
     #[test]
     fn each_line_has_one_stack() {
-        let thread = Sampled { id: 5, name: Some("a;b\nc\r\nd".into()), place: None };
+        let thread = Sampled { id: 5, name: Some("a;b\nc\r\u{1b}[2Jd".into()), place: None };
         let counts = HashMap::from([((thread, 0), 3)]);
         let stacks = vec![Stack { addresses: Vec::new() }];
         let profile = Profile { taken: Duration::from_secs(1), lost: 0, counts, stacks };
-        assert_eq!(profile.folded(), "green thread 'a b c  d' 3\n");
+        assert_eq!(profile.folded(), "green thread 'a b\\nc\\r\\u{1b}[2Jd' 3\n");
     }
 }

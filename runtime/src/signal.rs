@@ -39,13 +39,14 @@ pub use signal_hook::consts::signal::*;
 /// When the last one is dropped, the default effect is back.
 ///
 /// Several calls may name the same signal: each gets it. A signal that comes again before its message was received
-/// gives one message, because the system keeps no count. A green thread of the caller's runtime passes the signals
+/// gives one message, because the system keeps no count; real-time signals (`libc::SIGRTMIN()` and above) are merged as well, and
+/// their values are lost. A green thread of the caller's runtime passes the signals
 /// on. When that runtime ends, the channel is disconnected.
 ///
 /// # Errors
 ///
 /// - `InvalidInput`: no signals were given, or one that cannot be received (`SIGKILL`, `SIGSTOP`, `SIGSEGV`,
-///   `SIGILL`, `SIGFPE`, or a number that is no signal).
+///   `SIGILL`, `SIGFPE`, or a number that is no signal, or that the C library keeps for itself).
 /// - `Unsupported`: this is a [forked child](crate::docs::fork).
 /// - Another kind: the system's error, if it has no descriptors left.
 ///
@@ -228,7 +229,7 @@ fn begin_interest(signal: i32) -> io::Result<()> {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(new) => {
             let unwanted = Arc::new(AtomicBool::new(false));
-            flag::register_conditional_default(signal, unwanted.clone()).map_err(|error| {
+            register_default(signal, unwanted.clone()).map_err(|error| {
                 io::Error::new(ErrorKind::InvalidInput, format!("signal {signal}: {error}"))
             })?;
             new.insert(SignalUsers { count: 0, unwanted })
@@ -237,6 +238,20 @@ fn begin_interest(signal: i32) -> io::Result<()> {
     interest.count += 1;
     interest.unwanted.store(false, Ordering::SeqCst);
     Ok(())
+}
+
+/// Gives the signal its default effect while it is unwanted. `signal-hook` does so for the signals of its table alone: real-time signals and
+/// some of Linux's own are not in it.
+#[allow(unsafe_code)]
+fn register_default(signal: i32, unwanted: Arc<AtomicBool>) -> io::Result<()> {
+    let action = move || {
+        // SeqCst: with the stores in `begin_interest` and `end_interest`, as signal-hook's flags.
+        if unwanted.load(Ordering::SeqCst) && low_level::emulate_default_handler(signal).is_err() {
+            sched::default_effect::perform(signal);
+        }
+    };
+    // SAFETY: the action only calls functions that are async-signal-safe: both functions promise that.
+    unsafe { low_level::register(signal, action) }.map(drop)
 }
 
 fn end_interest(signal: i32) {

@@ -375,7 +375,7 @@ impl fmt::Debug for Thread {
 impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
-            Some(name) => write!(f, "'{name}'"),
+            Some(name) => write!(f, "'{}'", name.escape_debug()),
             None => write!(f, "{}thread {}", if self.0.is_green() { "green " } else { "" }, id_of(&self.0)),
         }
     }

@@ -163,7 +163,7 @@ impl Snapshot {
     /// Returns how exporters call a green thread: its name, or its id and where it was spawned.
     fn label(&self, id: u64) -> String {
         match (self.name(id), self.spawned_at(id)) {
-            (Some(name), _) => format!("{name} ({id})"),
+            (Some(name), _) => format!("{} ({id})", name.escape_debug()),
             (None, Some(place)) => {
                 let file = place.file().rsplit(['/', '\\']).next().unwrap_or_default();
                 format!("green thread {id} ({file}:{})", place.line())
@@ -208,11 +208,15 @@ impl Snapshot {
         html::write(self, &Timeline::of(self), w)
     }
 
-    /// Writes the trace to a file: as HTML if its name ends with `.html`, else as Perfetto reads it.
+    /// Writes the trace to a new file: as HTML if its name ends with `.html`, else as Perfetto reads it.
+    ///
+    /// Only the user of the process may read the file (mode 600 on Unix): a trace has names and places of the program.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the file system. `Unsupported`: the file is not for HTML, and the feature `perfetto` is off.
+    /// - `AlreadyExists`: there is a file or a symbolic link of this name. It is left as it is.
+    /// - `Unsupported`: the file is not for HTML, and the feature `perfetto` is off.
+    /// - Another kind: the error of the file system. A part of the trace may have been written.
     ///
     /// ```
     /// let path = std::env::temp_dir().join(format!("trace-{}.html", std::process::id()));
@@ -222,20 +226,34 @@ impl Snapshot {
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
-        let html = is_html(path);
         check_format(path)?;
-        crate::blocking(|| {
-            let mut file = BufWriter::new(File::create(path)?);
-            match html {
-                true => self.write_html(&mut file)?,
-                #[cfg(feature = "perfetto")]
-                false => self.write_perfetto(&mut file)?,
-                #[cfg(not(feature = "perfetto"))]
-                false => unreachable!("`check_format` has refused it"),
-            }
-            file.flush()
-        })
+        crate::blocking(|| self.write_to(create_new(path)?, path))
     }
+
+    /// Writes the trace to `file` in the format of a file called `path`, which `check_format` has checked.
+    fn write_to(&self, file: File, path: &Path) -> io::Result<()> {
+        let mut file = BufWriter::new(file);
+        match is_html(path) {
+            true => self.write_html(&mut file)?,
+            #[cfg(feature = "perfetto")]
+            false => self.write_perfetto(&mut file)?,
+            #[cfg(not(feature = "perfetto"))]
+            false => unreachable!("`check_format` has refused it"),
+        }
+        file.flush()
+    }
+}
+
+/// Creates a file that only this user may read. Follows no symbolic link.
+///
+/// # Errors
+/// Returns the errors of the file system, `AlreadyExists` also for a symbolic link.
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 fn is_html(path: &Path) -> bool {

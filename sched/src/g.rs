@@ -29,6 +29,7 @@ pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
 pub(crate) mod revocable;
+mod shares;
 pub(crate) mod table;
 pub(crate) mod token;
 pub(crate) mod wait;
@@ -50,6 +51,7 @@ use locals::Locals;
 use origin::Origin;
 use payload::Task;
 use revocable::Revocables;
+use shares::Shares;
 use token::Token;
 use wait::Wait;
 use why::{On, Why};
@@ -189,7 +191,7 @@ pub(crate) struct Rare {
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
     /// The shares of reader-writer locks that the thread has, by the address of the lock: `wait/locks/holder.rs`.
-    pub(crate) shares: RefCell<Vec<usize>>,
+    pub(crate) shares: RefCell<Shares>,
     /// The return addresses on the stack on which the waker of its future was cloned last; none if they are not kept
     /// (`watch/await_stacks.rs`).
     pub(crate) await_stack: RefCell<Box<[usize]>>,

@@ -206,8 +206,6 @@ mod watch;
 pub use api::foreign;
 #[cfg(all(feature = "other-budget", not(loom)))]
 pub use run::other_budget::{OtherBudget, set_other_budget};
-#[cfg(all(unix, not(loom)))]
-pub use stack::last_dump;
 pub use wait::{due, locks, queue};
 #[cfg(all(
     target_os = "linux",
@@ -243,7 +241,7 @@ pub use {
     stack::saved::StackCopy,
     sys::catch_panic::{contain, drop_contained},
     sys::message::write_message,
-    sys::{Doing, fork},
+    sys::{Doing, fork, privileges},
     timer::after_func::AfterFunc,
     watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report, stack_of_caller},
     watch::memory,
@@ -253,6 +251,8 @@ pub use {
     watch::spawn_stacks::SpawnStacks,
     watch::sysmon::{ASK_AGAIN_NS, OVERDUE_NS},
 };
+#[cfg(all(unix, not(loom)))]
+pub use {stack::last_dump, sys::default_effect};
 
 // What loom builds: the files with protocols, and `sync`. The rooms around them are not built.
 #[cfg(loom)]

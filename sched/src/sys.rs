@@ -39,6 +39,8 @@ pub(crate) use windows::{has_mappings, room};
 
 pub(crate) mod barrier;
 pub(crate) mod catch_panic;
+#[cfg(unix)]
+pub mod default_effect;
 pub mod fork;
 pub(crate) mod message;
 #[cfg(all(
@@ -48,6 +50,7 @@ pub(crate) mod message;
 ))]
 pub(crate) mod peek;
 pub(crate) mod preempt;
+pub mod privileges;
 mod threads;
 mod ticks;
 

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use sched::Sched;
+use sched::locks::Tracking;
 
 use super::answer::{Answer, answer};
 use super::client::Client;
@@ -75,8 +76,6 @@ impl Builder {
             return Err(io::Error::new(ErrorKind::InvalidInput, text));
         }
         let listener = TcpListener::bind(&*addresses)?;
-        // The page shows who holds which lock.
-        sched::locks::track();
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             hosts: self.hosts,
@@ -86,7 +85,8 @@ impl Builder {
         let (accepts, its_shared) = (listener.try_clone()?, shared.clone());
         let thread =
             thread::Builder::new().name("debug".into()).spawn(move || accept(&accepts, &its_shared))?;
-        Ok(Server { address, listener, shared, thread: Some(thread) })
+        // The page shows who holds which lock.
+        Ok(Server { address, listener, shared, thread: Some(thread), _tracking: Tracking::begin() })
     }
 }
 
@@ -105,6 +105,7 @@ pub struct Server {
     listener: TcpListener,
     shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
+    _tracking: Tracking,
 }
 
 // A panic of the holder changes nothing in the server: its OS threads alone do.

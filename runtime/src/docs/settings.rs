@@ -12,9 +12,9 @@
 //!
 //! | variable | values | default | set in the program by |
 //! | --- | --- | --- | --- |
-//! | `RUNTIME_PROCS` | a number from 1 to 1024 | the processors available to the process | [`procs`](crate::Builder::procs) |
+//! | `RUNTIME_PROCS` | a number from 1 to 4096 | the processors available to the process | [`procs`](crate::Builder::procs) |
 //! | `RUNTIME_MIGRATION` | `anytime`, `before-start` | `anytime` | [`migration`](crate::Builder::migration) |
-//! | `RUNTIME_STACK_SIZE` | bytes: `262144`, `256KiB`, `1MiB` | `256KiB` | [`stack_size`](crate::Builder::stack_size) |
+//! | `RUNTIME_STACK_SIZE` | bytes: `262144`, `256KiB`, `1MiB` | `256KiB`; `1MiB` [in debug builds](crate::docs::stacks) | [`stack_size`](crate::Builder::stack_size) |
 //! | `RUNTIME_MAX_THREADS` | a number from 1 | 10000 | [`max_threads`](crate::Builder::max_threads) |
 //! | `RUNTIME_BLOCKING_THREADS` | a number from 1 | 512 | [`blocking_threads`](crate::Builder::blocking_threads) |
 //! | `RUNTIME_SYSMON` | `on`, `off` | `on` | [`sysmon`](crate::Builder::sysmon) |
@@ -32,8 +32,11 @@
 //! program with [`#[runtime::main]`](macro@crate::main). The text names the variable, its value, and what is allowed:
 //!
 //! ```text
-//! RUNTIME_PROCS is "many": a number from 1 to 1024 is expected, or no such variable
+//! RUNTIME_PROCS is "many": a number from 1 to 4096 is expected, or no such variable
 //! ```
+//!
+//! A process with more rights than the process that started it does not read these variables, nor those below: a program that is setuid
+//! or setgid, or that has file capabilities. There the environment is that of another user, which could name a file to write.
 //!
 //! # A trace of the scheduler
 //!

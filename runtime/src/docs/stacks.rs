@@ -2,10 +2,15 @@
 //!
 //! # Size and cost
 //!
-//! A closure runs on a stack of 256 KiB of address space. [`Builder::stack_size`](crate::Builder::stack_size) sets another size
+//! A closure runs on a stack of 256 KiB of address space. Where the runtime is compiled with debug assertions, as in debug builds, it is
+//! 1 MiB on 64 bits: frames that were not optimized are several times as large. [`Builder::stack_size`](crate::Builder::stack_size) sets another size
 //! for a runtime, [`thread::Builder::stack_size`](crate::thread::Builder::stack_size) for one green thread. Memory is used page
 //! by page as the stack grows, so a green thread that sleeps costs about one page. A future has a stack only while it is
 //! polled.
+//!
+//! A closure and its result move over the stack as a whole. If their size asks for it, the spawn takes a larger stack, also than the size
+//! that was set. (The caller of `spawn` and of `join` has them on its own stack, too.) Arrays within the closure's code do not count: box
+//! them, or set a size.
 //!
 //! A stack is taken when the green thread first runs. After its end the stack is used again by the next green thread. The memory
 //! of stacks that a burst has left behind goes back to the system within seconds, their address space when the runtime ends.

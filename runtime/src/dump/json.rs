@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use serde_json::ser::Formatter;
 
 use super::{Place, Snapshot};
 
@@ -31,8 +32,9 @@ impl Snapshot {
     /// # });
     /// ```
     pub fn to_json(&self) -> String {
-        serde_json::to_string(&Versioned { version: VERSION, snapshot: self })
-            .expect("a snapshot has strings as its keys")
+        let mut json = Vec::new();
+        self.write_json(&mut json).expect("a snapshot has strings as its keys");
+        String::from_utf8(json).expect("JSON is text")
     }
 
     /// Writes what [`to_json`](Snapshot::to_json) returns, without keeping it in memory.
@@ -41,7 +43,28 @@ impl Snapshot {
     ///
     /// Returns the errors of `w`.
     pub fn write_json(&self, w: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        serde_json::to_writer(w, &Versioned { version: VERSION, snapshot: self }).map_err(io::Error::from)
+        let mut serializer = serde_json::Serializer::with_formatter(w, NoControls);
+        Versioned { version: VERSION, snapshot: self }.serialize(&mut serializer).map_err(io::Error::from)
+    }
+}
+
+/// Writes all control characters of strings by their numbers. JSON asks for that up to U+001F; a terminal takes those from U+0080 on for
+/// escape sequences, too.
+struct NoControls;
+
+impl Formatter for NoControls {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, w: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(char::is_control) {
+            let (before, from) = rest.split_at(at);
+            w.write_all(before.as_bytes())?;
+            let mut chars = from.chars();
+            if let Some(control) = chars.next() {
+                write!(w, "\\u{:04x}", u32::from(control))?;
+            }
+            rest = chars.as_str();
+        }
+        w.write_all(rest.as_bytes())
     }
 }
 
@@ -65,6 +88,23 @@ pub(crate) fn place<S: Serializer>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_string_has_a_control_character() {
+        let name = "a\n\u{1b}[2J\u{7f}\u{9b}2J\u{e4}\"";
+        let runtime = crate::Builder::new().procs(1).build().unwrap();
+        let parked =
+            runtime.block_on(|| crate::thread::Builder::new().name(name.into()).spawn(crate::thread::park));
+        let parked = parked.unwrap();
+        let text = Snapshot::take().unwrap().to_json();
+        let expected = "a\\n\\u001b[2J\\u007f\\u009b2J\u{e4}\\\"";
+        assert!(text.contains(expected) && !text.contains(char::is_control), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let threads = json["green_threads"].as_array().unwrap();
+        assert!(threads.iter().any(|thread| thread["name"] == name), "{text}");
+        parked.thread().unpark();
+        parked.join().unwrap();
+    }
 
     #[test]
     fn hogs_have_their_place() {

@@ -77,7 +77,8 @@ impl Display for State {
     }
 }
 
-/// A green thread by id and name: `green thread 7 'reader'`.
+/// A green thread by id and name: `green thread 7 'reader'`. The name is escaped, because a name may come from a request: line breaks
+/// would forge lines, and escape sequences reach the terminal.
 pub(super) struct Named<'s> {
     pub(super) id: u64,
     pub(super) name: Option<&'s str>,
@@ -92,7 +93,7 @@ impl<'s> Named<'s> {
 impl Display for Named<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "green thread {}", self.id)?;
-        self.name.map_or(Ok(()), |name| write!(f, " '{name}'"))
+        self.name.map_or(Ok(()), |name| write!(f, " '{}'", name.escape_debug()))
     }
 }
 

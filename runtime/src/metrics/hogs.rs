@@ -33,7 +33,7 @@ impl fmt::Display for Hog {
         let Rescue { id, name, spawned_at, away, blocked, .. } = &self.rescue;
         write!(f, "green thread {id}")?;
         if let Some(name) = name {
-            write!(f, " '{name}'")?;
+            write!(f, " '{}'", name.escape_debug())?;
         }
         let did = if *blocked == Some(true) { "blocked" } else { "computed" };
         write!(f, " {did} for {away:?}, spawned at {spawned_at}")?;

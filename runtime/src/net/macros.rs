@@ -292,7 +292,7 @@ macro_rules! readiness_methods {
     };
 }
 
-/// Reading and writing, also by reference. `$read` is the method of the socket that reads.
+/// Reading and writing, also by reference. `$read` is the method of the socket that reads into one buffer.
 macro_rules! stream_io {
     ($stream:ident, $read:ident) => {
         impl std::io::Read for &$stream {
@@ -301,8 +301,8 @@ macro_rules! stream_io {
             }
 
             fn read_vectored(&mut self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
-                let wanted = bufs.iter().map(|buf| buf.len()).sum();
-                self.0.$read(wanted, |mut stream| stream.read_vectored(bufs))
+                // One system call takes a part of a long list, so a short read does not say that nothing is left.
+                self.0.run(netpoll::Direction::Read, |mut stream| stream.read_vectored(bufs))
             }
         }
 

@@ -36,6 +36,8 @@ struct Shared<S: Source> {
 #[derive(Debug, Default)]
 pub(crate) struct Mode {
     nonblocking: AtomicBool,
+    /// A short read may leave something to read: the socket was made elsewhere, and is not one of TCP.
+    reads_by_parts: bool,
     /// In nanoseconds; 0 means for ever.
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
@@ -44,7 +46,7 @@ pub(crate) struct Mode {
 impl Mode {
     /// Returns the mode of a socket that was made elsewhere. If the system does not say, the default is taken.
     pub(crate) fn of(socket: &SockRef<'_>) -> Mode {
-        let mode = Mode::default();
+        let mode = Mode { reads_by_parts: reads_by_parts(socket), ..Mode::default() };
         // Windows does not say.
         #[cfg(unix)]
         mode.nonblocking.store(socket.nonblocking().unwrap_or(false), Ordering::Relaxed);
@@ -83,6 +85,21 @@ impl Mode {
 
 /// `true` where the poller reports urgent bytes (`EPOLLPRI`).
 const REPORTS_URGENT: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// The most bytes that one system call reads (`MAX_RW_COUNT`, with the largest pages).
+const MOST_BYTES: usize = 0x7fff_0000;
+
+/// Returns `true` unless the system says that this is a socket of TCP. Any stream may come in a `TcpStream`: reads of a Unix socket
+/// stop where descriptors were sent, and those of `SOCK_SEQPACKET` at the end of a packet.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn reads_by_parts(socket: &SockRef<'_>) -> bool {
+    !matches!(socket.protocol(), Ok(Some(socket2::Protocol::TCP)))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn reads_by_parts(_socket: &SockRef<'_>) -> bool {
+    true
+}
 
 pub(crate) fn no_time() -> io::Error {
     io::Error::new(
@@ -177,18 +194,18 @@ impl<S: Sourced> Socket<S> {
         self.run_draining(direction, limit, |_| false, op)
     }
 
-    /// Reads up to `wanted` bytes of a stream.
+    /// Reads up to `wanted` bytes of a stream into one buffer.
     #[cfg(unix)]
     #[inline]
     pub(crate) fn read(&self, _wanted: usize, op: impl FnMut(&S) -> io::Result<usize>) -> io::Result<usize> {
         self.run(Direction::Read, op)
     }
 
-    /// Reads up to `wanted` bytes of a TCP stream. A shorter read has drained the stream: the next read then waits
-    /// for an event at once, without an attempt that would find nothing.
+    /// Reads up to `wanted` bytes of a TCP stream into one buffer. A shorter read has drained the stream: the next read
+    /// then waits for an event at once, without an attempt that would find nothing.
     ///
-    /// This holds if the poller reports each arrival, and reports urgent bytes, at which a read stops short. (It does
-    /// not hold for Unix sockets, whose reads stop where descriptors were sent.)
+    /// This holds if the poller reports each arrival, and reports urgent bytes, at which a read stops short. It does
+    /// not hold for a list of buffers, of which one call fills a part only (Linux 1,024, a simulated socket one).
     #[inline]
     pub(crate) fn read_drained(
         &self,
@@ -198,7 +215,9 @@ impl<S: Sourced> Socket<S> {
         if wanted == 0 {
             return self.ask(op);
         }
-        let drains = |&got: &usize| REPORTS_URGENT && (1..wanted).contains(&got);
+        let most = wanted.min(MOST_BYTES);
+        let drains =
+            |&got: &usize| REPORTS_URGENT && (1..most).contains(&got) && !self.shared.mode.reads_by_parts;
         self.run_draining(Direction::Read, || self.until(Direction::Read), drains, &mut op)
     }
 

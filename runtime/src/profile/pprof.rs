@@ -27,7 +27,10 @@ pub(super) fn of(profile: &Profile) -> Vec<u8> {
                 ..Default::default()
             });
             let place = thread.place.map(|place| format!("{}:{}", place.file(), place.line()));
-            for (key, text) in [("name", thread.name.clone()), ("spawned_at", place)] {
+            for (key, text) in [
+                ("name", thread.name.as_deref().map(|name| name.escape_debug().to_string())),
+                ("spawned_at", place),
+            ] {
                 if let Some(text) = text {
                     label.push(proto::Label {
                         key: tables.string(key),

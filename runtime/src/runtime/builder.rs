@@ -19,7 +19,9 @@ use crate::metrics::hogs::{self, Calls, Hog, LateWake};
 use crate::trace::trigger::{self as traces, Triggers};
 
 /// The default size of a green thread's stack, in bytes of address space. Memory is used page by page.
-const STACK_BYTES: usize = 256 * 1024;
+/// In debug builds frames are several times as large.
+const STACK_BYTES: usize =
+    if cfg!(all(debug_assertions, target_pointer_width = "64")) { 1 << 20 } else { 256 << 10 };
 
 /// The default of [`Builder::max_threads`].
 const MAX_THREADS: usize = 10_000;
@@ -89,7 +91,7 @@ impl Builder {
 
     /// Sets how many green threads run at the same moment: the number of [Ps](crate::docs::glossary#p).
     ///
-    /// The default is the number of processors available to the process. [`Handle::set_procs`](crate::Handle::set_procs) changes it
+    /// The default is the number of processors available to the process, at most 4,096. [`Handle::set_procs`](crate::Handle::set_procs) changes it
     /// later.
     ///
     /// ```
@@ -102,7 +104,8 @@ impl Builder {
         self
     }
 
-    /// Sets the size of each green thread's stack, in bytes of address space. The default is 256 KiB.
+    /// Sets the size of each green thread's stack, in bytes of address space. The default is 256 KiB, and 1 MiB where the runtime is compiled
+    /// with debug assertions for 64 bits.
     ///
     /// Memory is used page by page as the stack grows. See [stacks](crate::docs::stacks) for overflows and what
     /// stacks cost.
@@ -663,6 +666,7 @@ fn start_sysmon(sched: &Arc<Sched>, name: &str) -> io::Result<os::JoinHandle<()>
     os::Builder::new().name(format!("{name}-sysmon")).spawn(move || sysmon::run(&Monitor::new(sched)))
 }
 
+/// Returns the default number of Ps.
 fn available() -> usize {
-    os::available_parallelism().map_or(1, usize::from)
+    os::available_parallelism().map_or(1, usize::from).min(MAX_PROCS)
 }

@@ -2,11 +2,16 @@
 //!
 //! A variable that is missing or blank gives `None`. A value that is not allowed is an error, which names the variable, the
 //! value and what is allowed.
+//!
+//! In a process with more rights than the process that started it, such as a setuid program, each variable counts as missing: one names a
+//! file to write, one a signal, and any value that is not allowed ends the program. (libc: `secure_getenv`.)
 
 use std::env::{self, VarError};
 use std::io;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+
+use sched::privileges;
 
 use super::Migration;
 
@@ -20,6 +25,9 @@ pub(super) fn read<T>(
         let text = format!("{name} is {value:?}: {expected} is expected, or no such variable");
         io::Error::new(io::ErrorKind::InvalidInput, text)
     };
+    if privileges::are_raised() {
+        return Ok(None);
+    }
     match env::var(name) {
         Err(VarError::NotPresent) => Ok(None),
         Err(VarError::NotUnicode(value)) => Err(wrong(&value.to_string_lossy())),

@@ -77,9 +77,10 @@ fn print_until(ended: &mpsc::Receiver<()>, sched: &Weak<Sched>, wanted: Wanted) 
 
 fn summary(name: &str, since: Duration, now: &Snapshot) -> String {
     format!(
-        "SCHED {}ms: {name} procs={} idleprocs={} threads={} spinningthreads={} idlethreads={} running={} \
+        "SCHED {}ms: {} procs={} idleprocs={} threads={} spinningthreads={} idlethreads={} running={} \
          runnable={} waiting={} timers={} runqueue={} {:?}\n",
         since.as_millis(),
+        name.escape_debug(),
         now.procs,
         now.idle_procs,
         now.threads,

@@ -53,7 +53,7 @@ fn line() -> Option<String> {
     let mut line = format!("green thread {}", super::id_of(&thread.0));
     // Writing to a string does not fail.
     if let Some(name) = thread.name() {
-        let _ = write!(line, " '{name}'");
+        let _ = write!(line, " '{}'", name.escape_debug());
     }
     if let Some(place) = thread.0.place() {
         let _ = write!(line, ", spawned at {place}");

@@ -8,13 +8,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Snapshot;
+use super::{Snapshot, create_new};
 
 /// The most files of one name. The files of earlier processes count.
 const NUMBERS: usize = 100;
 
-/// A file that is written beside its place, and moved there when it is complete.
+/// A file that is written beside its place, and moved there when it is complete. It is opened once: another user of the folder may put
+/// a link in its place meanwhile.
 pub(super) struct Part {
+    file: File,
     at: PathBuf,
     place: PathBuf,
 }
@@ -29,9 +31,8 @@ impl Part {
             return Err(all_taken(place));
         }
         remove_left_parts(place);
-        let part = Part { at: beside(place), place: place.to_path_buf() };
-        File::create_new(&part.at)?;
-        Ok(part)
+        let at = beside(place);
+        Ok(Part { file: create_new(&at)?, at, place: place.to_path_buf() })
     }
 
     /// Writes the trace, and moves it to the first name that is free. Returns that name.
@@ -39,7 +40,7 @@ impl Part {
     /// # Errors
     /// Returns the errors of the file system. `AlreadyExists`: all numbers are taken.
     pub(super) fn save(self, trace: &Snapshot) -> io::Result<PathBuf> {
-        trace.save(&self.at)?;
+        trace.write_to(self.file.try_clone()?, &self.at)?;
         let name = reserve(&self.place)?;
         fs::rename(&self.at, &name).inspect_err(|_| _ = fs::remove_file(&name))?;
         Ok(name)
@@ -94,7 +95,7 @@ const RANDOM: usize = 17;
 /// Creates an empty file with the first name that is free, so that no other process takes this name.
 fn reserve(place: &Path) -> io::Result<PathBuf> {
     for name in names(place) {
-        match File::create_new(&name) {
+        match create_new(&name) {
             Ok(_) => return Ok(name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -152,6 +153,25 @@ mod tests {
         names(&place).for_each(|name| fs::write(name, "").unwrap());
         assert_eq!(save().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), NUMBERS, "no part is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// In a folder that others may write, a part may be replaced by a link while its trace is written.
+    #[test]
+    #[cfg(unix)]
+    #[cfg_attr(miri, ignore = "Miri isolates tests from files")]
+    fn a_part_is_opened_once_and_private() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = std::env::temp_dir().join(format!("trace-links-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (place, victim) = (folder.join("trace.html"), folder.join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        let part = Part::create(&place).unwrap();
+        assert_eq!(fs::metadata(&part.at).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&part.at).unwrap();
+        symlink(&victim, &part.at).unwrap();
+        let _ = part.save(&Snapshot::default());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -18,7 +18,7 @@ pub(super) fn row_name(snapshot: &Snapshot, (runtime, lane): Row) -> String {
     let name = snapshot.runtimes().get(runtime).map_or("", |name| name);
     match lane {
         Lane::P(p) => format!("P {p}"),
-        Lane::M(m) => format!("{name}-{m}"),
+        Lane::M(m) => format!("{}-{m}", name.escape_debug()),
     }
 }
 

@@ -170,7 +170,7 @@ fn describe(snapshot: &Snapshot, timeline: &Timeline) -> (Vec<TracePacket>, Hash
     for (runtime, name) in snapshot.runtimes().iter().enumerate() {
         packets.push(described(TrackDescriptor {
             uuid: Some(of_runtime(runtime)),
-            name: Some(format!("runtime {name}")),
+            name: Some(format!("runtime {}", name.escape_debug())),
             parent_uuid: Some(PROCESS),
             child_ordering: Some(EXPLICIT),
             ..TrackDescriptor::default()

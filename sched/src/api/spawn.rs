@@ -21,6 +21,7 @@ use crate::run::sched::Sched;
 #[cfg(feature = "sim")]
 use crate::run::simulation;
 use crate::run::task::{After, Closure, Polled, Work};
+use crate::stack::ALLOWED_STACK_BYTES;
 use crate::sys::fork;
 
 /// The particulars of a new green thread.
@@ -68,7 +69,8 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
 ) -> io::Result<Join<T>> {
     let init = |g: GRef| set_closure(g, Work { work, after });
     // SAFETY: `init` leaves a task with a result of type `T`, and this is the only `Join` of the G.
-    spawn(at, spec, true, init).map(|g| unsafe { Join::new(g) })
+    spawn(at, spec, Needs { keeps_stack: true, moves: size_of::<F>() + size_of::<T>() }, init)
+        .map(|g| unsafe { Join::new(g) })
 }
 
 /// Spawns a future. `after` is told when it has ended. A green thread of its own polls the future, and has a stack
@@ -89,7 +91,8 @@ pub unsafe fn future<F: Future>(
 ) -> io::Result<Join<F::Output>> {
     let init = |g: GRef| set_future(g, Work { work, after });
     // SAFETY: `init` leaves a task with the future's output as its result, and this is the only `Join` of the G.
-    spawn(at, spec, false, init).map(|g| unsafe { Join::new(g) })
+    spawn(at, spec, Needs { keeps_stack: false, moves: size_of::<F::Output>() }, init)
+        .map(|g| unsafe { Join::new(g) })
 }
 
 #[inline]
@@ -108,21 +111,48 @@ fn set_future<F: Future, A: After>(g: GRef, work: Work<F, A>) {
     g.set_polls(true);
 }
 
-/// Makes a G, has `init` set its task, and makes it runnable. With `keeps_stack` the G has a stack from its first run
-/// to its end.
+/// What a task needs of its stack.
+#[derive(Clone, Copy)]
+struct Needs {
+    /// The G has a stack from its first run to its end.
+    keeps_stack: bool,
+    /// The bytes of a closure and of a result, which move over the stack as a whole. A constant.
+    moves: usize,
+}
+
+/// How many copies of a closure and its result may lie on the stack at a time. Code that was not optimized makes some for each function
+/// that passes them on: twenty were not enough there.
+const COPIES: usize = if cfg!(debug_assertions) { 40 } else { 8 };
+
+impl Needs {
+    /// Returns the size of a stack for this task, if it is not the default: what the spawner asked for, and room for large values.
+    #[inline]
+    fn stack_bytes(self, asked: Option<usize>, sched: &Sched) -> Option<usize> {
+        // The least stack has room for small values. So most spawns, whose size is known here, look no further.
+        if self.moves <= ALLOWED_STACK_BYTES.start() / (2 * COPIES) {
+            return asked;
+        }
+        let (bytes, moves) = (asked.unwrap_or(sched.config.stack_bytes), self.moves.saturating_mul(COPIES));
+        // A size that is not allowed is refused as it is.
+        let needs_more = moves > bytes / 2 && ALLOWED_STACK_BYTES.contains(&bytes);
+        if needs_more { Some(bytes.saturating_add(moves)) } else { asked }
+    }
+}
+
+/// Makes a G, has `init` set its task, and makes it runnable.
 #[inline]
-fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn(at: Where<'_>, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     match (enter(), at) {
-        (Some(entered), Where::Here(_)) => spawn_here(entered, spec, keeps_stack, init),
+        (Some(entered), Where::Here(_)) => spawn_here(entered, spec, needs, init),
         (Some(entered), Where::In(sched)) if ptr::eq(entered.m().runtime, sched.as_runtime()) => {
-            spawn_here(entered, spec, keeps_stack, init)
+            spawn_here(entered, spec, needs, init)
         }
         (entered, at) => {
             // The caller is in another runtime, or in none.
             drop(entered);
             match at {
-                Where::Here(sched) => spawn_from_outside(&sched()?, spec, keeps_stack, init),
-                Where::In(sched) => spawn_from_outside(sched, spec, keeps_stack, init),
+                Where::Here(sched) => spawn_from_outside(&sched()?, spec, needs, init),
+                Where::In(sched) => spawn_from_outside(sched, spec, needs, init),
             }
         }
     }
@@ -130,10 +160,10 @@ fn spawn(at: Where<'_>, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) 
 
 /// Spawns in the runtime of the calling green thread. *Runs on: an M of that runtime.*
 #[inline]
-fn spawn_here(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     match entered.m().running() {
-        Some(parent) if parent.rare().is_some() => spawn_heir(parent, entered, spec, keeps_stack, init),
-        _ => spawn_alone(entered, spec, keeps_stack, init),
+        Some(parent) if parent.rare().is_some() => spawn_heir(parent, entered, spec, needs, init),
+        _ => spawn_alone(entered, spec, needs, init),
     }
 }
 
@@ -145,7 +175,7 @@ fn spawn_heir(
     parent: GRef,
     entered: Entered,
     spec: Spec,
-    keeps_stack: bool,
+    needs: Needs,
     init: impl FnOnce(GRef),
 ) -> io::Result<GRef> {
     #[cfg(feature = "sim")]
@@ -161,7 +191,7 @@ fn spawn_heir(
         }
         init(child);
     };
-    let spawned = spawn_alone(entered, spec, keeps_stack, init);
+    let spawned = spawn_alone(entered, spec, needs, init);
     #[cfg(feature = "sim")]
     if simulated {
         // Never unwinds: a green thread that borrows from the caller has a handle only when this function has returned.
@@ -184,11 +214,11 @@ fn before_spawn(entered: Entered) -> (Entered, bool) {
 
 /// As `spawn_here`, without inheritance.
 #[inline]
-fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnce(GRef)) -> io::Result<GRef> {
+fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRef)) -> io::Result<GRef> {
     let (m, sched) = (entered.m(), entered.m().sched());
     let g = m.take_g()?;
     let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, G::id) };
-    if let Err(error) = begin(sched, g, ids, spec, keeps_stack, || entered.held()) {
+    if let Err(error) = begin(sched, g, ids, spec, needs, || entered.held()) {
         m.give_g(g);
         // The user's value in `init` is dropped after `entered`: its destructor is user code and must run outside the
         // runtime.
@@ -216,7 +246,7 @@ fn spawn_alone(entered: Entered, spec: Spec, keeps_stack: bool, init: impl FnOnc
 fn spawn_from_outside(
     sched: &Arc<Sched>,
     spec: Spec,
-    keeps_stack: bool,
+    needs: Needs,
     init: impl FnOnce(GRef),
 ) -> io::Result<GRef> {
     fork::check()?;
@@ -226,7 +256,7 @@ fn spawn_from_outside(
     };
     let g = table::take(0, |_| ())?;
     let ids = Ids { own: sched.take_ids(1), parent: current_g().map_or(0, G::id) };
-    if let Err(error) = begin(sched, g, ids, spec, keeps_stack, || None) {
+    if let Err(error) = begin(sched, g, ids, spec, needs, || None) {
         table::give([g]);
         return Err(error);
     }
@@ -259,14 +289,14 @@ fn begin<'p>(
     g: GRef,
     ids: Ids,
     spec: Spec,
-    keeps_stack: bool,
+    needs: Needs,
     held: impl FnOnce() -> Option<Held<'p>>,
 ) -> io::Result<()> {
     // Where a stack may be refused, take it now, so that the spawner gets the error.
-    if let Some(bytes) = spec.stack_bytes {
+    if let Some(bytes) = needs.stack_bytes(spec.stack_bytes, sched) {
         let class = u32::try_from(bytes).map_err(|_| too_large(bytes))?;
         g.set_coro(sched.coros.take_odd(class)?);
-    } else if keeps_stack && sched.coros.shortage.is_there() {
+    } else if needs.keeps_stack && sched.coros.shortage.is_there() {
         g.set_coro(sched.stack_at_spawn(held())?.unwrap_or(ptr::null_mut()));
     }
     // SAFETY: the G comes from the pool, so no other thread has a reference.

@@ -55,9 +55,9 @@ const CLAIMED: u64 = 0b100;
 /// The bit by which sysmon asks the M to give the P up.
 const ASKED: u64 = 0b1000;
 const INDEX: u32 = 4;
-const TICK: u32 = 14;
-/// The number of Ps whose words differ by their index.
-const MAX_INDEX: usize = 1 << (TICK - INDEX);
+const TICK: u32 = 16;
+/// The number of Ps whose words differ by their index: the most that a runtime can have.
+pub(crate) const MAX_INDEX: usize = 1 << (TICK - INDEX);
 
 /// The state of a P.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

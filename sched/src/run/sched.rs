@@ -46,8 +46,8 @@ use crate::watch::outside::Outside;
 use crate::watch::spawn_stacks::{SpawnStacks, Spawns};
 use crate::watch::sysmon::Sysmon;
 
-/// The most Ps that a runtime can have.
-pub const MAX_PROCS: usize = 1024;
+/// The most Ps that a runtime can have: more than the largest machines have processors.
+pub const MAX_PROCS: usize = crate::p::lease::MAX_INDEX;
 
 /// The settings of a runtime.
 #[derive(Clone, Debug)]

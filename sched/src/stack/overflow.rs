@@ -188,7 +188,11 @@ mod unix {
     fn report(overflowed: &Overflowed) {
         let Overflowed { name, id, file, line, stack_bytes } = *overflowed;
         let mut text = Text { bytes: [0; 512], len: 0 };
-        text.push("green thread '").push(if name.is_empty() { "<unnamed>" } else { name });
+        text.push("green thread '");
+        if name.is_empty() {
+            text.push("<unnamed>");
+        }
+        text.push_escaped(name);
         text.push("' (id ")
             .push_number(id)
             .push(", spawned at ")
@@ -209,6 +213,13 @@ mod unix {
         fn push(&mut self, text: &str) -> &mut Text {
             text.bytes().for_each(|byte| self.push_byte(byte));
             self
+        }
+
+        /// Allocates nothing, as the rest: this runs in a signal handler.
+        fn push_escaped(&mut self, text: &str) {
+            for c in text.escape_debug() {
+                self.push(c.encode_utf8(&mut [0; 4]));
+            }
         }
 
         fn push_number(&mut self, number: u64) -> &mut Text {
@@ -466,6 +477,18 @@ mod tests {
         set_lookup(|_| Some(Overflowed { name: LONG_NAME, id: 0, file: "", line: 0, stack_bytes: 0 }));
         on_green_thread(overflow);
     });
+
+    killed!(
+        a_name_has_no_control_characters,
+        libc::SIGABRT,
+        "green thread 'a\\n\\u{1b}[2J\u{e4}' (id 1,",
+        || {
+            set_lookup(|_| {
+                Some(Overflowed { name: "a\n\u{1b}[2J\u{e4}", id: 1, file: "", line: 0, stack_bytes: 0 })
+            });
+            on_green_thread(overflow);
+        }
+    );
 
     const LONG_NAME: &str = {
         const A: [u8; 2000] = [b'a'; 2000];

@@ -20,6 +20,7 @@ use crate::run::simulation;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
 use crate::sys::fork;
+use crate::wait::locks::period;
 use crate::watch::ready::{Ready, Retained};
 
 /// What a dump tells of one green thread.
@@ -192,7 +193,10 @@ impl Held {
             on,
             due_in: due.map(|due| Duration::from_nanos(due.saturating_sub(clock::now()))),
             may_end: timed || in_stretch,
-            shares: g.rare().map(|rare| rare.shares.borrow().clone()).unwrap_or_default(),
+            shares: g
+                .rare()
+                .map(|rare| rare.shares.borrow().in_period(period()).to_vec())
+                .unwrap_or_default(),
             future: (g.task().future)(),
             await_stack: g.rare().map(|rare| rare.await_stack.borrow().clone()).unwrap_or_default(),
         }

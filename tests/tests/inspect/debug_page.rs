@@ -5,10 +5,14 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use runtime::channel::bounded;
 use runtime::debug::{self, Server};
+use runtime::dump::{Object, Snapshot};
+use runtime::sync::{Mutex, RwLock};
 use runtime::{Builder, spawn, thread};
 use tests::{Watchdog, child, on, wait_until};
 
@@ -34,6 +38,67 @@ fn body(answer: &str) -> &str {
 #[inline(never)]
 fn parks_here() {
     thread::park();
+}
+
+/// Returns for which object a green thread waits, once it does.
+fn awaited(waits: &runtime::JoinHandle<()>) -> Object {
+    let id = waits.thread().id().as_u64().get();
+    let find = || Snapshot::take().unwrap().get(id)?.wait.as_ref()?.object.clone();
+    wait_until("it waits", || find().is_some());
+    find().unwrap()
+}
+
+#[test]
+fn locks_are_tracked_while_the_page_is_served() {
+    tests::alone!();
+    on(2, || {
+        let me = thread::current().id().as_u64().get();
+        let mutex = Arc::new(Mutex::new(()));
+        let tracked = || {
+            let (guard, its) = (mutex.lock(), mutex.clone());
+            let waits = spawn(move || drop(its.lock()));
+            let Object::Mutex { holder, .. } = awaited(&waits) else { panic!() };
+            drop(guard);
+            waits.join().unwrap();
+            holder
+        };
+        assert_eq!(tracked(), None);
+        for _ in 0..2 {
+            let one = debug::serve("127.0.0.1:0").unwrap();
+            let other = debug::serve("127.0.0.1:0").unwrap();
+            drop(one);
+            assert_eq!(tracked(), Some(me));
+            let guard = mutex.lock();
+            drop(other);
+            // Its record goes with the lock, and no later period finds it.
+            drop(guard);
+            assert_eq!(tracked(), None);
+        }
+        // A share that was given back while locks were not tracked is none in a later period.
+        let lock = Arc::new(RwLock::new(()));
+        let (page, its) = (debug::serve("127.0.0.1:0").unwrap(), lock.clone());
+        let ((reads, has_read), (goes, goes_on)) = (bounded::<()>(0), bounded::<()>(0));
+        let reader = spawn(move || {
+            let share = its.read();
+            reads.send(()).unwrap();
+            goes_on.recv().unwrap();
+            drop(share);
+            thread::park();
+        });
+        has_read.recv().unwrap();
+        drop(page);
+        goes.send(()).unwrap();
+        wait_until("the reader has unlocked", || lock.try_write().is_some());
+        let _page = debug::serve("127.0.0.1:0").unwrap();
+        let (reads, its) = (lock.read(), lock.clone());
+        let writes = spawn(move || drop(its.write()));
+        let Object::RwLock { waiting_readers, .. } = awaited(&writes) else { panic!() };
+        assert_eq!(waiting_readers, [0_u64; 0]);
+        reader.thread().unpark();
+        reader.join().unwrap();
+        drop(reads);
+        writes.join().unwrap();
+    });
 }
 
 #[test]

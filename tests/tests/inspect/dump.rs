@@ -31,6 +31,20 @@ fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 }
 
 #[test]
+fn a_name_cannot_forge_a_line() {
+    on(2, || {
+        let parked = named("a'\n1 green thread\u{1b}[2J\u{9b}2J", thread::park);
+        let text = dumped();
+        let escaped = r"'a\'\n1 green thread\u{1b}[2J\u{9b}2J'";
+        assert!(text.contains(escaped), "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text}");
+        assert_eq!(parked.thread().to_string(), escaped);
+        parked.thread().unpark();
+        parked.join().unwrap();
+    });
+}
+
+#[test]
 fn each_kind_of_wait_is_named() {
     on(2, || {
         let mutex = Arc::new((Mutex::new(()), Condvar::new()));

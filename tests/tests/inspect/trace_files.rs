@@ -49,6 +49,26 @@ fn records_much() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_saved_trace_is_private_and_follows_no_link() {
+    use std::io::ErrorKind::AlreadyExists;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = Folder::new();
+    let [place, link, victim] = ["trace.html", "link.html", "victim"].map(|name| folder.path(name));
+    let save = |path: &Path| runtime::trace::snapshot().save(path);
+    save(&place).unwrap();
+    assert_eq!(std::fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(save(&place).unwrap_err().kind(), AlreadyExists);
+    std::fs::write(&victim, "precious").unwrap();
+    symlink(&victim, &link).unwrap();
+    assert_eq!(save(&link).unwrap_err().kind(), AlreadyExists);
+    symlink(folder.path("missing"), folder.path("dangling.html")).unwrap();
+    assert_eq!(save(&folder.path("dangling.html")).unwrap_err().kind(), AlreadyExists);
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(!folder.path("missing").exists());
+}
+
+#[test]
 fn a_panic_writes_a_trace() {
     writes("a_panic_writes_a_trace", "panic", "the culprit", || {
         let culprit = thread::Builder::new().name("the culprit".into()).spawn(|| {

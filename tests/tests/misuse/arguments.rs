@@ -148,7 +148,7 @@ fn sizes_of_stacks() {
 fn numbers_of_ps_and_threads() {
     with(2, |runtime| {
         let handle = runtime.handle();
-        for n in [0, 1025, usize::MAX] {
+        for n in [0, 4097, usize::MAX] {
             says_what_is_allowed(Builder::new().procs(n).build(), "procs");
             says_what_is_allowed(handle.set_procs(n), "procs");
             runtime.block_on(|| says_what_is_allowed(runtime::Handle::current().set_procs(n), "procs"));
@@ -156,7 +156,7 @@ fn numbers_of_ps_and_threads() {
         }
         let none = Builder::new().max_threads(0).build().unwrap_err();
         assert_eq!(none.kind(), ErrorKind::InvalidInput);
-        let many = Builder::new().procs(1024).max_threads(usize::MAX).build().unwrap();
+        let many = Builder::new().procs(4096).max_threads(usize::MAX).build().unwrap();
         assert_eq!(many.block_on(|| spawn(|| 7).join().unwrap()), 7);
         assert_eq!(runtime.block_on(|| spawn(|| 7).join().unwrap()), 7);
     });

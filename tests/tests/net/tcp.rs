@@ -249,6 +249,51 @@ fn vectored_reads_fill_the_buffers_in_order() {
     });
 }
 
+/// One system call takes at most 1,024 of the buffers.
+#[test]
+fn a_read_into_many_buffers_leaves_bytes_for_the_next_read() {
+    everywhere(|| {
+        let (mut client, server) = connected();
+        // A read that waits although bytes are there gets them when its time is up.
+        client.set_read_timeout(Some(5000 * MILLI)).unwrap();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            (&server).write_all(&[7; 1500]).unwrap();
+            while client.peek(&mut [0; 1500]).unwrap() < 1500 {}
+            let mut bytes = [0; 1500];
+            let mut buffers: Vec<_> = bytes.chunks_mut(1).map(IoSliceMut::new).collect();
+            let first = client.read_vectored(&mut buffers).unwrap();
+            client.read_exact(&mut bytes[first..]).unwrap_or_else(|error| panic!("after {first}: {error}"));
+            assert_eq!(bytes, [7; 1500]);
+        }
+        assert!(begun.elapsed() < 5000 * MILLI);
+    });
+}
+
+/// A `TcpStream` adopts any stream. A read from this one ends with a packet.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_read_of_an_adopted_socket_that_stops_short_leaves_bytes_for_the_next_read() {
+    everywhere(|| {
+        let kind = socket2::Type::SEQPACKET;
+        let (one, other) = socket2::Socket::pair(socket2::Domain::UNIX, kind, None).unwrap();
+        let mut client = TcpStream::from(std::os::fd::OwnedFd::from(one));
+        client.set_read_timeout(Some(5000 * MILLI)).unwrap();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            for packet in [&b"one"[..], b"three", b"eleven"] {
+                other.send(packet).unwrap();
+            }
+            for packet in [&b"one"[..], b"three", b"eleven"] {
+                let mut bytes = [0; 100];
+                let n = client.read(&mut bytes).unwrap();
+                assert_eq!(&bytes[..n], packet);
+            }
+        }
+        assert!(begun.elapsed() < 5000 * MILLI);
+    });
+}
+
 #[test]
 fn options_reach_the_socket_of_the_system() {
     on(1, || {

@@ -21,12 +21,45 @@ fn with_variable(test: &str, variable: &str, value: &str, body: impl FnOnce()) {
 #[test]
 fn the_environment_sets_the_number_of_ps() {
     const TEST: &str = "the_environment_sets_the_number_of_ps";
-    for (value, procs) in [("3", 3), (" 5 ", 5), ("1024", 1024)] {
+    for (value, procs) in [("3", 3), (" 5 ", 5), ("4096", 4096)] {
         with_variable(TEST, "RUNTIME_PROCS", value, || {
             assert_eq!(Runtime::new().unwrap().handle().procs(), procs);
             assert_eq!(Handle::current().procs(), procs, "the default runtime");
         });
     }
+}
+
+/// A machine with more processors than std's set of processors has places for.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_default_number_of_ps_is_allowed_on_the_largest_machine() {
+    const TEST: &str = "the_default_number_of_ps_is_allowed_on_the_largest_machine";
+    const PROCESSORS: &str = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <errno.h>
+        #include <sched.h>
+        #include <unistd.h>
+        int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) { errno = EINVAL; return -1; }
+        long sysconf(int name) {
+            if (name == _SC_NPROCESSORS_ONLN) return 5000;
+            return ((long (*)(int))dlsym(RTLD_NEXT, "sysconf"))(name);
+        }"#;
+    let folder = tests::folder::Folder::new();
+    let (source, library) = (folder.path("processors.c"), folder.path("processors.so"));
+    std::fs::write(&source, PROCESSORS).unwrap();
+    let mut compiles = std::process::Command::new("cc");
+    compiles.args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
+    assert!(compiles.status().unwrap().success());
+    let body = || {
+        // A limit of the control group may be lower.
+        let expected = available().min(4096);
+        assert_eq!(runtime::block_on(|| Handle::current().procs()), expected);
+        println!("{} processors", available());
+    };
+    child::run_with(TEST, "", &[("LD_PRELOAD", library.to_str().unwrap())], body, |output| {
+        assert!(output.status.success(), "{}", child::text(output));
+    });
 }
 
 #[test]
@@ -53,10 +86,10 @@ fn available() -> usize {
 fn a_wrong_variable_is_named_with_what_is_allowed() {
     const TEST: &str = "a_wrong_variable_is_named_with_what_is_allowed";
     let wrong = [
-        ("RUNTIME_PROCS", "0", "a number from 1 to 1024 is expected"),
-        ("RUNTIME_PROCS", "many", "a number from 1 to 1024 is expected"),
-        ("RUNTIME_PROCS", "-1", "a number from 1 to 1024 is expected"),
-        ("RUNTIME_PROCS", "1025", "a number from 1 to 1024 is expected"),
+        ("RUNTIME_PROCS", "0", "a number from 1 to 4096 is expected"),
+        ("RUNTIME_PROCS", "many", "a number from 1 to 4096 is expected"),
+        ("RUNTIME_PROCS", "-1", "a number from 1 to 4096 is expected"),
+        ("RUNTIME_PROCS", "4097", "a number from 1 to 4096 is expected"),
         ("RUNTIME_MIGRATION", "never", "anytime or before-start is expected"),
         ("RUNTIME_STACK_SIZE", "1", "a number of bytes from"),
         ("RUNTIME_STACK_SIZE", "256kb", "such as 262144 or 256KiB, is expected"),
@@ -236,4 +269,45 @@ fn one_of_many_builds_the_default_runtime() {
         });
         assert_eq!(built, [Handle::current().procs()]);
     });
+}
+
+/// The environment of a setuid program is that of the user that starts it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_setuid_program_does_not_read_the_environment() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown};
+    const TEST: &str = "a_setuid_program_does_not_read_the_environment";
+    const PROGRAM: &str = "SETTINGS_SETUID_PROGRAM";
+    const NOBODY: u32 = 65_534;
+    if std::env::var_os(PROGRAM).is_some() {
+        // SAFETY: `getauxval` reads what the kernel has left at the start of the process.
+        if unsafe { libc::getauxval(libc::AT_SECURE) } == 0 {
+            println!("no more rights");
+            return;
+        }
+        assert_ne!(Runtime::new().unwrap().handle().procs(), 7);
+        // The default runtime would record a trace.
+        assert!(spawn(|| panic!("on purpose")).join().is_err());
+        runtime::block_on(|| ());
+        return;
+    }
+    let folder = tests::folder::Folder::new();
+    std::fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
+    let (program, trace) = (folder.path("program"), folder.path("trace.html"));
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    if let Err(error) = chown(&program, Some(NOBODY), None) {
+        return eprintln!("ignored: a program of another user cannot be made: {error}");
+    }
+    std::fs::set_permissions(&program, Permissions::from_mode(0o4755)).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.args(["--exact", &child::path(TEST), "--nocapture", "--test-threads=1"]);
+    command.env(PROGRAM, "1").env("RUNTIME_PROCS", "7").env("RUNTIME_TRACE", &trace);
+    let output = command.output().unwrap();
+    let said = child::text(&output);
+    if said.contains("no more rights") {
+        return eprintln!("ignored: this file system has no setuid programs");
+    }
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert!(!trace.exists(), "{said}");
 }

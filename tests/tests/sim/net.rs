@@ -1,6 +1,6 @@
 //! The simulated network of `runtime::sim`: nodes, TCP, its errors, time-outs and cancellation.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,6 +45,26 @@ fn says(stream: &mut TcpStream, text: &str) -> io::Result<String> {
     let mut answer = vec![0; text.len()];
     stream.read_exact(&mut answer)?;
     Ok(String::from_utf8(answer).unwrap())
+}
+
+/// One call on a simulated socket fills one buffer.
+#[test]
+fn a_read_into_several_buffers_leaves_bytes_for_the_next_read() {
+    check(|| {
+        let (mut client, mut server) = pair();
+        // A read that waits although bytes are there gets them when its time is up.
+        client.set_read_timeout(Some(5 * S)).unwrap();
+        let begun = Instant::now();
+        for _ in 0..3 {
+            server.write_all(b"hello").unwrap();
+            sleep(S);
+            let (mut one, mut two) = ([0; 2], [0; 3]);
+            let n =
+                client.read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)]).unwrap();
+            client.read_exact(&mut [0; 5][n..]).unwrap();
+        }
+        assert!(begun.elapsed() < 5 * S);
+    });
 }
 
 #[test]

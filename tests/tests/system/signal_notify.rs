@@ -147,6 +147,53 @@ fn a_signal_without_receivers_has_its_default_effect() {
     });
 }
 
+/// Real-time signals, and two of Linux's own.
+#[cfg(target_os = "linux")]
+fn unusual_signals() -> Vec<i32> {
+    vec![libc::SIGRTMIN(), libc::SIGRTMIN() + 7, libc::SIGRTMAX(), libc::SIGPWR, libc::SIGSTKFLT]
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn every_signal_of_the_system_can_be_received() {
+    passes("every_signal_of_the_system_can_be_received", "", || {
+        keep(&unusual_signals());
+        everywhere(|| {
+            for signal in unusual_signals() {
+                let signals = signal::notify(&[signal]).unwrap();
+                for _ in 0..3 {
+                    send(signal);
+                    assert_eq!(signals.recv(), Ok(signal));
+                }
+            }
+        });
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_unusual_signal_without_receivers_has_its_default_effect() {
+    for signal in unusual_signals() {
+        let body = move || {
+            let _dog = Watchdog::new();
+            on(2, || {
+                let signals = signal::notify(&[signal]).unwrap();
+                send(signal);
+                assert_eq!(signals.recv(), Ok(signal));
+                eprintln!("still here");
+                drop(signals);
+                send(signal);
+                sleep(HOUR);
+            });
+        };
+        let case = signal.to_string();
+        run("an_unusual_signal_without_receivers_has_its_default_effect", &case, body, |output| {
+            assert_eq!(output.status.signal(), Some(signal), "{}", tests::child::text(output));
+            assert!(tests::child::stderr(output).contains("still here"));
+        });
+    }
+}
+
 #[test]
 fn invalid_signals_are_refused() {
     on(1, || {

@@ -450,3 +450,57 @@ fn handles_are_send_sync_unpin_and_unwind_safe() {
     fn sends<T: Send + Unpin>() {}
     sends::<runtime::time::Sleep>();
 }
+
+/// Spawns closures that capture `N` bytes, futures and scoped threads, which return as many, on a thread with a large stack.
+fn moves<const N: usize>(runtime: &runtime::Runtime) {
+    let bytes = || {
+        let mut bytes = [7_u8; N];
+        std::hint::black_box(&mut bytes)[N - 1] = 9;
+        bytes
+    };
+    let is_whole = |bytes: &[u8; N]| (bytes[0], bytes[N / 2], bytes[N - 1]) == (7, 7, 9);
+    let captured = bytes();
+    assert!(runtime.spawn(move || is_whole(std::hint::black_box(&captured))).join().unwrap());
+    assert!(is_whole(&runtime.spawn(bytes).join().unwrap()));
+    assert!(is_whole(&runtime.spawn(async move { bytes() }).join().unwrap()));
+    let captured = bytes();
+    let both = runtime.spawn(move || {
+        runtime::yield_now();
+        captured
+    });
+    assert!(is_whole(&both.join().unwrap()));
+    assert!(is_whole(&runtime.block_on(bytes)));
+}
+
+#[test]
+fn closures_and_results_larger_than_the_stack_have_room() {
+    tests::child::passes("closures_and_results_larger_than_the_stack_have_room", "", || {
+        for stack in [None, Some(32 << 10), Some(64 << 10)] {
+            let builder = runtime::Builder::new().procs(2);
+            let builder = stack.into_iter().fold(builder, runtime::Builder::stack_size);
+            let runtime = builder.build().unwrap();
+            let large = std::thread::Builder::new().stack_size(512 << 20);
+            let moves = move || {
+                moves::<2_000>(&runtime);
+                moves::<20_000>(&runtime);
+                moves::<70_000>(&runtime);
+                moves::<300_000>(&runtime);
+                moves::<1_500_000>(&runtime);
+            };
+            large.spawn(moves).unwrap().join().unwrap();
+        }
+    });
+}
+
+#[test]
+#[cfg(all(debug_assertions, target_pointer_width = "64"))]
+fn the_stacks_of_debug_builds_are_larger() {
+    fn deep(left: usize) -> usize {
+        let block = std::hint::black_box([1_u8; 1024]);
+        if left == 0 { 0 } else { deep(left - 1) + usize::from(block[left % 1024]) }
+    }
+    tests::child::passes("the_stacks_of_debug_builds_are_larger", "", || {
+        // 300 KiB, and the frames of a build that was not optimized.
+        assert_eq!(runtime::block_on(|| spawn(|| deep(300)).join().unwrap()), 300);
+    });
+}

@@ -1,4 +1,4 @@
-//! Which thread took a lock, for dumps and for the search for deadlocks. Recorded only after [`track`].
+//! Which thread took a lock, for dumps and for the search for deadlocks. Recorded only after [`track`], and while a [`Tracking`] lives.
 //!
 //! A lock that one thread has alone has a [`Holder`]. A share of a reader-writer lock is recorded by its reader, in a list of the
 //! reader's own: a lock has no room for all its readers. A dumper reads the list of a thread that it holds parked.
@@ -7,26 +7,68 @@
 //! has unlocked; a lock without a record may be taken. A guard may be sent to another thread: the record then still names the taker.
 //! A thread that unlocks what another thread took is noted ([`guards_travel`]), and the records are taken for guesses from then on.
 //!
+//! Tracking may end while locks are taken. Each unlock clears the record of its lock all the same. The shares of a reader belong to one
+//! period of tracking, and count in that period only.
+//!
 //! Off, that costs a load and a branch for each lock and unlock.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::api::park::{me, my_id};
 
 // Relaxed everywhere: a lock that was taken at the moment of `track` has no record, which is allowed. A reader that needs a true
 // record holds the recorded thread in its parked wait, and so sees all that this thread has done.
-static TRACKED: AtomicBool = AtomicBool::new(false);
+/// The number of the present period of tracking; 0 while there is none.
+static PERIOD: AtomicU32 = AtomicU32::new(0);
 static TRAVEL: AtomicBool = AtomicBool::new(false);
 
-/// From now on locks record the thread that takes them.
-pub fn track() {
-    TRACKED.store(true, Ordering::Relaxed);
+/// How many want tracking, and the number of the last period.
+static WANTED: Mutex<(usize, u32)> = Mutex::new((0, 0));
+
+/// While one lives, locks record the thread that takes them.
+#[derive(Debug)]
+pub struct Tracking(());
+
+impl Tracking {
+    /// Begins a period of tracking, unless there is one.
+    pub fn begin() -> Tracking {
+        let mut wanted = WANTED.lock();
+        wanted.0 += 1;
+        if wanted.0 == 1 {
+            wanted.1 += 1;
+            PERIOD.store(wanted.1, Ordering::Relaxed);
+        }
+        Tracking(())
+    }
 }
 
-/// Returns `true` after the first call of [`track`].
+impl Drop for Tracking {
+    fn drop(&mut self) {
+        let mut wanted = WANTED.lock();
+        wanted.0 -= 1;
+        if wanted.0 == 0 {
+            PERIOD.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// From now on locks record the thread that takes them, until the process ends.
+pub fn track() {
+    std::mem::forget(Tracking::begin());
+}
+
+/// Returns `true` if locks record the thread that takes them.
+#[inline(always)]
 pub fn are_tracked() -> bool {
     // Relaxed: a hint.
-    TRACKED.load(Ordering::Relaxed)
+    PERIOD.load(Ordering::Relaxed) != 0
+}
+
+/// Returns the number of the present period of tracking; 0 if there is none.
+pub(crate) fn period() -> u32 {
+    PERIOD.load(Ordering::Relaxed)
 }
 
 /// Returns `true` if a thread was seen to unlock what another thread had locked.
@@ -40,7 +82,7 @@ pub const UPGRADABLE_SHARE: usize = 1;
 /// Records that the caller has a share of the lock at `address`. *Runs on: the thread that has just taken the share.*
 #[inline(always)]
 pub(super) fn took_share(address: usize, upgradable: bool) {
-    if TRACKED.load(Ordering::Relaxed) {
+    if are_tracked() {
         add_share(address | if upgradable { UPGRADABLE_SHARE } else { 0 });
     }
 }
@@ -48,13 +90,13 @@ pub(super) fn took_share(address: usize, upgradable: bool) {
 #[cold]
 #[inline(never)]
 fn add_share(share: usize) {
-    me().rare_or_new().shares.borrow_mut().push(share);
+    me().rare_or_new().shares.borrow_mut().of_period(period()).push(share);
 }
 
 /// Removes what `took_share` has recorded. *Runs on: the thread that is about to give the share back.*
 #[inline(always)]
 pub(super) fn gives_share_back(address: usize, upgradable: bool) {
-    if TRACKED.load(Ordering::Relaxed) {
+    if are_tracked() {
         remove_share(address | if upgradable { UPGRADABLE_SHARE } else { 0 });
     }
 }
@@ -63,6 +105,7 @@ pub(super) fn gives_share_back(address: usize, upgradable: bool) {
 #[inline(never)]
 fn remove_share(share: usize) {
     let mut shares = me().rare_or_new().shares.borrow_mut();
+    let shares = shares.of_period(period());
     match shares.iter().rposition(|&other| other == share) {
         Some(at) => _ = shares.swap_remove(at),
         // Taken before `track`, or by another thread: its record stays.
@@ -81,7 +124,7 @@ impl Holder {
     /// Records the caller. *Runs on: the thread that has just taken the lock.*
     #[inline(always)]
     pub(super) fn took(&self) {
-        if TRACKED.load(Ordering::Relaxed) {
+        if are_tracked() {
             self.record();
         }
     }
@@ -92,24 +135,22 @@ impl Holder {
         self.0.store(my_id(), Ordering::Relaxed);
     }
 
-    /// Clears the record. *Runs on: the thread that is about to unlock.*
+    /// Clears the record, also if tracking has ended since. *Runs on: the thread that is about to unlock.*
     #[inline(always)]
     pub(super) fn unlocks(&self) {
-        if TRACKED.load(Ordering::Relaxed) {
-            self.clear();
+        let taker = self.0.load(Ordering::Relaxed);
+        if taker != 0 {
+            self.clear(taker);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn clear(&self) {
-        let taker = self.0.load(Ordering::Relaxed);
-        if taker != 0 {
-            if taker != my_id() {
-                TRAVEL.store(true, Ordering::Relaxed);
-            }
-            self.0.store(0, Ordering::Relaxed);
+    fn clear(&self, taker: u64) {
+        if taker != my_id() {
+            TRAVEL.store(true, Ordering::Relaxed);
         }
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Returns the id of the taker, if it is recorded.
