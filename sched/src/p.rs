@@ -23,6 +23,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
+use timers::Timer;
 
 use crate::stack::pool::CoroList;
 use busy::Busy;
@@ -192,6 +193,14 @@ impl<'p> Held<'p> {
     pub(crate) fn p(self) -> &'p P {
         self.p
     }
+
+    /// Notes that the holder has added `timer`, which may be the first of its heap. The holder looks at its timers soon, or calls
+    /// `ensure_watcher` before it runs another G.
+    #[inline]
+    pub(crate) fn notes_first_timer(self, timer: &Timer) {
+        // The timer may lie in the heap of another P, on which its G parked before.
+        self.own().set_alert(if timer.owner() == self.index { ADDED } else { UNCOVERED });
+    }
 }
 
 impl std::ops::Deref for Held<'_> {
@@ -224,16 +233,15 @@ impl Own {
     /// Notes that perhaps no M watches the timers of any P.
     #[inline]
     pub(crate) fn set_uncovered(&self) {
-        self.alerts.set(self.alerts.get() | UNCOVERED);
+        self.set_alert(UNCOVERED);
     }
 
-    /// Notes that perhaps no M watches the first timer of this P.
     #[inline]
-    pub(crate) fn set_added(&self) {
-        self.alerts.set(self.alerts.get() | ADDED);
+    fn set_alert(&self, alert: u8) {
+        self.alerts.set(self.alerts.get() | alert);
     }
 
-    /// Undoes `set_uncovered` and `set_added`.
+    /// Undoes `set_uncovered` and `Held::notes_first_timer`.
     pub(crate) fn set_covered(&self) {
         self.alerts.set(self.alerts.get() & !(UNCOVERED | ADDED));
     }

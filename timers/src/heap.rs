@@ -274,10 +274,12 @@ impl<T: Item> Heap<T> {
     }
 
     /// Fills the hole at `i`, and lets the item keep that place.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, i: usize, slot: Slot<T>) {
-        // `grow` keeps places below 2^32.
-        slot.item.as_ref().expect("an entry has an item").keep_place(i as u32);
+        if let Some(item) = &slot.item {
+            // `grow` keeps places below 2^32.
+            item.keep_place(i as u32);
+        }
         self.fill(i, slot);
     }
 

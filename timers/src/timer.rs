@@ -103,7 +103,9 @@ impl Timer {
         self.seq.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn owner(&self) -> usize {
+    /// Returns the index of the P that has the timer in its heap, or had it there last. The answer may be stale at once.
+    #[inline]
+    pub fn owner(&self) -> usize {
         self.owner.load(Ordering::Relaxed) as usize
     }
 

@@ -179,7 +179,7 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
     if let Some(when) = modified.wake_for {
         match held {
             // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to run.
-            Some(held) => sched.first_timer_was_added(held, when),
+            Some(held) => held.notes_first_timer(&g.timer),
             None => sched.timer_was_added(when),
         }
     }

@@ -129,7 +129,7 @@ impl Sleep {
         match (modified.wake_for, held) {
             (None, _) => {}
             // The poll is likely to end here. If not, `ensure_watcher` is called after the next one.
-            (Some(when), Some(held)) => sched.first_timer_was_added(held, when),
+            (Some(_), Some(held)) => held.notes_first_timer(&g.timer),
             (Some(when), None) => sched.timer_was_added(when),
         }
         true

@@ -135,17 +135,6 @@ impl Sched {
         }
     }
 
-    /// Notes a timer for `when` that may be the first of its heap. The M looks at its timers soon, or calls `ensure_watcher`
-    /// before it runs another G. *Runs on: the holder of the P, after it has added the timer.*
-    pub(crate) fn first_timer_was_added(&self, held: Held<'_>, when: u64) {
-        // The timer may lie in the heap of another P, on which its G parked before.
-        if self.heaps.earliest(held.index) <= when {
-            held.own().set_added();
-        } else {
-            held.own().set_uncovered();
-        }
-    }
-
     /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`). *Runs on: any thread.*
     pub(crate) fn timer_was_added(&self, when: u64) {
         #[cfg(feature = "sim")]

@@ -288,3 +288,37 @@ fn timers_of_a_dropped_runtime_do_not_reach_the_next() {
         });
     }
 }
+
+/// Sleepers with long deadlines lie in the heaps while others arm short ones, behind time-outs that did not end. Without sysmon,
+/// only the M in the netpoller is there to wake them. It must learn of each deadline that is the first of its heap.
+#[test]
+fn a_short_sleep_among_long_ones_is_not_missed() {
+    for procs in [1, 2, 4] {
+        with_built(Builder::new().procs(procs).sysmon(false), |runtime| {
+            runtime.block_on(|| {
+                let long = |_| spawn(|| runtime::sleep(Duration::from_secs(600)));
+                let long: Vec<_> = (0..20).map(long).collect();
+                let short: Vec<_> = (0..4).map(|seed| spawn(move || short_sleeps(seed))).collect();
+                short.into_iter().for_each(|thread| thread.join().unwrap());
+                long.iter().for_each(|thread| thread.cancel());
+            });
+        });
+    }
+}
+
+fn short_sleeps(seed: u64) {
+    let mut random = Random::new(seed);
+    for _ in 0..100 {
+        let me = thread::current();
+        let waker = spawn(move || me.unpark());
+        thread::park_timeout(Duration::from_secs(100 + random.below(100)));
+        waker.join().unwrap();
+        let (time, start) = (Duration::from_micros(random.below(2_000)), Instant::now());
+        if random.below(2) == 0 {
+            runtime::sleep(time);
+        } else {
+            thread::park_timeout(time);
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?} instead of {time:?}", start.elapsed());
+    }
+}

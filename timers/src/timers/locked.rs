@@ -305,11 +305,16 @@ impl<'a, H: Handle> Locked<'a, H> {
     /// Examines the entry that may move past the cursor of a walk when an entry moves up from `place`, if there is such an
     /// entry. If its timer was modified to an earlier time, moves that entry up. Repeats this for the entry that then has its
     /// place. The entry at `place` stays there.
+    #[inline]
     pub(super) fn examine_crossing(&mut self, place: usize) {
-        let Sorted { heap, adjust, .. } = &mut *self.sorted;
-        if !adjust.is_under_way() || broken!("timers_push_crosses_walk") {
-            return;
+        if self.sorted.adjust.is_under_way() && !broken!("timers_push_crosses_walk") {
+            self.examine_ancestor(place);
         }
+    }
+
+    #[cold]
+    fn examine_ancestor(&mut self, place: usize) {
+        let Sorted { heap, adjust, .. } = &mut *self.sorted;
         let Some(i) = heap.ancestor_before(place, adjust.cursor) else { return };
         // Each round examines another of the few entries between `i` and the root.
         loop {
