@@ -24,6 +24,7 @@ pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
 pub(crate) mod locals;
+pub(crate) mod mask;
 pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
@@ -148,7 +149,9 @@ pub(crate) struct G {
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
     /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
-    pub(crate) over: Cell<bool>,
+    over: Cell<bool>,
+    /// True while no cancellation ends the waits of the G: `g/mask.rs`.
+    masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
@@ -225,6 +228,7 @@ impl G {
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
             over: Cell::new(false),
+            masked: Cell::new(false),
             #[cfg(feature = "sim")]
             node: AtomicU32::new(0),
             keeps: Cell::new(0),
@@ -253,6 +257,7 @@ impl G {
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.over.set(false);
+        self.masked.set(false);
         #[cfg(feature = "sim")]
         self.node.store(0, Ordering::Relaxed);
         self.keeps.set(contexts::keeps_of_new());
