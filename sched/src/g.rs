@@ -25,6 +25,7 @@ pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
 pub(crate) mod locals;
+pub(crate) mod mask;
 pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
@@ -152,9 +153,11 @@ pub(crate) struct G {
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
     /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
-    pub(crate) over: Cell<bool>,
+    over: Cell<bool>,
     /// What the current poll of a future may still complete. Only the thread itself uses it.
     pub(crate) budget: Cell<Budget>,
+    /// True while no cancellation ends the waits of the G: `g/mask.rs`.
+    masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
@@ -232,6 +235,7 @@ impl G {
             drives: Cell::new(false),
             over: Cell::new(false),
             budget: Cell::new(Budget::NONE),
+            masked: Cell::new(false),
             #[cfg(feature = "sim")]
             node: AtomicU32::new(0),
             keeps: Cell::new(0),
@@ -260,6 +264,7 @@ impl G {
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
         self.over.set(false);
+        self.masked.set(false);
         #[cfg(feature = "sim")]
         self.node.store(0, Ordering::Relaxed);
         self.keeps.set(contexts::keeps_of_new());
