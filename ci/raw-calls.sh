@@ -9,7 +9,8 @@ mkdir -p "$target"
 
 # "CRATE SYMBOLS: REASON". A crate that is not listed refers to none of the functions; std may refer to all.
 cat >"$target/raw-calls.allowed" <<'EOF'
-runtime accept close connect dup2 getaddrinfo nanosleep poll read write: interpose::link names the hooks, so that the linker takes them
+runtime accept close connect dup2 getaddrinfo nanosleep poll read write __poll_chk: interpose::link names the hooks, so that the linker takes them
+runtime ppoll recv recvfrom: the hooks of interpose/checked.rs pass their arguments on to these hooks
 runtime syscall clock_gettime getrandom: syscall.rs and sim/ define these, and call each other
 sched clock_gettime: the CPU time of a thread, which no simulation answers (watch/debugger.rs)
 parking_lot parking_lot_core syscall: a futex, of a lock that is contended; a wake looks for green threads, too; no lock of the table is held, and no signal handler runs

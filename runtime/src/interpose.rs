@@ -18,7 +18,8 @@
 //! - `message.rs`: lists of buffers of which a part is done.
 //! - `process.rs`: children of `vfork`, which do not park.
 //! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `crate::syscall`.)
-//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the hooks.
+//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the hooks. `checked.rs`: those that
+//!   C calls with the size of its buffer.
 //!
 //! The runtime's own code makes system calls by `netpoll::raw`, and calls no hook: not in signal handlers, and not where an M is woken
 //! (`ci/raw-calls.sh` checks that). What std and other crates call on the runtime's behalf does not park: in the runtime a P is not lent,
@@ -27,6 +28,7 @@
 #![allow(unsafe_code)]
 
 mod accept;
+mod checked;
 mod close;
 mod connect;
 mod fd;
@@ -68,7 +70,7 @@ const fn error(errno: c_int) -> isize {
 /// Makes the linker take the hooks: it leaves out a library of which the program uses nothing. *Runs on: the maker of a runtime.*
 pub(crate) fn link() {
     process::note();
-    type Hooks = [*const (); 9];
+    type Hooks = [*const (); 10];
     let hooks: Hooks = [
         read::read as *const (),
         write::write as *const (),
@@ -79,6 +81,7 @@ pub(crate) fn link() {
         names::getaddrinfo as *const (),
         close::close as *const (),
         close::dup2 as *const (),
+        checked::__poll_chk as *const (),
     ];
     std::hint::black_box(hooks);
     crate::syscall::link();

@@ -30,14 +30,17 @@
 //! | --- | --- |
 //! | `read` `readv` `recv` `recvfrom` `recvmsg` | bytes, a message, the end |
 //! | `write` `writev` `send` `sendto` `sendmsg` | room, until all is written |
+//! | `preadv2` `pwritev2` with the offset -1 and without flags | as `readv` and `writev` |
 //! | `accept` `accept4` | a connection |
 //! | `connect` | TCP's connection. A Unix socket's `connect` blocks if the listener's queue is full |
 //! | `poll` `ppoll` `select` | any of the descriptors. `ppoll` with a signal mask keeps its OS thread, as in [`blocking`](crate::blocking): see [below](#signals) |
 //! | `epoll_wait` | the events; it keeps its OS thread, as in [`blocking`](crate::blocking), because reactors such as tokio's have a context in thread-locals |
-//! | `nanosleep` `clock_nanosleep` `usleep` `sleep` | the time |
+//! | `nanosleep` `clock_nanosleep` `usleep` `sleep` `thrd_sleep` | the time |
 //! | `getaddrinfo` | runs in [`blocking`](crate::blocking), because its inner calls are glibc's own: each look-up takes an OS thread, at most [`blocking_threads`](crate::Builder::blocking_threads) at once. An address as text takes none |
 //! | `syscall`, of it only `futex` as std uses it | [locks of std](#locks-of-std) |
-//! | `close` `dup2` `dup3` | nothing; they end the waits for the descriptor that is closed or replaced |
+//! | `close` `close_range` `closefrom` `dup2` `dup3` | nothing; they end the waits for each descriptor that is closed or replaced |
+//!
+//! C code that is compiled with `_FORTIFY_SOURCE` calls `__read_chk`, `__recv_chk`, `__recvfrom_chk`, `__poll_chk` and `__ppoll_chk` instead. These are caught, too.
 //!
 //! On plain OS threads, on the runtime's own stacks, for non-blocking descriptors and for descriptors 0 to 2, they are the system
 //! calls. (Standard input, output and error stay with the OS thread because std holds locks around them.)
@@ -92,8 +95,8 @@
 //! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC: the kernel reads and writes it without waiting by `preadv2`
 //!   and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took
 //!   twice as much on that EPYC.
-//! - **A call that waits** makes three more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode and for its
-//!   time limit, and arms the registration. A round trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets
+//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode, for its
+//!   time limit and for the id of the process, and arms the registration. A round trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets
 //!   3.9 to 4.3: 1.14 to 1.26 times as long in twelve pairs of runs, with 1 P and with 2, while other programs ran.
 //!
 //! # Locks of std
@@ -139,13 +142,28 @@
 //!
 //! # What is not caught
 //!
-//! These block the OS thread of a green thread, which is rescued:
+//! These block the OS thread of a green thread, which is [rescued](super::blocking): its P runs other green threads, and another OS thread
+//! is started if none is free. So a call that waits for another green thread gets what it waits for. No cancellation or time-out ends
+//! the call.
 //!
 //! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
-//! - Locks of pthread and `parking_lot`, joins of OS threads, `flock`; `waitpid`; opening a FIFO; regular files.
-//! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`.
-//! - `epoll_pwait`, `pselect`.
+//! - Locks, conditions and barriers of pthread and of C11 (`mtx_lock`, `cnd_wait`), locks of `parking_lot`, joins of OS threads; `sem_wait`,
+//!   `sem_timedwait`, `sem_clockwait`.
+//! - Locks of files: `flock`, `lockf`, `fcntl` with `F_SETLKW` or `F_OFD_SETLKW`. Those of `lockf` and `F_SETLKW` belong to the process, so they
+//!   do not keep green threads apart.
+//! - Queues of messages and semaphores of the system: `msgrcv`, `msgsnd`, `mq_receive`, `mq_send`, `semop`.
+//! - Signals: `sigwait`, `sigwaitinfo`, `sigtimedwait`, `sigsuspend`, `pause`. The mask that such a caller has set is that of its OS thread:
+//!   the green thread [pins](crate::thread::pin) itself before it sets the mask. Or use [`signal`](crate::signal), or a `signalfd`, whose `read` is caught.
+//! - `waitpid`; `tcdrain`; opening a FIFO; regular files.
+//! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`; `preadv2` and `pwritev2` with flags.
+//! - `epoll_pwait`, `epoll_pwait2`, `pselect`.
+//!
+//! # Children of `vfork`
+//!
+//! Such a child has the memory of its parent, but descriptors of its own: its `close` and `dup2` end no wait of the parent. A caught call
+//! that would wait there blocks the child. A lock of std must not be waited for there, and nothing of this crate may be called: like
+//! every child of `vfork`, it may make system calls, and call `exec` or `_exit`.
 //!
 //! # Hazards
 //!

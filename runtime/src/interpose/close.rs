@@ -1,6 +1,6 @@
-//! `close`, `dup2`, `dup3`: end the waits of green threads for a descriptor that is closed or replaced, and forget what it was.
+//! `close`, `close_range`, `closefrom`, `dup2`, `dup3`: end the waits of green threads for a descriptor that is closed or replaced, and forget what it was.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 
 use super::raw::{self, call};
 use super::{fd, finish, process};
@@ -15,6 +15,42 @@ pub(super) unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     let result = unsafe { call!(libc::SYS_close, descriptor) };
     ends(descriptor);
     finish(result) as c_int
+}
+
+/// libc's `close_range`; green threads that wait for one of the descriptors go on with `EBADF`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    // SAFETY: the caller's descriptors.
+    let result = unsafe { call!(libc::SYS_close_range, first, last, flags) };
+    // With flags the descriptors stay open, or the calling thread gets descriptors of its own first.
+    if result >= 0 && flags == 0 {
+        ends_from(first, last);
+    }
+    finish(result) as c_int
+}
+
+/// libc's `closefrom`; green threads that wait for one of the descriptors go on with `EBADF`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn closefrom(first: c_int) {
+    let first = c_uint::try_from(first).unwrap_or(0);
+    // SAFETY: the caller's descriptors.
+    if unsafe { call!(libc::SYS_close_range, first, c_uint::MAX, 0) } < 0 {
+        // A kernel before 5.9.
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the call fills `limit`.
+        unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        for descriptor in first..c_uint::try_from(limit.rlim_cur).unwrap_or(c_uint::MAX) {
+            // SAFETY: the caller's descriptors.
+            unsafe { call!(libc::SYS_close, descriptor) };
+        }
+    }
+    ends_from(first, c_uint::MAX);
 }
 
 /// libc's `dup2`; green threads that wait for `new` go on with `EBADF`.
@@ -44,6 +80,13 @@ pub(super) unsafe extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_
         ends(new);
     }
     finish(result) as c_int
+}
+
+/// Ends the waits for the descriptors from `first` to `last`.
+fn ends_from(first: c_uint, last: c_uint) {
+    if process::is_own() {
+        (first..last.saturating_add(1).min(fd::end())).for_each(|descriptor| ends(descriptor as c_int));
+    }
 }
 
 /// Ends the waits for a descriptor that has another file now, or none. The descriptors of a child are not those of the waiters.

@@ -38,8 +38,26 @@ const MAX_FD: usize = 1 << 20;
 /// takes memory when the first of its descriptors is used.
 static WORDS: [AtomicU32; MAX_FD] = [const { AtomicU32::new(0) }; MAX_FD];
 
+/// One more than the largest descriptor that has been asked about or waited for.
+static END: AtomicU32 = AtomicU32::new(0);
+
 fn word(fd: c_int) -> Option<&'static AtomicU32> {
     WORDS.get(usize::try_from(fd).ok()?)
+}
+
+/// Returns the word of a descriptor that is about to be used.
+fn word_in_use(fd: c_int) -> Option<&'static AtomicU32> {
+    let word = word(fd)?;
+    if END.load(Ordering::Relaxed) <= fd as u32 {
+        END.fetch_max(fd as u32 + 1, Ordering::Relaxed);
+    }
+    Some(word)
+}
+
+/// Returns a number above all descriptors of which anything is known.
+pub(super) fn end() -> u32 {
+    // Relaxed: as for the words, a waiter counts itself before it registers the descriptor.
+    END.load(Ordering::Relaxed)
 }
 
 /// Returns what `fd` is, as far as is known; asks the system the first time.
@@ -59,7 +77,7 @@ pub(super) fn kind(fd: c_int) -> Kind {
 #[cold]
 pub(super) fn ask(fd: c_int) -> Kind {
     let kind = look(fd);
-    if let Some(word) = word(fd) {
+    if let Some(word) = word_in_use(fd) {
         let _ =
             word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !KIND | kind as u32));
     }
@@ -105,7 +123,7 @@ pub(super) struct Waits<'a>(&'a [(c_int, u32)]);
 impl<'a> Waits<'a> {
     pub(super) fn begin(fds: &'a [(c_int, u32)]) -> Self {
         for &(fd, _) in fds {
-            if let Some(word) = word(fd) {
+            if let Some(word) = word_in_use(fd) {
                 word.fetch_add(WAITER, Ordering::Relaxed);
             }
         }

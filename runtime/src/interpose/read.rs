@@ -1,9 +1,9 @@
-//! `read`, `readv`, `recv`, `recvfrom`, `recvmsg`.
+//! `read`, `readv`, `preadv2`, `recv`, `recvfrom`, `recvmsg`.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::fd::{self, Kind};
 use super::message::{plain, rest, total};
@@ -75,6 +75,42 @@ pub(super) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int
         // SAFETY: the caller's buffers.
         kind => unsafe { read_other(fd, kind, iov, count as usize, block) },
     })
+}
+
+/// libc's `preadv2`; parks a green thread if it reads at the present position without flags, which is `readv`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn preadv2(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    if offset == -1 && flags == 0 {
+        // SAFETY: the caller's arguments.
+        return unsafe { readv(fd, iov, count) };
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_preadv2, fd, iov, count, offset, 0usize, flags) })
+}
+
+/// `preadv2` by the name that C uses for wide offsets.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    unsafe { preadv2(fd, iov, count, offset, flags) }
 }
 
 /// libc's `recv`; parks a green thread.

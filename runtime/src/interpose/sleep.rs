@@ -1,4 +1,4 @@
-//! `nanosleep`, `clock_nanosleep`, `usleep`, `sleep`.
+//! `nanosleep`, `clock_nanosleep`, `usleep`, `sleep`, `thrd_sleep`.
 //!
 //! A cancellation or a time-out ends a sleep early. `nanosleep` then returns 0, as if the time were over: its error `EINTR`
 //! would make most callers sleep again, and callers expect no other. (std's `thread::sleep` panics.)
@@ -80,6 +80,21 @@ pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
         // Round to the nearest, as libc does not lose a second either.
         (result, left) if result < 0 => (left.as_secs() + u64::from(left.subsec_millis() >= 500)) as c_uint,
         _ => 0,
+    }
+}
+
+/// libc's `thrd_sleep`; parks a green thread. Returns -1 if a signal ended it, and another number below zero for an error.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn thrd_sleep(time: *const timespec, left: *mut timespec) -> c_int {
+    const INTERRUPTED: c_int = libc::EINTR;
+    // SAFETY: the caller's arguments.
+    match unsafe { clock_nanosleep(libc::CLOCK_REALTIME, 0, time, left) } {
+        0 => 0,
+        INTERRUPTED => -1,
+        _ => -2,
     }
 }
 

@@ -1,9 +1,9 @@
-//! `write`, `writev`, `send`, `sendto`, `sendmsg`. On a stream in blocking mode they return when all is written.
+//! `write`, `writev`, `pwritev2`, `send`, `sendto`, `sendmsg`. On a stream in blocking mode they return when all is written.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use libc::{iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{iovec, msghdr, off64_t, size_t, sockaddr, socklen_t, ssize_t};
 
 use super::fd::{self, Kind};
 use super::message::{plain, rest, total};
@@ -70,6 +70,42 @@ pub(super) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_in
         // SAFETY: the caller's buffers.
         kind => unsafe { write_other(fd, kind, iov, count as usize, block) },
     })
+}
+
+/// libc's `pwritev2`; parks a green thread if it writes at the present position without flags, which is `writev`.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    if offset == -1 && flags == 0 {
+        // SAFETY: the caller's arguments.
+        return unsafe { writev(fd, iov, count) };
+    }
+    // SAFETY: the caller's arguments.
+    finish(unsafe { call!(libc::SYS_pwritev2, fd, iov, count, offset, 0usize, flags) })
+}
+
+/// `pwritev2` by the name that C uses for wide offsets.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    iov: *const iovec,
+    count: c_int,
+    offset: off64_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller's arguments.
+    unsafe { pwritev2(fd, iov, count, offset, flags) }
 }
 
 /// libc's `send`; parks a green thread.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 
 use interpose::servers::Watchdog;
-use interpose::{c_receive, close_by_vfork, wait_by_vfork};
+use interpose::{c_receive, close_by_vfork, close_descriptors, wait_by_vfork};
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -27,6 +27,29 @@ fn closing_a_descriptor_ends_the_waits_for_it() {
             assert_eq!(thread.join().unwrap(), -libc::EBADF);
         }
         drop(theirs);
+    }
+}
+
+/// `close_range` and `closefrom` close more than one descriptor.
+#[test]
+fn closing_many_descriptors_ends_the_waits_for_them() {
+    let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());
+    for from in [false, true] {
+        // Above all other descriptors of this process.
+        let first = if from { 700 } else { 600 };
+        let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
+        for (at, (ours, _)) in (0..).zip(&pairs) {
+            // SAFETY: the copies are this test's, at numbers that are free.
+            assert_eq!(unsafe { libc::dup2(ours.as_raw_fd(), first + at) }, first + at);
+        }
+        let readers: Vec<_> = (0..3).map(|at| runtime::spawn(move || c_receive(first + at))).collect();
+        while runtime::metrics::snapshot().waiting < 3 {
+            std::thread::yield_now();
+        }
+        assert_eq!(close_descriptors(first, if from { -1 } else { first + 2 }), 0);
+        for reader in readers {
+            assert_eq!(reader.join().unwrap(), -libc::EBADF);
+        }
     }
 }
 
