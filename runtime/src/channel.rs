@@ -76,8 +76,6 @@ pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub(crate) use select::set_seed;
 pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
-#[cfg(not(loom))]
-pub(crate) use shared::{RECEIVER, SENDER};
 
 /// For the macros only.
 #[doc(hidden)]

@@ -4,7 +4,6 @@
 //! [dumps](crate::docs::dumps) shows examples.
 
 mod deadlock;
-mod doomed;
 mod frame;
 #[cfg(all(
     feature = "dump-stacks",
@@ -13,7 +12,6 @@ mod frame;
 ))]
 mod functions;
 mod groups;
-mod handles;
 #[cfg(feature = "dump-json")]
 mod json;
 #[cfg(feature = "dump-pprof")]

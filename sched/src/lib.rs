@@ -243,7 +243,7 @@ pub use {
     sys::message::write_message,
     sys::{Doing, fork, privileges},
     timer::after_func::AfterFunc,
-    watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report, stack_of_caller},
+    watch::dump::{Does, Parked, Seen as SeenThread, at_rest, look_at_all, set_report},
     watch::memory,
     watch::metrics::{Proc, Snapshot},
     watch::monitor::{Look, Monitor},

@@ -39,6 +39,10 @@
 /// [`select_biased!`](crate::select_biased) chooses the first. An operation on a disconnected channel is ready, and
 /// its result is an error.
 ///
+/// There is no `if` beside a case, as tokio's `select!` has. To leave a case out, give it something that never comes: for a receiver
+/// [`never()`](crate::channel::never()), as in `recv(open.then_some(&receiver).unwrap_or(&never()))`, and for a future
+/// [`std::future::pending`].
+///
 /// A result may be any irrefutable pattern. The comma after a `{ .. }` may be left out. The value of the macro is
 /// that of the chosen expression, which may also leave the macro by `break`, `continue`, `return` and `?`.
 ///

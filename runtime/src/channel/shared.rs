@@ -1,13 +1,10 @@
 //! Counted handles of a channel: the last handle of a side disconnects the channel, and the last of all frees it.
 //!
-//! A handle is one word: the address of the channel plus the mark of its side. A channel is aligned to words, so no other pointer
-//! of the program has that value. A search for deadlocks finds the handles of a side in memory by that (`dump/handles.rs`). The
-//! processor adds the mark in the address of each access, so it costs nothing.
+//! A handle is one word.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
-use std::mem::offset_of;
 use std::ops::Deref;
 use std::process::abort;
 use std::ptr::NonNull;
@@ -69,8 +66,6 @@ pub(super) struct Counted<C> {
 
 /// The side of a handle: the type decides which count is used.
 pub(super) trait Side {
-    /// What a handle of this side adds to the address of the channel.
-    const MARK: usize;
     fn count(ends: &Ends) -> &AtomicUsize;
     fn gone(channel: &impl Disconnect);
 }
@@ -80,14 +75,7 @@ pub(super) struct Sending;
 /// The side of receivers.
 pub(super) struct Receiving;
 
-/// See [`Side::MARK`].
-pub(crate) const SENDER: usize = 1;
-/// See [`Side::MARK`].
-pub(crate) const RECEIVER: usize = 2;
-
 impl Side for Sending {
-    const MARK: usize = SENDER;
-
     fn count(ends: &Ends) -> &AtomicUsize {
         &ends.senders
     }
@@ -98,8 +86,6 @@ impl Side for Sending {
 }
 
 impl Side for Receiving {
-    const MARK: usize = RECEIVER;
-
     fn count(ends: &Ends) -> &AtomicUsize {
         &ends.receivers
     }
@@ -111,8 +97,7 @@ impl Side for Receiving {
 
 /// A counted handle of one side.
 pub(super) struct Handle<C: Disconnect, S: Side> {
-    /// The channel in its `Counted`, plus the mark of the side.
-    marked: NonNull<u8>,
+    counted: NonNull<Counted<C>>,
     _side: PhantomData<(Box<Counted<C>>, S)>,
 }
 
@@ -130,36 +115,19 @@ pub(super) fn new<C: Disconnect>(channel: C) -> (Handle<C, Sending>, Handle<C, R
     let on = On::new(unsafe { &counted.as_ref().channel }, look::<C>);
     // SAFETY: as above; the reference of the line before is gone, and `on` keeps an address alone.
     unsafe { counted.as_mut() }.channel.ends_mut().on = on;
-    (Handle::of(counted), Handle::of(counted))
+    (Handle { counted, _side: PhantomData }, Handle { counted, _side: PhantomData })
 }
 
 impl<C: Disconnect, S: Side> Handle<C, S> {
-    /// The distance of the marked address from the `Counted`. A side's count alone is larger than a mark.
-    const OFFSET: usize = {
-        assert!(align_of::<C>() > RECEIVER && size_of::<C>() > RECEIVER);
-        offset_of!(Counted<C>, channel) + S::MARK
-    };
-
-    fn of(counted: NonNull<Counted<C>>) -> Self {
-        // SAFETY: the marked address lies in the channel, which is larger than a mark (`OFFSET`).
-        Handle { marked: unsafe { counted.cast::<u8>().byte_add(Self::OFFSET) }, _side: PhantomData }
-    }
-
-    #[inline]
-    fn pointer(&self) -> NonNull<Counted<C>> {
-        // SAFETY: `of` has added the distance to a pointer to the `Counted`.
-        unsafe { self.marked.byte_sub(Self::OFFSET) }.cast()
-    }
-
     #[inline]
     fn counted(&self) -> &Counted<C> {
         // SAFETY: the channel is freed when no handle is left (`Drop`), and `self` is a handle.
-        unsafe { self.pointer().as_ref() }
+        unsafe { self.counted.as_ref() }
     }
 
     /// Returns `true` if both handles are of the same channel.
     pub(super) fn same(&self, other: &Self) -> bool {
-        self.marked == other.marked
+        self.counted == other.counted
     }
 }
 
@@ -180,7 +148,7 @@ impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
             // Billions of handles were forgotten. A count that overflowed would free a channel that is in use.
             abort();
         }
-        Handle { marked: self.marked, _side: PhantomData }
+        Handle { counted: self.counted, _side: PhantomData }
     }
 }
 
@@ -199,7 +167,7 @@ impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
         if counted.half_gone.swap(true, Ordering::AcqRel) {
             // SAFETY: no handle is left on this side, and `half_gone` says that none is left on the other. `new` made
             // the pointer from a box.
-            drop(unsafe { Box::from_raw(self.pointer().as_ptr()) });
+            drop(unsafe { Box::from_raw(self.counted.as_ptr()) });
         }
     }
 }

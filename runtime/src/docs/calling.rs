@@ -27,7 +27,7 @@
 //! | [`channel`](crate::channel), [`signal`](crate::signal) | [`send_async`](crate::channel::Sender::send_async), [`recv_async`](crate::channel::Receiver::recv_async) |
 //! | [`oneshot`](crate::sync::oneshot), [`watch`](crate::sync::watch), [`broadcast`](crate::sync::broadcast), [`OnceCell`](crate::sync::OnceCell) | the methods of the same name with `_async` |
 //! | [`Semaphore`](crate::sync::Semaphore), [`Notify`](crate::sync::Notify), [`WaitGroup`](crate::sync::WaitGroup) | [`acquire_async`](crate::sync::Semaphore::acquire_async), [`notified_async`](crate::sync::Notify::notified_async), [`wait_async`](crate::sync::WaitGroup::wait_async) |
-//! | [`Mutex`](crate::sync::Mutex), [`RwLock`](crate::sync::RwLock) | [`lock_async`](crate::sync::LockAsync::lock_async), [`read_async`](crate::sync::RwLockAsync::read_async), [`write_async`](crate::sync::RwLockAsync::write_async) |
+//! | [`Mutex`](crate::sync::Mutex), [`FairMutex`](crate::sync::FairMutex), [`RwLock`](crate::sync::RwLock) | `lock_async`, `read_async`, `write_async` of the traits [`LockAsync`](crate::sync::LockAsync) and [`RwLockAsync`](crate::sync::RwLockAsync). The guard may be kept across an `.await` |
 //! | sockets, [`lookup_host`](crate::net::lookup_host) | the methods of the same name with `_async`: see [`net`](crate::net#awaited) |
 //! | `process::Child::wait`, a child's pipes | `wait_async`, `read_async`, `write_async` |
 //! | [`fs`](crate::fs), `io::stdin`, `Command::output`, all others | [`blocking_async`](crate::blocking_async) with the call in a closure |

@@ -53,33 +53,21 @@
 //! ```
 //!
 //! A circle is made of these waits: for a [`Mutex`](crate::sync::Mutex), for an [`RwLock`](crate::sync::RwLock) that a writer or
-//! readers have, for the end of a green thread, for the end of a scope, for a channel. A reader that reads again while a writer waits is such a
+//! readers have, for the end of a green thread, for the end of a scope. A reader that reads again while a writer waits is such a
 //! circle: the second read waits behind the writer. A circle is told if two looks have found each of its green threads in the same wait,
 //! so a wait that goes on is never told. These are not found:
 //!
 //! - A circle with a wait that time may end, in [`timeout`](crate::time::timeout()) or [`Context::run`](crate::context::Context::run).
-//! - A circle over channels, if a handle of the other end lies in the heap, or in memory that was freed: see below.
+//! - A circle with a wait for a channel, also if it is as plain as the one below, and a channel of which the other ends were forgotten.
 //! - A circle with a plain OS thread, or with a future that waits in `await`.
 //! - A circle with a green thread that waits for an upgradable share behind a waiting writer.
 //! - A wait for a semaphore, a barrier, a condition variable and the like that no other thread will ever touch. Any thread that can
 //!   reach such an object may end the wait, and which threads can is not known.
 //!
-//! **Channels.** A green thread that waits for a channel waits for all that have handles of its other end. On Linux, on x86-64 and
-//! 64-bit Arm, a search of the process's memory (up to 2 GiB, about a second, for up to 10,000 channels) tells where these handles
-//! lie:
-//!
-//! - only on the stacks of green threads that never go on either, and in what their closures captured: a circle is told;
-//! - nowhere, because `std::mem::forget` got them: a leak is told, if two searches agree;
-//! - anywhere else: nothing is told. So a worker whose sender lies in a struct in the heap is not told, and neither is a true circle
-//!   whose handles lie there.
-//!
-//! In a sandbox that refuses `process_vm_readv`, nothing is told of channels.
-//!
-//! A word that was left behind in memory looks like a handle. On the stacks of those that spawned the green threads such words do not
-//! count if closures have captured all handles. The search on a timer looks for the handles of a wait after 4 intervals, and again
-//! when the wait is twice as old. It takes a tenth of a processor at most.
-//!
-//! What is told of channels is always "suspected", because a handle may also be in a register, or be kept in another form:
+//! **Channels.** A green thread that waits for a channel goes on if any thread with a handle of the other end uses it. Which threads have
+//! one is not known: a handle moves as any value does, into a closure, a message or a registry. So these two wait for ever, and only the
+//! report of a deadlock of *all* tells it; beside other work that goes on, nothing does. A dump shows both, what each waits for and for
+//! how long, and how many handles each side has:
 //!
 //! ```no_run
 //! use runtime::channel::bounded;
@@ -88,8 +76,8 @@
 //!     let ((to_one, one), (to_two, two)) = (bounded::<u32>(0), bounded::<u32>(0));
 //!     runtime::spawn(move || to_two.send(one.recv().unwrap()));
 //!     runtime::spawn(move || to_one.send(two.recv().unwrap()));
-//!     runtime::sleep(std::time::Duration::from_millis(50));
-//!     // It ends with "suspected deadlock: 2 green threads wait for each other".
+//!     runtime::sleep(std::time::Duration::from_secs(1));
+//!     // "green thread 3: waits for a channel to receive, for 1 s (0x7f04dc000ca0, 1 sender, 1 receiver), .."
 //!     runtime::dump(&mut std::io::stderr()).unwrap();
 //! });
 //! ```

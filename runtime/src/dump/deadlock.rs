@@ -18,22 +18,20 @@
 //!
 //! A wait that time alone may end gives no arrow.
 //!
-//! A thread that waits for a channel has arrows to the threads that have its other ends, if these are known (`handles.rs`) and never go on
-//! either (`doomed.rs`). A circle with such an arrow is suspected: a program may keep a handle where no search finds it. If no thread has
-//! the other ends, because they were forgotten, the wait is a leak.
+//! A thread that waits for a channel has no arrow: which threads have the handles of its other end is not known. A handle moves as any value
+//! does, and what it leaves behind looks as the handle
+//! itself, so no search of the memory tells.
 //!
 //! One thing is not certain: a guard may have been sent to another thread, and the lock still names the thread that took it. After
 //! the first guard of the process that was seen to be dropped by another thread, circles with a lock are told as suspected.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
 
 use sched::locks::UPGRADABLE_SHARE;
 
-use super::doomed::{Needs, doomed};
-use super::handles::{Handles, Side};
 use super::text::{Described, Indented, Named, count};
-use super::{Frame, GreenThread, Object, Reason, Snapshot};
+use super::{Frame, GreenThread, Object, Snapshot};
 
 /// Green threads that wait for what will not happen.
 ///
@@ -50,21 +48,9 @@ pub struct Deadlock {
     pub members: Vec<DeadlockMember>,
     /// How many further green threads wait for one of them, directly or not.
     pub behind: usize,
-    /// True if one of the members waits for a channel.
+    /// The address of the lock that has leaked; `None` for a circle. It stays the same while green threads come to wait for it, and leave.
     #[cfg_attr(feature = "dump-json", serde(skip))]
-    pub(super) over_channels: bool,
-    /// What has leaked; `None` for a circle.
-    #[cfg_attr(feature = "dump-json", serde(skip))]
-    leaked: Option<Leaked>,
-}
-
-/// What a [`DeadlockKind::Leak`] is about. It stays the same while green threads come to wait for it, and leave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Leaked {
-    /// The lock at this address.
-    Lock(u64),
-    /// These sides of channels.
-    Sides(Vec<Side>),
+    leaked: Option<u64>,
 }
 
 /// The kind of a [`Deadlock`].
@@ -74,7 +60,7 @@ enum Leaked {
 pub enum DeadlockKind {
     /// They wait for each other in a circle. A circle of one is a green thread that waits for itself.
     Circle,
-    /// They wait for a lock that was taken by a thread which has ended, or for a channel of which the other ends were forgotten.
+    /// They wait for a lock that was taken by a thread which has ended.
     Leak,
 }
 
@@ -95,37 +81,13 @@ pub struct DeadlockMember {
     pub stack: Vec<Frame>,
 }
 
-/// The deadlocks of a [`Snapshot`], and for which sides of channels green threads wait. The sides are sorted.
-pub(super) struct Found {
-    pub(super) deadlocks: Vec<Deadlock>,
-    /// Those on which the circles rest.
-    pub(super) awaited: Vec<Side>,
-    /// Those of which not all handles are known. Each may belong to a circle or a leak.
-    pub(super) unknown: Vec<Side>,
-    /// Those that leaked.
-    pub(super) leaked: Vec<Side>,
-    /// The green threads that wait for the unknown sides, and the numbers of their waits.
-    pub(super) waiting: Vec<(u64, u32)>,
-}
-
-/// Returns the deadlocks that `earlier` and `later` both show, and `after` too if there is one. What is told is of `later`.
-pub(super) fn find(
-    earlier: &Snapshot,
-    later: &Snapshot,
-    after: Option<&Snapshot>,
-    handles: &Handles,
-) -> Found {
-    let is_still_stuck =
-        |thread: &&GreenThread| after.is_none_or(|after| is_stuck(Some(thread), after.get(thread.id)));
-    let stuck: Vec<&GreenThread> = later
-        .green_threads
-        .iter()
-        .filter(|thread| is_stuck(earlier.get(thread.id), Some(thread)))
-        .filter(is_still_stuck)
-        .collect();
+/// Returns the deadlocks that `earlier` and `later` both show. What is told is of `later`.
+pub(super) fn find(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
+    let stuck: Vec<&GreenThread> =
+        later.green_threads.iter().filter(|thread| is_stuck(earlier.get(thread.id), Some(thread))).collect();
     let index: HashMap<u64, usize> = stuck.iter().enumerate().map(|(at, thread)| (thread.id, at)).collect();
     let kept_out = KeptOut::of(later);
-    let mut arrows: Vec<Vec<usize>> = stuck
+    let arrows: Vec<Vec<usize>> = stuck
         .iter()
         .map(|thread| match kept_out.by(thread) {
             Some(ids) => {
@@ -139,13 +101,11 @@ pub(super) fn find(
             }
         })
         .collect();
-    let over_channels = arrows_over_channels(later, &stuck, &index, &mut arrows, handles);
     let into = turned(&arrows);
     let mut found = Vec::new();
     for circle in circles(&arrows) {
         let members: Vec<_> = circle.iter().map(|&at| stuck[at]).collect();
         let certain = !sched::locks::guards_travel() || !members.iter().any(|member| waits_for_lock(member));
-        let certain = certain && !circle.iter().any(|&at| over_channels[at]);
         let certain = certain
             && members.iter().all(|member| {
                 let looks = [earlier.get(member.id), Some(*member)];
@@ -154,112 +114,8 @@ pub(super) fn find(
         let behind = behind(&into, &circle);
         found.push(Deadlock::of(later, certain, None, &members, behind));
     }
-    // What a circle rests on may lie outside of it: each thread with a handle never goes on.
-    let is_searched = found.iter().any(|deadlock| deadlock.over_channels);
-    let sides_of = |which: &dyn Fn(usize) -> bool| {
-        let mut sides: Vec<Side> =
-            (0..stuck.len()).filter(|&at| which(at)).flat_map(|at| sides(stuck[at])).collect();
-        sides.sort_unstable();
-        sides.dedup();
-        sides
-    };
-    let awaited = sides_of(&|at| is_searched && over_channels[at]);
-    // Nearly every program has green threads that wait for their next job, and each of them may be one. So leaks are looked for only in
-    // programs that ask for deadlocks.
-    let looks_for_leaks = sched::locks::are_tracked() && !crate::in_simulation();
-    let is_unknown =
-        |at: usize| looks_for_leaks && sides(stuck[at]).iter().any(|&side| handles.holders(side).is_none());
-    let unknown = sides_of(&is_unknown);
-    let waiting = (0..stuck.len()).filter(|&at| is_unknown(at)).filter_map(|at| wait_of(stuck[at])).collect();
-    let is_leak = |at: usize| {
-        over_channels[at]
-            && sides(stuck[at]).iter().all(|&side| handles.holders(side).is_some_and(<[u64]>::is_empty))
-    };
-    found.extend(leaks_of_channels(later, &stuck, &into, &is_leak));
     found.extend(leaks(earlier, later, &stuck));
-    Found { deadlocks: found, awaited, unknown, leaked: sides_of(&is_leak), waiting }
-}
-
-/// Returns the id of `thread` and the number of its wait.
-fn wait_of(thread: &GreenThread) -> Option<(u64, u32)> {
-    Some((thread.id, thread.wait.as_ref()?.number?))
-}
-
-/// Adds the arrows of the green threads that wait for channels and never go on. Returns which these are.
-fn arrows_over_channels(
-    snapshot: &Snapshot,
-    stuck: &[&GreenThread],
-    index: &HashMap<u64, usize>,
-    arrows: &mut [Vec<usize>],
-    handles: &Handles,
-) -> Vec<bool> {
-    let holders = |thread: &GreenThread| {
-        let sides = sides(thread);
-        let holders = sides.iter().map(|&side| handles.holders(side)).collect::<Option<Vec<_>>>()?.concat();
-        (!sides.is_empty()).then_some(holders)
-    };
-    let known: Vec<Option<Vec<u64>>> = stuck.iter().map(|thread| holders(thread)).collect();
-    if known.iter().all(Option::is_none) {
-        return vec![false; stuck.len()];
-    }
-    let ids: Vec<u64> = stuck.iter().map(|thread| thread.id).collect();
-    let needs: Vec<Needs> = known
-        .iter()
-        .zip(&*arrows)
-        .map(|(known, arrows)| match known {
-            Some(holders) => Needs::All(holders.clone()),
-            None => Needs::Any(arrows.clone()),
-        })
-        .collect();
-    let mut over_channels = doomed(snapshot, &ids, &needs);
-    for (at, known) in known.iter().enumerate() {
-        over_channels[at] &= known.is_some();
-        if let Some(holders) = known.as_ref().filter(|_| over_channels[at]) {
-            arrows[at] = holders.iter().filter_map(|id| index.get(id).copied()).collect();
-        }
-    }
-    over_channels
-}
-
-/// Returns the sides of channels for which `thread` waits; none if it also waits for something else. Which side a case of a select waits
-/// for is not known, so both count.
-fn sides(thread: &GreenThread) -> Vec<Side> {
-    let of = |object: &Object, reason: Option<Reason>| {
-        let Object::Channel { address, senders, receivers, .. } = *object else { return Vec::new() };
-        let (senders, receivers) = (Side::senders(address, senders), Side::receivers(address, receivers));
-        match reason {
-            Some(Reason::Send) => vec![receivers],
-            Some(Reason::Receive) => vec![senders],
-            _ => vec![senders, receivers],
-        }
-    };
-    match thread.object() {
-        Some(Object::Select { cases }) => {
-            let sides: Vec<Vec<Side>> =
-                cases.iter().map(|case| case.as_ref().map_or(Vec::new(), |case| of(case, None))).collect();
-            if sides.iter().any(Vec::is_empty) { Vec::new() } else { sides.concat() }
-        }
-        Some(object) => of(object, thread.wait.as_ref().map(|wait| wait.reason)),
-        None => Vec::new(),
-    }
-}
-
-/// Returns the channels that leaked, with the green threads that wait for them.
-fn leaks_of_channels(
-    later: &Snapshot,
-    stuck: &[&GreenThread],
-    into: &[Vec<usize>],
-    is_leak: &dyn Fn(usize) -> bool,
-) -> Vec<Deadlock> {
-    let mut leaked: BTreeMap<Vec<Side>, Vec<usize>> = BTreeMap::new();
-    for at in (0..stuck.len()).filter(|&at| is_leak(at)) {
-        leaked.entry(sides(stuck[at])).or_default().push(at);
-    }
-    let tell = |(sides, waiting): (Vec<Side>, Vec<usize>)| {
-        let members: Vec<_> = waiting.iter().map(|&at| stuck[at]).collect();
-        Deadlock::of(later, false, Some(Leaked::Sides(sides)), &members, behind(into, &waiting))
-    };
-    leaked.into_iter().map(tell).collect()
+    found
 }
 
 /// Returns the locks of threads that have ended, for which green threads wait.
@@ -273,10 +129,7 @@ fn leaks(earlier: &Snapshot, later: &Snapshot, stuck: &[&GreenThread]) -> Vec<De
             }
         }
     }
-    leaked
-        .into_iter()
-        .map(|(lock, members)| Deadlock::of(later, false, Some(Leaked::Lock(lock)), &members, 0))
-        .collect()
+    leaked.into_iter().map(|(lock, members)| Deadlock::of(later, false, Some(lock), &members, 0)).collect()
 }
 
 /// Returns `true` if `later` is in the same wait as `earlier`, and time alone does not end that wait.
@@ -424,7 +277,7 @@ impl Deadlock {
     fn of(
         snapshot: &Snapshot,
         certain: bool,
-        leaked: Option<Leaked>,
+        leaked: Option<u64>,
         members: &[&GreenThread],
         behind: usize,
     ) -> Deadlock {
@@ -440,10 +293,9 @@ impl Deadlock {
                 stack: snapshot.stack(thread).to_vec(),
             }
         };
-        let over_channels = members.iter().any(|thread| !sides(thread).is_empty());
         let kind = if leaked.is_some() { DeadlockKind::Leak } else { DeadlockKind::Circle };
         let members = members.iter().map(member).collect();
-        Deadlock { certain, kind, members, behind, over_channels, leaked }
+        Deadlock { certain, kind, members, behind, leaked }
     }
 
     /// Returns `true` if its green threads are in the same waits in `later`; for a leak, if one of them is.
@@ -453,7 +305,7 @@ impl Deadlock {
         if self.leaked.is_some() { lasts.any(|lasts| lasts) } else { lasts.all(|lasts| lasts) }
     }
 
-    /// Returns `true` if both name the same waits of the same green threads; for leaks, if both name the same lock or channels.
+    /// Returns `true` if both name the same waits of the same green threads; for leaks, if both name the same lock.
     pub(super) fn same(&self, other: &Deadlock) -> bool {
         if self.leaked.is_some() {
             return self.leaked == other.leaked;
@@ -475,11 +327,7 @@ impl Display for Deadlock {
             (DeadlockKind::Circle, n) => write!(f, "{} wait for each other", count(n))?,
             (DeadlockKind::Leak, n) => {
                 let waiting = if n == 1 { "a green thread waits".into() } else { count(n) + " wait" };
-                let what = match self.over_channels {
-                    true => "a channel of which the other ends were forgotten",
-                    false => "a lock of a thread that has ended",
-                };
-                write!(f, "{waiting} for {what}")?;
+                write!(f, "{waiting} for a lock of a thread that has ended")?;
             }
         }
         if self.behind > 0 {
@@ -539,12 +387,11 @@ mod tests {
             spawn_stack: None,
             shares: Vec::new(),
             line: None,
-            at: None,
         }
     }
 
     fn of_both(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
-        find(earlier, later, None, &Handles::of(later)).deadlocks
+        find(earlier, later)
     }
 
     #[test]

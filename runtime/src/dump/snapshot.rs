@@ -11,8 +11,6 @@ use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};
 
-use super::deadlock::Found;
-use super::handles::{self, At, Handles};
 use super::stacks::Stacks;
 use super::{Deadlock, Frame};
 use super::{deadlock, frame, groups, text, tree};
@@ -86,9 +84,6 @@ pub struct GreenThread {
     /// More about its wait for a reader-writer lock, if it was found parked in one.
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) line: Option<RwLine>,
-    /// Where its stack and what it captured lie, if that is known.
-    #[cfg_attr(feature = "dump-json", serde(skip))]
-    pub(super) at: Option<At>,
 }
 
 /// What a wait for a reader-writer lock tells beside its [`Object`].
@@ -307,17 +302,6 @@ pub struct Place {
     pub column: u32,
 }
 
-/// For which handles of channels the memory is searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Memory {
-    /// For none: nothing is told of channels.
-    None,
-    /// For those on which circles rest that were found.
-    OfCircles,
-    /// Also for all others for which green threads wait.
-    All,
-}
-
 /// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on by then, so fewer
 /// suspicions are left for the second look; what that look tells is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -388,16 +372,11 @@ impl Snapshot {
         let mut running = if looks { stacks_of_running() } else { HashMap::new() };
         let mut kept = KEPT.lock();
         let mut unwinder = if with_stacks { Stacks::of_now(&mut kept) } else { None };
-        let mut copy = if unwinder.is_some() { StackCopy::default() } else { StackCopy::of_places() };
-        let caller = sched::stack_of_caller();
+        let mut copy = unwinder.is_some().then(StackCopy::default);
         let (mut threads, mut known, mut stacks) =
             (Vec::new(), HashMap::<Box<[usize]>, usize>::new(), Vec::new());
         let tell = |mut seen: SeenThread, copy: Option<&StackCopy>| {
             let on_os_thread = if copy.is_none() { running.remove(&seen.id) } else { None };
-            let mut at = copy.or(on_os_thread.as_ref().map(|(copy, _)| copy)).map(At::of);
-            if let Some((_, stack)) = caller.as_ref().filter(|(id, _)| *id == seen.id) {
-                at = Some(At::of_stack(stack.clone()));
-            }
             let await_stack = seen.parked.as_mut().map(|parked| std::mem::take(&mut parked.await_stack));
             let await_stack = await_stack.filter(|it| with_stacks && !it.is_empty());
             let addresses = unwinder.as_mut().and_then(|unwinder| match copy {
@@ -414,10 +393,10 @@ impl Snapshot {
             // Without an unwinder there are no names either.
             let spawn_stack = Some(std::mem::take(&mut seen.spawn_stack));
             let spawn_stack = spawn_stack.filter(|it| with_stacks && !it.is_empty()).map(index);
-            threads.push(GreenThread { at, spawn_stack, ..GreenThread::of(seen, stack) });
+            threads.push(GreenThread { spawn_stack, ..GreenThread::of(seen, stack) });
         };
         let mut plain_threads = Vec::new();
-        sched::look_at_all(Some(&mut copy), tell, |id| plain_threads.push(id))?;
+        sched::look_at_all(copy.as_mut(), tell, |id| plain_threads.push(id))?;
         threads.sort_unstable_by_key(|thread| thread.id);
         let frames = |addresses: Box<[usize]>| {
             let frames = unwinder.as_mut().map(|unwinder| unwinder.frames(&addresses));
@@ -447,12 +426,6 @@ impl Snapshot {
     pub fn get(&self, id: u64) -> Option<&GreenThread> {
         let found = self.green_threads.binary_search_by_key(&id, |thread| thread.id);
         found.ok().map(|index| &self.green_threads[index])
-    }
-
-    /// Returns the ids of the spawner of `id`, of the spawner of that one, and so on, as far as they live.
-    pub(super) fn ancestors_of(&self, id: u64) -> impl Iterator<Item = u64> {
-        let parent = |id: u64| self.get(id).and_then(|thread| thread.parent);
-        std::iter::successors(parent(id), move |&id| parent(id))
     }
 
     /// Returns the text in which green threads that do the same stand together: equal states, places of spawn and stacks. The
@@ -527,61 +500,18 @@ impl Snapshot {
     /// As `take_with_deadlocks`, on the calling OS thread.
     pub(crate) fn take_with_deadlocks_here() -> io::Result<Snapshot> {
         let first = Snapshot::take_here()?;
-        let candidates = first.candidates_since(&first);
-        if candidates.deadlocks.is_empty() && candidates.unknown.is_empty() {
+        if first.deadlocks_since(&first).is_empty() {
             return Ok(first);
         }
         rest_between_looks();
         let mut second = Snapshot::take_here()?;
-        second.deadlocks = second.deadlocks_since(&first, Memory::All)?;
+        second.deadlocks = second.deadlocks_since(&first);
         Ok(second)
     }
 
-    /// Returns the deadlocks that this snapshot and an `earlier` one both show. Over channels they are candidates: the memory was not
-    /// searched for further handles.
-    pub(super) fn candidates_since(&self, earlier: &Snapshot) -> Found {
-        deadlock::find(earlier, self, None, &Handles::of(self))
-    }
-
-    /// Returns the deadlocks that this snapshot and an `earlier` one both show. Searches the memory for handles of channels as `memory`
-    /// says.
-    pub(super) fn deadlocks_since(&self, earlier: &Snapshot, memory: Memory) -> io::Result<Vec<Deadlock>> {
-        let mut handles = Handles::of(self);
-        let Found { mut deadlocks, awaited, mut unknown, .. } = deadlock::find(earlier, self, None, &handles);
-        match memory {
-            Memory::None => {
-                // Over channels these are only candidates.
-                deadlocks.retain(|deadlock| !deadlock.over_channels);
-                return Ok(deadlocks);
-            }
-            Memory::OfCircles => unknown.clear(),
-            Memory::All => {}
-        }
-        unknown.extend(&awaited);
-        unknown.sort_unstable();
-        unknown.dedup();
-        let mut sides = unknown;
-        // What has leaked is searched for once more, because a handle that moved meanwhile may have been missed.
-        for search in 0..2 {
-            if sides.is_empty() {
-                break;
-            }
-            if search > 0 {
-                rest_between_looks();
-            }
-            let mut places = handles::search(&sides);
-            if places.is_none() && search == 0 {
-                // Perhaps that was too much.
-                sides.clone_from(&awaited);
-                places = handles::search(&sides);
-            }
-            // What the search has found of a green thread is true if the green thread has not run in between.
-            let after = Snapshot::take_without_stacks()?;
-            handles.judge(&sides, places, [earlier, self, &after]);
-            let found = deadlock::find(earlier, self, Some(&after), &handles);
-            (deadlocks, sides) = (found.deadlocks, found.leaked);
-        }
-        Ok(deadlocks)
+    /// Returns the deadlocks that this snapshot and an `earlier` one both show.
+    pub(super) fn deadlocks_since(&self, earlier: &Snapshot) -> Vec<Deadlock> {
+        deadlock::find(earlier, self)
     }
 
     /// Returns the ids of the green threads in the snapshot.
@@ -628,7 +558,6 @@ impl GreenThread {
             spawn_stack: None,
             shares,
             line,
-            at: None,
         }
     }
 

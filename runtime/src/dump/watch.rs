@@ -1,6 +1,5 @@
 //! The search for deadlocks on a timer: a plain OS thread looks, so it finds them even while green threads keep every P.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::thread;
@@ -9,7 +8,6 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, RwLock};
 use sched::ServiceThread;
 
-use super::snapshot::Memory;
 use super::{Deadlock, Snapshot};
 
 /// What is called for each deadlock.
@@ -109,37 +107,19 @@ impl Timer {
     }
 }
 
-/// How long the search rests for each ms of a search of the memory.
-const REST: Duration = Duration::from_millis(10);
-
 fn search() {
     let (mut earlier, mut told) = (Snapshot::default(), Told::default());
-    let mut ages = Ages::default();
-    // A candidate over channels may be none. The next search of the memory waits for a multiple of the time of the last one.
-    let mut rests_until = Instant::now();
     loop {
         TIMER.rest(|| HOOK.read().is_some());
         let Ok(now) = Snapshot::take_without_stacks() else { return };
         // A new one is looked at once more, with the stacks.
-        let found = now.candidates_since(&earlier);
+        let found = now.deadlocks_since(&earlier);
         told.forget_ended(&now);
-        ages.count(found.waiting);
-        let may_search = Instant::now() >= rests_until;
-        let memory = match may_search {
-            true if ages.is_due() => Memory::All,
-            true => Memory::OfCircles,
-            false => Memory::None,
-        };
-        let is_news = |it: &Deadlock| !told.has(it) && (may_search || !it.over_channels);
-        let looks_again = memory == Memory::All || found.deadlocks.iter().any(is_news);
-        told.renew(found.deadlocks);
-        if looks_again {
+        let has_news = found.iter().any(|it| !told.has(it));
+        told.renew(found);
+        if has_news {
             let Ok(stacks) = Snapshot::take_here() else { return };
-            let begun = Instant::now();
-            let Ok(deadlocks) = stacks.deadlocks_since(&earlier, memory) else { return };
-            if memory != Memory::None {
-                rests_until = Instant::now() + REST * begun.elapsed().as_millis() as u32;
-            }
+            let deadlocks = stacks.deadlocks_since(&earlier);
             deadlocks.iter().filter(|new| !told.has(new)).for_each(tell);
             told.add(deadlocks);
         }
@@ -176,32 +156,6 @@ impl Told {
     }
 }
 
-/// How many looks have seen a wait before the memory is searched for handles that leaked. It is searched again when that number has
-/// doubled. So a worker that waits for its next job for a while costs no search.
-const FIRST_LOOKS: u32 = 4;
-
-/// How many looks have seen each wait for a channel whose handles are not known: the green thread, and the number of its wait.
-#[derive(Default)]
-struct Ages {
-    looks: HashMap<(u64, u32), u32>,
-    is_due: bool,
-}
-
-impl Ages {
-    /// Counts one more look, which has seen these waits.
-    fn count(&mut self, waiting: Vec<(u64, u32)>) {
-        let before = std::mem::take(&mut self.looks);
-        self.looks =
-            waiting.into_iter().map(|it| (it, before.get(&it).map_or(1, |looks| looks + 1))).collect();
-        self.is_due |= self.looks.values().any(|&looks| looks >= FIRST_LOOKS && looks.is_power_of_two());
-    }
-
-    /// Returns `true` if a search is due, which the caller then makes.
-    fn is_due(&mut self) -> bool {
-        std::mem::take(&mut self.is_due)
-    }
-}
-
 fn tell(deadlock: &Deadlock) {
     let hook = HOOK.read().clone();
     match hook {
@@ -230,20 +184,5 @@ mod tests {
             assert_eq!(timer.state.lock().interval, Some(then));
         }
         assert_eq!(started, 1);
-    }
-
-    #[test]
-    fn a_search_for_leaks_is_due_when_the_age_of_a_wait_has_doubled() {
-        let mut ages = Ages::default();
-        let due: Vec<u32> = (1..=40)
-            .filter(|_| {
-                ages.count(vec![(1, 7)]);
-                ages.is_due()
-            })
-            .collect();
-        assert_eq!(due, [4, 8, 16, 32]);
-        // Another wait begins anew, and one that is over is forgotten.
-        ages.count(vec![(1, 8)]);
-        assert!(!ages.is_due() && ages.looks.len() == 1);
     }
 }

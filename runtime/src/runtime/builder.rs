@@ -411,7 +411,7 @@ impl Builder {
     /// stacks (feature `dump-stacks`), once. The program goes on. [`dump::on_deadlock`](crate::dump::on_deadlock) takes them
     /// instead. The default is no search, or the environment variable `RUNTIME_DEADLOCK`: an interval in ms.
     ///
-    /// This finds circles over mutexes, read-write locks, joins, scopes and channels, and leaks, while other green threads go on. The page
+    /// This finds circles over mutexes, read-write locks, joins and scopes, and locks that leaked, while other green threads go on. The page
     /// about [deadlocks](crate::docs::deadlock#of-some) says what it finds and what not. A circle is told if two looks have found it
     /// unchanged, so between one and two intervals after it arose.
     ///

@@ -6,6 +6,7 @@
 //! - A packet takes 1 to 10 ms from node to node, and no time within a node. The seed decides.
 //! - TCP keeps its order. What a broken link holds up is sent again when the link is repaired. A connection whose bytes have not arrived
 //!   for 924 s ends with `TimedOut`, and a connect without an answer after 127 s, as on Linux.
+//! - A connection has room for 256 KiB in each direction: bytes on the way, and those that were not read yet. Further writes wait.
 //! - A packet to an address without a node is lost. A name without a node is an error of kind `NotFound`.
 //! - [`set_quality`] sets latency, bandwidth and the probabilities of loss, doubling and reordering. [`Faults`](super::Faults) happen by
 //!   themselves.

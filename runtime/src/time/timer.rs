@@ -21,6 +21,9 @@ use crate::runtime;
 /// received, and the old function call never starts. If they returned `false`, it was received or started before, or
 /// the timer was not set.
 ///
+/// The channel of a timer that is due has the length 1 until the message is received, and the capacity 1. (In Go both are 0 since 1.23.
+/// `stop` and `reset` take the message back in both.)
+///
 /// ```
 /// use runtime::time::{Duration, Timer};
 /// use runtime::{channel, select};

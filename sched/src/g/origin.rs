@@ -28,8 +28,7 @@ struct Named {
     /// Empty if there is none.
     name: Box<str>,
     has_name: bool,
-    /// The return addresses on the stack of the spawner; null if they are not kept. A pointer and not an `OnceLock`, whose unused bytes may
-    /// have been anything: a search of the memory would find old handles there.
+    /// The return addresses on the stack of the spawner; null if they are not kept.
     stack: AtomicPtr<Box<[usize]>>,
 }
 

@@ -28,32 +28,6 @@ pub(crate) struct Task {
     pub(crate) run: unsafe fn(GRef) -> Stop,
     /// Returns the name of the future's type; `None` for a closure.
     pub(crate) future: fn() -> Option<&'static str>,
-    /// The size of what the spawner put into the payload, and whether it is boxed.
-    pub(crate) put: (usize, bool),
-}
-
-impl Task {
-    /// Returns what `put` has for a `T`.
-    pub(crate) const fn put_of<T>() -> (usize, bool) {
-        (size_of::<T>(), !fits::<T>())
-    }
-}
-
-/// Returns the words that the spawner put there: the place of what `g` has captured. The closure may have moved away from it.
-///
-/// # Safety
-/// The caller keeps `g` from running, and its task has begun and not ended.
-#[allow(dead_code, reason = "only saved.rs calls it, which is not built for every target")]
-pub(crate) unsafe fn captured(g: &super::G) -> *const [usize] {
-    let (bytes, boxed) = g.task().put;
-    let place = g.payload();
-    let place: *const usize = if boxed {
-        // SAFETY: a value that does not fit lies behind the pointer that `put` wrote, until the task has ended.
-        unsafe { place.cast::<*const usize>().read() }
-    } else {
-        place.cast()
-    };
-    std::ptr::slice_from_raw_parts(place, bytes / size_of::<usize>())
 }
 
 const fn fits<T>() -> bool {

@@ -61,18 +61,14 @@ pub(crate) struct Closure<F, T, A>(std::marker::PhantomData<fn(F, A) -> T>);
 pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
 
 impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
-    pub(crate) const TASK: Task = Task {
-        run: __rust_begin_short_backtrace_closure::<T, F, A>,
-        future: || None,
-        put: Task::put_of::<Work<F, A>>(),
-    };
+    pub(crate) const TASK: Task =
+        Task { run: __rust_begin_short_backtrace_closure::<T, F, A>, future: || None };
 }
 
 impl<F: Future, A: After> Polled<F, A> {
     pub(crate) const TASK: Task = Task {
         run: __rust_begin_short_backtrace_future::<F, A>,
         future: || Some(std::any::type_name::<F>()),
-        put: Task::put_of::<Work<F, A>>(),
     };
 }
 
@@ -172,7 +168,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
 pub(crate) struct CallsWaker;
 
 impl CallsWaker {
-    const TASK: Task = Task { run: Self::run, future: || None, put: Task::put_of::<Waker>() };
+    const TASK: Task = Task { run: Self::run, future: || None };
 
     /// Makes this the task of `g`, with `waker` as its payload.
     ///

@@ -16,12 +16,6 @@
 
 use std::sync::OnceLock;
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(feature = "sanitizer")
-))]
-pub(crate) use unix::alternate_stacks;
 #[cfg(unix)]
 pub(crate) use unix::{ensure_alternate_stack, install};
 #[cfg(windows)]
@@ -59,13 +53,11 @@ mod unix {
     use std::io;
     use std::marker::PhantomData;
     use std::mem::{self, MaybeUninit};
-    use std::ops::Range;
     use std::process;
     use std::ptr::{null, null_mut, with_exposed_provenance_mut};
     use std::sync::{Once, OnceLock};
 
     use super::{LOOKUP, Overflowed};
-    use parking_lot::Mutex;
 
     use crate::stack::last_dump;
     use crate::sys;
@@ -259,8 +251,6 @@ mod unix {
         /// Start and length of the mapping, guard included.
         mapping: Option<(usize, usize)>,
         before: libc::stack_t,
-        /// Its place in `NOTED`.
-        noted: Range<usize>,
         not_send: PhantomData<*mut ()>,
     }
 
@@ -271,9 +261,8 @@ mod unix {
         let guard = sys::page_size();
         let bytes = (2 * sys::least_signal_stack()).next_multiple_of(guard);
         let before = alternate_stack()?;
-        let mut stack = AlternateStack { mapping: None, before, noted: 0..0, not_send: PhantomData };
+        let mut stack = AlternateStack { mapping: None, before, not_send: PhantomData };
         if stack.before.ss_flags & libc::SS_DISABLE == 0 && stack.before.ss_size >= bytes {
-            stack.note(stack.before.ss_sp.expose_provenance(), stack.before.ss_size);
             return Ok(stack);
         }
         let start = sys::map(guard + bytes)?;
@@ -282,34 +271,11 @@ mod unix {
         unsafe { sys::forbid(start, guard) }?;
         // SAFETY: the mapping lives until `stack` is dropped, and the drop disables the alternate stack before it unmaps.
         unsafe { set_alternate_stack(start + guard, bytes, 0) }?;
-        stack.note(start + guard, bytes);
         Ok(stack)
-    }
-
-    /// Where the alternate stacks lie. Signal handlers leave this alone.
-    static NOTED: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
-
-    /// Returns where the alternate stacks of the threads that have an `AlternateStack` lie.
-    #[allow(dead_code, reason = "only memory.rs calls it, which is not built for every target")]
-    pub(crate) fn alternate_stacks() -> Vec<Range<usize>> {
-        NOTED.lock().clone()
-    }
-
-    impl AlternateStack {
-        fn note(&mut self, start: usize, bytes: usize) {
-            self.noted = start..start + bytes;
-            if !sys::fork::is_forked() {
-                NOTED.lock().push(self.noted.clone());
-            }
-        }
     }
 
     impl Drop for AlternateStack {
         fn drop(&mut self) {
-            // In a forked child another thread of the parent may have locked it for ever.
-            if !sys::fork::is_forked() {
-                NOTED.lock().retain(|range| *range != self.noted);
-            }
             let Some((start, bytes)) = self.mapping else { return };
             let (before, flags) = (&self.before, self.before.ss_flags & libc::SS_DISABLE);
             // SAFETY: disabling is always valid, and std keeps the alternate stack of its thread until the thread ends.

@@ -19,7 +19,6 @@ use corosensei::stack::MIN_STACK_SIZE;
 use super::Slabs;
 use super::coro::{Coro, Inner};
 use crate::g::G;
-use crate::g::payload::captured;
 use crate::sys::peek;
 use crate::sys::preempt::Registers;
 
@@ -57,11 +56,6 @@ pub struct StackCopy {
     pub link: usize,
     /// The whole stack, from its guard to its first frame.
     pub stack: Range<usize>,
-    /// Where the words lie that its spawner gave it: what the closure captured. Empty if it was not parked.
-    pub captured_at: Range<usize>,
-    /// These words, inverted.
-    pub captured: Vec<usize>,
-    /// Disguised: a search of the memory for a word does not find the copy.
     words: Vec<usize>,
 }
 
@@ -72,24 +66,9 @@ impl Default for StackCopy {
 }
 
 impl StackCopy {
-    /// Returns a copy that has no words of a stack: where it lies and what was captured alone.
-    pub fn of_places() -> Self {
-        StackCopy::empty()
-    }
-
     /// Returns a copy without room.
     pub(crate) const fn empty() -> Self {
-        let (stack, captured_at) = (0..0, 0..0);
-        StackCopy {
-            pc: 0,
-            sp: 0,
-            fp: 0,
-            link: 0,
-            stack,
-            captured_at,
-            captured: Vec::new(),
-            words: Vec::new(),
-        }
+        StackCopy { pc: 0, sp: 0, fp: 0, link: 0, stack: 0..0, words: Vec::new() }
     }
 
     /// Makes room for the words of a stack, which a signal handler cannot.
@@ -101,14 +80,14 @@ impl StackCopy {
     /// Returns the word at `address`; `None` if it was not copied.
     pub fn read(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.sp)?;
-        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).map(|&word| revealed(word))
+        self.words.get(offset / WORD).filter(|_| offset.is_multiple_of(WORD)).copied()
     }
 
     /// Takes these registers, and the words from the stack pointer on.
     pub(crate) fn set(&mut self, registers: &Registers, words: &[usize]) {
         (self.pc, self.sp, self.fp, self.link) = (registers.pc, registers.sp, registers.fp, registers.link);
         self.words.clear();
-        self.words.extend(words.iter().map(|&word| disguised(word)));
+        self.words.extend(words);
     }
 
     /// Copies the stack of `coro`. Returns `false` if there is nothing to copy.
@@ -119,8 +98,6 @@ impl StackCopy {
         let Some(field) = field() else { return false };
         // SAFETY: the caller keeps every thread off the coroutine.
         let coro = unsafe { &*coro };
-        self.captured_at = 0..0;
-        self.captured.clear();
         let (saved, top) = (words(&coro.inner)[field], ptr::from_ref(coro).addr());
         // 0: the coroutine runs. That is so of a G that waits in place.
         let used = coro.frames_below(top);
@@ -137,23 +114,9 @@ impl StackCopy {
         (self.pc, self.fp) = (word(SAVED.pc), word(SAVED.fp));
         self.link = self.pc;
         let end = ((top - saved) / WORD).min(SAVED.len + self.words.capacity());
-        self.words.extend((SAVED.len..end).map(|i| disguised(word(i))));
+        self.words.extend((SAVED.len..end).map(word));
         self.stack = used;
         true
-    }
-
-    /// Copies what `g` has captured.
-    ///
-    /// # Safety
-    /// No thread runs `g` meanwhile, and its task has begun and not ended.
-    pub(crate) unsafe fn fill_captured(&mut self, g: &G) {
-        // SAFETY: this contract.
-        let words = unsafe { captured(g) };
-        let start = words.cast::<usize>();
-        self.captured_at = start.addr()..start.addr() + words.len() * WORD;
-        self.captured.clear();
-        // SAFETY: the words lie in the payload or its box. Volatile: as in `fill`.
-        self.captured.extend((0..words.len()).map(|i| unsafe { !start.add(i).read_volatile() }));
     }
 }
 
@@ -190,9 +153,7 @@ impl StackCopy {
         self.words.clear();
         self.words.resize(n, 0);
         let copied = peek::words(sp, &mut self.words);
-        self.words.iter_mut().for_each(|word| *word = disguised(*word));
-        (self.sp, self.stack, self.captured_at) = (sp, stack, 0..0);
-        self.captured.clear();
+        (self.sp, self.stack) = (sp, stack);
         copied
     }
 
@@ -209,29 +170,17 @@ impl StackCopy {
             return false;
         }
         (self.pc, self.sp, self.fp, self.link) = (registers.pc, sp, registers.fp, registers.link);
-        (self.stack, self.captured_at) = (coro.frames_below(top), 0..0);
+        self.stack = coro.frames_below(top);
         self.words.clear();
         // No more than the capacity, so the vector does not grow.
         let n = ((top - sp) / WORD).min(self.words.capacity());
         // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack. That part is mapped, and the
         // interrupted code does not run on meanwhile. Volatile: as in `fill`.
         self.words.extend(
-            (0..n).map(|i| unsafe {
-                disguised(with_exposed_provenance::<usize>(sp + i * WORD).read_volatile())
-            }),
+            (0..n).map(|i| unsafe { with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
         );
         true
     }
-}
-
-/// Returns a word as a copy has it. Inverting alone would not do: the stack of a thread that takes a dump has inverted words, and its copy would
-/// have these words as they are.
-fn disguised(word: usize) -> usize {
-    !word.rotate_left(8)
-}
-
-fn revealed(word: usize) -> usize {
-    (!word).rotate_right(8)
 }
 
 /// Returns the stack of `g` and the words of its coroutine; `None` if it has none.
@@ -270,13 +219,6 @@ fn field() -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_is_hidden_also_if_it_was_hidden_before() {
-        let word = 0x7f12_3456_7801_usize;
-        assert_eq!(revealed(disguised(word)), word);
-        assert!(![disguised(word), disguised(!word), disguised(disguised(word))].contains(&word));
-    }
 
     #[test]
     fn the_saved_stack_pointer_is_found() {

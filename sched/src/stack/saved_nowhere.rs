@@ -16,29 +16,13 @@ pub struct StackCopy {
     pub link: usize,
     /// The whole stack.
     pub stack: std::ops::Range<usize>,
-    /// Where the words lie that its spawner gave it.
-    pub captured_at: std::ops::Range<usize>,
-    /// These words, inverted.
-    pub captured: Vec<usize>,
 }
 
 impl StackCopy {
     /// Returns a copy without room.
     pub(crate) const fn empty() -> Self {
-        StackCopy { pc: 0, sp: 0, fp: 0, link: 0, stack: 0..0, captured_at: 0..0, captured: Vec::new() }
+        StackCopy { pc: 0, sp: 0, fp: 0, link: 0, stack: 0..0 }
     }
-
-    /// Returns a copy that is never filled.
-    pub fn of_places() -> Self {
-        StackCopy::empty()
-    }
-
-    /// Has no effect here.
-    ///
-    /// # Safety
-    /// None is needed here.
-    #[allow(unsafe_code)]
-    pub(crate) unsafe fn fill_captured(&mut self, _g: &crate::g::G) {}
 
     /// Has no effect here.
     pub(crate) fn make_room(&mut self) {}

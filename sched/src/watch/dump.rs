@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use std::ops::Range;
 use std::panic::Location;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use crate::g::binding::Binding;
 use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
-use crate::m::current::current_g;
 use crate::m::os_thread;
 #[cfg(feature = "sim")]
 use crate::run::simulation;
@@ -157,22 +155,8 @@ fn copy_stack(g: &G, copy: &mut StackCopy) -> bool {
         return false;
     }
     // SAFETY: `Wait::hold` keeps every waker from making `g` runnable, and `g` is off its stack, so no thread runs on its
-    // coroutine. A runtime with a living G keeps its stacks mapped. A parked G with a stack has begun its task, and sets
-    // `over` before the task ends.
-    unsafe {
-        let copied = copy.fill(coro);
-        if copied && !g.is_over() {
-            copy.fill_captured(g);
-        }
-        copied
-    }
-}
-
-/// Returns the id and the whole stack of the green thread that calls; `None` on another thread.
-pub fn stack_of_caller() -> Option<(u64, Range<usize>)> {
-    let g = current_g().filter(|g| g.is_green() && !g.coro().is_null())?;
-    // SAFETY: a running G has its coroutine.
-    Some((g.id(), unsafe { &*g.coro() }.frames_below(g.coro().addr())))
+    // coroutine. A runtime with a living G keeps its stacks mapped.
+    unsafe { copy.fill(coro) }
 }
 
 /// Holds a parked G; the drop lets it go.

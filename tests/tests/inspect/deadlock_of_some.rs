@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, Once};
 use std::time::Duration;
 
+use runtime::channel::{bounded, unbounded};
 use runtime::dump::{Deadlock, DeadlockKind, GreenThread, Object, Snapshot, on_deadlock};
 use runtime::sync::{Barrier, Condvar, Mutex, RwLock, RwLockAsync};
 use runtime::thread::AbortHandle;
@@ -419,6 +420,29 @@ fn nothing_else_is_told() {
         names_of(it).iter().any(|name| names.contains(&&**name) || name.starts_with("busy"))
     });
     assert!(wrong.is_none(), "{wrong:?}");
+}
+
+/// Which threads have the handles of a channel is not known, as the page about deadlocks says: neither a circle is told, nor a worker that
+/// waits for its next job.
+#[test]
+fn nothing_is_told_of_channels() {
+    tests::child::passes("nothing_is_told_of_channels", "alone", || {
+        Builder::new().procs(2).track_locks(true).build().unwrap().block_on(|| {
+            let ((to_one, one), (to_two, two)) = (bounded::<u32>(0), bounded::<u32>(0));
+            let first = named("one", move || _ = to_two.send(one.recv().unwrap()));
+            let second = named("two", move || _ = to_one.send(two.recv().unwrap()));
+            let (jobs, todo) = unbounded::<u32>();
+            let worker = named("worker", move || todo.iter().for_each(drop));
+            for _ in 0..5 {
+                let dump = Snapshot::take_with_deadlocks().unwrap();
+                assert!(dump.deadlocks.is_empty(), "{dump}");
+                runtime::sleep(Duration::from_millis(2));
+            }
+            drop(jobs);
+            worker.join().unwrap();
+            end(vec![first, second]);
+        });
+    });
 }
 
 /// A guard that is sent away is the only way to a wrong arrow. After the process has dropped one elsewhere, circles are suspected.

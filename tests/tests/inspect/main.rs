@@ -3,7 +3,6 @@
 #[cfg(feature = "dump-stacks")]
 mod await_stacks;
 mod deadlock;
-mod deadlock_of_channels;
 mod deadlock_of_some;
 #[cfg(feature = "debug")]
 mod debug_browser;
