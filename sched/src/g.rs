@@ -152,11 +152,9 @@ pub(crate) struct G {
     waits_for: AtomicU8,
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
-    /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
-    over: Cell<bool>,
     /// What the current poll of a future may still complete. Only the thread itself uses it.
     pub(crate) budget: Cell<Budget>,
-    /// True while no cancellation ends the waits of the G: `g/mask.rs`.
+    /// True while no cancellation ends the waits of the G: in a mask, and once the task is over. See `g/mask.rs`.
     masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
@@ -233,7 +231,6 @@ impl G {
             waits_since: AtomicU32::new(0),
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
-            over: Cell::new(false),
             budget: Cell::new(Budget::NONE),
             masked: Cell::new(false),
             #[cfg(feature = "sim")]
@@ -263,7 +260,6 @@ impl G {
         self.origin.begin(place, name, parent);
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
-        self.over.set(false);
         self.masked.set(false);
         #[cfg(feature = "sim")]
         self.node.store(0, Ordering::Relaxed);

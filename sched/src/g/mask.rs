@@ -53,15 +53,9 @@ impl G {
         self.masked.get()
     }
 
-    /// Returns `true` if the task is over. *Runs on: the thread itself, or the holder of its parked wait.*
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.get()
-    }
-
     /// Marks the task as over: only destructors and wakers still run. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn set_over(&self) {
-        self.over.set(true);
         self.masked.set(true);
     }
 }

@@ -195,7 +195,7 @@ fn check_fork(patience: Patience) {
         return;
     }
     match patience.cancel {
-        Cancel::Ends => crate::sys::fork::check_or_panic(),
+        Cancel::Ends | Cancel::Masked => crate::sys::fork::check_or_panic(),
         Cancel::Waits => crate::sys::fork::check_or_abort(),
     }
 }
