@@ -93,7 +93,8 @@ fn a_waker_may_block_on_a_lock_of_a_parked_thread() {
     });
 }
 
-/// `Condvar::wait` unlocks its mutex in the middle of its wait, and so calls the waker of the future that is next.
+/// `Condvar::wait` unlocks its mutex in the middle of its wait, and so calls the waker of the future that is
+/// next.
 #[test]
 fn a_waker_may_wait_or_panic_in_the_wait_for_a_condition_that_calls_it() {
     quiet_panics_on_purpose();
