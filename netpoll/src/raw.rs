@@ -1,9 +1,12 @@
-//! System calls without libc, for the runtime's own code: with `interpose` the program defines libc's functions itself, as calls that
-//! park, and with `sim` as calls that answer from a simulation. A result below zero is an error: `-errno`. Signal handlers may make them.
+//! System calls without libc, for the runtime's own code: with `interpose` the program defines libc's
+//! functions itself, as calls that park, and with `sim` as calls that answer from a simulation. A result
+//! below zero is an error: `-errno`. Signal handlers may make them.
 //!
-//! Where the program defines no functions of libc, a call goes by libc's `syscall`: Miri knows that, and every processor has it.
+//! Where the program defines no functions of libc, a call goes by libc's `syscall`: Miri knows that, and
+//! every processor has it.
 //!
-//! `ci/raw-calls.sh` checks that no crate of the runtime refers to a function of libc that the program defines.
+//! `ci/raw-calls.sh` checks that no crate of the runtime refers to a function of libc that the program
+//! defines.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +20,8 @@ use std::ffi::{c_int, c_long};
 #[inline]
 pub unsafe fn syscall6(number: c_long, a: [usize; 6]) -> isize {
     let result;
-    // SAFETY: the kernel keeps all registers but `rax`, `rcx` and `r11`; the caller answers for the arguments.
+    // SAFETY: the kernel keeps all registers but `rax`, `rcx` and `r11`; the caller answers for the
+    // arguments.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -88,8 +92,8 @@ macro_rules! __raw_call {
 #[doc(inline)]
 pub use __raw_call as call;
 
-/// Converts the result of libc's `syscall`. It stands in one function with that call, which is never inlined: `errno` belongs to the OS
-/// thread.
+/// Converts the result of libc's `syscall`. It stands in one function with that call, which is never inlined:
+/// `errno` belongs to the OS thread.
 #[doc(hidden)]
 #[inline(always)]
 pub fn of_libc(result: c_long) -> isize {

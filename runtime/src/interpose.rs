@@ -12,18 +12,20 @@
 //!                       └─ park until ready, attempt again ──────> result, on the same OS thread
 //! ```
 //!
-//! - `raw.rs`: what hooks ask the system: hooks never call hooks, and nothing here writes `errno` but [`finish`] and `crate::syscall`.
+//! - `raw.rs`: what hooks ask the system: hooks never call hooks, and nothing here writes `errno` but
+//!   [`finish`] and `crate::syscall`.
 //! - `fd.rs`: what is known of a descriptor: what it is, and whether a green thread waits for it.
 //! - `wait.rs`: the loop of attempts and waits, and the descriptor's own time-outs.
 //! - `message.rs`: lists of buffers of which a part is done.
 //! - `process.rs`: children of `vfork`, which do not park.
 //! - `futex.rs`: `futex`, by which std's locks wait. (`syscall`, which makes it, is in `crate::syscall`.)
-//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the hooks. `checked.rs`: those that
-//!   C calls with the size of its buffer.
+//! - `read.rs`, `write.rs`, `accept.rs`, `connect.rs`, `poll.rs`, `sleep.rs`, `names.rs`, `close.rs`: the
+//!   hooks. `checked.rs`: those that C calls with the size of its buffer.
 //!
-//! The runtime's own code makes system calls by `netpoll::raw`, and calls no hook: not in signal handlers, and not where an M is woken
-//! (`ci/raw-calls.sh` checks that). What std and other crates call on the runtime's behalf does not park: in the runtime a P is not lent,
-//! which [`may_park`] sees. Descriptors of the runtime are non-blocking.
+//! The runtime's own code makes system calls by `netpoll::raw`, and calls no hook: not in signal handlers,
+//! and not where an M is woken (`ci/raw-calls.sh` checks that). What std and other crates call on the
+//! runtime's behalf does not park: in the runtime a P is not lent, which [`may_park`] sees. Descriptors of
+//! the runtime are non-blocking.
 
 #![allow(unsafe_code)]
 
@@ -67,7 +69,8 @@ const fn error(errno: c_int) -> isize {
     -(errno as isize)
 }
 
-/// Makes the linker take the hooks: it leaves out a library of which the program uses nothing. *Runs on: the maker of a runtime.*
+/// Makes the linker take the hooks: it leaves out a library of which the program uses nothing. *Runs on: the
+/// maker of a runtime.*
 pub(crate) fn link() {
     process::note();
     type Hooks = [*const (); 10];

@@ -48,8 +48,8 @@
 //! [`runtime::sleep`](crate::sleep). Each task that waits so takes an OS thread. Where many wait at a time, let a green
 //! thread do the work: `runtime::spawn(|| ..).await`.
 //!
-//! A blocking task may wait as well, also in a `current_thread` runtime or a `LocalSet` of its own. Such a wait blocks the OS thread, and
-//! with it the other tasks of that runtime or set.
+//! A blocking task may wait as well, also in a `current_thread` runtime or a `LocalSet` of its own. Such a
+//! wait blocks the OS thread, and with it the other tasks of that runtime or set.
 //!
 //! # Why no slot carries the context
 //!
@@ -185,8 +185,9 @@ fn park_in_place(park: &mut dyn FnMut()) {
     if IS_REACTOR.get() && is_worker() { block_in_place(park) } else { park() }
 }
 
-/// Returns `true` on a worker of a runtime with several workers. On other threads no task needs to move. In a runtime of one thread,
-/// which a blocking task may have made, and in a `LocalSet`, `block_in_place` would panic.
+/// Returns `true` on a worker of a runtime with several workers. On other threads no task needs to move. In a
+/// runtime of one thread, which a blocking task may have made, and in a `LocalSet`, `block_in_place` would
+/// panic.
 fn is_worker() -> bool {
     let has_several = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
     worker_index().is_some() && Handle::try_current().is_ok_and(has_several)

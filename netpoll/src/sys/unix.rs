@@ -34,8 +34,8 @@ pub fn is_ready(descriptor: BorrowedFd<'_>, direction: Direction) -> io::Result<
 fn poll_now(look: &mut libc::pollfd) -> io::Result<()> {
     let look: *mut libc::pollfd = look;
     let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the count of 1 lets the call access `look` alone; it reads `none`, and sets no signal mask. The caller's borrow keeps the
-    // descriptor open.
+    // SAFETY: the count of 1 lets the call access `look` alone; it reads `none`, and sets no signal mask. The
+    // caller's borrow keeps the descriptor open.
     let result = unsafe {
         crate::raw::call!(libc::SYS_ppoll, look, 1usize, &raw const none, ptr::null::<u64>(), 0usize)
     };

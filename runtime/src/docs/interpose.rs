@@ -40,7 +40,8 @@
 //! | `syscall`, of it only `futex` as std uses it | [locks of std](#locks-of-std) |
 //! | `close` `close_range` `closefrom` `dup2` `dup3` | nothing; they end the waits for each descriptor that is closed or replaced |
 //!
-//! C code that is compiled with `_FORTIFY_SOURCE` calls `__read_chk`, `__recv_chk`, `__recvfrom_chk`, `__poll_chk` and `__ppoll_chk` instead. These are caught, too.
+//! C code that is compiled with `_FORTIFY_SOURCE` calls `__read_chk`, `__recv_chk`, `__recvfrom_chk`,
+//! `__poll_chk` and `__ppoll_chk` instead. These are caught, too.
 //!
 //! On plain OS threads, on the runtime's own stacks, for non-blocking descriptors and for descriptors 0 to 2, they are the system
 //! calls. (Standard input, output and error stay with the OS thread because std holds locks around them.)
@@ -95,9 +96,10 @@
 //! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC: the kernel reads and writes it without waiting by `preadv2`
 //!   and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took
 //!   twice as much on that EPYC.
-//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the descriptor's mode, for its
-//!   time limit and for the id of the process, and arms the registration. A round trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets
-//!   3.9 to 4.3: 1.14 to 1.26 times as long in twelve pairs of runs, with 1 P and with 2, while other programs ran.
+//! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the
+//!   descriptor's mode, for its time limit and for the id of the process, and arms the registration. A round
+//!   trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets 3.9 to 4.3:
+//!   1.14 to 1.26 times as long in twelve pairs of runs, with 1 P and with 2, while other programs ran.
 //!
 //! # Locks of std
 //!
@@ -142,28 +144,31 @@
 //!
 //! # What is not caught
 //!
-//! These block the OS thread of a green thread, which is [rescued](super::blocking): its P runs other green threads, and another OS thread
-//! is started if none is free. So a call that waits for another green thread gets what it waits for. No cancellation or time-out ends
-//! the call.
+//! These block the OS thread of a green thread, which is [rescued](super::blocking): its P runs other green
+//! threads, and another OS thread is started if none is free. So a call that waits for another green thread
+//! gets what it waits for. No cancellation or time-out ends the call.
 //!
 //! - System calls without libc: the crate `rustix`, Go code. Static linking of the calls inside libc.
 //! - glibc's own inner calls: `FILE*`, name look-ups, `system`, `popen`.
-//! - Locks, conditions and barriers of pthread and of C11 (`mtx_lock`, `cnd_wait`), locks of `parking_lot`, joins of OS threads; `sem_wait`,
-//!   `sem_timedwait`, `sem_clockwait`.
-//! - Locks of files: `flock`, `lockf`, `fcntl` with `F_SETLKW` or `F_OFD_SETLKW`. Those of `lockf` and `F_SETLKW` belong to the process, so they
-//!   do not keep green threads apart.
+//! - Locks, conditions and barriers of pthread and of C11 (`mtx_lock`, `cnd_wait`), locks of `parking_lot`,
+//!   joins of OS threads; `sem_wait`, `sem_timedwait`, `sem_clockwait`.
+//! - Locks of files: `flock`, `lockf`, `fcntl` with `F_SETLKW` or `F_OFD_SETLKW`. Those of `lockf` and
+//!   `F_SETLKW` belong to the process, so they do not keep green threads apart.
 //! - Queues of messages and semaphores of the system: `msgrcv`, `msgsnd`, `mq_receive`, `mq_send`, `semop`.
-//! - Signals: `sigwait`, `sigwaitinfo`, `sigtimedwait`, `sigsuspend`, `pause`. The mask that such a caller has set is that of its OS thread:
-//!   the green thread [pins](crate::thread::pin) itself before it sets the mask. Or use [`signal`](crate::signal), or a `signalfd`, whose `read` is caught.
+//! - Signals: `sigwait`, `sigwaitinfo`, `sigtimedwait`, `sigsuspend`, `pause`. The mask that such a caller
+//!   has set is that of its OS thread: the green thread [pins](crate::thread::pin) itself before it sets the
+//!   mask. Or use [`signal`](crate::signal), or a `signalfd`, whose `read` is caught.
 //! - `waitpid`; `tcdrain`; opening a FIFO; regular files.
-//! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`; `preadv2` and `pwritev2` with flags.
+//! - `sendfile`, `splice` (`std::io::copy` uses them), `sendmmsg`, `recvmmsg`; `preadv2` and `pwritev2` with
+//!   flags.
 //! - `epoll_pwait`, `epoll_pwait2`, `pselect`.
 //!
 //! # Children of `vfork`
 //!
-//! Such a child has the memory of its parent, but descriptors of its own: its `close` and `dup2` end no wait of the parent. A caught call
-//! that would wait there blocks the child. A lock of std must not be waited for there, and nothing of this crate may be called: like
-//! every child of `vfork`, it may make system calls, and call `exec` or `_exit`.
+//! Such a child has the memory of its parent, but descriptors of its own: its `close` and `dup2` end no wait
+//! of the parent. A caught call that would wait there blocks the child. A lock of std must not be waited for
+//! there, and nothing of this crate may be called: like every child of `vfork`, it may make system calls, and
+//! call `exec` or `_exit`.
 //!
 //! # Hazards
 //!

@@ -1,4 +1,5 @@
-//! `close`, `close_range`, `closefrom`, `dup2`, `dup3`: end the waits of green threads for a descriptor that is closed or replaced, and forget what it was.
+//! `close`, `close_range`, `closefrom`, `dup2`, `dup3`: end the waits of green threads for a descriptor that
+//! is closed or replaced, and forget what it was.
 
 use std::ffi::{c_int, c_uint};
 
@@ -89,7 +90,8 @@ fn ends_from(first: c_uint, last: c_uint) {
     }
 }
 
-/// Ends the waits for a descriptor that has another file now, or none. The descriptors of a child are not those of the waiters.
+/// Ends the waits for a descriptor that has another file now, or none. The descriptors of a child are not
+/// those of the waiters.
 fn ends(descriptor: c_int) {
     if fd::forget(descriptor) && process::is_own() {
         sched::foreign::closed(descriptor);

@@ -34,8 +34,8 @@ const WAITER: u32 = 0b1000;
 /// Descriptors from here on are not remembered.
 const MAX_FD: usize = 1 << 20;
 
-/// For each descriptor its kind, and above it the number of its waiters. Not in allocated memory: signal handlers may call `write`. A page
-/// takes memory when the first of its descriptors is used.
+/// For each descriptor its kind, and above it the number of its waiters. Not in allocated memory: signal
+/// handlers may call `write`. A page takes memory when the first of its descriptors is used.
 static WORDS: [AtomicU32; MAX_FD] = [const { AtomicU32::new(0) }; MAX_FD];
 
 /// One more than the largest descriptor that has been asked about or waited for.

@@ -1,4 +1,5 @@
-//! System calls that the hooks make, without libc: hooks never call hooks. A result below zero is an error: `-errno`.
+//! System calls that the hooks make, without libc: hooks never call hooks. A result below zero is an error:
+//! `-errno`.
 
 use std::ffi::c_int;
 

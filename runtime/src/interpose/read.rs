@@ -77,7 +77,8 @@ pub(super) unsafe extern "C" fn readv(fd: c_int, iov: *const iovec, count: c_int
     })
 }
 
-/// libc's `preadv2`; parks a green thread if it reads at the present position without flags, which is `readv`.
+/// libc's `preadv2`; parks a green thread if it reads at the present position without flags, which is
+/// `readv`.
 ///
 /// # Safety
 /// As libc's.

@@ -83,7 +83,8 @@ pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
     }
 }
 
-/// libc's `thrd_sleep`; parks a green thread. Returns -1 if a signal ended it, and another number below zero for an error.
+/// libc's `thrd_sleep`; parks a green thread. Returns -1 if a signal ended it, and another number below zero
+/// for an error.
 ///
 /// # Safety
 /// As libc's.

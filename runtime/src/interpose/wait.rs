@@ -89,7 +89,8 @@ impl Call {
     }
 }
 
-/// Parks until one of `fds` is ready or until `until`. A descriptor that is closed meanwhile ends the wait. A child of `vfork` is refused.
+/// Parks until one of `fds` is ready or until `until`. A descriptor that is closed meanwhile ends the wait. A
+/// child of `vfork` is refused.
 pub(super) fn wait(fds: &[(c_int, u32)], until: u64) -> End {
     if !process::is_own() {
         return End::Refused(libc::EPERM);

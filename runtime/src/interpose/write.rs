@@ -1,4 +1,5 @@
-//! `write`, `writev`, `pwritev2`, `send`, `sendto`, `sendmsg`. On a stream in blocking mode they return when all is written.
+//! `write`, `writev`, `pwritev2`, `send`, `sendto`, `sendmsg`. On a stream in blocking mode they return when
+//! all is written.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -72,7 +73,8 @@ pub(super) unsafe extern "C" fn writev(fd: c_int, iov: *const iovec, count: c_in
     })
 }
 
-/// libc's `pwritev2`; parks a green thread if it writes at the present position without flags, which is `writev`.
+/// libc's `pwritev2`; parks a green thread if it writes at the present position without flags, which is
+/// `writev`.
 ///
 /// # Safety
 /// As libc's.

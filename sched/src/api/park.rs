@@ -30,8 +30,8 @@ pub(crate) fn me() -> GRef {
     current_g().unwrap_or_else(os_thread::proxy_g)
 }
 
-/// Runs `f`, foreign code, in the middle of a wait of the caller: a wait has begun, or a node is queued. Contains its panics. Until `f`
-/// returns, the caller counts as another plain OS thread.
+/// Runs `f`, foreign code, in the middle of a wait of the caller: a wait has begun, or a node is queued.
+/// Contains its panics. Until `f` returns, the caller counts as another plain OS thread.
 #[cold]
 pub(crate) fn apart(f: impl FnOnce()) {
     match current_g() {

@@ -116,9 +116,9 @@ pub(crate) fn is_over() -> bool {
     OVER.get()
 }
 
-/// Runs `f`, foreign code, in the middle of a wait of the calling thread. Contains its panics: the unwind would free a node that is still
-/// queued. A wait in `f` is that of another proxy G: a second wait of the same G would take the place of the first. *Runs on: a thread
-/// that is no M, or the stack of an M.*
+/// Runs `f`, foreign code, in the middle of a wait of the calling thread. Contains its panics: the unwind
+/// would free a node that is still queued. A wait in `f` is that of another proxy G: a second wait of the
+/// same G would take the place of the first. *Runs on: a thread that is no M, or the stack of an M.*
 pub(crate) fn apart(f: impl FnOnce()) {
     let own = PROXY_G.take();
     contain(f);
@@ -192,8 +192,8 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     });
 }
 
-/// A function that surrounds what its argument does, and calls its argument once. If it panics, or returns without the call, the thread
-/// parks without it.
+/// A function that surrounds what its argument does, and calls its argument once. If it panics, or returns
+/// without the call, the thread parks without it.
 pub type Around = fn(&mut dyn FnMut());
 
 static AROUND_PARK: OnceLock<Around> = OnceLock::new();
@@ -253,7 +253,8 @@ mod tests {
     use crate::stack::testing::succeeds_alone;
     use crate::wait::locks::{Mutex, Patience};
 
-    /// Foreign code around a park may panic before or after it, leave it out, or wait itself. The waiter sleeps until it is woken.
+    /// Foreign code around a park may panic before or after it, leave it out, or wait itself. The waiter
+    /// sleeps until it is woken.
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn what_surrounds_a_park_cannot_end_the_wait() {

@@ -8,9 +8,9 @@
 //!               else: the handler that was installed before (std's reports OS threads), or the default action
 //! ```
 //!
-//! The handler may interrupt any code, even `malloc` with its lock held. So the handler allocates nothing, takes no lock,
-//! formats by hand and leaves `errno` unchanged. It calls no function of libc in whose place the program may have one that parks
-//! (`netpoll::raw`).
+//! The handler may interrupt any code, even `malloc` with its lock held. So the handler allocates nothing,
+//! takes no lock, formats by hand and leaves `errno` unchanged. It calls no function of libc in whose place
+//! the program may have one that parks (`netpoll::raw`).
 
 #![allow(unsafe_code)]
 

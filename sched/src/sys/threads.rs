@@ -108,11 +108,13 @@ mod linux {
         unsafe { call!(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     }
 
-    /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. Signal handlers may call it.
+    /// Blocks the calling OS thread for `time`. A signal may end the sleep earlier. Signal handlers may call
+    /// it.
     #[inline(never)]
     pub(crate) fn sleep_thread(time: std::time::Duration) {
         if cfg!(any(miri, not(target_pointer_width = "64"))) {
-            // Miri does not have the system call, and with 32 bits the C library's times may be wider than the call's.
+            // Miri does not have the system call, and with 32 bits the C library's times may be wider than
+            // the call's.
             return std::thread::sleep(time);
         }
         let time = libc::timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };

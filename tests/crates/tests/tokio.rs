@@ -60,8 +60,8 @@ async fn a_main_future_that_is_not_send_waits_for_tokio() {
     assert_eq!(Rc::strong_count(&mine), 1);
 }
 
-/// A blocking task waits by this crate's channel, in a runtime of tokio's with one thread and in a local set: `block_in_place` is not
-/// allowed there. The wait works, and leaves its queue.
+/// A blocking task waits by this crate's channel, in a runtime of tokio's with one thread and in a local set:
+/// `block_in_place` is not allowed there. The wait works, and leaves its queue.
 #[test]
 fn a_blocking_task_may_wait_in_a_runtime_of_its_own() {
     let _dog = Watchdog::new();
@@ -75,7 +75,8 @@ fn a_blocking_task_may_wait_in_a_runtime_of_its_own() {
                     let set = tokio::task::LocalSet::new();
                     tokio::runtime::Handle::current().block_on(set.run_until(async { receiver.recv() }))
                 }
-                // The handle that is entered is not that of the runtime which runs there. `block_in_place` panics: that is reported.
+                // The handle that is entered is not that of the runtime which runs there. `block_in_place`
+                // panics: that is reported.
                 2 => {
                     let reactor = tokio::runtime::Handle::current();
                     one_thread().block_on(async {

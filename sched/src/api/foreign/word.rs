@@ -85,7 +85,8 @@ pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) ->
     if fork::is_forked() { system(most) } else { TABLE.wake(address, most, system) }
 }
 
-/// Calls `f` while the whole table is locked. For tests of what must not use the table: signal handlers, and wake-ups of Ms.
+/// Calls `f` while the whole table is locked. For tests of what must not use the table: signal handlers, and
+/// wake-ups of Ms.
 #[doc(hidden)]
 pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
     TABLE.locked(f)

@@ -74,9 +74,9 @@ impl Condvar {
             // SAFETY: the caller holds the mutex, by this function's contract.
             unsafe { mutex.unlock() };
         }
-        // SAFETY: the node stays in this frame until it is in no queue: a waker unlinks a woken node before it
-        // decides the wait, and `leave` removes the node otherwise. Nothing in between unwinds or begins another wait of this
-        // thread: `unlock_to_wait` calls wakers `apart`.
+        // SAFETY: the node stays in this frame until it is in no queue: a waker unlinks a woken node before
+        // it decides the wait, and `leave` removes the node otherwise. Nothing in between unwinds or begins
+        // another wait of this thread: `unlock_to_wait` calls wakers `apart`.
         unsafe { self.enter(&node, mutex)? };
         if !broken!("condvar_mutex_given_back_first") {
             // SAFETY: the caller holds the mutex, by this function's contract; only this line unlocks it.

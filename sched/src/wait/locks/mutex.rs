@@ -251,8 +251,8 @@ impl Mutex {
         self.word.fetch_and(!(WAITING | STARVING | clearing), Ordering::Relaxed);
     }
 
-    /// Unlocks the mutex. Serves the queue if a waiter is queued and no woken waiter is about to retry. That may call a waker of the
-    /// user's.
+    /// Unlocks the mutex. Serves the queue if a waiter is queued and no woken waiter is about to retry. That
+    /// may call a waker of the user's.
     ///
     /// # Safety
     /// The caller holds the mutex.

@@ -36,7 +36,8 @@ impl Wake {
         Wake(Recipient::Future(waker))
     }
 
-    /// Does what the drop does, for a caller that has begun a wait. A waker is user code, and may wait itself.
+    /// Does what the drop does, for a caller that has begun a wait. A waker is user code, and may wait
+    /// itself.
     pub(crate) fn deliver_apart(mut self) {
         if let Recipient::Future(waker) = &mut self.0 {
             // The drop then calls this waker, which has no effect.

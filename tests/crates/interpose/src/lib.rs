@@ -45,10 +45,12 @@ pub fn wait_by_vfork(fd: i32) -> i32 {
     wait_in_vfork_child(fd)
 }
 
-/// The calls of [`call_checked`]: `read`, `recv`, `recvfrom`, `poll`, `ppoll`, which are checked, and `preadv2` by both names.
+/// The calls of [`call_checked`]: `read`, `recv`, `recvfrom`, `poll`, `ppoll`, which are checked, and
+/// `preadv2` by both names.
 pub const CHECKED_CALLS: i32 = 7;
 
-/// Lets C wait for `fd` by its call number `how`, with `size` as the count of bytes or descriptors. Returns what the call returns.
+/// Lets C wait for `fd` by its call number `how`, with `size` as the count of bytes or descriptors. Returns
+/// what the call returns.
 pub fn call_checked(how: i32, fd: i32, size: i32) -> i32 {
     checked_call(how, fd, size)
 }

@@ -99,7 +99,8 @@ fn a_close_by_a_child_of_vfork_ends_no_wait() {
     }
 }
 
-/// A call that would wait in a child of `vfork` blocks the child, and runs none of its parent's green threads.
+/// A call that would wait in a child of `vfork` blocks the child, and runs none of its parent's green
+/// threads.
 #[test]
 fn a_child_of_vfork_waits_in_the_kernel() {
     let (_turn, _dog) = (TURN.lock().unwrap(), Watchdog::new());

@@ -1,4 +1,5 @@
-//! What the runtime calls itself: system calls, and none of the functions of libc that it replaces. (`ci/raw-calls.sh` checks the symbols.)
+//! What the runtime calls itself: system calls, and none of the functions of libc that it replaces.
+//! (`ci/raw-calls.sh` checks the symbols.)
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
@@ -53,7 +54,8 @@ fn dump() -> String {
     String::from_utf8(dump).unwrap()
 }
 
-/// The handler of SIGURG copies a stack and wakes the thread that has asked for it. It interrupts code that has a lock of the table.
+/// The handler of SIGURG copies a stack and wakes the thread that has asked for it. It interrupts code that
+/// has a lock of the table.
 #[test]
 fn the_signal_of_the_runtime_interrupts_code_that_has_the_table_locked() {
     static OVER: AtomicBool = AtomicBool::new(false);
@@ -82,8 +84,8 @@ fn endless(depth: u64) -> u64 {
     black_box(endless(black_box(depth + 1)) + 1)
 }
 
-/// The report of an overflow waits for a dump, in the signal handler. It must not park there: the next green thread would run on the
-/// alternate stack, with SIGSEGV blocked.
+/// The report of an overflow waits for a dump, in the signal handler. It must not park there: the next green
+/// thread would run on the alternate stack, with SIGSEGV blocked.
 #[test]
 fn the_report_of_a_stack_overflow_parks_nothing() {
     static OVERFLOWS_ON: AtomicI32 = AtomicI32::new(0);
