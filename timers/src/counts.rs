@@ -4,7 +4,7 @@
 //! too late:
 //!
 //! ```text
-//! modify (any thread, timer in Modifying)      adjust (the lock's holder)
+//! modify (without the lock, in Modifying)      adjust (the lock's holder)
 //!   1. earlier += 1                              begins a walk, if modified_earliest <= now:
 //!   2. lower modified_earliest                   1. lower timer0_when to modified_earliest
 //!   3. -> ModifiedEarlier                        2. modified_earliest := NEVER; its value was the walk's time
@@ -14,6 +14,8 @@
 //!   2. read timer0_when                          at each unlock:
 //!                                                5. timer0_when := min(head's time, walk's time if a walk is under way)
 //! ```
+//!
+//! A modify that has the lock changes only `timer0_when`, at its unlock.
 //!
 //! - A modify with its step 2 before adjust's step 2: adjust's step 3 sees the count. The walk finds the timer, in
 //!   Modifying or in a later state.

@@ -177,3 +177,43 @@ fn decide(ticket: Ticket) -> Option<GRef> {
     let Ticket { g, number } = ticket;
     (g.wait.decide(number, Outcome::Woken) == Decision::Parked).then_some(g)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use timers::clock;
+
+    use crate::api::{park, sleep};
+    use crate::run::sched::Sched;
+    use crate::run::threads::tests::{config, spawn_in};
+
+    /// The test's thread has the netpoller, until a time that never comes. So each timer that is told breaks its wait. The only P
+    /// is never idle, so only `ensure_watcher` tells.
+    #[test]
+    fn the_netpoller_is_told_of_the_first_timer_of_a_heap_and_of_no_later_one() {
+        let sched = Sched::new(config(1)).unwrap();
+        let mut turn = sched.netpoll.begin_block().unwrap();
+        turn.publish(clock::NEVER);
+        sched.start().unwrap();
+        let here = sched.clone();
+        let main = spawn_in(&sched, move || {
+            let breaks = || {
+                let counters = here.netpoll.counters();
+                counters.breaks_written + counters.breaks_saved
+            };
+            park::yield_now();
+            for (seconds, told) in [(3600, true), (7200, false), (3700, false), (1800, true), (1900, false)] {
+                let before = breaks();
+                // Sleeps while this thread yields.
+                drop(spawn_in(&here, move || sleep::sleep(Duration::from_secs(seconds))));
+                park::yield_now();
+                assert_eq!(breaks() > before, told, "a sleep of {seconds} s");
+            }
+        });
+        main.join().unwrap();
+        drop(turn);
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+    }
+}
