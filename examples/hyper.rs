@@ -18,16 +18,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Empty, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, client, server};
 use runtime::context::Context;
 use runtime::hyper::{Executor, Timer};
 use runtime::net::{Server, TcpStream};
-use runtime::time::{sleep_async, timeout};
+use runtime::time::{sleep_async, timeout, timeout_async};
 use support::Args;
-use support::server::wrong;
+use support::server::{request_time, wrong};
 
 mod support;
 
@@ -35,6 +35,11 @@ const USAGE: &str = "usage: hyper [ADDR]\n       hyper get URL [--http2]\n\n  AD
   get URL   print what is there (http:// only)\n  --http2   ask for it by HTTP/2, which the server is known to speak";
 
 type Failure = Box<dyn Error + Send + Sync>;
+
+/// The most bytes of a body.
+const BODY: usize = 4 * 1024 * 1024;
+/// How long a connection lives, whatever its client does. A client connects again.
+const AGE: Duration = Duration::from_secs(600);
 
 /// A client of HTTP/2 begins with these bytes.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
@@ -66,11 +71,11 @@ fn main() -> ExitCode {
 /// only the requests that have begun.
 fn serve(stream: TcpStream, end: &Context) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
-    let begin = || timeout(Duration::from_secs(10), || begins_with(&stream, PREFACE));
+    let begin = || timeout(request_time(), || begins_with(&stream, PREFACE));
     let Ok(speaks_2) = end.run(begin) else { return Ok(()) };
     let service = service_fn(answer);
     runtime::block_on(async {
-        let ended = end.done().recv_async();
+        let ended = timeout_async(AGE.min(10 * request_time()), end.done().recv_async());
         if speaks_2?? {
             let mut http = server::conn::http2::Builder::new(Executor);
             let mut connection = pin!(http.timer(Timer).serve_connection(stream, service));
@@ -79,17 +84,19 @@ fn serve(stream: TcpStream, end: &Context) -> Result<(), Failure> {
                 Either::Right(_) => {
                     // Sends GOAWAY.
                     connection.as_mut().graceful_shutdown();
-                    connection.await?;
+                    timeout_async(request_time(), connection).await??;
                 }
             }
         } else {
             let mut http = server::conn::http1::Builder::new();
-            let mut connection = pin!(http.half_close(true).timer(Timer).serve_connection(stream, service));
+            // Also between two requests.
+            http.half_close(true).timer(Timer).header_read_timeout(request_time());
+            let mut connection = pin!(http.serve_connection(stream, service));
             match select(connection.as_mut(), pin!(ended)).await {
                 Either::Left((served, _)) => served?,
                 Either::Right(_) => {
                     connection.as_mut().graceful_shutdown();
-                    connection.await?;
+                    timeout_async(request_time(), connection).await??;
                 }
             }
         }
@@ -116,7 +123,11 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Fai
             sleep_async(Duration::from_millis(20)).await;
             (StatusCode::OK, Bytes::from("at last\n"))
         }
-        (&Method::POST, "/echo") => (StatusCode::OK, request.into_body().collect().await?.to_bytes()),
+        (&Method::POST, "/echo") => {
+            // The body has its time as a whole, and a bound.
+            let body = Limited::new(request.into_body(), BODY).collect();
+            (StatusCode::OK, timeout_async(request_time(), body).await??.to_bytes())
+        }
         _ => (StatusCode::NOT_FOUND, Bytes::from("nothing here\n")),
     };
     let mut response = Response::new(Full::new(body));

@@ -9,8 +9,10 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use runtime::net::{TcpListener, TcpStream};
+use runtime::sync::Mutex;
 use support::Args;
 use support::server::{self, wrong};
 
@@ -43,23 +45,49 @@ fn proxy(near: TcpStream, target: &str) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot connect to {target}: {error}")))?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
+    for stream in [&near, &far] {
+        stream.set_read_timeout(Some(server::request_time()))?;
+        stream.set_write_timeout(Some(server::request_time()))?;
+    }
+    let moved = Mutex::new(Instant::now());
     runtime::scope(|s| {
-        let there = s.spawn(|| pass(&near, &far));
-        let back = pass(&far, &near);
+        let there = s.spawn(|| pass(&near, &far, &moved));
+        let back = pass(&far, &near, &moved);
         there.join().expect("the green thread does not panic").and(back)
     })
 }
 
 /// Copies one direction. The end of the stream is passed on. An error ends both directions: the other one may wait for a peer
 /// that reads nothing.
-fn pass(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
-    let copied = io::copy(&mut from, &mut to);
+fn pass(from: &TcpStream, to: &TcpStream, moved: &Mutex<Instant>) -> io::Result<()> {
+    let copied = copy(from, to, moved);
     // Errors of `shutdown` mean that the peer is already disconnected.
     match copied {
         Ok(_) => drop(to.shutdown(Shutdown::Write)),
         Err(_) => [from, to].iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both))),
     }
-    copied.map(drop)
+    copied
+}
+
+/// Copies to the end of the stream. Fails if no byte has moved for too long, in both directions: one of them may rest while the other
+/// one works. `moved` is the time of the last bytes.
+fn copy(mut from: &TcpStream, mut to: &TcpStream, moved: &Mutex<Instant>) -> io::Result<()> {
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(n) => to.write_all(&bytes[..n])?,
+            // The read's time is up.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                if moved.lock().elapsed() >= server::request_time() {
+                    return Err(error);
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        *moved.lock() = Instant::now();
+    }
 }
 
 /// Starts a server that reads to the end of the stream and sends the bytes back in reverse order.

@@ -49,12 +49,12 @@ fn main() -> ExitCode {
 fn serve(stream: &TcpStream, store: &Store) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut input, mut output) = (BufReader::new(stream), BufWriter::new(stream));
-    while let Some(words) = resp::command(&mut input)? {
+    while let Some(words) = server::within(|| resp::command(&mut input))? {
         let Some((name, args)) = words.split_first() else { continue };
         let goes_on = execute(&name.to_ascii_uppercase(), args, store, &mut output)?;
         // The answers to pipelined commands are sent together.
         if input.buffer().is_empty() || !goes_on {
-            output.flush()?;
+            server::within(|| output.flush())?;
         }
         if !goes_on {
             break;

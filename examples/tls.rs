@@ -49,13 +49,10 @@ fn configure() -> Result<(Arc<ServerConfig>, CertificateDer<'static>), Box<dyn E
 fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
     let connection = ServerConnection::new(config.clone()).map_err(wrong)?;
     let mut stream = BufReader::new(StreamOwned::new(connection, stream));
-    while let Some(line) = server::line(&mut stream, LINE)? {
+    // The first line comes after the handshake, in the same time.
+    while let Some(line) = server::within(|| server::line(&mut stream, LINE))? {
         if line.starts_with("GET ") {
-            for _ in 0..HEADERS {
-                if server::line(&mut stream, LINE)?.is_none_or(|line| line.is_empty()) {
-                    break;
-                }
-            }
+            server::within(|| headers(&mut stream))?;
             let body = format!("hello over {:?}\n", stream.get_ref().conn.protocol_version());
             let length = body.len();
             let stream = stream.get_mut();
@@ -68,6 +65,16 @@ fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
     let stream = stream.get_mut();
     stream.conn.send_close_notify();
     stream.flush()
+}
+
+/// Reads the rest of a request.
+fn headers(stream: &mut impl BufRead) -> io::Result<()> {
+    for _ in 0..HEADERS {
+        if server::line(stream, LINE)?.is_none_or(|line| line.is_empty()) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// A client that sends lines and checks their echoes.

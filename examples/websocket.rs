@@ -37,14 +37,20 @@ fn main() -> ExitCode {
 /// Echoes the messages of a client.
 pub(crate) fn serve(stream: impl Read + Write) -> Result<(), Box<Error>> {
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
-    let mut socket = tungstenite::accept_with_config(stream, Some(config)).map_err(|error| match error {
-        tungstenite::HandshakeError::Failure(error) => error,
-        tungstenite::HandshakeError::Interrupted(_) => unreachable!("the stream blocks"),
-    })?;
+    let accept = || {
+        tungstenite::accept_with_config(stream, Some(config)).map_err(|error| match error {
+            tungstenite::HandshakeError::Failure(error) => error,
+            // A read or a write has waited too long.
+            tungstenite::HandshakeError::Interrupted(_) => Error::Io(io::ErrorKind::TimedOut.into()),
+        })
+    };
+    let mut socket = server::within(accept)?;
     loop {
-        match socket.read() {
+        match server::within(|| socket.read()) {
             // The library answers pings.
-            Ok(message) if message.is_text() || message.is_binary() => socket.send(message)?,
+            Ok(message) if message.is_text() || message.is_binary() => {
+                server::within(|| socket.send(message))?
+            }
             Ok(_) => {}
             Err(Error::ConnectionClosed) => return Ok(()),
             Err(error) => return Err(Box::new(error)),

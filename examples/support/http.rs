@@ -3,18 +3,15 @@
 //! request.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::time::Duration;
 
 use runtime::net::TcpStream;
 
-use crate::support::server::wrong;
+use crate::support::server::{within, wrong};
 
 /// The most bytes of a head and of a body, and the most headers.
 const HEAD: usize = 16 * 1024;
 const BODY: usize = 4 * 1024 * 1024;
 const HEADERS: usize = 64;
-/// How long a read or a write may wait. After that the connection ends.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Request {
@@ -41,15 +38,16 @@ impl Reply {
 /// Answers the requests of a connection, one after another, until the client or a request ends it.
 pub(crate) fn serve(stream: &TcpStream, mut answer: impl FnMut(&Request) -> Reply) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let mut output = stream;
     let mut input = BufReader::with_capacity(HEAD, stream);
     loop {
-        match request(&mut input, || output.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")) {
+        // Each request has its time as a whole: a client that sends a byte now and then gains nothing by it.
+        let read = || request(&mut input, || output.write_all(b"HTTP/1.1 100 Continue\r\n\r\n"));
+        match within(read) {
             Ok(None) => return Ok(()),
             Ok(Some(request)) => {
-                write(&mut output, &request, &answer(&request))?;
+                let reply = answer(&request);
+                within(|| write(&mut output, &request, &reply))?;
                 if !request.keep_alive {
                     return Ok(());
                 }
@@ -57,7 +55,7 @@ pub(crate) fn serve(stream: &TcpStream, mut answer: impl FnMut(&Request) -> Repl
             Err(error) => {
                 if error.kind() == io::ErrorKind::InvalidData {
                     let reply = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                    output.write_all(reply)?;
+                    within(|| output.write_all(reply))?;
                 }
                 return Err(error);
             }

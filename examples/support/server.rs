@@ -7,11 +7,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use runtime::net::{Server, ServerBuilder, TcpListener, TcpStream};
+use runtime::time::timeout;
 
 /// The most connections that are open at a time. Further clients wait in the system's queue.
 const CONNECTIONS: usize = 10_000;
 /// How long the connections may go on after a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a client may take for one request, or to read the reply. Clients that send nothing, or a byte now and then, would otherwise
+/// have all connections soon. The variable `EXAMPLE_REQUEST_MS` sets another time, for tests.
+pub(crate) fn request_time() -> Duration {
+    let ms = std::env::var("EXAMPLE_REQUEST_MS").ok().and_then(|ms| ms.parse().ok());
+    ms.map_or(Duration::from_secs(60), Duration::from_millis)
+}
+
+/// Runs a step of a connection, such as the reading of a whole request. Its waits end when it has taken [`request_time`].
+pub(crate) fn within<T, E: From<io::Error>>(step: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes too long").into());
+    timeout(request_time(), step).unwrap_or_else(late)
+}
 
 /// With an address, serves there until a signal. Without an address, serves at a free port until `client` returns.
 pub(crate) fn run<E: Display>(
@@ -19,6 +33,12 @@ pub(crate) fn run<E: Display>(
     serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
     client: impl FnOnce(SocketAddr) -> io::Result<()> + Send,
 ) -> ExitCode {
+    let serve = move |stream: TcpStream| {
+        // Of each single call, also of what a destructor flushes. These fail for a time of zero only.
+        let _ = stream.set_read_timeout(Some(request_time()));
+        let _ = stream.set_write_timeout(Some(request_time()));
+        serve(stream)
+    };
     run_with(addr, Server::builder(), || (), serve, client)
 }
 

@@ -1,8 +1,8 @@
 //! The server examples with clients that break the protocols, send without end, read nothing, or reset.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 use helpers::tls::{self, Tls};
 use helpers::{Server, Test, descriptors, exchange, memory, wait_until};
@@ -19,6 +19,8 @@ const TESTS: &[Test] = &[
     ("clients_that_read_nothing_use_little_memory", &[], clients_that_read_nothing_use_little_memory),
     ("chat_forgets_a_member_that_reads_nothing", &[], chat_forgets_a_member_that_reads_nothing),
     ("proxy_forgets_clients_that_reset", &[], proxy_forgets_clients_that_reset),
+    ("clients_that_dawdle_lose_their_connections", &[], clients_that_dawdle_lose_their_connections),
+    ("hyper_bounds_bodies", &[], hyper_bounds_bodies),
 ];
 
 fn main() {
@@ -297,4 +299,59 @@ fn proxy_forgets_clients_that_reset() {
     // Closing with unread bytes resets a connection.
     drop(clients);
     wait_until("the proxy has forgotten the clients", || descriptors(&proxy) <= before);
+}
+
+/// An example, its arguments, and the begin of a request with the byte that goes on.
+type Case<'c> = (&'c str, &'c [&'c str], Option<(&'c [u8], u8)>);
+
+/// A client that sends nothing, and one that sends a byte of a request now and then.
+fn clients_that_dawdle_lose_their_connections() {
+    let target = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = target.local_addr().unwrap().to_string();
+    let head = (&b"GET / HTTP/1.1\r\nX: "[..], b'x');
+    // The head of a record of 16 KiB, which begins a handshake of TLS.
+    let hello = (&[22, 3, 1, 64, 0, 1, 0, 63, 252][..], 0);
+    let cases: [Case<'_>; 5] = [
+        ("http", &[], Some(head)),
+        ("websocket", &[], Some(head)),
+        ("redis", &[], Some((b"*1\r\n$1000\r\n", b'x'))),
+        ("tls", &[], Some(hello)),
+        ("proxy", &[&target], None),
+    ];
+    for (example, more, dripped) in cases {
+        let server = Server::start_hasty(example, more);
+        ends(&server, example, |_| ());
+        if let Some((begin, byte)) = dripped {
+            let mut begin = Some(begin);
+            ends(&server, example, |mut client| drop(client.write(begin.take().unwrap_or(&[byte]))));
+        }
+    }
+}
+
+/// Calls `send` again and again, and checks that the server ends the connection.
+fn ends(server: &Server, example: &str, mut send: impl FnMut(&TcpStream)) {
+    let mut client = TcpStream::connect(&server.addr).unwrap();
+    client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let begun = Instant::now();
+    loop {
+        send(&client);
+        match client.read(&mut [0; 1000]) {
+            Ok(0) => return,
+            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return,
+            _ => assert!(begun.elapsed() < Duration::from_secs(20), "{example} keeps the connection"),
+        }
+    }
+}
+
+fn hyper_bounds_bodies() {
+    let server = Server::start_with("hyper", &["hyper"], &[]);
+    let post = |length: usize| {
+        let head = format!(
+            "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        exchange(&server.addr, &[head.as_bytes(), &vec![b'a'; length]].concat())
+    };
+    assert!(post(1000).starts_with("HTTP/1.1 200 "));
+    let reply = post(6 << 20);
+    assert!(!reply.starts_with("HTTP/1.1 200 "), "{} bytes came back", reply.len());
 }

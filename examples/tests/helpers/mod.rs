@@ -85,8 +85,18 @@ impl Server {
     }
 
     pub(crate) fn start_with(example: &str, features: &[&str], more: &[&str]) -> Server {
-        let program = build(example, features);
-        let mut process = Command::new(program)
+        Server::launch(Command::new(build(example, features)), example, more)
+    }
+
+    /// Starts a server that gives a client half a second for a request.
+    pub(crate) fn start_hasty(example: &str, more: &[&str]) -> Server {
+        let mut command = Command::new(build(example, &[]));
+        command.env("EXAMPLE_REQUEST_MS", "500");
+        Server::launch(command, example, more)
+    }
+
+    fn launch(mut command: Command, example: &str, more: &[&str]) -> Server {
+        let mut process = command
             .env("RUST_BACKTRACE", "0")
             // `echo` without it measures itself.
             .args((example == "echo").then_some("--serve"))
