@@ -17,7 +17,7 @@ use std::error::Error;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 use slab::Slab;
 
 use super::ContextError;

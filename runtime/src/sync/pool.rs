@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 use timers::clock;
 
 /// The least time between two rounds.

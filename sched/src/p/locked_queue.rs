@@ -4,10 +4,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::g::GRef;
 use crate::g::list::GList;
+use crate::sync::Mutex;
 
 /// A first-in, first-out queue of Gs under a lock.
 pub(crate) struct LockedQueue {

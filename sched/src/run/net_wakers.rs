@@ -19,8 +19,7 @@
 
 use std::task::Waker;
 
-use parking_lot::Mutex;
-
+use crate::sync::Mutex;
 use crate::sys::fork;
 
 /// A bit that tells these words from tickets, which have an index far below it.

@@ -13,7 +13,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use netpoll::Netpoll;
-use parking_lot::Mutex;
 use timers::Heaps;
 
 use crate::end::closing::Closing;
@@ -35,6 +34,7 @@ use crate::run::rescue::Rescues;
 use crate::run::roaming::Roaming;
 use crate::run::wake_latency::Lead;
 use crate::stack::pool::Coros;
+use crate::sync::Mutex;
 use crate::sys;
 use crate::sys::fork;
 use crate::sys::message::write_message;

@@ -64,7 +64,7 @@ mod unix {
     use std::sync::{Once, OnceLock};
 
     use super::{LOOKUP, Overflowed};
-    use parking_lot::Mutex;
+    use crate::sync::Mutex;
 
     use crate::stack::last_dump;
     use crate::sys;

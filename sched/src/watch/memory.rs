@@ -12,9 +12,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::ptr;
 
-use parking_lot::Mutex;
-
 use crate::stack::overflow::alternate_stacks;
+use crate::sync::Mutex;
 use crate::sys::{self, peek};
 use crate::watch::dump::stack_of_caller;
 
