@@ -21,6 +21,7 @@ use crate::g::{GRef, Runtime, ids};
 use crate::m::crew::Crew;
 use crate::m::current::leave_in_child;
 use crate::m::os_thread::Around;
+use crate::m::template::Template;
 use crate::m::{M, MRef};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
@@ -111,6 +112,7 @@ pub struct Sched {
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
     pub(crate) retired: Mutex<HashSet<usize>>,
     pub(crate) crew: Crew,
+    pub(crate) template: Template,
     pub(crate) closing: Closing,
     /// Times that user code caught the unwinding of a cancelled G and went on.
     swallowed: AtomicU64,
@@ -159,6 +161,7 @@ impl Sched {
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),
             crew: Crew::new(max_threads),
+            template: Template::default(),
             closing: Closing::default(),
             swallowed: AtomicU64::new(0),
             outside: Arc::default(),

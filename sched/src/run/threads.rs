@@ -121,8 +121,22 @@ impl Sched {
             if let Some((p, spinning)) = handed {
                 m.wish.hand(p, spinning);
             }
-            start_thread(format!("{}-{}", self.config.thread_name, m.number), self.arc(), m)
+            let (name, sched) = (format!("{}-{}", self.config.thread_name, m.number), self.arc());
+            self.template.start(move || start_thread(name, sched, m))
         })
+    }
+
+    /// Starts the template thread if it is not there. *Runs on: the thread of a green thread that is about to be pinned.*
+    #[inline]
+    pub(crate) fn begin_template(&self) {
+        #[cfg(feature = "sim")]
+        if self.is_simulated() {
+            return;
+        }
+        if !self.template.is_there() {
+            let (name, sched) = (format!("{}-start", self.config.thread_name), self.arc());
+            self.template.begin(|| thread::Builder::new().name(name).spawn(move || sched.template.run()));
+        }
     }
 
     /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the idle list. *Runs on: the
