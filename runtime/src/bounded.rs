@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
 use sched::Sched;
+use sched::sync::Mutex;
 
 use crate::sync::Semaphore;
 

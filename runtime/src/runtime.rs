@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::thread as os;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use sched::Sched;
 use sched::spawn::{Spec, Where};
+use sched::sync::Mutex;
 
 use crate::metrics::hogs::Reader;
 use crate::spawn::{Entry, start};

@@ -12,9 +12,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use parking_lot::Mutex;
 use sched::park::{Waiting, is_interrupted, unwind_if_cancelled};
 use sched::spawn::{Spec, Where};
+use sched::sync::Mutex;
 use sched::{After, Awaited, Cancel, GHandle, Join, On, Outcome, Ticket};
 
 use crate::runtime;

@@ -23,7 +23,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 use signal_hook::consts::FORBIDDEN;
 use signal_hook::{SigId, flag, low_level};
 

@@ -552,6 +552,11 @@ pub fn uncancellable<T>(f: impl FnOnce() -> T) -> T {
 /// pinned green thread, the future's poll goes on while the pinned green thread is parked. Of two polls that are pinned
 /// on the same OS thread, the one that parked last resumes first, so that their scoped contexts nest.
 ///
+/// What a pinned green thread changes about its OS thread (its signal mask, its scheduling attributes, `unshare` and then
+/// its working directory) stays there. The first pin of a runtime starts an OS thread that starts all further ones, so
+/// that these inherit nothing from a pinned green thread. The green thread undoes such changes before it drops the
+/// guard: other green threads run on the OS thread afterwards.
+///
 /// A guard that is forgotten pins until its green thread ends. A guard that is dropped on another thread (through a
 /// thread-local of std) does nothing.
 ///

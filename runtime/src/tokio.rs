@@ -120,7 +120,7 @@ pub fn handle() -> io::Result<&'static Handle> {
 
 /// Starts the reactor, unless it has started.
 pub(crate) fn start() -> io::Result<()> {
-    static STARTING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+    static STARTING: sched::sync::Mutex<()> = sched::sync::Mutex::new(());
     let _one_at_a_time = STARTING.lock();
     if REACTOR.get().is_none() {
         let reactor = Builder::new_multi_thread()

@@ -55,7 +55,8 @@
 //!   the next call gives the P up. `run/boundary.rs` says what a G does that has lost its P.
 //! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or the limit.
 //! - `m/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
-//! - `m/pause.rs`: an M is paused only in user code without a P, and goes on when sysmon lets it go.
+//! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime, and goes on when sysmon lets it go.
+//! - `sync/hold.rs`: a thread that has a lock of the runtime, or is about to take it, counts as its holder.
 //! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
 //! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
 //! - `m/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M takes it over.

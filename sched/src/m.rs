@@ -22,6 +22,7 @@ pub(crate) mod rest;
 pub(crate) mod service;
 #[cfg(all(feature = "interpose", target_os = "linux"))]
 pub(crate) mod std_parker;
+pub(crate) mod template;
 mod thread_parker;
 pub(crate) mod wish;
 

@@ -3,6 +3,7 @@
 //! Also here: `wait_on`, a wait on a condition; `full_fence`, the fence of the handshakes; and `broken!`, which breaks
 //! one step in a model. That model must then fail.
 
+pub(crate) mod hold;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
 
@@ -13,7 +14,91 @@ pub use std::sync::atomic;
 pub use loom::sync::atomic;
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub use counted::{Condvar, Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub use hold::unpaused;
+
+/// `parking_lot`'s mutex, counted while it is held (`hold.rs`).
+#[cfg(not(loom))]
+mod counted {
+    use std::time::{Duration, Instant};
+
+    use parking_lot::WaitTimeoutResult;
+
+    use super::hold::Counted;
+
+    /// A mutex of `parking_lot` that is counted while it is held.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(parking_lot::Mutex<T>);
+
+    /// The guard of a [`Mutex`].
+    pub type MutexGuard<'l, T> = Counted<parking_lot::MutexGuard<'l, T>>;
+
+    impl<T> Mutex<T> {
+        /// Makes a free mutex around `value`.
+        pub const fn new(value: T) -> Self {
+            Mutex(parking_lot::Mutex::new(value))
+        }
+
+        /// Takes the lock.
+        #[inline]
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            Counted::take(|| self.0.lock())
+        }
+
+        /// Takes the lock if it is free at once.
+        #[inline]
+        pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            Counted::try_take(|| self.0.try_lock())
+        }
+
+        /// Returns the value, which `&mut self` keeps from all other threads.
+        pub fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut()
+        }
+
+        /// Returns the value. *Runs on: the only owner.*
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    /// A condition variable for the guards of a [`Mutex`].
+    #[derive(Debug, Default)]
+    pub struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        /// Makes a condition variable.
+        pub const fn new() -> Self {
+            Condvar(parking_lot::Condvar::new())
+        }
+
+        /// Releases the mutex, waits for a notification, and takes the mutex again.
+        pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+            self.0.wait(guard.guard());
+        }
+
+        /// As `wait`, for at most `time`.
+        pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> WaitTimeoutResult {
+            self.0.wait_for(guard.guard(), time)
+        }
+
+        /// As `wait`, until `end` at the latest.
+        pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, end: Instant) -> WaitTimeoutResult {
+            self.0.wait_until(guard.guard(), end)
+        }
+
+        /// Wakes one waiter.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        /// Wakes all waiters.
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, MutexGuard};

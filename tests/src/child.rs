@@ -32,12 +32,13 @@ pub fn command(test: &str) -> Command {
 /// and returns from the caller.
 #[macro_export]
 macro_rules! alone {
-    () => {
+    () => {{
+        // In a block, so that the test does not see this name.
         fn here() {}
         if $crate::child::is_repeated_alone(::std::any::type_name_of_val(&here)) {
             return;
         }
-    };
+    }};
 }
 
 /// Runs the test that has the function `here` in a child, and returns `true`, unless this process has only that test.

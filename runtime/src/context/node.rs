@@ -17,8 +17,8 @@ use std::error::Error;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use parking_lot::Mutex;
 use sched::drop_contained;
+use sched::sync::Mutex;
 use slab::Slab;
 
 use super::ContextError;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use sched::sync::{Condvar, Mutex};
 
 /// The most connections at once.
 const MOST: usize = 16;

@@ -62,7 +62,10 @@
 //! 10 ms, divided by the number of Ps; twice as long while all Ps are busy.
 //!
 //! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library. Others wait for such a
-//!   lock until its next turn. A green thread in the C library, which contains `malloc`, is not paused there.
+//!   lock until its next turn. A green thread that is inside a call of the runtime, for instance in `try_send`, is not paused there,
+//!   nor in the C library, nor in the library that replaces its `malloc`.
+//! - A program that is linked statically with its C library (musl) has no pauses: the runtime cannot see there what `malloc` does. An
+//!   allocator that is part of the program (`#[global_allocator]`) is a library whose locks a paused green thread may have.
 //! - A system call that waits is not interrupted on purpose. In rare cases the signal comes just as a call begins: some calls then
 //!   return `EINTR`, such as `poll`. Most calls are restarted, because the handler has `SA_RESTART`.
 //! - A program that has its own action for SIGURG keeps that action, and nothing is paused. This is also the way to turn pauses

@@ -112,6 +112,7 @@
 //! | --- | --- |
 //! | `NAME-0`, `NAME-1`, .. | runs green threads, or waits for work |
 //! | `NAME-sysmon` | watches the others |
+//! | `NAME-start` | starts the others, from the first [`pin`](crate::thread::pin) on |
 //! | `NAME-end` | ends a runtime that was dropped |
 //! | `NAME-trace` | prints `RUNTIME_SCHEDTRACE` |
 //! | `NAME-hogs` | reports [hogs](crate::docs::blocking) to the program |

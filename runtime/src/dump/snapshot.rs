@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::panic::Location;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 use sched::{Awaited, Does, Sched, SeenThread, StackCopy, Why};
 
 use crate::metrics::hogs::{self, HogPlace};

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 use signal_hook::consts::FORBIDDEN;
 use signal_hook::consts::signal::{SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 

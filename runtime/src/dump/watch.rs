@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::RwLock;
+
 use sched::ServiceThread;
+use sched::sync::{Condvar, Mutex};
 
 use super::{Deadlock, Snapshot};
 

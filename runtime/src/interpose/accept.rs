@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 
 use libc::{sockaddr, socklen_t};
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 
 use super::raw::{self, call};
 use super::wait::{AGAIN, Direction, repeat};

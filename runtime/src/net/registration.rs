@@ -11,6 +11,7 @@ use netpoll::source::Source;
 use netpoll::{Attempt, Direction, PollDesc, Wait, Waiter};
 use sched::net_wakers;
 use sched::park::{Waiting, unwind_if_cancelled};
+use sched::sync::unpaused;
 use sched::{Awaited, Cancel, On, Outcome, Sched, fork};
 
 use crate::runtime;
@@ -36,7 +37,7 @@ impl Registration {
 
     /// Registers `source` with the runtime of `sched`.
     pub(crate) fn in_runtime(sched: &Sched, source: &mut impl Source) -> io::Result<Registration> {
-        Ok(Registration(Some(sched.netpoll().register(source)?)))
+        Ok(Registration(Some(unpaused(|| sched.netpoll().register(source))?)))
     }
 
     #[inline]
@@ -78,7 +79,7 @@ impl Registration {
         // SAFETY: `on` and `object` last until this function returns, after the wait.
         let waiting = unsafe { Waiting::begin_on(sched::Why::Socket, &on, Cancel::Ends) };
         let waiter = Waiter::new(waiting.word());
-        match self.desc().wait(attempt, waiter) {
+        match unpaused(|| self.desc().wait(attempt, waiter)) {
             Ok(Wait::Ready) => Ok(WaitEnd::Again),
             Ok(Wait::Park) => {
                 let outcome = match until {
@@ -88,7 +89,7 @@ impl Registration {
                 if outcome == Outcome::Woken {
                     return Ok(WaitEnd::Again);
                 }
-                self.desc().withdraw(direction, waiter);
+                unpaused(|| self.desc().withdraw(direction, waiter));
                 unwind_if_cancelled();
                 Ok(if outcome == Outcome::TimedOut { WaitEnd::TimedOut } else { WaitEnd::Again })
             }
@@ -112,7 +113,7 @@ impl Registration {
             return Poll::Pending;
         }
         let word = net_wakers::begin(cx.waker());
-        match self.desc().wait(attempt, Waiter::new(word)) {
+        match unpaused(|| self.desc().wait(attempt, Waiter::new(word))) {
             Ok(Wait::Park) => {
                 // A word that is still valid was left by another task that polls the same handle.
                 self.withdraw(direction, pending.0.swap(word, Ordering::Relaxed));
@@ -136,7 +137,7 @@ impl Registration {
 
     fn withdraw(&self, direction: Direction, word: u64) {
         if word != 0 && net_wakers::end(word) {
-            self.desc().withdraw(direction, Waiter::new(word));
+            unpaused(|| self.desc().withdraw(direction, Waiter::new(word)));
         }
     }
 
@@ -146,7 +147,7 @@ impl Registration {
         // A child of `fork` shares the poller with its parent, which still wants the events.
         if !fork::is_forked() {
             // This fails only for a descriptor that was closed by code that did not own it.
-            let _ = self.desc().deregister(source);
+            let _ = unpaused(|| self.desc().deregister(source));
         }
     }
 }
@@ -191,8 +192,11 @@ fn closed() -> io::Error {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        let desc = self.0.take();
         if fork::is_forked() {
-            std::mem::forget(self.0.take());
+            std::mem::forget(desc);
+        } else {
+            unpaused(|| drop(desc));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread as os;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 use sched::{Around, Config, MAX_PROCS, Monitor, Sched, SpawnStacks};
 
 use super::{Runtime, default, environment, trace};

@@ -6,8 +6,8 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use sched::Sched;
+use sched::sync::Mutex;
 
 use super::{Builder, Runtime};
 

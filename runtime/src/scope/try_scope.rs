@@ -8,10 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use parking_lot::Mutex;
 use sched::drop_contained;
 use sched::park::{is_interrupted, unwind_if_cancelled};
 use sched::spawn::Spec;
+use sched::sync::Mutex;
 
 use super::{Family, Scope, ScopedJoinHandle};
 use crate::spawn::Entry;

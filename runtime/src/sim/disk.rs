@@ -31,8 +31,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use sched::park::Waiting;
+use sched::sync::Mutex;
 use sched::{Cancel, Outcome, Why, simulation};
 
 pub(crate) use calls::*;

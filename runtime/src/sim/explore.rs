@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::thread;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 
 use super::run::{Ended, Why, run};
 use super::schedule::Schedule;

@@ -37,8 +37,8 @@ use std::vec;
 
 use netpoll::Report;
 use netpoll::source::Token;
-use parking_lot::Mutex;
 use sched::GHandle;
+use sched::sync::Mutex;
 
 pub(super) use faults::Decisions;
 pub(crate) use handle::{

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use sched::simulation;
+use sched::sync::Mutex;
 
 use super::disk::{self, Disks};
 use super::network::{self, Machine as _, Network, here};

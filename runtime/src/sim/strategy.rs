@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 
 use super::random::Random;
 use super::schedule::Schedule;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use parking_lot::Mutex;
 use sched::simulation::{Phase, Simulation};
+use sched::sync::Mutex;
 
 use super::disk::Disks;
 use super::faults::Faults;

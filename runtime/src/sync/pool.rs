@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 use sched::drop_contained;
+use sched::sync::Mutex;
 use timers::clock;
 
 /// The least time between two rounds.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 
 use super::OnceCell;
 use crate::context::Ended;

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
 use sched::recorder::{self, Trigger};
+use sched::sync::{Condvar, Mutex};
 use sched::write_message;
 
 use super::files::Part;

@@ -165,7 +165,7 @@ fn once<T>(poll: impl FnOnce() -> T) -> T {
 
 /// A wake token apart from the two of the G: for a future that is driven within the poll of another future, or by a plain OS
 /// thread.
-struct Apart(parking_lot::Mutex<Notice>);
+struct Apart(crate::sync::Mutex<Notice>);
 
 enum Notice {
     Nothing,
@@ -184,7 +184,7 @@ impl Wake for Apart {
 }
 
 fn drive_apart<F: Future>(g: Option<GRef>, between: Between, future: F) -> F::Output {
-    let apart = Arc::new(Apart(parking_lot::Mutex::new(Notice::Nothing)));
+    let apart = Arc::new(Apart(crate::sync::Mutex::new(Notice::Nothing)));
     let waker = Waker::from(apart.clone());
     drive(g, between, future, &waker, || {
         park::unwind_if_cancelled();

@@ -25,6 +25,7 @@ use crate::m::M;
 use crate::m::current::{current_g, on_m};
 use crate::run::sched::Sched;
 use crate::run::wake;
+use crate::sync::unpaused;
 use crate::sys::{fork, preempt};
 
 /// The case of a wait that ended because its descriptor was closed.
@@ -75,16 +76,16 @@ pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
     let waiter = Waiter::new(ticket.word());
     let mut stale = Vec::new();
     for (at, &(fd, events)) in fds.iter().enumerate() {
-        let added = foreign.wait(station, fd, events, waiter, &mut stale);
+        let added = unpaused(|| foreign.wait(station, fd, events, waiter, &mut stale));
         end_as_closed(&mut stale, Some(ticket));
         if let Err(error) = added {
-            fds[..at].iter().for_each(|&(fd, _)| foreign.withdraw(fd, waiter));
+            fds[..at].iter().for_each(|&(fd, _)| unpaused(|| foreign.withdraw(fd, waiter)));
             return End::Refused(error.raw_os_error().unwrap_or(libc::EINVAL));
         }
     }
     let outcome = m.counts_at_station(|| park_here(waiting, until));
     if outcome != Outcome::Woken || fds.len() > 1 {
-        fds.iter().for_each(|&(fd, _)| foreign.withdraw(fd, waiter));
+        fds.iter().for_each(|&(fd, _)| unpaused(|| foreign.withdraw(fd, waiter)));
     }
     end_of(ticket.g, outcome)
 }
@@ -147,7 +148,7 @@ pub fn closed(fd: RawFd) {
     let mut waiters = Vec::new();
     for sched in Sched::all() {
         if let Some(foreign) = sched.netpoll.foreign_if_any() {
-            foreign.closed(fd, &mut waiters);
+            unpaused(|| foreign.closed(fd, &mut waiters));
         }
     }
     end_as_closed(&mut waiters, None);

@@ -361,6 +361,7 @@ fn yield_kept(entered: boundary::Entered) {
 /// Keeps the calling green thread on its OS thread. Returns a number for `unpin`, which ends this. Pins nest.
 pub fn pin() -> u64 {
     let Some(g) = current_g() else { return 0 };
+    on_m(|m| m.sched().begin_template());
     g.pin();
     g.id()
 }

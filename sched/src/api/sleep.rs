@@ -17,6 +17,7 @@ use crate::m::release::release;
 use crate::run::boundary::{self, Entered, enter};
 use crate::run::sched::Sched;
 use crate::run::wake;
+use crate::sync::unpaused;
 use crate::timer::entry::{Alarm, FOR_FUTURE, Target, TimerRef};
 use crate::watch::await_stacks;
 
@@ -156,7 +157,7 @@ impl Sleep {
                 drop(entered);
                 crate::sys::fork::check_or_panic();
                 let sched = (self.sched)();
-                if let Some(when) = sched.heaps.modify(0, &timer, self.when, 0, 0).wake_for {
+                if let Some(when) = unpaused(|| sched.heaps.modify(0, &timer, self.when, 0, 0)).wake_for {
                     sched.timer_was_added(when);
                 }
                 sched
@@ -182,7 +183,7 @@ impl Sleep {
             // In a forked child, threads that do not exist here may hold any lock of the runtime.
             owner if crate::sys::fork::is_forked() => std::mem::forget(owner),
             Owner::Alarm(alarm, sched) => {
-                sched.heaps.delete(&alarm.timer);
+                unpaused(|| sched.heaps.delete(&alarm.timer));
                 // Dropped here and not by the heap: dropping a waker is user code.
                 drop(alarm.take());
             }

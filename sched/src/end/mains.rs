@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::g::GRef;
+use crate::sync::Mutex;
 
 /// The record of one runtime's threads in `block_on`, and of the looks for a deadlock.
 #[derive(Default)]

@@ -55,6 +55,7 @@ impl Sched {
             self.wake_all_ms();
         });
         let joins = self.crew.lock().take_joins();
+        self.template.end();
         for join in joins {
             // A panic on an M's own stack was reported when it happened.
             let _ = join.join();

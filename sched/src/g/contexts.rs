@@ -6,8 +6,7 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use parking_lot::Mutex;
-
+use crate::sync::Mutex;
 use crate::sys::catch_panic::contain;
 
 /// Carries one context of one G. All functions are user code; each runs on an OS thread where the G has control.

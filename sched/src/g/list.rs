@@ -50,6 +50,28 @@ impl GList {
         Some(g)
     }
 
+    /// Takes the first G for which `wanted` returns `true`; the others stay in order.
+    pub(crate) fn remove_first(&mut self, wanted: impl Fn(GRef) -> bool) -> Option<GRef> {
+        let mut before: Option<GRef> = None;
+        let g = self.iter().find(|&g| {
+            let found = wanted(g);
+            if !found {
+                before = Some(g);
+            }
+            found
+        })?;
+        let after = g.next.take();
+        match before {
+            Some(before) => before.next.set(after),
+            None => self.head = after,
+        }
+        if after.is_none() {
+            self.tail = before;
+        }
+        self.len -= 1;
+        Some(g)
+    }
+
     /// Moves all Gs of `other` to the end.
     pub(crate) fn append(&mut self, other: GList) {
         let Some(head) = other.head else { return };
@@ -72,5 +94,35 @@ impl GList {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.head.is_none()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::g::table;
+
+    #[test]
+    fn what_is_removed_leaves_the_others_in_order() {
+        let mut gs = Vec::new();
+        (0..4).for_each(|_| gs.push(table::take(0, |_| ()).unwrap()));
+        let is = |at: usize| {
+            let g = gs[at];
+            move |other: GRef| std::ptr::eq(g, other)
+        };
+        for removed in 0..4 {
+            let mut list = GList::new();
+            gs.iter().for_each(|&g| list.push(g));
+            assert!(list.remove_first(is(removed)).is_some_and(is(removed)));
+            assert!(list.remove_first(is(removed)).is_none());
+            // The end of the list is known.
+            list.push(gs[removed]);
+            assert_eq!(list.len(), 4);
+            for at in (0..4).filter(|&at| at != removed).chain([removed]) {
+                assert!(list.pop().is_some_and(is(at)));
+            }
+            assert!(list.is_empty());
+        }
+        table::give(gs);
     }
 }

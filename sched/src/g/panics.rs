@@ -26,8 +26,8 @@ use std::thread;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
-use parking_lot::Mutex;
 
+use crate::sync::Mutex;
 use crate::sys::message::write_message;
 
 /// Room for an unwind through two frames. Only the pages in use take memory.

@@ -9,10 +9,9 @@ use std::alloc::{Layout, alloc};
 use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use parking_lot::Mutex;
-
 use super::list::GList;
 use super::{G, GRef};
+use crate::sync::Mutex;
 use crate::sys;
 use crate::sys::fork::is_forked;
 

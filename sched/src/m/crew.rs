@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use parking_lot::{Mutex, MutexGuard};
-
 use super::M;
 use super::refusal::Refusal;
 use crate::g::Runtime;
+use crate::sync::{Mutex, MutexGuard};
 
 /// See the file's head.
 pub(crate) struct Crew {

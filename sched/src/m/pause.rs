@@ -3,18 +3,21 @@
 //! ```text
 //!   sysmon                                the M's thread, in the handler
 //!   ask:  word = ASKED                    does the M run user code without a P? (`Lease::is_lost`) if not, go on
-//!   send the signal                       does the G perhaps have a lock of the C library? ASKED -> GOES, and go on
+//!   send the signal                       does the G perhaps have a lock of the C library, or one of the runtime?
+//!                                           ASKED -> GOES, and go on
 //!   let_go:  word = GOES                  ASKED -> PAUSED; if the word was not ASKED, go on
 //!     it was PAUSED? wake the thread      sleep while the word is PAUSED
 //! ```
 //!
 //! A signal may come late, or interrupt the runtime, or code that has a P by now: the M then goes on. So the M pauses only where it
-//! has neither a P nor a lock of the scheduler. The sleep is the kernel's (`sys::preempt::sleep_while`): the kernel compares the
+//! has neither a P nor a lock of the scheduler. User code that calls the runtime without entering it may have a lock of the runtime,
+//! for instance that of a channel: the thread counts these locks (`sync/hold.rs`). The sleep is the kernel's (`sys::preempt::sleep_while`): the kernel compares the
 //! word before it puts the thread to sleep, so no wake-up is lost in between.
 
 use crate::sync::{
     atomic::{AtomicU32, Ordering},
     broken,
+    hold::Holds,
 };
 
 const GOES: u32 = 0;
@@ -71,10 +74,13 @@ impl Pause {
         let _ = self.word.compare_exchange(ASKED, GOES, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Pauses the M if sysmon has asked for that. `sleep` sleeps while the word is `PAUSED`. It returns `false` if the M is to go
-    /// on by itself, because sysmon does not seem to run any more. *Runs on: the M, in the handler of the signal, in user code
-    /// without a P.*
-    pub(crate) fn pause(&self, mut sleep: impl FnMut(&AtomicU32) -> bool) {
+    /// Pauses the M if sysmon has asked for that; refuses if the thread has a lock of the runtime, as `holds` says. `sleep` sleeps while
+    /// the word is `PAUSED`. It returns `false` if the M is to go on by itself, because sysmon does not seem to run any more. *Runs on:
+    /// the M, in the handler of the signal, in user code without a P.*
+    pub(crate) fn pause(&self, holds: &Holds, mut sleep: impl FnMut(&AtomicU32) -> bool) {
+        if holds.is_any() && !broken!("pause_with_a_lock") {
+            return self.refuse();
+        }
         let asked = self.word.compare_exchange(ASKED, PAUSED, Ordering::Relaxed, Ordering::Relaxed);
         if broken!("pause_unasked") {
             self.word.swap(PAUSED, Ordering::Relaxed);
@@ -92,6 +98,7 @@ impl Pause {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::sync::hold::{self, Counted};
     use crate::sync::models::{Reached, explore};
     use crate::sync::{Condvar, Mutex, wait_on};
     use loom::{sync::Arc, thread};
@@ -103,37 +110,105 @@ mod models {
         woken: Condvar,
     }
 
+    impl World {
+        fn new() -> Arc<World> {
+            Arc::new(World { pause: Pause::new(), queue: Mutex::new(()), woken: Condvar::new() })
+        }
+
+        /// What the handler does. Calls `paused` if the thread sleeps.
+        fn handle_signal(&self, paused: impl Fn()) {
+            hold::of_this_thread(|holds| {
+                self.pause.pause(holds, |word| {
+                    // As the kernel: compares the word under the lock of the queue.
+                    let mut queue = self.queue.lock();
+                    if word.load(Ordering::Relaxed) == PAUSED {
+                        paused();
+                        queue = wait_on(&self.woken, queue, None);
+                    }
+                    drop(queue);
+                    true
+                });
+            });
+        }
+
+        fn let_go(&self) {
+            self.pause.let_go(|_| {
+                let _queue = self.queue.lock();
+                self.woken.notify_one();
+            });
+        }
+    }
+
     /// Sysmon asks, sends the signal, and lets the M go. The signal may come at any time. The M goes on in the end.
     #[test]
     fn a_paused_m_goes_on() {
         static HAS_PAUSED: Reached = Reached::new();
         static IS_SEEN: Reached = Reached::new();
         explore(3, || {
-            let world = Arc::new(World { pause: Pause::new(), queue: Mutex::new(()), woken: Condvar::new() });
+            let world = World::new();
             world.pause.ask();
             let m = world.clone();
             // The thread stands for the handler.
-            let m = thread::spawn(move || {
-                m.pause.pause(|word| {
-                    // As the kernel: compares the word under the lock of the queue.
-                    let mut queue = m.queue.lock();
-                    if word.load(Ordering::Relaxed) == PAUSED {
-                        HAS_PAUSED.note(true);
-                        queue = wait_on(&m.woken, queue, None);
-                    }
-                    drop(queue);
-                    true
-                });
-            });
+            let m = thread::spawn(move || m.handle_signal(|| HAS_PAUSED.note(true)));
             IS_SEEN.note(world.pause.state() == Paused::Is);
-            world.pause.let_go(|_| {
-                let _queue = world.queue.lock();
-                world.woken.notify_one();
-            });
+            world.let_go();
             m.join().unwrap();
             assert_eq!(world.pause.state(), Paused::Not, "a late signal has paused the M");
         });
         HAS_PAUSED.assert();
         IS_SEEN.assert();
+    }
+
+    /// The guard of a modelled lock. The signal may come before or after the release.
+    struct Release<'l, F: Fn(usize)>(Option<loom::sync::MutexGuard<'l, ()>>, &'l F);
+
+    impl<F: Fn(usize)> Drop for Release<'_, F> {
+        fn drop(&mut self) {
+            self.1(4);
+            self.0 = None;
+            self.1(5);
+        }
+    }
+
+    /// The M takes a counted lock and releases it, and the signal comes at any of seven steps. Another thread takes the lock before sysmon
+    /// lets the M go, so a pause with the lock would be a deadlock.
+    #[test]
+    fn no_thread_waits_for_a_lock_of_a_paused_m() {
+        const STEPS: usize = 7;
+        static HAS_PAUSED: [Reached; STEPS] = [const { Reached::new() }; STEPS];
+        static HAS_REFUSED: Reached = Reached::new();
+        for at in 0..STEPS {
+            explore(2, move || {
+                let (world, lock) = (World::new(), Arc::new(Mutex::new(())));
+                world.pause.ask();
+                let m = thread::spawn({
+                    let (world, lock) = (world.clone(), lock.clone());
+                    move || {
+                        let step = |step: usize| {
+                            if step == at {
+                                world.handle_signal(|| HAS_PAUSED[step].note(true));
+                            }
+                        };
+                        step(0);
+                        let held = Counted::take(|| {
+                            step(1);
+                            let release = Release(Some(lock.lock()), &step);
+                            step(2);
+                            release
+                        });
+                        step(3);
+                        drop(held);
+                        step(6);
+                    }
+                });
+                drop(lock.lock());
+                HAS_REFUSED.note(world.pause.state() == Paused::Not);
+                world.let_go();
+                m.join().unwrap();
+            });
+        }
+        HAS_PAUSED[0].assert();
+        HAS_PAUSED[6].assert();
+        HAS_REFUSED.assert();
     }
 }

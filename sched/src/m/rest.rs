@@ -120,6 +120,12 @@ impl Rest {
         self.0.load(Ordering::Acquire) >= SleepKind::Polls as u8
     }
 
+    /// Returns `true` if the M sleeps, or is about to, because it is reserved. *Runs on: any thread, after a full fence.*
+    pub(crate) fn sleeps_reserved(&self) -> bool {
+        // Relaxed: the fences of both sides order this, as in `look`.
+        self.0.load(Ordering::Relaxed) == SleepKind::Reserved as u8
+    }
+
     /// Returns how the M must be woken; `None` if the M is awake. *Runs on: a thread that has put a G into the M's queue.*
     #[inline]
     pub(crate) fn look(&self) -> Option<SleepKind> {

@@ -4,10 +4,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::g::GRef;
 use crate::g::list::GList;
+use crate::sync::Mutex;
 
 /// A first-in, first-out queue of Gs under a lock.
 pub(crate) struct LockedQueue {
@@ -51,18 +50,14 @@ impl LockedQueue {
         !self.is_empty() && self.list.lock().iter().any(wanted)
     }
 
-    /// Takes the first G for which `wanted` returns `true`; the others stay in order. The call looks at all Gs: it is for short
-    /// queues, and for the rare case that no thread can be had.
+    /// Takes the first G for which `wanted` returns `true`; the others stay in order. The call looks at the Gs before that one, too: it is
+    /// for short queues, and for the rare case that no thread can be had.
     pub(crate) fn remove_first(&self, wanted: impl Fn(GRef) -> bool) -> Option<GRef> {
         if self.is_empty() {
             return None;
         }
         let mut list = self.list.lock();
-        let (mut found, mut rest) = (None, GList::new());
-        while let Some(g) = list.pop() {
-            if found.is_none() && wanted(g) { found = Some(g) } else { rest.push(g) }
-        }
-        *list = rest;
+        let found = list.remove_first(wanted);
         self.len.store(list.len(), Ordering::Relaxed);
         found
     }

@@ -17,12 +17,11 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::g::G;
 use crate::p::Held;
 use crate::p::event::{By, Kind, POLLS, Stopped, pack, pack_place};
 use crate::p::ring::{Read, Ring, Words};
+use crate::sync::Mutex;
 use crate::sys;
 
 /// The recorder of one P.

@@ -15,24 +15,28 @@
 //! - In a large crowd one hog per two Ps runs at a time, and one more for each idle P. The others are paused in a signal handler
 //!   (`m/pause.rs`).
 //! - A hog leaves the crowd when it enters the runtime. There it waits in place for a P, as after each rescue.
-//! - A hog that is interrupted inside the C library refuses to pause, because it may have the lock of the allocator. It gets the
-//!   signal again soon. A hog that is blocked in the kernel gets no signal, because that would interrupt its system call.
+//! - A hog that has a lock of the runtime refuses to pause (`sync/hold.rs`). The spin locks under channels do not tell who has them: a
+//!   locker that has waited for a while lets all hogs go for a turn (`let_all_go`). A hog also refuses that is interrupted inside the C
+//!   library, or inside the library of `malloc`, because it may have a lock of the allocator. It gets the signal again soon. Where
+//!   these libraries cannot be told from the program, as in a static program, nothing is paused.
+//! - A hog that is blocked in the kernel gets no signal, because that would interrupt its system call.
 //! - A paused hog may have a lock of the user, as a thread may that the kernel does not run. Each hog has its turn, so the
 //!   lock is released in the end.
-//! - Sysmon does all this. It may wait for a lock that a paused hog has, for instance that of an allocator outside the C library.
+//! - Sysmon does all this. It may wait for a lock that a paused hog has, for instance that of an allocator which is part of the program.
 //!   The paused hogs notice that no turn begins any more, and go on.
 //!
 //! # Rejected
 //!
+//! - *No pauses*: beside 1,000 hogs a ticker of 1 ms is then some hundred milliseconds late, because each thread has its share.
 //! - *Longer slices for rescued hogs* (`sched_setattr`): woken threads then go first, but no thread gets more than its share.
 //! - *A nice value for rescued hogs*: processes that a hog starts would inherit it, and a thread may not lower it again.
 //! - *Switching to another G in the handler*: that G could need a lock that the hog has, and would wait for its own OS thread.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use timers::clock;
 
 use crate::m::current::on_m;
@@ -40,7 +44,8 @@ use crate::m::pause::{PAUSED, Paused};
 use crate::m::{M, MRef};
 use crate::p::lease::Seen;
 use crate::run::sched::Sched;
-use crate::sys::{self, Doing, preempt};
+use crate::sync::{Mutex, hold};
+use crate::sys::{self, Doing, fork, preempt};
 
 /// How many hogs per P the kernel alone handles.
 const FREE_PER_P: usize = 8;
@@ -49,13 +54,38 @@ const TURN_NS: u64 = 10_000_000;
 /// A paused hog goes on by itself if no turn has begun for this long.
 const STUCK: Duration = Duration::from_secs(1);
 
+/// The runtimes whose hogs run by turns. A sysmon adds its runtime and takes it out before it ends.
+static BY_TURNS: Mutex<Vec<Arc<Sched>>> = Mutex::new(Vec::new());
+/// The length of `BY_TURNS`, for lockers that look without the lock.
+static MANY: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets all paused hogs of this process go, for a turn: one of them may have the lock for which the caller waits. The caller calls this
+/// again while it waits, because the holder may be paused later. *Runs on: any thread that waits for a spin lock.*
+#[cold]
+pub(crate) fn let_all_go() {
+    // Relaxed: a locker that reads an old value reads again after its sleep.
+    if MANY.load(Ordering::Relaxed) == 0 || fork::is_forked() {
+        return;
+    }
+    let now = clock::now();
+    // Tries only: the caller may have another spin lock, so it must not sleep on a mutex. It comes again.
+    let Some(all) = BY_TURNS.try_lock() else { return };
+    for sched in all.iter() {
+        if let Some(mut state) = sched.crowd.state.try_lock() {
+            state.let_all_go(now);
+        }
+    }
+}
+
 /// See the file's head.
 #[derive(Default)]
 pub(crate) struct Crowd {
-    /// Locked by sysmon alone.
+    /// Locked by sysmon, and by lockers that have waited for long.
     state: Mutex<State>,
     /// A copy of `State::by_turns`, for hogs that leave.
     by_turns: AtomicBool,
+    /// True if the runtime is in `BY_TURNS`. Only sysmon uses it.
+    is_shown: AtomicBool,
     /// Counts the calls of `turn` while hogs are paused. Paused hogs read it.
     beat: AtomicU32,
 }
@@ -156,14 +186,15 @@ impl State {
     fn turn(&mut self, now: u64, free: usize, most: usize) -> u64 {
         self.running.retain(Hog::is_here);
         if !self.by_turns {
-            if self.running.len() <= free || !preempt::is_installed(on_signal) {
+            if self.running.len() <= free || !preempt::knows_locks(on_signal) {
                 return clock::NEVER;
             }
-            (self.by_turns, self.turn_ends) = (true, now);
+            // After `let_all_go` the turn of all has not ended yet.
+            (self.by_turns, self.turn_ends) = (true, now.max(self.turn_ends));
         }
         self.look_at_stopping();
         if now >= self.turn_ends {
-            if !preempt::is_installed(on_signal) {
+            if !preempt::knows_locks(on_signal) {
                 self.release();
                 return clock::NEVER;
             }
@@ -218,6 +249,14 @@ impl State {
         self.running.iter().for_each(Hog::let_go);
         self.by_turns = false;
     }
+
+    /// Begins a turn of all hogs, unless all run.
+    fn let_all_go(&mut self, now: u64) {
+        if !(self.stopping.is_empty() && self.line.is_empty()) {
+            self.release();
+            self.turn_ends = now + TURN_NS;
+        }
+    }
 }
 
 /// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says that the G may have a lock
@@ -233,10 +272,12 @@ fn on_signal(locked: bool, registers: &preempt::Registers) {
             return m.pause.refuse();
         }
         let crowd = &m.sched().crowd;
-        m.pause.pause(|word| {
-            let beat = crowd.beat.load(Ordering::Relaxed);
-            preempt::sleep_while(word, PAUSED, STUCK);
-            beat != crowd.beat.load(Ordering::Relaxed)
+        hold::of_this_thread(|holds| {
+            m.pause.pause(holds, |word| {
+                let beat = crowd.beat.load(Ordering::Relaxed);
+                preempt::sleep_while(word, PAUSED, STUCK);
+                beat != crowd.beat.load(Ordering::Relaxed)
+            });
         });
     });
 }
@@ -252,14 +293,35 @@ impl Sched {
     pub(crate) fn turn_crowd(&self, now: u64) -> u64 {
         let procs = self.procs();
         let most = procs.div_ceil(2) + self.idle.idle_ps();
-        self.crowd.turn(now, FREE_PER_P * procs, most)
+        let next = self.crowd.turn(now, FREE_PER_P * procs, most);
+        self.show_crowd();
+        next
+    }
+
+    /// Shows lockers whether hogs run by turns. *Runs on: sysmon.*
+    pub(crate) fn show_crowd(&self) {
+        let (shows, by_turns) = (self.crowd.is_shown.load(Ordering::Relaxed), self.crowd.runs_by_turns());
+        if shows != by_turns {
+            self.crowd.is_shown.store(by_turns, Ordering::Relaxed);
+            let mut all = BY_TURNS.lock();
+            if by_turns {
+                all.push(self.arc());
+            } else {
+                all.retain(|sched| !std::ptr::eq(&raw const **sched, self));
+            }
+            MANY.store(all.len(), Ordering::Relaxed);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::p::lease::State as Look;
+    use crate::run::threads::tests::{scheduler, spawn_in};
+    use crate::wait::queue::Lock;
 
     /// The hog enters the runtime after it was asked to pause, and before the signal comes. A later signal, of a dump say, must not
     /// pause it.
@@ -274,5 +336,114 @@ mod tests {
         state.look_at_stopping();
         assert_eq!(m.pause.state(), Paused::Not);
         assert!(state.stopping.is_empty());
+    }
+
+    /// A green thread on a runtime without sysmon. It has lost its P, and goes on from step to step as the test lets it.
+    #[cfg(target_os = "linux")]
+    struct Stepping {
+        sched: Arc<Sched>,
+        at: Arc<AtomicU32>,
+        hog: crate::api::join::Join<()>,
+        m: MRef,
+        lent: Seen,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl Stepping {
+        /// Starts the thread, which computes inside of `with_lock` first, as step 1, and then in step 3.
+        fn new(with_lock: fn(&dyn Fn())) -> Self {
+            let (sched, at) = (scheduler(1), Arc::new(AtomicU32::new(0)));
+            let hog = spawn_in(&sched, {
+                let at = at.clone();
+                let reach = move |to| {
+                    at.store(to, Ordering::Relaxed);
+                    while at.load(Ordering::Relaxed) == to {}
+                };
+                move || {
+                    with_lock(&|| reach(1));
+                    reach(3);
+                }
+            });
+            let wait = |to| while at.load(Ordering::Relaxed) != to {};
+            wait(1);
+            let p = sched.p(0);
+            let (lent, m) = (p.look(), MRef::new(p.holder().unwrap()));
+            assert!(p.retake(lent), "the green thread computes in user code");
+            sched.hand_off(p);
+            assert!(preempt::is_installed(on_signal));
+            Stepping { sched, at, hog, m, lent }
+        }
+
+        fn wait_for(&self, step: u32) {
+            while self.at.load(Ordering::Relaxed) != step {
+                std::thread::yield_now();
+            }
+        }
+
+        /// Waits for what becomes of the request to pause.
+        fn answer(&self) -> Paused {
+            loop {
+                match self.m.m().pause.state() {
+                    Paused::WillBe => std::thread::yield_now(),
+                    state => return state,
+                }
+            }
+        }
+
+        fn end(self) {
+            self.at.store(4, Ordering::Relaxed);
+            self.hog.join().unwrap();
+            assert!(self.sched.begin_closing() && self.sched.cancel_all(None));
+            self.sched.end_threads();
+        }
+    }
+
+    /// A green thread that has lost its P and holds a mutex of the runtime, or a lock of another crate, is paused only after it has
+    /// released the lock.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
+    fn a_hog_with_a_lock_of_the_runtime_is_not_paused() {
+        static MUTEX: Mutex<()> = Mutex::new(());
+        let holders: [fn(&dyn Fn()); 2] = [|f| (MUTEX.lock(), f()).1, |f| crate::sync::unpaused(f)];
+        for with_lock in holders {
+            let stepping = Stepping::new(with_lock);
+            let hog = Hog { m: stepping.m, lent: stepping.lent };
+            for _ in 0..20 {
+                hog.interrupt();
+                assert_eq!(stepping.answer(), Paused::Not);
+            }
+            stepping.at.store(2, Ordering::Relaxed);
+            stepping.wait_for(3);
+            hog.interrupt();
+            assert_eq!(stepping.answer(), Paused::Is);
+            hog.let_go();
+            stepping.end();
+        }
+    }
+
+    /// A locker of a spin lock whose holder is paused lets the holder go. Without that the holder goes on after `STUCK`, because no
+    /// sysmon runs here.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
+    fn a_locker_lets_the_paused_holder_go() {
+        static SPIN: Lock<()> = Lock::new(());
+        let stepping = Stepping::new(|f| (SPIN.lock(), f()).1);
+        let crowd = &stepping.sched.crowd;
+        crowd.state.lock().by_turns = true;
+        crowd.by_turns.store(true, Ordering::Relaxed);
+        stepping.sched.show_crowd();
+        crowd.add(stepping.m.m(), stepping.lent);
+        assert_eq!(stepping.answer(), Paused::Is, "the spin lock is not counted");
+        stepping.at.store(2, Ordering::Relaxed);
+        let start = Instant::now();
+        drop(SPIN.lock());
+        let waited = start.elapsed();
+        assert!(waited < STUCK / 2, "{waited:?}");
+        stepping.wait_for(3);
+        crowd.release();
+        stepping.sched.show_crowd();
+        stepping.end();
     }
 }

@@ -236,7 +236,7 @@ impl Sched {
     }
 
     /// Returns the right to wait for the network; `None` if another M has it, or if Ms are to end. *Runs on: an M without a P.*
-    fn turn_to_block(&self) -> Option<Turn<'_>> {
+    pub(crate) fn turn_to_block(&self) -> Option<Turn<'_>> {
         // The netpoller keeps a break for the M that has the turn, so the wake-up in `Closing::exit` is not lost.
         let (turn, exiting) = self.closing.look_after(|| self.netpoll.begin_block());
         turn.filter(|_| !exiting)
@@ -267,7 +267,7 @@ impl Sched {
     }
 
     /// Blocks once. Returns the Gs that the network has woken; `None` if the M must not sleep now.
-    fn block_once(&self, m: &M, mut turn: Turn<'_>) -> Option<GList> {
+    pub(crate) fn block_once(&self, m: &M, mut turn: Turn<'_>) -> Option<GList> {
         let mut look_at = self.look_for_deadlock_at();
         let mut until = self.heaps.time_sleep_until().min(look_at);
         // Publishes its time first and then looks. A thread that adds a timer does the reverse, and so does the last M that gives its
@@ -281,7 +281,9 @@ impl Sched {
             }
             (look_at, until) = (look_at.min(look_again), again);
         }
-        if !m.rest.begin(SleepKind::Polls, || !m.home.is_empty()) {
+        // Of the Gs that are bound to a reserved M, not all may run now.
+        let has_work = || if m.is_reserved() { m.has_bound_g() } else { !m.home.is_empty() };
+        if !m.rest.begin(SleepKind::Polls, has_work) {
             return None;
         }
         self.note_sleep(m, How::Polls);
@@ -296,11 +298,7 @@ impl Sched {
 
     fn return_from_netpoll(&self, m: &M, woken: GList) {
         let Some(held) = self.take_idle_p(m) else {
-            self.note_wake(m);
-            // All Ps are busy; sysmon must make one of them look at this work.
-            self.outside.readies_all(&woken, By::Network);
-            self.make_work(|| self.global.append(woken));
-            return self.sysmon.wake();
+            return self.leave_to_busy_ps(m, woken);
         };
         // The M looks for more than the Gs that were woken, so it counts as spinning until it has found work.
         self.idle.count_spinning();
@@ -312,6 +310,15 @@ impl Sched {
         }
         self.ready_all(held, woken, By::Network);
         self.steal_due_timers(held);
+    }
+
+    /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at this work. *Runs on: `m`,
+    /// which has left the netpoller, without a P.*
+    pub(crate) fn leave_to_busy_ps(&self, m: &M, woken: GList) {
+        self.note_wake(m);
+        self.outside.readies_all(&woken, By::Network);
+        self.make_work(|| self.global.append(woken));
+        self.sysmon.wake();
     }
 
     /// Takes an idle P or that of an M that is being woken, or waits until another thread hands one over. *Runs on: `m`, without a P.*

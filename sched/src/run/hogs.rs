@@ -25,8 +25,6 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::g::GRef;
 use crate::g::binding::Binding;
 use crate::m::capture::Capture;
@@ -37,6 +35,7 @@ use crate::run::crowd;
 use crate::run::rescue::{Rescue, RescuesAt};
 use crate::run::sched::Sched;
 use crate::stack::saved::StackCopy;
+use crate::sync::{Condvar, Mutex};
 use crate::sys::preempt::{self, Registers};
 use crate::sys::{self, Doing};
 

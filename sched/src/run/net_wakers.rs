@@ -21,8 +21,8 @@
 use std::task::Waker;
 
 use crossbeam_utils::CachePadded;
-use parking_lot::{Mutex, MutexGuard};
 
+use crate::sync::{Mutex, MutexGuard};
 use crate::sys::fork;
 
 /// A bit that tells these words from tickets, which have an index far below it.

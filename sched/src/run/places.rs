@@ -5,11 +5,10 @@ use std::panic::Location;
 use std::ptr;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use crate::g::{G, Status, table};
 use crate::m::release::release;
 use crate::run::sched::Sched;
+use crate::sync::Mutex;
 use crate::sys::fork;
 
 /// Where Gs are spawned.

@@ -5,10 +5,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use crate::g::GRef;
 use crate::m::release::release;
+use crate::sync::Mutex;
 use crate::sys::Doing;
 
 /// How many rescues are remembered.

@@ -11,22 +11,24 @@
 //!   contexts nest.
 //! - The M takes a P for one G at a time. The work of that P belongs to other Ms, so the M hands the P off before it
 //!   looks for the next G.
-//! - The M watches no network, and is in no list of idle Ms. It wakes for timers: all other OS threads may be reserved or asleep
-//!   in place, and no further thread can be had.
+//! - The M is in no list of idle Ms, and leaves the network and the timers to other Ms. If no other M may watch them, because no
+//!   further thread can be had, one reserved M blocks in the netpoller: the thread that was refused a thread wakes a reserved M
+//!   (`wake_reserved_m`).
+//!
+//! Rejected: to wake for each timer. Each of many reserved Ms then wakes as often as all sleepers together.
 
 use std::ptr;
-use std::time::Duration;
 
+use netpoll::{Turn, WakeBy};
 use timers::clock;
 
 use crate::g::GRef;
 use crate::m::M;
 use crate::m::rest::SleepKind;
+use crate::p::event::By;
 use crate::run::boundary::pass_p_on;
 use crate::run::sched::Sched;
-
-/// How soon the M looks again at timers that are due while all Ps are busy. The holders of these Ps fire them meanwhile.
-const DUE_ELSEWHERE_NS: u64 = 1_000_000;
+use crate::sync::full_fence;
 
 impl M {
     /// Returns `true` if the M may run `g`, which is bound to it, while it is reserved. Of the pinned Gs, only the one that
@@ -41,7 +43,7 @@ impl M {
     }
 
     /// Returns `true` if `take_bound_g` finds a G. *Runs on: this M, reserved.*
-    fn has_bound_g(&self) -> bool {
+    pub(crate) fn has_bound_g(&self) -> bool {
         self.home.any(|g| self.may_run(g))
     }
 
@@ -76,23 +78,58 @@ impl Sched {
     fn sleep_until_bound_g(&self, m: &M) {
         // The runtime does not end meanwhile: the G that reserves the M lives.
         while !m.has_bound_g() {
-            self.fire_due_timers(m);
-            let until = self.heaps.time_sleep_until().max(clock::now() + DUE_ELSEWHERE_NS);
-            if m.rest.begin(SleepKind::Reserved, || m.has_bound_g()) {
-                let left = Duration::from_nanos(until.saturating_sub(clock::now()));
-                self.sleep_on_note(m, Some(left));
+            let mut turn = None;
+            // Looks for a watcher after `begin` has said that the M sleeps. Pairs with `wake_reserved_m`.
+            let sleeps = m.rest.begin(SleepKind::Reserved, || {
+                if !m.has_bound_g() && self.lacks_watchers() {
+                    turn = self.turn_to_block();
+                }
+                m.has_bound_g() || turn.is_some()
+            });
+            if sleeps {
+                self.sleep_on_note(m, None);
                 m.rest.over();
+            } else if let Some(turn) = turn {
+                self.watch_for_others(m, turn);
             }
         }
     }
 
-    /// Fires the due timers of all Ps, if a P is idle. *Runs on: `m`, without a P.*
-    fn fire_due_timers(&self, m: &M) {
-        if self.heaps.time_sleep_until() <= clock::now()
-            && let Some(held) = self.take_idle_p(m)
-        {
-            self.steal_due_timers(held);
-            pass_p_on(m);
+    /// Returns `true` if no M but reserved ones may be there to watch the network and the timers: the last thread that was wanted could
+    /// not be had. While no P is idle, the holders of the Ps watch.
+    fn lacks_watchers(&self) -> bool {
+        let no_thread = self.crew.is_full() || self.crew.refusal.is_there();
+        no_thread && self.idle.idle_ps() > 0 && self.idle.parked_ms() == 0
+    }
+
+    /// Blocks in the netpoller until an event, a timer, or a G that is bound to `m`. Hands on what there is to run. *Runs on: `m`, reserved
+    /// and without a P.*
+    fn watch_for_others(&self, m: &M, turn: Turn<'_>) {
+        let Some(woken) = self.block_once(m, turn) else { return };
+        if woken.is_empty() && self.heaps.time_sleep_until() > clock::now() {
+            return self.note_wake(m);
+        }
+        match self.take_idle_p(m) {
+            Some(held) => {
+                held.counters.net_wakes.add(woken.len() as u64);
+                self.ready_all(held, woken, By::Network);
+                self.steal_due_timers(held);
+                pass_p_on(m);
+            }
+            None => self.leave_to_busy_ps(m, woken),
+        }
+    }
+
+    /// Wakes a reserved M that sleeps, if no M blocks in the netpoller: it then watches (`lacks_watchers`). *Runs on: a thread that could
+    /// not start an M, after it has noted that and has put the P into the idle list.*
+    pub(crate) fn wake_reserved_m(&self) {
+        if self.netpoll.wake_by(self.heaps.time_sleep_until()) != WakeBy::NobodyBlocks {
+            return;
+        }
+        // The refusal is noted. Pairs with the fence in `Rest::begin`.
+        full_fence();
+        if let Some(m) = self.crew.lock().all().iter().find(|m| m.rest.sleeps_reserved()) {
+            m.note.wake();
         }
     }
 }

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use netpoll::Netpoll;
-use parking_lot::Mutex;
 use timers::Heaps;
 
 use crate::end::closing::Closing;
@@ -23,6 +22,7 @@ use crate::g::{GRef, Runtime, ids};
 use crate::m::crew::Crew;
 use crate::m::current::leave_in_child;
 use crate::m::os_thread::Around;
+use crate::m::template::Template;
 use crate::m::{M, MRef};
 use crate::p::locked_queue::LockedQueue;
 use crate::p::sampler::Sampler;
@@ -36,6 +36,7 @@ use crate::run::rescue::Rescues;
 use crate::run::roaming::Roaming;
 use crate::run::wake_latency::Lead;
 use crate::stack::pool::Coros;
+use crate::sync::Mutex;
 use crate::sys;
 use crate::sys::fork;
 use crate::sys::message::write_message;
@@ -121,6 +122,7 @@ pub struct Sched {
     /// The surplus Ps that no M holds. Its lock lets one change of the number of Ps happen at a time.
     pub(crate) retired: Mutex<HashSet<usize>>,
     pub(crate) crew: Crew,
+    pub(crate) template: Template,
     /// Times that user code caught the unwinding of a cancelled G and went on.
     swallowed: AtomicU64,
     /// True once a report went to stderr; there is only one.
@@ -167,6 +169,7 @@ impl Sched {
             late: LateUserCode::default(),
             retired: Mutex::new(HashSet::new()),
             crew: Crew::new(max_threads),
+            template: Template::default(),
             swallowed: AtomicU64::new(0),
             reported: AtomicBool::new(false),
             config,

@@ -7,11 +7,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
-
 use crate::g::{GRef, SIMULATED, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
+use crate::sync::Mutex;
 
 /// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from the one M that runs Gs.
 pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {

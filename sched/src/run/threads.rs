@@ -59,6 +59,8 @@ impl Sched {
             self.pair_up();
             self.serve_those_in_place();
             self.netpoll.break_poll();
+            // Perhaps only reserved Ms are left.
+            self.wake_reserved_m();
         }
     }
 
@@ -119,8 +121,22 @@ impl Sched {
             if let Some((p, spinning)) = handed {
                 m.wish.hand(p, spinning);
             }
-            start_thread(format!("{}-{}", self.config.thread_name, m.number), self.arc(), m)
+            let (name, sched) = (format!("{}-{}", self.config.thread_name, m.number), self.arc());
+            self.template.start(move || start_thread(name, sched, m))
         })
+    }
+
+    /// Starts the template thread if it is not there. *Runs on: the thread of a green thread that is about to be pinned.*
+    #[inline]
+    pub(crate) fn begin_template(&self) {
+        #[cfg(feature = "sim")]
+        if self.is_simulated() {
+            return;
+        }
+        if !self.template.is_there() {
+            let (name, sched) = (format!("{}-start", self.config.thread_name), self.arc());
+            self.template.begin(|| thread::Builder::new().name(name).spawn(move || sched.template.run()));
+        }
     }
 
     /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the idle list. *Runs on: the
@@ -135,15 +151,15 @@ impl Sched {
             return self.hand_to(m.m(), p.index, false);
         }
         let due = self.heaps.earliest(p.index) <= timers::clock::now();
-        if due || !p.queue.is_empty() || !self.global.is_empty() || self.netpoll.has_sources() {
+        if due || !p.queue.is_empty() || !self.global.is_empty() {
             return self.start_m(p.index, false);
         }
         self.put_idle(p.index);
         if self.idle.withdraw(false, || self.any_work()) {
             self.wake_idle_p();
         }
-        // Perhaps no M watched its timers but the P's holder. And the M in the netpoller has not planned to look for a deadlock,
-        // because this P was held.
+        // Perhaps no M watched the timers and the network but the P's holder: if no M blocks in the netpoller, this wakes one. And the M in
+        // the netpoller has not planned to look for a deadlock, because this P was held.
         self.timer_was_added(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
     }
 

@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 
 use crate::g::GRef;
 use crate::g::list::GList;
 use crate::stack::coro::{self, Coro};
 use crate::stack::shortage::{Shortage, WaitLine};
 use crate::stack::{Slabs, Stack, checked_stack_bytes};
+use crate::sync::Mutex;
 
 /// The most coroutines that a P keeps; when it has more, half of `LOCAL` go to the common list.
 const LOCAL: usize = 256;

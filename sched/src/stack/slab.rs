@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::ptr::with_exposed_provenance_mut;
 
 use corosensei::stack::valgrind::ValgrindStackRegistration;
-use parking_lot::Mutex;
 
 use super::guard::{Guards, guard_bytes};
 use super::{Stack, checked_stack_bytes};
+use crate::sync::Mutex;
 use crate::sys;
 
 /// The size of the first slab. Address space is free unless it is limited, so small programs map little.

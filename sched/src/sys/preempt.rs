@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 /// Called in the handler of the signal: uses nothing but atomics and system calls. The first argument is `true` if the signal has
-/// interrupted the C library, so that the thread may have the lock of the allocator.
+/// interrupted the C library or the library of its `malloc`, so that the thread may have a lock of theirs.
 pub(crate) type OnSignal = fn(bool, &Registers);
 
 /// The registers of the interrupted code from which an unwinder begins; 0 if they are not known for this processor.
@@ -41,8 +41,9 @@ mod linux {
     /// What the handler needs. `OnceLock::get` is a load, so the handler may call it.
     struct Installed {
         on_signal: OnSignal,
-        /// The code of the C library's allocator and of all else in the same library.
-        allocator: Range<usize>,
+        /// The code of the C library and of the library that `malloc` is in, which a program may replace. Empty if that is also the
+        /// library of the runtime, as in a static program: the handler cannot tell then where locks are held.
+        libraries: [Range<usize>; 2],
     }
 
     static INSTALLED: OnceLock<Installed> = OnceLock::new();
@@ -56,11 +57,17 @@ mod linux {
         match action().sa_sigaction {
             action if action == ours => true,
             libc::SIG_DFL => {
-                INSTALLED.get_or_init(|| Installed { on_signal, allocator: code_of_allocator() });
+                INSTALLED.get_or_init(|| Installed { on_signal, libraries: libraries_with_locks() });
                 install(ours)
             }
             _ => false,
         }
+    }
+
+    /// Returns `true` if the handler is installed and can tell whether it has interrupted the C library or `malloc`. *Runs on: sysmon.*
+    pub(crate) fn knows_locks(on_signal: OnSignal) -> bool {
+        let all_known = |installed: &Installed| installed.libraries.iter().all(|code| !code.is_empty());
+        is_installed(on_signal) && INSTALLED.get().is_some_and(all_known)
     }
 
     /// Returns `true` if the program has no action of its own for the signal.
@@ -100,7 +107,8 @@ mod linux {
         if let Some(installed) = INSTALLED.get() {
             // SAFETY: the kernel passes a valid `ucontext_t` to a handler with SA_SIGINFO.
             let registers = unsafe { interrupted_at(context) };
-            (installed.on_signal)(installed.allocator.contains(&registers.pc), &registers);
+            let locked = installed.libraries.iter().any(|code| code.contains(&registers.pc));
+            (installed.on_signal)(locked, &registers);
         }
         sys::set_errno(errno);
     }
@@ -140,12 +148,14 @@ mod linux {
         }
     }
 
-    /// Returns the addresses of the code of the library that `malloc` is in; an empty range if that is also the library of this
-    /// function (a static C library), or if it is not found.
-    fn code_of_allocator() -> Range<usize> {
-        let code = code_around(libc::malloc as *const () as usize);
-        let here = code_of_allocator as *const () as usize;
-        if code.contains(&here) { 0..0 } else { code }
+    /// Returns the addresses of the code of the C library and of the library that `malloc` is in. A range is empty if that is also the
+    /// library of this function, or if it is not found.
+    fn libraries_with_locks() -> [Range<usize>; 2] {
+        [libc::getpid as *const () as usize, libc::malloc as *const () as usize].map(|function| {
+            let code = code_around(function);
+            let here = libraries_with_locks as *const () as usize;
+            if code.contains(&here) { 0..0 } else { code }
+        })
     }
 
     /// Returns the executable segment that `address` is in.
@@ -211,7 +221,7 @@ pub(crate) use linux::interrupted_at;
 #[cfg(all(feature = "interpose", any(target_os = "linux", target_os = "android")))]
 pub(crate) use linux::{SIGNAL, is_free};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{interrupt, is_installed, sleep_while, wake};
+pub(crate) use linux::{interrupt, is_installed, knows_locks, sleep_while, wake};
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 mod other {
@@ -225,6 +235,10 @@ mod other {
         false
     }
 
+    pub(crate) fn knows_locks(_on_signal: OnSignal) -> bool {
+        false
+    }
+
     pub(crate) fn interrupt(_tid: i32) {}
 
     pub(crate) fn sleep_while(_word: &AtomicU32, _value: u32, _time: Duration) {}
@@ -233,4 +247,4 @@ mod other {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use other::{interrupt, is_installed, sleep_while, wake};
+pub(crate) use other::{interrupt, is_installed, knows_locks, sleep_while, wake};

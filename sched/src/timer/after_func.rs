@@ -24,6 +24,7 @@ use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
 use crate::run::sched::Sched;
 use crate::run::task::{Closure, Work};
+use crate::sync::unpaused;
 use crate::sys::fork;
 use crate::timer::entry::{Alarm, Target, TimerRef};
 use crate::timer::function::User;
@@ -59,7 +60,7 @@ impl AfterFunc {
         }
         fork::check_or_panic();
         let sched = sched();
-        if let Some(when) = sched.heaps.add(0, entry, when, 0, 0) {
+        if let Some(when) = unpaused(|| sched.heaps.add(0, entry, when, 0, 0)) {
             sched.timer_was_added(when);
         }
         AfterFunc { user, sched: ManuallyDrop::new(sched) }
@@ -67,7 +68,7 @@ impl AfterFunc {
 
     /// Stops the timer. Returns `true` if the timer was armed: its run does not take place.
     pub fn stop(&self) -> bool {
-        !fork::is_forked() && self.sched.heaps.delete(self.user.timer())
+        !fork::is_forked() && unpaused(|| self.sched.heaps.delete(self.user.timer()))
     }
 
     /// Moves the next run to `time` from now. Returns `true` if a run was pending; that run does not take place at
@@ -87,7 +88,7 @@ impl AfterFunc {
                 // The caller is not in the timer's runtime and has no P there, so any heap will do.
                 drop(entered);
                 fork::check_or_panic();
-                self.sched.heaps.modify(0, &entry, when, 0, 0)
+                unpaused(|| self.sched.heaps.modify(0, &entry, when, 0, 0))
             }
         };
         if let Some(when) = modified.wake_for {
@@ -103,7 +104,7 @@ impl Drop for AfterFunc {
             // Threads that do not exist here may have been inside the heap. The parent stops its own copy.
             return;
         }
-        self.sched.heaps.delete(self.user.timer());
+        unpaused(|| self.sched.heaps.delete(self.user.timer()));
         // SAFETY: `sched` is dropped once, here, and not used after.
         unsafe { ManuallyDrop::drop(&mut self.sched) };
     }

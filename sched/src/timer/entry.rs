@@ -10,12 +10,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
-use parking_lot::Mutex;
 use timers::{Handle, Timer};
 
 use crate::g::wait::{Decision, Outcome};
 use crate::g::{G, GRef, Ticket};
 use crate::m::release::release;
+use crate::sync::Mutex;
 use crate::timer::function::{self, Head, User};
 
 /// A timer that does not belong to a G.

@@ -3,8 +3,7 @@
 
 use std::task::Waker;
 
-use parking_lot::Mutex;
-
+use crate::sync::Mutex;
 use crate::sys::catch_panic::call_waker;
 use crate::timer::function::User;
 

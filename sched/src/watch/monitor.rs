@@ -170,6 +170,7 @@ impl Monitor {
     /// Lets all Gs go on that `turn_crowd` has paused.
     pub fn release_crowd(&self) {
         self.sched.crowd.release();
+        self.sched.show_crowd();
     }
 
     /// Returns how long the network has not been polled, in ns; 0 if an M waits for it or there is no socket.

@@ -8,8 +8,6 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::g::G;
 use crate::g::list::GList;
 use crate::g::wait::Outcome;
@@ -17,6 +15,7 @@ use crate::m::M;
 use crate::m::current::on_m;
 use crate::p::event::{By, Kind, Stopped};
 use crate::p::recorder::keep_name;
+use crate::sync::Mutex;
 use crate::sys::{fork, stamp};
 
 /// One event that was recorded.

@@ -1,11 +1,10 @@
 //! The stacks of green threads that are ready: an M may resume each at any moment, and does not wait for the copy. So a copy counts only
 //! if its green thread was not resumed meanwhile, which a mark tells (`g/binding.rs`).
 
-use parking_lot::Mutex;
-
 use crate::g::{GRef, Status};
 use crate::m::release::release;
 use crate::stack::saved::StackCopy;
+use crate::sync::Mutex;
 use crate::sync::impose_barrier;
 use crate::watch::dump::{Does, Seen, look};
 

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::{io, mem, ptr};
 
-use parking_lot::Mutex;
 use timers::clock;
 
 use crate::g::why::Why;
@@ -28,6 +27,7 @@ use crate::p::lease::State;
 use crate::p::recorder::{Tape, kept_names};
 use crate::run::boundary::enter;
 use crate::run::sched::Sched;
+use crate::sync::Mutex;
 use crate::sys::{fork, stamp};
 use crate::watch::outside::Outside;
 pub use crate::watch::outside::Recorded;

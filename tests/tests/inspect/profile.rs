@@ -48,15 +48,20 @@ fn a_profile_names_the_green_thread_and_the_function() {
             assert_eq!(hog.join().unwrap(), 2);
             assert!(all >= 30, "{all} samples");
             let n = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
-            let is_hogs =
-                |line: &&str| line.starts_with("green thread 'burner' spawned at tests/tests/inspect/profile.rs:");
+            let is_hogs = |line: &&str| {
+                line.starts_with("green thread 'burner' spawned at tests/tests/inspect/profile.rs:")
+            };
             let hogs: Vec<_> = folded.lines().filter(is_hogs).collect();
             // Of the samples of green threads. The thread that reads the hogs' stacks takes as long as the machine lets it.
             let of_green: u64 = folded.lines().filter(|line| line.starts_with("green thread ")).map(n).sum();
             let of_hogs: u64 = hogs.iter().map(|line| n(line)).sum();
             assert!(of_hogs > 0 && of_hogs * 10 >= of_green * 8, "{folded}");
             for line in &hogs {
-                assert_eq!(line.matches(";inspect::profile::burns").count(), 3, "each stack is whole: {folded}");
+                assert_eq!(
+                    line.matches(";inspect::profile::burns").count(),
+                    3,
+                    "each stack is whole: {folded}"
+                );
                 assert!(
                     !line.contains("run_m") && !line.contains("trampoline"),
                     "it ends at the entry: {folded}"

@@ -493,3 +493,57 @@ fn a_yield_on_a_kept_os_thread_lets_others_run() {
         });
     }
 }
+
+/// What a pinned green thread does to its OS thread stays there: new OS threads do not inherit it.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_os_thread_inherits_what_a_pinned_thread_has_done_to_its_own() {
+    tests::alone!();
+    const OTHERS: usize = 16;
+    fn blocks_signal() -> bool {
+        // SAFETY: all zeroes is an empty set, and the calls write into places of the right size.
+        unsafe {
+            let mut mask: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask);
+            libc::sigismember(&mask, libc::SIGUSR2) == 1
+        }
+    }
+    let directory = || std::fs::read_link("/proc/thread-self/cwd").unwrap();
+    let usual = directory();
+    assert_ne!(usual.to_str(), Some("/proc"));
+    for round in 0..8 {
+        let usual = usual.clone();
+        with(2, move |runtime| {
+            let pinned = runtime.spawn(move || {
+                let _pin = pin();
+                // SAFETY: as above. The directory and the mask of this OS thread alone change.
+                unsafe {
+                    assert_eq!(libc::unshare(libc::CLONE_FS), 0);
+                    assert_eq!(libc::chdir(c"/proc".as_ptr()), 0);
+                    let mut mask: libc::sigset_t = std::mem::zeroed();
+                    libc::sigaddset(&mut mask, libc::SIGUSR2);
+                    libc::pthread_sigmask(libc::SIG_BLOCK, &mask, std::ptr::null_mut());
+                }
+                assert!(directory().to_str() == Some("/proc") && blocks_signal());
+                let all = Arc::new(std::sync::Barrier::new(OTHERS));
+                let others: Vec<_> = (0..OTHERS)
+                    .map(|_| {
+                        let all = all.clone();
+                        let other = spawn(move || {
+                            // Each on an OS thread of its own.
+                            runtime::blocking(|| all.wait());
+                            (directory(), blocks_signal())
+                        });
+                        // Passes the P on, for which an OS thread may be started.
+                        runtime::sleep(Duration::from_micros(200));
+                        other
+                    })
+                    .collect();
+                others.into_iter().map(|other| other.join().unwrap()).collect::<Vec<_>>()
+            });
+            let seen = pinned.join().unwrap();
+            let changed = seen.iter().filter(|(at, blocks)| *at != usual || *blocks).count();
+            assert_eq!(changed, 0, "in round {round}: {seen:?}");
+        });
+    }
+}

@@ -204,3 +204,125 @@ fn polls_and_pinned_threads_take_turns_on_every_os_thread() {
         });
     }
 }
+
+/// Returns how often the OS threads of this process have gone to sleep so far.
+#[cfg(target_os = "linux")]
+fn sleeps() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let of = |task: std::io::Result<std::fs::DirEntry>| {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).ok()?;
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
+        line.split_whitespace().last()?.parse::<u64>().ok()
+    };
+    tasks.filter_map(of).sum()
+}
+
+/// Each reserved OS thread once woke for the timers of all green threads.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
+    tests::alone!();
+    const RESERVED: usize = 30;
+    on_one_p(|| {
+        let over = Arc::new(AtomicUsize::new(0));
+        let told = over.clone();
+        let sleeper = spawn(move || {
+            while told.load(SeqCst) == 0 {
+                runtime::sleep(MILLI);
+            }
+        });
+        let sleeps_beside = || {
+            let before = sleeps();
+            runtime::sleep(300 * MILLI);
+            sleeps() - before
+        };
+        let without = sleeps_beside();
+        let stays: Vec<_> = (0..RESERVED)
+            .map(|_| {
+                let (poll, ready) = bounded(1);
+                let (go, pinned_go): (_, Receiver<()>) = bounded(1);
+                let (tell, told) = bounded(1);
+                // Its poll parks on the OS thread on which it then spawns the pinned one.
+                let thread = spawn(async move {
+                    let (tell_poll, receiver) = bounded::<()>(1);
+                    let os = here();
+                    let pinned = spawn(move || {
+                        let _pin = pin();
+                        tell.send(here() == os).unwrap();
+                        pinned_go.recv().unwrap();
+                    });
+                    poll.send(tell_poll).unwrap();
+                    receiver.recv().unwrap();
+                    pinned
+                });
+                (go, ready.recv().unwrap(), thread, told.recv().unwrap())
+            })
+            .collect();
+        let reserved = stays.iter().filter(|stay| stay.3).count();
+        let with = sleeps_beside();
+        eprintln!("{without} sleeps of OS threads, {with} beside {reserved} reserved ones");
+        over.store(1, SeqCst);
+        sleeper.join().unwrap();
+        assert!(reserved > RESERVED / 2, "{reserved}");
+        assert!(with < 2 * without + 300, "{with} against {without}");
+        for (go, poll, thread, _) in stays {
+            poll.send(()).unwrap();
+            go.send(()).unwrap();
+            thread.join().unwrap().join().unwrap();
+        }
+    });
+}
+
+/// All OS threads are reserved, and no other can be had: the timers fire, and the network is watched.
+#[test]
+fn reserved_os_threads_watch_if_no_other_can_be_had() {
+    use std::io::{Read, Write};
+    for (sysmon, most) in [(true, 1), (false, 1), (true, 2), (false, 2)] {
+        with_built(Builder::new().procs(1).max_threads(most).sysmon(sysmon), |runtime: &Runtime| {
+            runtime.block_on(|| {
+                for _ in 0..20 {
+                    let (go, poll) = parked_poll(|| ());
+                    let (near, mut far) = tests::sockets::connected();
+                    let reader = spawn(move || {
+                        let mut near = near;
+                        near.read_exact(&mut [0]).unwrap();
+                    });
+                    let sleeper = spawn(|| runtime::sleep(3 * MILLI));
+                    let pinned = spawn(|| {
+                        let _pin = pin();
+                        runtime::sleep(5 * MILLI);
+                    });
+                    sleeper.join().unwrap();
+                    far.write_all(b"x").unwrap();
+                    reader.join().unwrap();
+                    pinned.join().unwrap();
+                    go.send();
+                    poll.join().unwrap();
+                }
+            });
+        });
+    }
+}
+
+/// The P of a pinned green thread that parks once woke an OS thread if any socket was registered, although another watched it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_registered_socket_costs_a_pinned_sleep_nothing() {
+    tests::alone!();
+    on_one_p(|| {
+        let sleeps_of_pinned = || {
+            let before = sleeps();
+            (0..200).for_each(|_| runtime::sleep(MILLI));
+            sleeps() - before
+        };
+        let _pin = pin();
+        // Warms the OS threads up.
+        sleeps_of_pinned();
+        let without = sleeps_of_pinned();
+        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let with = sleeps_of_pinned();
+        eprintln!("{without} sleeps of OS threads, {with} with a registered socket");
+        assert!(with < without + 150, "{with} against {without}");
+        drop(listener);
+    });
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use parking_lot::Mutex;
+use sched::sync::Mutex;
 
 use super::metadata::{Stat, metadata_of};
 use super::tree::{Disk, Inode, Kind};

@@ -3,7 +3,7 @@
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// The thread that sleeps.
 #[derive(Debug)]

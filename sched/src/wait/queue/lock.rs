@@ -1,10 +1,14 @@
 //! The small spin lock of a primitive: one exchange takes it, one store releases it.
 //!
 //! The lock guards a few words for a few instructions: a queue of waiters and what they wait for. The holder does not
-//! park, enter the runtime, or run user code. So only the kernel can delay a holder.
+//! park, enter the runtime, or run user code. So only the kernel and a pause can delay a holder.
 //!
 //! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps. The sleep is for a locker
 //! of real-time priority: its yield does not let a holder of lower priority run, and the holder may need that CPU.
+//! A locker that has yielded a few times lets all paused hogs go, because one of them may be the holder (`run/crowd.rs`).
+//!
+//! Rejected: *to count the locks of each thread*, as other locks of the runtime do (`sync/hold.rs`), so that no holder is
+//! paused. A message through a channel then takes 10.5 ns instead of 8.
 
 #![allow(unsafe_code)]
 
@@ -218,6 +222,9 @@ const MOST_PAUSES: u32 = 128;
 /// After this many pauses and yields the locker sleeps.
 #[cfg(not(loom))]
 const MOST_PAUSES_AND_YIELDS: u32 = 2 * MOST_PAUSES + 64;
+/// After so many yields the locker lets all paused hogs go, again and again.
+#[cfg(not(loom))]
+const YIELDS: u32 = 8;
 #[cfg(not(loom))]
 const SLEEP: std::time::Duration = std::time::Duration::from_micros(50);
 
@@ -227,9 +234,14 @@ fn wait_a_little(pauses: &mut u32) {
         (0..*pauses).for_each(|_| std::hint::spin_loop());
         *pauses *= 2;
     } else if *pauses < MOST_PAUSES_AND_YIELDS {
+        if *pauses % YIELDS == YIELDS - 1 {
+            // A holder that may run has had its chance.
+            crate::run::crowd::let_all_go();
+        }
         std::thread::yield_now();
         *pauses += 1;
     } else {
+        crate::run::crowd::let_all_go();
         crate::sys::sleep_thread(SLEEP);
     }
 }
