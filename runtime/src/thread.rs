@@ -1,6 +1,7 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
-//! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`] and [`pin`] are additions.
+//! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`], [`uncancellable`] and [`pin`]
+//! are additions.
 //! [`JoinSet`], [`AbortHandle`] and [`JoinError`] are those of tokio.
 
 #![allow(unsafe_code)]
@@ -484,6 +485,53 @@ pub fn park_timeout(time: Duration) {
 /// ```
 pub fn cancelled() -> bool {
     sched::park::is_cancelled()
+}
+
+/// Runs `f`, in which no wait is ended from outside, and returns its value. (Kotlin: `NonCancellable`; Trio: a shielded scope.)
+///
+/// A cancellation of the green thread, the end of its runtime, and a [`timeout`](crate::time::timeout) or a
+/// [`Context::run`](crate::context::Context::run) around this call do not end waits in `f`. They take effect at the next wait after
+/// this call. This call itself does not look, so a value that `f` returns is not lost.
+///
+/// Use it where an unwind would do harm:
+///
+/// - In a callback that C code calls, such as the comparison of `qsort`. A function that is `extern "C"` must not unwind, so
+///   the process would end there.
+/// - In steps that must all be done, or none.
+///
+/// Some details:
+///
+/// - A `timeout` or a `run` that begins in `f` works as always: it ends what is inside of it. So `f` can bound its own waits.
+/// - Calls nest. A panic in `f` goes on in the caller.
+/// - [`cancelled`] still tells of a cancellation.
+/// - Its canceller may wait longer: a [`join`](JoinHandle::join), the drop of a [`JoinSet`] or of a [`Runtime`](crate::Runtime) waits for
+///   the end of `f`. [`shutdown_timeout`](crate::Runtime::shutdown_timeout) bounds that.
+/// - In a future, it holds for code that parks inside of the poll, such as [`block_on`](crate::block_on). A future that is dropped
+///   between two polls is not told; spawn what must go on.
+/// - [`Once`](crate::sync::Once) and [`LazyLock`](crate::sync::LazyLock) call their closures so.
+///
+/// The page on [cancellation](crate::docs::cancellation#what-must-not-be-ended) has an example with C.
+///
+/// ```
+/// use runtime::{sleep, thread::uncancellable};
+/// use std::time::Duration;
+///
+/// let (sender, saved) = runtime::channel::bounded(2);
+/// let saver = runtime::spawn(move || {
+///     uncancellable(|| {
+///         sender.send("first half").unwrap();
+///         sleep(Duration::from_millis(5));
+///         sender.send("second half").unwrap();
+///     });
+///     sleep(Duration::from_secs(3600));
+/// });
+/// assert_eq!(saved.recv(), Ok("first half"));
+/// saver.cancel();
+/// assert_eq!(saved.recv(), Ok("second half"));
+/// assert!(saver.join().unwrap_err().is::<runtime::thread::Cancelled>());
+/// ```
+pub fn uncancellable<T>(f: impl FnOnce() -> T) -> T {
+    sched::uncancellable(f)
 }
 
 /// Keeps the calling green thread on its OS thread while the guard lives (`LockOSThread` in Go). Guards nest, and may

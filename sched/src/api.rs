@@ -6,6 +6,7 @@ pub mod contexts;
 pub mod foreign;
 pub(crate) mod join;
 pub mod locals;
+pub(crate) mod mask;
 #[cfg(feature = "sim")]
 pub(crate) mod node;
 pub mod park;

@@ -24,6 +24,7 @@ pub(crate) mod layout;
 pub(crate) mod life;
 pub(crate) mod list;
 pub(crate) mod locals;
+pub(crate) mod mask;
 pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
@@ -147,8 +148,8 @@ pub(crate) struct G {
     waits_for: AtomicU8,
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
-    /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
-    pub(crate) over: Cell<bool>,
+    /// While this is not 0, no cancellation ends the waits of the G: `g/mask.rs`.
+    masks: Cell<u8>,
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
@@ -194,7 +195,7 @@ pub(crate) struct Rare {
 }
 
 // SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
-// `over`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
+// `masks`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
 // until `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found a
 // waiter, to the G. `origin` changes only while the G has no reference (`begin`, `forget`).
 unsafe impl Sync for G {}
@@ -224,7 +225,7 @@ impl G {
             waits_since: AtomicU32::new(0),
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
-            over: Cell::new(false),
+            masks: Cell::new(0),
             #[cfg(feature = "sim")]
             node: AtomicU32::new(0),
             keeps: Cell::new(0),
@@ -252,7 +253,7 @@ impl G {
         self.origin.begin(place, name, parent);
         self.timer_lent.store(false, Ordering::Relaxed);
         self.drives.set(false);
-        self.over.set(false);
+        self.masks.set(0);
         #[cfg(feature = "sim")]
         self.node.store(0, Ordering::Relaxed);
         self.keeps.set(contexts::keeps_of_new());

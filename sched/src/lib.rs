@@ -217,6 +217,7 @@ pub use watch::profile::{Sampled, Sampler};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},
+    api::mask::{contain, drop_contained, uncancellable},
     api::{block_on, contexts, locals, park, revocable, sleep, spawn},
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::mains::InBlockOn,
@@ -239,7 +240,6 @@ pub use {
     run::wake::wake,
     stack::ALLOWED_STACK_BYTES,
     stack::saved::StackCopy,
-    sys::catch_panic::{contain, drop_contained},
     sys::message::write_message,
     sys::{Doing, fork},
     timer::after_func::AfterFunc,

@@ -143,8 +143,7 @@ impl Context {
     ///   call of `run` for them.
     /// - Code in `f` that catches the unwind is unwound again by its next wait, until `f` returns. After that, the end of the
     ///   context ends no wait.
-    /// - In a destructor that runs while its thread unwinds, or after the end of a green thread's closure, it ends nothing and
-    ///   waits for `f`.
+    /// - In a destructor that runs while its thread unwinds, it ends nothing and waits for `f`.
     ///
     /// It works on green threads and plain OS threads. On a plain OS thread only calls of this crate are ended. For a future:
     /// [`run_async`](Context::run_async).

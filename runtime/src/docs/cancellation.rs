@@ -28,6 +28,7 @@
 //! - **Never**: [`spawn()`](crate::spawn()), [`yield_now`](crate::yield_now), [`blocking`](crate::blocking),
 //!   [`Runtime::block_on`](crate::Runtime::block_on), locks of std. A loop that calls nothing else asks
 //!   [`thread::cancelled`](crate::thread::cancelled).
+//! - **Not in [`thread::uncancellable`](crate::thread::uncancellable)**: see [below](#what-must-not-be-ended).
 //! - **Not in a destructor while its thread unwinds**: there each call waits until it is done, because a second unwinding would
 //!   end the process. The same holds for destructors of the values that a never-started closure captured.
 //!
@@ -54,6 +55,48 @@
 //! sleeper.cancel();
 //! assert!(sleeper.join().unwrap_err().is::<runtime::thread::Cancelled>());
 //! ```
+//!
+//! # What must not be ended
+//!
+//! An unwind through frames of C ends the process, with the message `panic in a function that cannot unwind`. So a callback that C
+//! calls must not be ended in a wait: not by a cancellation, not by a time-out or a context around it, and not by the end of the
+//! runtime. [`thread::uncancellable`](crate::thread::uncancellable) masks all of these. They take effect at the next wait after it.
+//!
+//! ```
+//! use runtime::thread::uncancellable;
+//! use runtime::time::{Duration, sleep, timeout};
+//! use std::ffi::{c_int, c_void};
+//!
+//! unsafe extern "C" {
+//!     fn qsort(items: *mut c_void, count: usize, size: usize, less: extern "C" fn(*const i32, *const i32) -> c_int);
+//! }
+//!
+//! /// Asks a slow service which of two items comes first.
+//! extern "C" fn ask(a: *const i32, b: *const i32) -> c_int {
+//!     uncancellable(|| {
+//!         sleep(Duration::from_millis(1));
+//!         // SAFETY: `qsort` passes pointers to two items.
+//!         unsafe { *a - *b }
+//!     })
+//! }
+//!
+//! let mut items = [3, 1, 2];
+//! let sorted = timeout(Duration::from_micros(100), || {
+//!     // SAFETY: the array has three items of four bytes, and `ask` takes pointers to them.
+//!     unsafe { qsort(items.as_mut_ptr().cast(), 3, 4, ask) };
+//! });
+//! assert!(sorted.is_ok(), "the call is late, but it has returned");
+//! assert_eq!(items, [1, 2, 3]);
+//! ```
+//!
+//! Calls in C that the feature [`interpose`](super::interpose) lets park never unwind: they end with an error code, or go on. A
+//! callback that only computes needs nothing. A panic in a callback ends the process as ever.
+//!
+//! The closures of [`Once`](crate::sync::Once) and [`LazyLock`](crate::sync::LazyLock) are masked, because the end of a wait in them
+//! would poison the value for ever. Those of [`OnceLock`](crate::sync::OnceLock) and [`OnceCell`](crate::sync::OnceCell) are not:
+//! the next caller makes the value.
+//!
+//! A time-out, and a context, that begin in the masked code work there as always. So masked code can bound its own waits.
 //!
 //! # Errors
 //!

@@ -8,15 +8,18 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::once_lock::OnceLock;
+use crate::thread::uncancellable;
 
 /// A value that is made at its first use. Threads that use it meanwhile wait.
 ///
-/// It has the API of `std::sync::LazyLock`. If the closure unwinds, by a panic or a cancellation of its green thread,
-/// every later use panics.
+/// It has the API of `std::sync::LazyLock`. If the closure panics, every later use panics.
 ///
 /// # Cancellation
 ///
 /// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
+///
+/// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the first use ends a wait in the closure,
+/// because every later use would panic. A [`timeout`](crate::time::timeout) in the closure bounds its waits.
 ///
 /// ```
 /// use runtime::sync::LazyLock;
@@ -62,7 +65,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     #[inline]
     pub fn force(this: &LazyLock<T, F>) -> &T {
         this.value.get_or_init(|| match this.init.take() {
-            Some(f) => f(),
+            Some(f) => uncancellable(f),
             None => panic!("LazyLock instance has previously been poisoned"),
         })
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use sched::locks::{self, Stage};
 
 use super::wait::wait_or_unwind;
+use crate::thread::uncancellable;
 
 /// The state of a [`Once`].
 ///
@@ -72,13 +73,15 @@ impl OnceState {
 
 /// Runs one closure only: that of the first caller. Other callers wait until it has returned.
 ///
-/// It has the API of `parking_lot::Once`. If the closure unwinds, by a panic or a cancellation of its green thread,
-/// the `Once` is poisoned: later calls panic, except those that end in `_force`. A closure that calls its own `Once`
-/// waits for ever.
+/// It has the API of `parking_lot::Once`. If the closure panics, the `Once` is poisoned: later calls panic, except those that end
+/// in `_force`. A closure that calls its own `Once` waits for ever.
 ///
 /// # Cancellation
 ///
 /// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
+///
+/// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the call ends a wait in the closure, because
+/// that would poison the `Once`. A [`timeout`](crate::time::timeout) in the closure bounds its waits.
 ///
 /// ```
 /// use runtime::sync::Once;
@@ -194,7 +197,7 @@ impl Once {
             Stage::Failed => poisoned(),
             Stage::Running | Stage::Done => return,
         };
-        run(&self.0, || f(found));
+        run(&self.0, || uncancellable(|| f(found)));
     }
 
     /// Waits until a closure has returned.

@@ -13,12 +13,13 @@ use super::wait::wait_or_unwind;
 
 /// A value that is written once. Threads that need it wait until it is written.
 ///
-/// It has the API of `std::sync::OnceLock`. If the closure of `get_or_init` unwinds, by a panic or a cancellation,
+/// It has the API of `std::sync::OnceLock`. If the closure of `get_or_init` unwinds, by a panic, a cancellation or a time-out,
 /// there is no value yet, and the next call runs its own closure.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on. A green thread that is
+/// cancelled in its own closure unwinds, too: nothing is lost for others, unlike in a [`LazyLock`](super::LazyLock).
 ///
 /// ```
 /// use runtime::sync::OnceLock;

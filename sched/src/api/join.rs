@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
+use crate::api::mask::uncancellable;
 use crate::api::park::{self, Waiting};
 use crate::g::GRef;
 use crate::g::joiner::Joiner;
@@ -233,7 +234,8 @@ impl<T> Drop for Join<T> {
         }
         if !g.life.abandon() {
             // SAFETY: `abandon` returned `false`: the G is done, and the result belongs to the handle.
-            drop_unseen(unsafe { payload::take::<thread::Result<T>>(g) });
+            let result = unsafe { payload::take::<thread::Result<T>>(g) };
+            uncancellable(|| drop_unseen(result));
         }
     }
 }

@@ -79,7 +79,11 @@ impl Waiting {
         // While the caller unwinds, a second unwind would end the process, so neither cancellation nor time-out ends the wait.
         let ends = cancel == Cancel::Ends && !std::thread::panicking();
         let limit = if ends { g.deadline() } else { clock::NEVER };
-        let cancel = if ends && !g.over.get() { Cancel::Ends } else { Cancel::Waits };
+        let cancel = match (ends, g.is_masked()) {
+            (true, false) => Cancel::Ends,
+            (true, true) => Cancel::Masked,
+            (false, _) => Cancel::Waits,
+        };
         Waiting { ticket: Ticket { g, number: g.wait.arm(cancel) }, limit }
     }
 
@@ -223,23 +227,23 @@ pub fn is_cancelled() -> bool {
     current_g().is_some_and(|g| g.wait.is_cancelled())
 }
 
-/// Returns `true` if its cancellation ends what the calling green thread does now. Cancellation does not end destructors.
+/// Returns `true` if its cancellation ends what the calling green thread does now. Cancellation ends neither destructors nor what is
+/// masked.
 pub fn is_interrupted() -> bool {
-    current_g().is_some_and(|g| g.wait.is_cancelled() && !g.over.get()) && !std::thread::panicking()
+    current_g().is_some_and(|g| g.wait.is_cancelled() && !g.is_masked()) && !std::thread::panicking()
 }
 
 /// Unwinds without a message, because nothing went wrong. Destructors run; the join handle, the `timeout` or the
 /// revocable stretch gets the payload.
 #[cold]
 fn unwind_for(g: GRef) {
-    if g.wait.is_cancelled() && !g.over.get() {
+    if g.wait.is_cancelled() && !g.is_masked() {
         if g.rare_or_new().unwound.replace(true) {
             on_m(|m| m.sched().count_swallowed());
         }
         unwind("it was cancelled", Box::new(Cancelled));
     }
     if g.wait.is_revoked()
-        && !g.over.get()
         && let Some(reason) = g.rare().and_then(|rare| rare.revocables.outermost_revoked())
     {
         unwind("a context around it is over", reason.payload());

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::sys::catch_panic::{contain, drop_contained};
+use crate::sys::catch_panic::contain;
 
 /// Carries one context of one G. All functions are user code; each runs on an OS thread where the G has control.
 pub trait Carrier: Send {
@@ -105,7 +105,7 @@ impl Contexts {
 
 impl Drop for Contexts {
     fn drop(&mut self) {
-        self.0.get_mut().drain(..).for_each(drop_contained);
+        self.0.get_mut().drain(..).for_each(|attached| _ = contain(|| drop(attached)));
     }
 }
 

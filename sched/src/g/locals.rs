@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::sys::catch_panic::drop_contained;
+use crate::sys::catch_panic::contain;
 
 /// Returns a copy of a value for a child. Only the child has a reference to the copy, whose type is `Send`.
 pub type Copy = fn(&dyn Any) -> Rc<dyn Any>;
@@ -38,7 +38,7 @@ impl Locals {
             let Slot::Alive(value, _) = std::mem::replace(slot, Slot::Gone) else { return };
             drop(values);
             // A destructor that panics does not keep the others from running.
-            drop_contained(value);
+            contain(|| drop(value));
         }
     }
 

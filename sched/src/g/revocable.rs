@@ -12,15 +12,31 @@
 //!
 //! So a revoker that comes too late finds the stretch closed, and no later wait of the thread is ended. The flag is cleared before
 //! the look at the outer stretches: a revoker of an outer stretch that comes in between sets the flag again.
+//!
+//! A mask (`g/mask.rs`) hides the stretches around it. A hidden stretch may be revoked, but that sets no flag:
+//!
+//! ```text
+//!   the thread                                         the revoker
+//!   hide     lock: the stretch is hidden; unlock       lock
+//!            each stretch is hidden? clear the flag    the stretch is revoked; not hidden? Wait::revoke
+//!   show     lock: the stretch is not hidden           unlock
+//!            revoked? set the flag; unlock
+//! ```
 
 use crate::g::wait::{Decision, Wait};
 use crate::sync::{Mutex, broken};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Stage {
     Open,
     Revoked,
     Closed,
+}
+
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    is_hidden: bool,
 }
 
 /// The state of one stretch; the file's head tells the protocol.
@@ -29,17 +45,20 @@ pub(crate) struct Revocable(Mutex<State>);
 
 impl Revocable {
     pub(crate) fn new() -> Self {
-        Revocable(Mutex::new(State::Open))
+        Revocable(Mutex::new(State { stage: Stage::Open, is_hidden: false }))
     }
 
     /// Ends the current wait of the thread, which has the wait `wait`, and every later wait in the stretch. If this returns
     /// `Parked`, the caller must make the thread runnable. *Runs on: any thread.*
     pub(crate) fn revoke(&self, wait: &Wait) -> Decision {
         let mut state = self.0.lock();
-        if *state != State::Open {
+        if state.stage != Stage::Open {
             return Decision::Lost;
         }
-        *state = State::Revoked;
+        state.stage = Stage::Revoked;
+        if state.is_hidden && !broken!("revocable_revoke_hidden") {
+            return Decision::Lost;
+        }
         if broken!("revocable_revoke_after_unlock") {
             drop(state);
             return wait.revoke();
@@ -50,12 +69,28 @@ impl Revocable {
 
     /// Returns `true` if the stretch was revoked.
     pub(crate) fn is_revoked(&self) -> bool {
-        *self.0.lock() == State::Revoked
+        self.0.lock().stage == Stage::Revoked
+    }
+
+    /// Keeps a revocation from ending waits, until `show`. After the last `hide` the caller calls `Wait::clear_revoked`. *Runs on:
+    /// the thread, which does not wait.*
+    pub(crate) fn hide(&self) {
+        self.0.lock().is_hidden = true;
+    }
+
+    /// Lets a revocation end the next wait, also one that came since `hide`. *Runs on: the thread, which does not wait.*
+    pub(crate) fn show(&self, wait: &Wait) {
+        let mut state = self.0.lock();
+        state.is_hidden = false;
+        if state.stage == Stage::Revoked && !broken!("revocable_show_forgets") {
+            // No wait of the thread is open, so this only sets the flag.
+            wait.revoke();
+        }
     }
 
     /// Ends the stretch. `outer_is_revoked` tells whether a stretch around it was revoked. *Runs on: the thread, which does not wait.*
     pub(crate) fn close(&self, wait: &Wait, outer_is_revoked: impl Fn() -> bool) {
-        *self.0.lock() = State::Closed;
+        self.0.lock().stage = Stage::Closed;
         if broken!("revocable_look_before_clear") {
             let outer = outer_is_revoked();
             wait.clear_revoked();
@@ -81,7 +116,7 @@ pub(crate) use list::{Revocables, Stretch};
 #[cfg(not(loom))]
 mod list {
     use std::any::Any;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::sync::Arc;
 
     use super::Revocable;
@@ -101,27 +136,54 @@ mod list {
 
     /// The stretches that a thread is in, outermost first. Only the thread itself uses the list.
     #[derive(Default)]
-    pub(crate) struct Revocables(RefCell<Vec<Arc<Stretch>>>);
+    pub(crate) struct Revocables {
+        stretches: RefCell<Vec<Arc<Stretch>>>,
+        /// How many of them are hidden: the outermost ones.
+        hidden: Cell<usize>,
+    }
 
     impl Revocables {
         pub(crate) fn open(&self, stretch: Arc<Stretch>) {
-            self.0.borrow_mut().push(stretch);
+            self.stretches.borrow_mut().push(stretch);
+        }
+
+        /// Hides all stretches. Returns how many were hidden before, for `show`.
+        pub(crate) fn hide(&self, wait: &Wait) -> usize {
+            let stretches = self.stretches.borrow();
+            let before = self.hidden.replace(stretches.len());
+            stretches[before..].iter().for_each(|stretch| stretch.state.hide());
+            wait.clear_revoked();
+            before
+        }
+
+        /// Shows the stretches that `hide` has hidden, which has returned `before`. The thread has left all later ones.
+        pub(crate) fn show(&self, wait: &Wait, before: usize) {
+            let stretches = self.stretches.borrow();
+            debug_assert_eq!(stretches.len(), self.hidden.get(), "a stretch in a mask ends before the mask");
+            self.hidden.set(before);
+            stretches[before..].iter().for_each(|stretch| stretch.state.show(wait));
+        }
+
+        fn any_revoked(&self) -> bool {
+            self.stretches.borrow()[self.hidden.get()..].iter().any(|stretch| stretch.state.is_revoked())
         }
 
         /// Ends the innermost stretch.
         pub(crate) fn close(&self, wait: &Wait) {
-            let stretch = self.0.borrow_mut().pop().expect("a stretch is closed once, after it was opened");
-            stretch.state.close(wait, || self.0.borrow().iter().any(|outer| outer.state.is_revoked()));
+            let stretch = self.stretches.borrow_mut().pop();
+            let stretch = stretch.expect("a stretch is closed once, after it was opened");
+            stretch.state.close(wait, || self.any_revoked());
         }
 
-        /// Returns `true` if the thread is in a stretch. *Runs on: the thread itself, or the holder of its parked wait.*
+        /// Returns `true` if the thread is in a stretch that is not hidden. *Runs on: the thread itself, or the holder of its parked wait.*
         pub(crate) fn is_any(&self) -> bool {
-            !self.0.borrow().is_empty()
+            self.stretches.borrow().len() > self.hidden.get()
         }
 
-        /// Returns the outermost stretch that was revoked: its end ends all of those inside of it.
+        /// Returns the outermost stretch that was revoked and is not hidden: its end ends all of those inside of it.
         pub(crate) fn outermost_revoked(&self) -> Option<Arc<Stretch>> {
-            self.0.borrow().iter().find(|stretch| stretch.state.is_revoked()).cloned()
+            let stretches = self.stretches.borrow();
+            stretches[self.hidden.get()..].iter().find(|stretch| stretch.state.is_revoked()).cloned()
         }
     }
 

@@ -44,10 +44,12 @@ const PARKED: u64 = 2;
 const WOKEN: u64 = 3;
 const TIMED_OUT: u64 = 4;
 const CANCELLED: u64 = 5;
-/// A cancellation does not end this wait.
+/// Neither a cancellation nor the end of a revocable stretch ends this wait.
 const SHIELDED: u64 = 8;
-/// The case that decided the wait: its place in the word, 28 bits wide.
-const CASE: u32 = 4;
+/// A cancellation does not end this wait, but the end of a revocable stretch does.
+const MASKED: u64 = 16;
+/// The case that decided the wait: its place in the word, 27 bits wide.
+const CASE: u32 = 5;
 const NUMBER: u32 = 32;
 
 /// The largest number of cases of one wait.
@@ -77,13 +79,17 @@ pub(crate) enum Decision {
     Parked,
 }
 
-/// Whether a cancellation ends a wait.
+/// Whether a cancellation ends a wait. The numbers are bits of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
 pub enum Cancel {
     /// A cancellation ends the wait: nearly every wait.
-    Ends,
+    Ends = 0,
     /// A cancellation does not end the wait. For what must finish first, such as waiting for scoped threads.
-    Waits,
+    Waits = SHIELDED,
+    /// A cancellation does not end the wait, but the end of a revocable stretch does that began inside of the mask around the
+    /// wait (`g/mask.rs`).
+    Masked = MASKED,
 }
 
 /// In `Wait::flags`: the G is cancelled for good.
@@ -119,8 +125,7 @@ impl Wait {
         // `set_flag`, it read a word older than the next `commit`, which therefore sees the flag.)
         let step = if broken!("wait_arm_same_number") { 0 } else { 1 };
         let number = ((self.word.load(Ordering::Relaxed) >> NUMBER) as u32).wrapping_add(step);
-        let shield = if cancel == Cancel::Waits { SHIELDED } else { 0 };
-        self.word.store(u64::from(number) << NUMBER | shield | ARMED, Ordering::Relaxed);
+        self.word.store(u64::from(number) << NUMBER | cancel as u64 | ARMED, Ordering::Relaxed);
         number
     }
 
@@ -153,9 +158,16 @@ impl Wait {
             return false;
         }
         self.loom_fence();
-        let cancelled = self.flags.load(Ordering::SeqCst) != 0 && !broken!("wait_commit_no_cancel_look");
+        let flags = self.flags.load(Ordering::SeqCst);
+        let cancelled = flags != 0 && !broken!("wait_commit_no_cancel_look");
         // If another thread decided the wait in between, that thread makes the G runnable.
-        !(cancelled && self.decide((word >> NUMBER) as u32, Outcome::Cancelled) == Decision::Parked)
+        !(cancelled && self.end_for(flags, (word >> NUMBER) as u32) == Decision::Parked)
+    }
+
+    /// Ends the wait `number` as cancelled if it is open and not shielded from all of `flags`.
+    fn end_for(&self, flags: u8, number: u32) -> Decision {
+        let masked = if flags & REVOKED == 0 && !broken!("wait_no_mask") { MASKED } else { 0 };
+        self.decide_unless(SHIELDED | masked, number, Outcome::Cancelled, 0)
     }
 
     /// Holds the parked waiter: until the caller's `commit`, a decision leaves the waiter alone. Returns `false` if the waiter
@@ -173,7 +185,7 @@ impl Wait {
         self.word.compare_exchange(word, held, order, Ordering::Relaxed).is_ok()
     }
 
-    /// Ends the wait `number` with `outcome` if it is open and not shielded from that outcome. *Runs on: any thread.*
+    /// Ends the wait `number` with `outcome`, which is not `Cancelled`, if it is open. *Runs on: any thread.*
     #[inline]
     pub(crate) fn decide(&self, number: u32, outcome: Outcome) -> Decision {
         self.decide_case(number, outcome, 0)
@@ -182,11 +194,15 @@ impl Wait {
     /// Ends the wait `number` as `decide` does, and records the case that ended it. *Runs on: any thread.*
     #[inline]
     pub(crate) fn decide_case(&self, number: u32, outcome: Outcome, case: u32) -> Decision {
-        debug_assert!((case as usize) < MAX_CASES);
+        debug_assert!((case as usize) < MAX_CASES && outcome != Outcome::Cancelled);
+        self.decide_unless(0, number, outcome, case)
+    }
+
+    #[inline]
+    fn decide_unless(&self, shields: u64, number: u32, outcome: Outcome, case: u32) -> Decision {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            let shielded =
-                outcome == Outcome::Cancelled && word & SHIELDED != 0 && !broken!("wait_no_shield");
+            let shielded = word & shields != 0 && !broken!("wait_no_shield");
             let open = matches!(word & PHASE, ARMED | PARKED) || broken!("wait_decide_twice");
             let over = (word >> NUMBER) as u32 != number && !broken!("wait_decide_any_number");
             if over || !open || shielded {
@@ -253,7 +269,7 @@ impl Wait {
         self.flags.fetch_or(flag, Ordering::SeqCst);
         self.loom_fence();
         let word = self.word.load(Ordering::SeqCst);
-        self.decide((word >> NUMBER) as u32, Outcome::Cancelled)
+        self.end_for(flag, (word >> NUMBER) as u32)
     }
 
     /// Lets later waits be, unless the G is cancelled. *Runs on: the waiter, which does not wait.*
@@ -359,6 +375,22 @@ mod tests {
         wait.arm(Cancel::Ends);
         assert!(!wait.commit(), "cancelled for good: the next wait ends at once");
         assert_eq!(wait.outcome(), Outcome::Cancelled);
+    }
+
+    #[test]
+    fn a_masked_wait_is_revoked_but_not_cancelled() {
+        let wait = Wait::new();
+        wait.arm(Cancel::Masked);
+        assert!(wait.commit());
+        assert_eq!(wait.cancel(), Decision::Lost);
+        assert_eq!(wait.revoke(), Decision::Parked);
+        assert_eq!(wait.outcome(), Outcome::Cancelled);
+        wait.clear_revoked();
+        let number = wait.arm(Cancel::Masked);
+        assert!(wait.commit(), "cancelled before, and not revoked any more");
+        assert_eq!(wait.decide(number, Outcome::Woken), Decision::Parked);
+        wait.arm(Cancel::Ends);
+        assert!(!wait.commit());
     }
 }
 

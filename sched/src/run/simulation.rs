@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use crate::g::{GRef, SIMULATED, contexts, ids};
 use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
-use crate::run::task::Cancelled;
 
 /// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from the one M that runs Gs.
 pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
@@ -215,11 +214,10 @@ pub(crate) fn yields() -> bool {
     with(note).unwrap_or(false)
 }
 
-/// Tells the simulation of this M, if there is one, of a panic that no other thread will see. What another panic drops does not
-/// count, and a cancellation is no panic.
+/// Tells the simulation of this M, if there is one, of a panic that no other thread will see. What another panic drops does not count.
 #[cold]
 pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
-    if std::thread::panicking() || payload.is::<Cancelled>() {
+    if std::thread::panicking() {
         return;
     }
     with(|by| {

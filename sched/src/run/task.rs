@@ -22,7 +22,7 @@ use crate::g::joiner::Joiner;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
 use crate::run::{contexts, wake};
-use crate::sys::catch_panic::{call_waker, drop_contained};
+use crate::sys::catch_panic::{call_waker, contain_then};
 use crate::watch::recorder::{Trigger, pull};
 
 /// The payload of the unwind that ends a cancelled green thread. `join` returns it as the error.
@@ -87,7 +87,7 @@ unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g:
     let result = catch_unwind(AssertUnwindSafe(|| {
         if g.wait.is_cancelled() {
             // Cancelled before it began. Dropping the captures is user code too.
-            g.over.set(true);
+            g.set_over();
             // SAFETY: the closure is dropped once, here, and not read below.
             unsafe { (&raw mut (*place).work).drop_in_place() };
             return Err(cancelled());
@@ -133,7 +133,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         Ok(Poll::Ready(result)) => result,
         Err(panic) => Err(panic),
     };
-    g.over.set(true);
+    g.set_over();
     // SAFETY: the future will not be polled again. It is dropped in its place, as a pinned value must be, and not
     // used after.
     let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (&raw mut (*work).work).drop_in_place() }));
@@ -182,7 +182,7 @@ impl CallsWaker {
     unsafe fn run(g: GRef) -> Stop {
         // SAFETY: the running task owns its payload, which holds the waker that `CallsWaker::put` put there.
         let waker = unsafe { take::<Waker>(g) };
-        g.over.set(true);
+        g.set_over();
         call_waker(waker);
         end(g, Ok(()), ())
     }
@@ -200,7 +200,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
         pull(Trigger::Panic);
     }
     // From here on run destructors and wakers, which a cancellation does not end.
-    g.over.set(true);
+    g.set_over();
     end_rare(g, result.is_ok());
     // SAFETY: the task is over, so the payload is empty, and it belongs to the G until `complete`.
     unsafe { put(g, result) };
@@ -228,13 +228,30 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     Stop::Done
 }
 
+/// Runs `f`, which runs destructors or other code of the user. Does not unwind. A simulation is told of a panic.
+pub(crate) fn contain(f: impl FnOnce()) -> bool {
+    contain_then(f, tell_simulation)
+}
+
+/// Tells the simulation, if there is one, of a panic that no thread will see.
+fn tell_simulation(_payload: &(dyn Any + Send)) {
+    #[cfg(feature = "sim")]
+    if !_payload.is::<Cancelled>() {
+        crate::run::simulation::lost_panic(_payload);
+    }
+}
+
+/// Drops a value of the user. Does not unwind. A simulation is told of a panic.
+fn drop_contained<T>(value: T) {
+    contain(|| drop(value));
+}
+
 /// Drops a result that no thread will see. Does not unwind. A simulation is told of a panic.
 #[cold]
 #[inline(never)]
 pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {
-    #[cfg(feature = "sim")]
     if let Err(payload) = &result {
-        crate::run::simulation::lost_panic(&**payload);
+        tell_simulation(&**payload);
     }
     drop_contained(result);
 }

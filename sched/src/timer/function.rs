@@ -15,6 +15,9 @@ use std::ptr::NonNull;
 
 use timers::Timer;
 
+use crate::g::mask::Mask;
+use crate::m::current::current_g;
+use crate::m::os_thread;
 use crate::sys::catch_panic::contain;
 use crate::timer::refcount::Keepers;
 
@@ -158,7 +161,9 @@ impl Drop for User {
         if !self.head().keepers.leave() {
             return;
         }
-        // The user may be the handle or a run: which of them is the last is decided by a race.
+        // The user may be the handle or a run: which of them is the last is decided by a race. So the destructor may neither panic
+        // in its thread nor be cancelled with it.
+        let _mask = current_g().or_else(os_thread::proxy_g_if_any).map(Mask::begin);
         // SAFETY: `leave` returned `true`, so this was the last user.
         contain(|| unsafe { (self.head().kind.drop)(self.0) });
         // SAFETY: all users have left, and counted as one owner, which this is.

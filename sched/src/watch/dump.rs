@@ -160,7 +160,7 @@ fn copy_stack(g: &G, copy: &mut StackCopy) -> bool {
     // `over` before the task ends.
     unsafe {
         let copied = copy.fill(coro);
-        if copied && !g.over.get() {
+        if copied && !g.is_over() {
             copy.fill_captured(g);
         }
         copied

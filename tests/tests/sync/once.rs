@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use runtime::context::Context;
 use runtime::sync::{LazyLock, Once, OnceLock, OnceState};
 use runtime::thread::Cancelled;
 use runtime::time::{Elapsed, timeout};
@@ -70,15 +71,18 @@ fn a_failed_initialiser_poisons_the_once() {
 }
 
 #[test]
-fn waiters_and_the_initialiser_may_be_cancelled() {
+fn waiters_are_cancelled_and_the_initialiser_goes_on() {
     on_each(|| {
         let (once, step) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
         let (its, says) = (once.clone(), step.clone());
         let does = spawn(move || {
             its.call_once(|| {
                 says.store(1, SeqCst);
-                sleep(HOUR);
-            })
+                while says.load(SeqCst) == 1 {
+                    sleep(MILLI);
+                }
+            });
+            sleep(HOUR);
         });
         wait_until("the initialiser runs", || step.load(SeqCst) == 1);
         let its = once.clone();
@@ -88,13 +92,58 @@ fn waiters_and_the_initialiser_may_be_cancelled() {
         assert!(waits.join().unwrap_err().is::<Cancelled>());
         assert_eq!(once.state(), OnceState::InProgress);
         let its = once.clone();
-        let takes_over = spawn(move || its.call_once_force(|state| assert!(state.is_poisoned())));
-        sleep(MILLI);
+        let forces = spawn(move || its.call_once_force(|_| unreachable!()));
         does.cancel();
-        assert!(does.join().unwrap_err().is::<Cancelled>());
-        takes_over.join().unwrap();
+        sleep(2 * MILLI);
+        assert_eq!(once.state(), OnceState::InProgress, "a cancellation does not end the initialiser");
+        step.store(2, SeqCst);
+        assert!(does.join().unwrap_err().is::<Cancelled>(), "it ends the next wait");
+        forces.join().unwrap();
         assert!(once.is_completed());
     });
+}
+
+/// A time-out, a context and the end of a runtime poison neither a `Once` nor a `LazyLock`.
+#[test]
+fn what_ends_the_first_user_poisons_nothing() {
+    type Lazy = LazyLock<u32>;
+    fn slow() -> Lazy {
+        LazyLock::new(|| {
+            sleep(3 * MILLI);
+            7
+        })
+    }
+    in_each(|| {
+        let (lazy, once) = (slow(), Once::new());
+        assert_eq!(timeout(MILLI, || *lazy), Ok(7));
+        assert!(timeout(MILLI, || once.call_once(|| sleep(3 * MILLI))).is_ok() && once.is_completed());
+        // After the value is made, the time-out ends the next wait.
+        let lazy = slow();
+        assert_eq!(timeout(MILLI, || sleep(HOUR + *lazy * MILLI)), Err(Elapsed));
+        assert_eq!(*lazy, 7);
+        let (lazy, (context, _cancel)) = (slow(), Context::background().with_timeout(MILLI));
+        assert!(matches!(context.run(|| *lazy), Ok(7)));
+        // A time-out in the closure works, and its panic poisons.
+        let lazy: Lazy = LazyLock::new(|| timeout(MILLI, || sleep(HOUR)).map_or(8, |()| 9));
+        assert_eq!(timeout(HOUR, || *lazy), Ok(8));
+        let (context, cancel) = Context::background().with_cancel();
+        cancel.cancel();
+        let lazy = LazyLock::new(|| if context.run(|| sleep(HOUR)).is_err() { 8 } else { 9 });
+        assert_eq!(timeout(MILLI, || *lazy), Ok(8));
+    });
+    for procs in tests::PROCS {
+        let (lazy, begun) = (Arc::new(slow()), Arc::new(AtomicUsize::new(0)));
+        tests::with(procs, |runtime| {
+            let (its, begins) = (lazy.clone(), begun.clone());
+            drop(runtime.spawn(move || {
+                begins.store(1, SeqCst);
+                **its
+            }));
+            wait_until("it has begun", || begun.load(SeqCst) == 1);
+            std::thread::sleep(MILLI);
+        });
+        assert_eq!(LazyLock::get(&lazy), Some(&7));
+    }
 }
 
 #[test]

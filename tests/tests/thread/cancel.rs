@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use runtime::net::{TcpListener, TcpStream};
-use runtime::thread::{Cancelled, JoinSet, cancelled, park, park_timeout};
+use runtime::thread::{Cancelled, JoinSet, cancelled, park, park_timeout, uncancellable};
 use runtime::time::{sleep_async, timeout};
 use runtime::{JoinHandle, spawn};
 use tests::futures::{both, drive_on_plain_thread};
@@ -463,6 +463,192 @@ fn swallowed_cancellations_are_counted() {
             // The green thread's slot is used again.
             (0..100).for_each(|_| spawn(|| ()).join().unwrap());
             assert_eq!(swallowed(), 4);
+        });
+    });
+}
+
+/// Spawns a thread that calls `f` uncancellable, cancels it in there, and checks that it ends by the next wait.
+fn goes_on(f: impl FnOnce() + Send + 'static) {
+    let (begin, begun) = runtime::channel::bounded(1);
+    let ended = Arc::new(AtomicBool::new(false));
+    let ends = ended.clone();
+    let thread = spawn(move || {
+        let seven = uncancellable(|| {
+            begin.send(()).unwrap();
+            while !cancelled() {
+                runtime::yield_now();
+            }
+            f();
+            7
+        });
+        assert_eq!(seven, 7);
+        ends.store(true, SeqCst);
+        park();
+        unreachable!("the wait after the mask ends");
+    });
+    begun.recv().unwrap();
+    thread.cancel();
+    was_cancelled(thread);
+    assert!(ended.load(SeqCst), "the masked code has gone on to its end");
+}
+
+#[test]
+fn uncancellable_waits_of_every_kind_go_on() {
+    on_each(|| {
+        const SHORT: Duration = Duration::from_micros(300);
+        goes_on(|| ());
+        goes_on(|| runtime::sleep(SHORT));
+        goes_on(|| park_timeout(SHORT));
+        goes_on(|| spawn(|| runtime::sleep(SHORT)).join().unwrap());
+        goes_on(|| runtime::block_on(sleep_async(SHORT)));
+        goes_on(|| runtime::block_on(async { sleep_async(SHORT).await }));
+        goes_on(|| runtime::scope(|s| drop(s.spawn(|| runtime::sleep(SHORT)))));
+        goes_on(|| assert_eq!(runtime::try_scope(|s| Ok::<_, ()>(s.spawn(|| Ok(3)).join())), Ok(3)));
+        goes_on(|| assert!(runtime::channel::after(SHORT).recv().is_ok()));
+        goes_on(|| {
+            let (send, receive) = runtime::channel::bounded(0);
+            let sends = spawn(move || {
+                runtime::sleep(SHORT);
+                send.send(5)
+            });
+            runtime::select! {
+                recv(receive) -> five => assert_eq!(five, Ok(5)),
+            }
+            sends.join().unwrap().unwrap();
+        });
+        goes_on(|| {
+            let mutex = runtime::sync::Mutex::new(());
+            runtime::scope(|s| {
+                let guard = mutex.lock();
+                s.spawn(|| drop(mutex.lock()));
+                runtime::sleep(SHORT);
+                drop(guard);
+                drop(mutex.lock());
+            });
+        });
+        goes_on(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let connects = spawn(move || {
+                runtime::sleep(SHORT);
+                TcpStream::connect(address).unwrap().write_all(b"hi").unwrap();
+            });
+            let mut bytes = [0; 2];
+            listener.accept().unwrap().0.read_exact(&mut bytes).unwrap();
+            assert_eq!(&bytes, b"hi");
+            connects.join().unwrap();
+        });
+        // Inside of a poll.
+        goes_on(|| runtime::block_on(async { runtime::sleep(SHORT) }));
+    });
+}
+
+/// Masks nest, and end by a panic, too.
+#[test]
+fn uncancellable_stretches_nest() {
+    tests::quiet_panics_on_purpose();
+    on_each(|| {
+        goes_on(|| {
+            uncancellable(|| runtime::sleep(Duration::from_micros(50)));
+            runtime::sleep(Duration::from_micros(50));
+            let panicked = catch_unwind(|| uncancellable(|| panic!("{}", tests::ON_PURPOSE)));
+            assert!(panicked.is_err());
+            runtime::sleep(Duration::from_micros(50));
+        });
+        let thread = spawn(|| {
+            while !cancelled() {
+                runtime::yield_now();
+            }
+            let panicked = catch_unwind(|| uncancellable(|| panic!("{}", tests::ON_PURPOSE)));
+            assert!(panicked.is_err());
+            runtime::sleep(HOUR);
+        });
+        thread.cancel();
+        was_cancelled(thread);
+    });
+}
+
+/// Cancellations at any moment: the masked part is whole or not there at all.
+#[test]
+fn uncancellable_code_is_whole() {
+    on_each(|| {
+        let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        is_cancelled_at_any_moment(|token| {
+            let (begins, ends) = (begun.clone(), ended.clone());
+            spawn(move || {
+                let _token = token;
+                loop {
+                    uncancellable(|| {
+                        begins.fetch_add(1, SeqCst);
+                        runtime::sleep(Duration::from_micros(20));
+                        spawn(|| ()).join().unwrap();
+                        ends.fetch_add(1, SeqCst);
+                    });
+                    runtime::sleep(Duration::from_micros(5));
+                }
+            })
+        });
+        assert_eq!(begun.load(SeqCst), ended.load(SeqCst));
+    });
+}
+
+/// The end of a runtime waits for masked code. A future is dropped after the poll that has masked code.
+#[test]
+fn the_end_of_a_runtime_waits_for_uncancellable_code() {
+    for procs in tests::PROCS {
+        let (ended, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        with(procs, |runtime| {
+            let slow = |begins: Arc<AtomicUsize>, ends: Arc<AtomicUsize>| {
+                move || {
+                    uncancellable(|| {
+                        begins.fetch_add(1, SeqCst);
+                        runtime::sleep(Duration::from_millis(3));
+                        ends.fetch_add(1, SeqCst);
+                    });
+                }
+            };
+            let (closure, future) = (slow(begun.clone(), ended.clone()), slow(begun.clone(), ended.clone()));
+            drop(runtime.spawn(move || {
+                closure();
+                park();
+            }));
+            drop(runtime.spawn(async move {
+                future();
+                pending::<()>().await;
+            }));
+            wait_until("both have begun", || begun.load(SeqCst) == 2);
+        });
+        assert_eq!(ended.load(SeqCst), 2);
+    }
+}
+
+/// C calls a function that waits, which is cancelled and timed out meanwhile.
+#[cfg(unix)]
+#[test]
+fn a_callback_of_qsort_is_uncancellable() {
+    extern "C" fn compare(a: *const libc::c_void, b: *const libc::c_void) -> libc::c_int {
+        uncancellable(|| {
+            runtime::sleep(Duration::from_micros(100));
+            // SAFETY: `qsort` passes pointers to two items.
+            let (a, b) = unsafe { (*a.cast::<u32>(), *b.cast::<u32>()) };
+            a.cmp(&b) as libc::c_int
+        })
+    }
+    fn sort(items: &mut [u32]) {
+        // SAFETY: the slice has so many items of that size, and `compare` compares two of them.
+        unsafe { libc::qsort(items.as_mut_ptr().cast(), items.len(), size_of::<u32>(), Some(compare)) };
+    }
+    on_each(|| {
+        let mut items: Vec<_> = (0..20).rev().collect();
+        let sorted = timeout(Duration::from_micros(500), || {
+            sort(&mut items);
+            runtime::sleep(HOUR);
+        });
+        assert!(sorted.is_err() && items.is_sorted());
+        goes_on(|| {
+            let mut items: Vec<_> = (0..20).rev().collect();
+            sort(&mut items);
+            assert!(items.is_sorted());
         });
     });
 }

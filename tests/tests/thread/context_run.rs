@@ -522,3 +522,97 @@ fn an_end_prints_nothing() {
         assert_eq!(child::stderr(output), "");
     });
 }
+
+/// A context around a mask ends the next wait after the mask. A context whose `run` is inside ends waits inside.
+#[test]
+fn uncancellable_code_is_ended_by_contexts_inside_only() {
+    everywhere(|| {
+        let sleeps = |time| {
+            let start = Instant::now();
+            runtime::sleep(time);
+            assert!(start.elapsed() >= time);
+        };
+        for before in [true, false] {
+            let (outer, cancel) = cancellable();
+            let (middle, cancel_middle) = cancellable();
+            if before {
+                cancel.cancel("before");
+            }
+            let mut ended = 0;
+            let result = outer.run(|| {
+                thread::uncancellable(|| {
+                    cancel.cancel("inside");
+                    sleeps(MILLI);
+                    // Another thread ends a wait of the inner stretch.
+                    is_ended(|| runtime::sleep(HOUR));
+                    let nested = middle.run(|| {
+                        thread::uncancellable(|| {
+                            cancel_middle.cancel("inside of the inner mask");
+                            sleeps(MILLI);
+                            is_ended(thread::park);
+                        });
+                        ended += 1;
+                        runtime::sleep(HOUR);
+                    });
+                    assert_eq!(nested.unwrap_err().cause().to_string(), "inside of the inner mask");
+                    sleeps(MILLI);
+                    ended += 1;
+                });
+                runtime::sleep(HOUR);
+            });
+            let cause = if before { "before" } else { "inside" };
+            assert_eq!(result.unwrap_err().cause().to_string(), cause);
+            assert_eq!(ended, 2);
+            waits_as_before();
+        }
+    });
+}
+
+/// A destructor that runs after the end of the closure: a context inside ends its waits.
+#[test]
+fn destructors_after_the_end_are_ended_by_contexts_inside() {
+    on_each(|| {
+        let waited = Arc::new(AtomicUsize::new(0));
+        let counts = waited.clone();
+        let ends = OnDrop(move || {
+            is_ended(|| runtime::sleep(HOUR));
+            counts.fetch_add(1, SeqCst);
+        });
+        let thread = spawn(move || {
+            thread::park();
+            ends
+        });
+        let handle = thread.thread().clone();
+        drop(thread);
+        handle.unpark();
+        wait_until("the result is dropped", || waited.load(SeqCst) == 1);
+    });
+}
+
+/// The context of an outer stretch ends at any moment around a mask.
+#[test]
+fn an_end_that_races_with_a_mask_ends_the_next_wait_after_it() {
+    on_each(|| {
+        let mut random = Random::new(9);
+        for _ in 0..200 {
+            let (context, cancel) = cancellable();
+            let (begin, begun) = bounded(1);
+            let spins = random.below(60);
+            let canceller = spawn(move || {
+                begun.recv().unwrap();
+                spin(Duration::from_micros(spins));
+                cancel.cancel("race");
+            });
+            let ended = context.run(|| {
+                begin.send(()).unwrap();
+                for _ in 0..random.below(4) {
+                    thread::uncancellable(|| runtime::sleep(Duration::from_micros(10)));
+                }
+                runtime::sleep(HOUR);
+            });
+            assert!(ended.is_err());
+            canceller.join().unwrap();
+            waits_as_before();
+        }
+    });
+}

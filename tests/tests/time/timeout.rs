@@ -703,3 +703,47 @@ fn a_sleep_future_beside_a_timeout_of_the_same_g() {
         });
     });
 }
+
+/// A time-out around a mask ends the next wait after the mask. A time-out inside ends waits inside.
+#[test]
+fn uncancellable_code_is_not_timed_out() {
+    everywhere(|| {
+        let start = Instant::now();
+        let (slept, inner) = (Cell::new(false), Cell::new(None));
+        let result = timeout(MILLI, || {
+            thread::uncancellable(|| {
+                sleeps_at_least(3 * MILLI);
+                slept.set(true);
+                inner.set(Some(timeout(MILLI, || runtime::sleep(HOUR))));
+                sleeps_at_least(MILLI);
+                // A longer time-out inside than outside, and a mask in that.
+                let nested = timeout(2 * MILLI, || {
+                    thread::uncancellable(|| sleeps_at_least(3 * MILLI));
+                    runtime::sleep(HOUR);
+                });
+                assert_eq!(nested, Err(Elapsed));
+                sleeps_at_least(MILLI);
+            });
+            runtime::sleep(HOUR);
+        });
+        assert_eq!((result, slept.get(), inner.get()), (Err(Elapsed), true, Some(Err(Elapsed))));
+        assert!(start.elapsed() < Duration::from_secs(20));
+        // What the masked code returns late is not lost.
+        let late = timeout(MILLI, || {
+            thread::uncancellable(|| {
+                runtime::sleep(2 * MILLI);
+                7
+            })
+        });
+        assert_eq!(late, Ok(7));
+        // A panic passes out, and the time-out holds again.
+        let caught = timeout(MILLI, || {
+            let payload =
+                catch_unwind(|| thread::uncancellable(|| resume_unwind(Box::new(7u32)))).unwrap_err();
+            assert_eq!(payload.downcast_ref::<u32>(), Some(&7));
+            runtime::sleep(HOUR);
+        });
+        assert_eq!(caught, Err(Elapsed));
+        sleeps_at_least(MILLI);
+    });
+}

@@ -85,3 +85,30 @@ fn an_outer_stretch_that_is_revoked_meanwhile_is_not_forgotten() {
         assert_eq!(g.wait.outcome(), Outcome::Cancelled);
     });
 }
+
+/// The inner stretch is open in the mask, which hides the outer one.
+#[test]
+fn a_revoked_hidden_stretch_ends_the_next_wait_after_the_mask() {
+    static MET: [Reached; 2] = [const { Reached::new() }; 2];
+    explore(3, || {
+        let g = Thread::new();
+        let its = g.clone();
+        let revoker = thread::spawn(move || its.revoke(&its.outer));
+        g.turns.take();
+        g.outer.hide();
+        g.wait.clear_revoked();
+        let number = g.wait.arm(Cancel::Masked);
+        g.turns.take();
+        assert!(g.wait.commit(), "a wait in the mask was ended");
+        assert!(g.wait.is_open(number));
+        MET[usize::from(g.outer.is_revoked())].note(true);
+        assert_eq!(g.wait.decide(number, Outcome::Woken), Decision::Parked, "a wait in the mask was ended");
+        g.turns.take();
+        g.outer.show(&g.wait);
+        let parked = g.park();
+        let decision = revoker.join().unwrap();
+        assert_eq!(parked, decision == Decision::Parked, "a wait in a revoked stretch parked for ever");
+        assert_eq!(g.wait.outcome(), Outcome::Cancelled);
+    });
+    MET.iter().for_each(Reached::assert);
+}

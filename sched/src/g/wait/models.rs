@@ -114,6 +114,42 @@ fn woken_timed_out_cancelled_and_parking_race_to_one_end() {
 }
 
 #[test]
+fn a_masked_wait_is_not_cancelled() {
+    explore(3, || {
+        let g = Waiter::new();
+        let number = g.wait.arm(Cancel::Masked);
+        let waker = on_a_thread(&g, move |g| g.decide(number, Outcome::Woken));
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        let parked = g.commit();
+        assert_eq!(canceller.join().unwrap(), Decision::Lost, "a cancellation ended a masked wait");
+        let expected = if parked { Decision::Parked } else { Decision::Early };
+        assert_eq!(waker.join().unwrap(), expected);
+        assert_eq!(g.wait.outcome(), Outcome::Woken);
+    });
+}
+
+#[test]
+fn a_masked_wait_is_revoked_beside_a_cancellation() {
+    static MET: [Reached; 2] = [const { Reached::new() }; 2];
+    explore(3, || {
+        let g = Waiter::new();
+        g.wait.arm(Cancel::Masked);
+        let canceller = on_a_thread(&g, |g| g.cancel());
+        let revoker = on_a_thread(&g, |g| {
+            g.turns.take();
+            g.hear(g.wait.revoke())
+        });
+        let parked = g.commit();
+        assert_eq!(canceller.join().unwrap(), Decision::Lost, "a cancellation ended a masked wait");
+        let decision = revoker.join().unwrap();
+        assert_eq!(parked, decision == Decision::Parked, "a revoked wait parked for ever");
+        assert_eq!(g.wait.outcome(), Outcome::Cancelled);
+        MET[usize::from(parked)].note(true);
+    });
+    MET.iter().for_each(Reached::assert);
+}
+
+#[test]
 fn a_shielded_wait_ends_only_as_woken() {
     explore(3, || {
         let g = Waiter::new();

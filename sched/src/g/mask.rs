@@ -1,0 +1,72 @@
+//! `Mask`: a stretch of a thread's code whose waits are not ended from outside. What would end them takes effect at the next wait
+//! after the mask.
+//!
+//! What can end a wait early, and how a mask keeps it away:
+//!
+//! - *A cancellation* may come at any moment. A wait in a mask is armed as `Cancel::Masked`, from which the canceller keeps away.
+//! - *The deadline of a time-out* belongs to the thread. The mask takes it away and puts it back.
+//! - *A revocable stretch* (`g/revocable.rs`) is hidden.
+//!
+//! Time-outs and stretches that begin inside of the mask end waits there: they unwind to where they began, which is inside.
+//!
+//! A G whose task is over is masked for good.
+
+use timers::clock;
+
+use super::{G, GRef};
+
+/// In `G::masks`: the G is in a mask.
+const MASKED: u8 = 1;
+/// In `G::masks`: the task is over. The destructors and wakers that then run are not ended by a cancellation.
+const OVER: u8 = 2;
+
+/// A mask of the thread of `g`. Its drop ends the mask.
+pub(crate) struct Mask {
+    g: GRef,
+    /// What the mask has found and restores at its end.
+    masks: u8,
+    deadline: u64,
+    hidden: usize,
+}
+
+impl Mask {
+    /// Begins a mask. Masks nest. *Runs on: the thread of `g`.*
+    pub(crate) fn begin(g: GRef) -> Mask {
+        let masks = g.masks.get();
+        g.masks.set(masks | MASKED);
+        // Without rare fields there is neither a deadline nor a stretch.
+        let (deadline, hidden) = g.rare().map_or((clock::NEVER, 0), |rare| {
+            (rare.deadline.replace(clock::NEVER), rare.revocables.hide(&g.wait))
+        });
+        Mask { g, masks, deadline, hidden }
+    }
+}
+
+impl Drop for Mask {
+    fn drop(&mut self) {
+        self.g.masks.set(self.masks);
+        if let Some(rare) = self.g.rare() {
+            rare.deadline.set(self.deadline);
+            rare.revocables.show(&self.g.wait, self.hidden);
+        }
+    }
+}
+
+impl G {
+    /// Returns `true` in a mask, and when the task is over. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn is_masked(&self) -> bool {
+        self.masks.get() != 0
+    }
+
+    /// Returns `true` if the task is over. *Runs on: the thread itself, or the holder of its parked wait.*
+    pub(crate) fn is_over(&self) -> bool {
+        self.masks.get() & OVER != 0
+    }
+
+    /// Marks the task as over: only destructors and wakers still run. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn set_over(&self) {
+        self.masks.set(OVER);
+    }
+}
