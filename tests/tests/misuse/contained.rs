@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use runtime::context::Context;
 use runtime::thread::{Cancelled, JoinSet, park};
+use runtime::time::timeout;
 use runtime::{channel, spawn, thread};
-use tests::{ON_PURPOSE, everywhere, on_each, quiet_panics_on_purpose, wait_until, with};
+use tests::{ON_PURPOSE, OnDrop, everywhere, on_each, quiet_panics_on_purpose, wait_until, with};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -187,6 +188,77 @@ fn functions_of_timers() {
                 });
             }
         }
+    });
+}
+
+/// A destructor that waits is neither cancelled nor timed out with the thread that happens to run it.
+#[test]
+fn destructors_that_wait_are_not_ended_with_their_thread() {
+    type Way = fn(OnDrop<Box<dyn FnMut() + Send>>);
+    let ways: [Way; 4] = [
+        |value| {
+            let thread = spawn(move || value);
+            wait_until_unended(|| thread.is_finished());
+            drop(thread);
+        },
+        |value| {
+            let mut set = JoinSet::new();
+            set.spawn(move || value);
+        },
+        |value| {
+            let value = std::sync::Mutex::new(value);
+            drop(runtime::time::after_func(HOUR, move || _ = &value));
+        },
+        |value| {
+            let (context, _cancel) = Context::background().with_cancel();
+            assert!(context.after_func(move || drop(value)).stop());
+        },
+    ];
+    fn wait_until_unended(condition: impl Fn() -> bool) {
+        while !condition() {
+            runtime::yield_now();
+        }
+    }
+    on_each(|| {
+        let swallowed = || runtime::Handle::current().metrics().swallowed_cancellations;
+        let before = swallowed();
+        for way in ways {
+            for cancels in [true, false] {
+                let done = Arc::new(AtomicUsize::new(0));
+                let counts = done.clone();
+                let waits = move || {
+                    runtime::sleep(Duration::from_millis(1));
+                    counts.fetch_add(1, SeqCst);
+                };
+                let value = OnDrop(Box::new(waits) as Box<dyn FnMut() + Send>);
+                let (begins, begun) = channel::bounded(1);
+                let thread = spawn(move || {
+                    begins.send(()).unwrap();
+                    let drops_late = || {
+                        let start = std::time::Instant::now();
+                        wait_until_unended(|| match cancels {
+                            true => thread::cancelled(),
+                            false => start.elapsed() > Duration::from_micros(100),
+                        });
+                        way(value);
+                        park();
+                    };
+                    match cancels {
+                        true => drops_late(),
+                        false => assert!(timeout(Duration::from_micros(50), drops_late).is_err()),
+                    }
+                });
+                if cancels {
+                    begun.recv().unwrap();
+                    thread.cancel();
+                    assert!(thread.join().unwrap_err().is::<Cancelled>());
+                } else {
+                    thread.join().unwrap();
+                }
+                assert_eq!(done.load(SeqCst), 1, "the destructor has come to its end");
+            }
+        }
+        assert_eq!(swallowed(), before);
     });
 }
 

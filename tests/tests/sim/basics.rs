@@ -305,6 +305,20 @@ fn a_panic_that_is_not_seen_fails_the_run() {
         sleep(Duration::from_secs(1));
     });
     assert!(failure.unwrap_err().message().contains("its result was dropped unseen: unseen"));
+    // A panic that the runtime contains in a destructor.
+    let failure = Builder::new().try_explore(1, || {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("contained");
+            }
+        }
+        let thread = spawn(|| Bomb);
+        sleep(Duration::from_secs(1));
+        drop(thread);
+        sleep(Duration::from_secs(1));
+    });
+    assert!(failure.unwrap_err().message().contains("contained"));
     // A joined panic is a result.
     sim::explore(5, || assert!(spawn(|| panic!("seen")).join().is_err()));
 }
