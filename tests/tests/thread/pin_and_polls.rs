@@ -265,7 +265,7 @@ fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
         over.store(1, SeqCst);
         sleeper.join().unwrap();
         assert!(reserved > RESERVED / 2, "{reserved}");
-        assert!(with < 2 * without + 300, "{with} against {without}");
+        assert!(with < 3 * without / 2 + 100, "{with} against {without}");
         for (go, poll, thread, _) in stays {
             poll.send(()).unwrap();
             go.send(()).unwrap();
@@ -303,27 +303,4 @@ fn reserved_os_threads_watch_if_no_other_can_be_had() {
             });
         });
     }
-}
-
-/// The P of a pinned green thread that parks once woke an OS thread if any socket was registered, although another watched it.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_registered_socket_costs_a_pinned_sleep_nothing() {
-    tests::alone!();
-    on_one_p(|| {
-        let sleeps_of_pinned = || {
-            let before = sleeps();
-            (0..200).for_each(|_| runtime::sleep(MILLI));
-            sleeps() - before
-        };
-        let _pin = pin();
-        // Warms the OS threads up.
-        sleeps_of_pinned();
-        let without = sleeps_of_pinned();
-        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let with = sleeps_of_pinned();
-        eprintln!("{without} sleeps of OS threads, {with} with a registered socket");
-        assert!(with < without + 150, "{with} against {without}");
-        drop(listener);
-    });
 }
