@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, O
 use timers::{Timer, clock};
 
 use binding::BindingWord;
-use budget::Budget;
+use budget::BudgetWord;
 use contexts::Contexts;
 use joiner::{Joiner, JoinerWords};
 use life::Life;
@@ -151,8 +151,6 @@ pub(crate) struct G {
     pub(crate) drives: Cell<bool>,
     /// True once the task is over. The destructors and wakers that then run are not ended by a cancellation.
     pub(crate) over: Cell<bool>,
-    /// What the current poll of a future may still complete. Only the thread itself uses it.
-    pub(crate) budget: Cell<Budget>,
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
@@ -198,7 +196,7 @@ pub(crate) struct Rare {
 }
 
 // SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
-// `over`, `budget`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
+// `over`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
 // until `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found a
 // waiter, to the G. `origin` changes only while the G has no reference (`begin`, `forget`).
 unsafe impl Sync for G {}
@@ -229,7 +227,6 @@ impl G {
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
             over: Cell::new(false),
-            budget: Cell::new(Budget::NONE),
             #[cfg(feature = "sim")]
             node: AtomicU32::new(0),
             keeps: Cell::new(0),
@@ -267,6 +264,12 @@ impl G {
     pub(crate) fn forget(&self) {
         self.origin.forget();
         self.set_status(Status::Idle);
+    }
+
+    /// Returns what the current poll of a future may still complete. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn budget(&self) -> &BudgetWord {
+        &self.wait.budget
     }
 
     /// Returns the index in the table, which a later G has too.
