@@ -154,7 +154,8 @@ pub fn timeout<T>(time: Duration, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
 /// Returns a future with the output of `future`, or [`Elapsed`] if `future` is not ready within `time`, counted from
 /// this call.
 ///
-/// `future` is then dropped with the returned future. It works in any executor, with any waker.
+/// `future` is then dropped with the returned future. It works in any executor, with any waker. A `future` whose awaited calls are
+/// always ready is ended, too: see [turns](crate::docs::calling#turns).
 ///
 /// # Panics
 ///

@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, O
 use timers::{Timer, clock};
 
 use binding::BindingWord;
-use budget::Budget;
+use budget::BudgetWord;
 use contexts::Contexts;
 use joiner::{Joiner, JoinerWords};
 use life::Life;
@@ -152,8 +152,6 @@ pub(crate) struct G {
     waits_for: AtomicU8,
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
-    /// What the current poll of a future may still complete. Only the thread itself uses it.
-    pub(crate) budget: Cell<Budget>,
     /// True while no cancellation ends the waits of the G: in a mask, and once the task is over. See `g/mask.rs`.
     masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
@@ -201,7 +199,7 @@ pub(crate) struct Rare {
 }
 
 // SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
-// `over`, `budget`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
+// `masked`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
 // until `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found a
 // waiter, to the G. `origin` changes only while the G has no reference (`begin`, `forget`).
 unsafe impl Sync for G {}
@@ -231,7 +229,6 @@ impl G {
             waits_since: AtomicU32::new(0),
             waits_for: AtomicU8::new(Why::Something as u8),
             drives: Cell::new(false),
-            budget: Cell::new(Budget::NONE),
             masked: Cell::new(false),
             #[cfg(feature = "sim")]
             node: AtomicU32::new(0),
@@ -270,6 +267,12 @@ impl G {
     pub(crate) fn forget(&self) {
         self.origin.forget();
         self.set_status(Status::Idle);
+    }
+
+    /// Returns what the current poll of a future may still complete. *Runs on: the thread itself.*
+    #[inline]
+    pub(crate) fn budget(&self) -> &BudgetWord {
+        &self.wait.budget
     }
 
     /// Returns the index in the table, which a later G has too.

@@ -24,13 +24,13 @@ fn holder() -> Option<GRef> {
 #[inline]
 pub fn poll<T>(cx: &mut Context<'_>, operation: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
     let Some(g) = holder() else { return operation(cx) };
-    if !g.budget.get().is_left() {
+    if !g.budget().get().is_left() {
         refuse(g, cx);
         return Poll::Pending;
     }
     let polled = operation(cx);
     if polled.is_ready() {
-        g.budget.set(g.budget.get().spent());
+        g.budget().set(g.budget().get().spent());
     }
     polled
 }
@@ -38,7 +38,7 @@ pub fn poll<T>(cx: &mut Context<'_>, operation: impl FnOnce(&mut Context<'_>) ->
 #[cold]
 #[inline(never)]
 fn refuse(g: GRef, cx: &mut Context<'_>) {
-    g.budget.set(g.budget.get().refused());
+    g.budget().set(g.budget().get().refused());
     cx.waker().wake_by_ref();
 }
 
@@ -62,7 +62,7 @@ pub fn poll_until<F: Future, E: Future>(
     future: Pin<&mut F>,
     end: Pin<&mut E>,
 ) -> Poll<Result<F::Output, E::Output>> {
-    let is_left = || holder().is_none_or(|g| g.budget.get().is_left());
+    let is_left = || holder().is_none_or(|g| g.budget().get().is_left());
     let was_left = is_left();
     if let Poll::Ready(value) = future.poll(cx) {
         return Poll::Ready(Ok(value));
@@ -78,17 +78,17 @@ pub(crate) struct Within(GRef, Budget);
 impl Within {
     /// Puts `budget` in the place of the budget of `g`, which is the calling thread's.
     pub(crate) fn begin(g: GRef, budget: Budget) -> Within {
-        Within(g, g.budget.replace(budget))
+        Within(g, g.budget().replace(budget))
     }
 
     /// Gives the next poll a new budget.
     pub(crate) fn renew(&self) {
-        self.0.budget.set(Budget::FULL);
+        self.0.budget().set(Budget::FULL);
     }
 }
 
 impl Drop for Within {
     fn drop(&mut self) {
-        self.0.budget.set(self.1);
+        self.0.budget().set(self.1);
     }
 }

@@ -9,7 +9,7 @@
 //!   units      128 operations are completed
 //!   turns      then each refusal lets one more operation be completed, 64 times
 //!   refusals   then all are refused
-//!   renewed    after 1,024 refusals the budget is that of a new poll
+//!   renewed    after 250 refusals the budget is that of a new poll
 //! ```
 //!
 //! *Turns*: a combinator that polls its branches in a fixed order would meet an empty budget in all branches behind the one that
@@ -19,20 +19,22 @@
 //! *Renewed*: an executor of another crate that blocks within the poll would ask again for ever, because only the end of that poll
 //! gives a new budget.
 
+use std::sync::atomic::{AtomicU16, Ordering};
+
 /// Tokio has the same number.
 const UNITS: u8 = 128;
 /// The number of refusals that each let one more operation be completed.
-const TURNS: u16 = 64;
+const TURNS: u8 = 64;
 /// The number of refusals after which the budget is that of a new poll.
-const PATIENCE: u16 = 1024;
+const PATIENCE: u8 = 250;
 /// In `left`: operations are not counted.
 const UNCOUNTED: u8 = u8::MAX;
 
-/// What is left of the budget of one poll.
+/// What is left of the budget of one poll. Two bytes, for which a G has room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     left: u8,
-    refusals: u16,
+    refusals: u8,
 }
 
 impl Budget {
@@ -40,6 +42,10 @@ impl Budget {
     pub(crate) const NONE: Budget = Budget { left: UNCOUNTED, refusals: 0 };
     /// The budget of a new poll.
     pub(crate) const FULL: Budget = Budget { left: UNITS, refusals: 0 };
+
+    const fn word(self) -> u16 {
+        u16::from_ne_bytes([self.left, self.refusals])
+    }
 
     /// Returns `true` if an operation may be completed.
     #[inline]
@@ -62,6 +68,34 @@ impl Budget {
             PATIENCE => Budget::FULL,
             refusals => Budget { left: u8::from(refusals <= TURNS), refusals },
         }
+    }
+}
+
+/// A budget in a G. Only the thread itself uses the word, so all accesses are relaxed.
+#[derive(Debug)]
+pub(crate) struct BudgetWord(AtomicU16);
+
+impl BudgetWord {
+    pub(crate) const fn new() -> Self {
+        BudgetWord(AtomicU16::new(Budget::NONE.word()))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Budget {
+        let [left, refusals] = self.0.load(Ordering::Relaxed).to_ne_bytes();
+        Budget { left, refusals }
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, budget: Budget) {
+        self.0.store(budget.word(), Ordering::Relaxed);
+    }
+
+    /// Sets the budget. Returns the one before.
+    pub(crate) fn replace(&self, budget: Budget) -> Budget {
+        let before = self.get();
+        self.set(budget);
+        before
     }
 }
 

@@ -103,12 +103,16 @@ pub(crate) struct Wait {
     word: AtomicU64,
     /// A set of `FOR_GOOD` and `REVOKED`. While it is not empty, every wait that is not shielded ends.
     flags: AtomicU8,
+    /// Not a part of this protocol: it lies here because there is room beside `flags`, and a G has no other.
+    #[cfg(not(loom))]
+    pub(crate) budget: super::budget::BudgetWord,
 }
 
 impl Wait {
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
-        Wait { word: AtomicU64::new(WOKEN), flags: AtomicU8::new(0) }
+        let budget = super::budget::BudgetWord::new();
+        Wait { word: AtomicU64::new(WOKEN), flags: AtomicU8::new(0), budget }
     }
 
     #[cfg(loom)]

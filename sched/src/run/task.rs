@@ -116,7 +116,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         }
         g.drives.set(true);
         g.wakes.clear();
-        g.budget.set(Budget::FULL);
+        g.budget().set(Budget::FULL);
         let waker = wake::borrowed_waker(g);
         let mut cx = Context::from_waker(&waker);
         #[cfg(feature = "other-budget")]
@@ -135,7 +135,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
         Ok(Poll::Ready(result)) => result,
         Err(panic) => Err(panic),
     };
-    g.budget.set(Budget::NONE);
+    g.budget().set(Budget::NONE);
     g.set_over();
     // SAFETY: the future will not be polled again. It is dropped in its place, as a pinned value must be, and not
     // used after.
