@@ -245,15 +245,15 @@ fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
                 // Its poll parks on the OS thread on which it then spawns the pinned one.
                 let thread = spawn(async move {
                     let (tell_poll, receiver) = bounded::<()>(1);
-                    let os = here();
+                    let os = std::thread::current().id();
                     let pinned = spawn(move || {
                         let _pin = pin();
-                        tell.send(here() == os).unwrap();
+                        tell.send(std::thread::current().id() == os).unwrap();
                         pinned_go.recv().unwrap();
                     });
                     poll.send(tell_poll).unwrap();
                     receiver.recv().unwrap();
-                    pinned
+                    Some(pinned)
                 });
                 (go, ready.recv().unwrap(), thread, told.recv().unwrap())
             })
@@ -268,7 +268,7 @@ fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
         for (go, poll, thread, _) in stays {
             poll.send(()).unwrap();
             go.send(()).unwrap();
-            thread.join().unwrap().join().unwrap();
+            thread.join().unwrap().unwrap().join().unwrap();
         }
     });
 }
