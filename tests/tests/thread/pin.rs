@@ -517,7 +517,7 @@ fn no_os_thread_inherits_what_a_pinned_thread_has_done_to_its_own() {
         with(OTHERS + 1, move |runtime| {
             let pinned = runtime.spawn(move || {
                 let _pin = pin();
-                // SAFETY: as above. The directory and the mask of this OS thread alone change.
+                // SAFETY: all zeroes is an empty set, and the calls read places of the right size. The directory and the mask of this OS thread alone change.
                 unsafe {
                     assert_eq!(libc::unshare(libc::CLONE_FS), 0);
                     assert_eq!(libc::chdir(c"/proc".as_ptr()), 0);
