@@ -197,7 +197,12 @@ impl Runtime {
         let trace = self.trace.lock().take();
         drop(trace);
         // `shutdown_timeout` may have ended the runtime before. Then the destructor has nothing to do.
-        !self.sched.begin_closing() || shutdown::end(&self.sched, self.monitor.lock().take(), time)
+        if !self.sched.begin_closing() {
+            return true;
+        }
+        // The same here: `end` parks.
+        let monitor = self.monitor.lock().take();
+        shutdown::end(&self.sched, monitor, time)
     }
 }
 

@@ -12,10 +12,15 @@ use runtime::thread::Builder;
 use runtime::trace::{Cause, Event, What};
 use runtime::{Handle, JoinHandle, spawn, thread, yield_now};
 use tests::system::{self, Limit};
-use tests::{PROCS, child, runtime, wait_until, with};
+use tests::{PROCS, child, runtime, wait_until};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MIB: usize = 1 << 20;
+
+/// Runs `main` with a runtime of `procs` Ps. Its stacks have the size of those in release builds, also in debug builds.
+fn with(procs: usize, main: impl FnOnce(&runtime::Runtime)) {
+    tests::with_built(runtime::Builder::new().procs(procs).stack_size(MIB / 4), main);
+}
 
 /// Green threads that must not be disturbed: a ticker, and a client with its echo server.
 struct Bystanders {
