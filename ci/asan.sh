@@ -13,6 +13,6 @@ export RUSTFLAGS="-Zsanitizer=address"
 export TESTS_HANG_SECS="${TESTS_HANG_SECS:-300}"
 # corosensei never frees the fake stack of a finished coroutine.
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=0"
-left_out='soak|overflow|main_thread|memory|trim|idle|deadlock_of_channels|debuggers'
+left_out='soak|overflow|main_thread|memory|trim|idle|debuggers'
 cargo +nightly nextest run -p tests --tests --features sanitizer --target "$target" -E "not test(/^($left_out)::/)" "$@"
 cargo +nightly run -p tests --features sanitizer --target "$target" --bin soak -- --secs 30

@@ -22,7 +22,7 @@ cargo check -p monochrome --no-default-features
 (cd benches/peers/sim && cargo check --locked --quiet)
 
 # The features that go together: the tests of each, and the tests of what they change.
-modules='await_stacks|deadlock|deadlock_of_channels|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
+modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types'
 cargo nextest run -p tests -p monochrome -p monochrome-sched --features "$together" --test-threads $((2 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or (binary(sim) and not test(/^(bugs|fs_bugs|net_bugs|primitives)::/))
