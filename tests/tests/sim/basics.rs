@@ -512,7 +512,7 @@ fn a_wait_for_a_lock_of_std_is_named() {
         !output.status.success() && text.contains("waits for a futex, such as that of std::sync::Mutex"),
         "{text}"
     );
-    assert!(text.contains("sim::waits_for_a_lock_of_std"), "the stack is missing: {text}");
+    assert!(text.contains("sim::basics::waits_for_a_lock_of_std"), "the stack is missing: {text}");
 }
 
 #[test]
