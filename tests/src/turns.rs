@@ -18,7 +18,7 @@ pub type Hog = Pin<Box<dyn Future<Output = ()> + Send>>;
 const PATIENCE: Duration = Duration::from_secs(10);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Runs `f` on an OS thread of its own. Panics if it does not end within [`PATIENCE`].
+/// Runs `f` on an OS thread of its own. Panics if it does not end within `PATIENCE`.
 pub fn ends(what: &str, f: impl FnOnce() + Send + 'static) {
     let (over, ended) = mpsc::channel();
     let thread = thread::spawn(move || {
