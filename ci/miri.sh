@@ -23,7 +23,7 @@ all_tests() {
     export MIRIFLAGS="-Zmiri-strict-provenance $1 -Zmiri-env-set=PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 -Zmiri-env-set=PROPTEST_CASES=4"
     echo "ci/miri.sh: ${1:--Zmiri-stacked-borrows}, $seeds seeds"
     miri -p monochrome-timers -p monochrome-netpoll --lib -- --skip heap:: --skip properties::
-    miri -p monochrome-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads:: --skip roaming:: --skip watch::memory:: --skip sampler::
+    miri -p monochrome-sched --lib -- --skip stack::slab:: --skip stack::saved:: --skip stack::overflow:: --skip gate:: --skip fire:: --skip panics:: --skip threads:: --skip roaming:: --skip crowd:: --skip poll::tests:: --skip watch::memory:: --skip sampler::
     miri -p monochrome --lib -- --skip process::
     MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$seeds" miri -p monochrome --test plain_threads -- "${@:2}"
 }

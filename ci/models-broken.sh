@@ -40,8 +40,9 @@ check() {
     export BROKEN=$1
     local module program=$3
     module=$(basename "${2%/models*}" .rs)
-    # Runs the models of FILE first, because these are the most likely to fail. The long models run last.
-    if notices "$program" "$module::" || notices "$program" --skip lease --skip closing || notices "$program"; then
+    # Runs the models of FILE first, then those of the module that begins the step's name: these are the most likely to fail. The long
+    # models run last.
+    if notices "$program" "$module::" || notices "$program" "::${BROKEN%%_*}::" || notices "$program" --skip lease --skip closing || notices "$program"; then
         echo "$BROKEN: noticed"
     else
         echo "$BROKEN: NOT noticed by any model"

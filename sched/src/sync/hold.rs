@@ -74,7 +74,7 @@ fn mine() -> *const Holds {
 /// `holds` is the count of this OS thread.
 #[inline]
 unsafe fn add(holds: *const Holds, change: u32) {
-    if broken!("hold_uncounted") {
+    if broken!("pause_uncounted") {
         return;
     }
     // SAFETY: this contract.
@@ -119,7 +119,7 @@ impl<G> Counted<G> {
     /// Takes a lock by `take`.
     #[inline]
     pub(crate) fn take(take: impl FnOnce() -> G) -> Self {
-        let early = if broken!("hold_counted_late") { None } else { Some(Hold::begin()) };
+        let early = if broken!("pause_counted_late") { None } else { Some(Hold::begin()) };
         let guard = take();
         Counted { guard, _hold: early.unwrap_or_else(Hold::begin) }
     }
