@@ -73,7 +73,7 @@
 //! | pool | green threads | switches of OS threads a query |
 //! | --- | --- | --- |
 //! | std channel, shared by a std lock | 0.88 and 0.96; with 1,000 threads 0.86 and 0.99 | 2.1 to 2.5 (OS threads: 1.9 to 2.1) |
-//! | [`channel`](crate::channel) | 1.20 and 1.21; with 1,000 threads 1.14 and 1.47 | 1.0 to 1.1 (OS threads: 2.4) |
+//! | [`channel`](crate::channel) | 1.20 and 1.21; with 1,000 threads 1.14 and 1.47, and 0.77 in one earlier run. The machine was busy | 1.0 to 1.1 (OS threads: 2.4) |
 //!
 //! So keep connections in a [`channel`](crate::channel), or take a permit of a [`Semaphore`](crate::sync::Semaphore) before a connection of
 //! another pool.
