@@ -58,9 +58,20 @@ pub fn load_seconds() -> u64 {
     std::env::var("LOAD_SECONDS").map_or(1, |text| text.parse().expect("LOAD_SECONDS is a number"))
 }
 
-/// Returns a port of loopback that was free a moment ago.
+/// Returns a port of loopback for a server that is about to listen, below the ports that the kernel gives to clients. No other call in
+/// this process returns it: a port is free until its server listens, so that two tests could otherwise get the same one.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+    const PORTS: std::ops::Range<u16> = 16_384..32_768;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // Processes begin at different ports.
+    let first = std::process::id() as usize * 61;
+    for _ in PORTS {
+        let port = PORTS.start + ((first + NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len()) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port of {PORTS:?} is free");
 }
 
 /// Waits until `port` of loopback accepts connections.
