@@ -4,14 +4,24 @@
 # The package `programs` has larger examples, whose tests run them with PostgreSQL and Redis.
 # The soak of `interpose` performs random operations of std on green threads, for SOAK_SECONDS (default 24).
 # LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them).
+# Usage: ci/crates.sh [--build]   (--build checks the format, runs clippy, and builds the tests only)
 set -euo pipefail
 cd "$(dirname "$0")/../tests/crates"
-cargo fmt --all --check
-for package in crates interpose programs; do
-    cargo clippy --locked -p "$package" --all-targets -- -D warnings
-    cargo test --locked -p "$package"
-done
-cargo run --locked --quiet -p crates --example web
+# The programs have the same features of the runtime as the crates. `interpose` is built alone.
+if [ "${1:-}" = --build ]; then
+    cargo fmt --all --check
+    # One call for all packages, with the features of all: their dependencies are checked once.
+    cargo clippy --locked -p crates -p interpose -p programs --all-targets -- -D warnings
+    cargo test --locked --no-run -p crates -p programs
+    cargo test --locked --no-run -p interpose
+    exit
+fi
+[ $# = 0 ] || { echo "usage: ci/crates.sh [--build]" >&2; exit 2; }
+cargo test --locked -p crates -p programs
+cargo test --locked -p interpose
+# The calls above have built these. `cargo run` would choose other features for their dependencies.
+built=${CARGO_TARGET_DIR:-target}/debug
+"$built/examples/web"
+"$built/examples/crawler"
 # The soak of ci/nightly.sh lasts an hour.
-cargo run --locked --quiet -p interpose --bin soak -- "${SOAK_SECONDS:-24}"
-cargo run --locked --quiet -p programs --example crawler
+"$built/soak" "${SOAK_SECONDS:-24}"

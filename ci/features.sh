@@ -21,13 +21,21 @@ cargo clippy -p examples --features "$of_examples" --all-targets -- -D warnings
 cargo check -p monochrome --no-default-features
 (cd benches/peers/sim && cargo check --locked --quiet)
 
-# The features that go together: the tests of each, and the tests of what they change.
+# The features that go together: the tests of each, the tests of what they change, and the examples that need some.
+packages=(-p tests -p monochrome -p monochrome-sched -p examples --features "$together,$of_examples")
+examples=(hyper spans inside)
+cargo build "${packages[@]}" "${examples[@]/#/--example=}"
 modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types'
-cargo nextest run -p tests -p monochrome -p monochrome-sched --features "$together" --test-threads $((2 * $(nproc))) -E "
+EXAMPLES_BUILT=true cargo nextest run "${packages[@]}" --tests --test-threads $((2 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or (binary(sim) and not test(/^(bugs|fs_bugs|net_bugs|primitives)::/))
-    or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile|sim)/)) or (package(monochrome-sched) and test(/simulation/))"
-cargo test -p tests -p monochrome --features "$together" --doc -- hyper stream tracing dump debug profile trace sim
+    or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile|sim)/)) or (package(monochrome-sched) and test(/simulation/))
+    or binary(inside) or binary(raft_sim)"
+for example in "${examples[@]}"; do
+    echo "+ example $example"
+    "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
+done
+cargo test "${packages[@]}" --doc -- hyper stream tracing dump debug profile trace sim
 
 # Alone.
 cargo test -p monochrome --features tokio --doc tokio
@@ -35,12 +43,6 @@ cargo nextest run -p monochrome -p monochrome-netpoll --features monochrome/inte
     -E '(package(monochrome) and kind(lib) and test(/^interpose/)) or binary(foreign)'
 cargo test -p monochrome -p monochrome-netpoll --features monochrome/interpose,monochrome-netpoll/foreign --doc interpose
 
-# Optimised: long explorations, the examples, and debuggers, which walk the stacks of an optimised program, too.
-cargo build --release -p tests -p examples --features "tests/sim,$of_examples" --test sim --test inspect --test inside --test raft_sim \
-    --example hyper --example spans --example inside
-cargo nextest run --release -p tests -p examples --features "tests/sim,$of_examples" --test sim --test inspect --test inside --test raft_sim \
-    -E '(binary(sim) and test(/^(bugs|fs_bugs|net_bugs|primitives)::/)) or test(/^debuggers::/) or binary(inside) or binary(raft_sim)'
-for example in hyper spans inside; do
-    echo "+ example $example"
-    "${CARGO_TARGET_DIR:-target}/release/examples/$example"
-done
+# Optimised: long explorations, and debuggers, which walk the stacks of an optimised program, too.
+cargo nextest run --release -p tests --features tests/sim --test sim --test inspect \
+    -E '(binary(sim) and test(/^(bugs|fs_bugs|net_bugs|primitives)::/)) or test(/^debuggers::/)'

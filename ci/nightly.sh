@@ -40,6 +40,7 @@ step target/tools/semver ci/semver.sh
 step target/guide ci/guide.sh --book
 # Longer loads than the one second each of .ci/run, and an hour of the soak of `interpose`.
 export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
+step target/crates ci/crates.sh --build
 step tests/crates/target ci/crates.sh
 step benches/peers/sim/target ci/simulations.sh $simulations
 printf '\n%s\n' "${times[@]}"

@@ -61,6 +61,6 @@ for test in "${keep_their_p[@]}"; do
 done
 joined() { local IFS='|'; echo "$*"; }
 filter="not test(/^($(joined "${left_out[@]}"))::/) and not test(/(^|::)($(joined "${keep_their_p[@]}"))\$/)"
-# Several tests run at the same time, because most sleep.
-TESTS_SYSMON=off exec cargo nextest run -p tests --tests --test-threads $((2 * $(nproc))) -E "$filter" "$@"
+# Several tests run at the same time, because most sleep. `--workspace` takes the build of ci/test.sh: `-p tests` would be another.
+TESTS_SYSMON=off exec cargo nextest run --workspace --tests --test-threads $((2 * $(nproc))) -E "package(tests) and $filter" "$@"
 # ci/soak.sh runs the soak with `--sysmon off`.

@@ -57,9 +57,12 @@ const OWN_FEATURES: [(&str, bool); 4] = [
 ];
 
 /// Builds an example with the features that it needs and those of this test program, so that the test does not run an
-/// old build. Returns the path of the example's program.
+/// old build. With `EXAMPLES_BUILT=true` all examples have just been built by the caller. Returns the path of the example's program.
 pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
     let directory = std::env::current_exe().expect("this test").with_file_name("..");
+    if std::env::var("EXAMPLES_BUILT").is_ok_and(|built| built == "true") {
+        return directory.join("examples").join(example);
+    }
     let release = directory.components().any(|part| part.as_os_str() == "release");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "-p", "examples", "--example", example]);
