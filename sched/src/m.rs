@@ -93,6 +93,8 @@ pub(crate) struct M {
     pub(crate) nap: Nap,
     // The fields below belong to the M's own thread.
     p: Cell<*const P>,
+    /// The M's own count of its runtime (`run/kept.rs`); null while no thread runs the M.
+    pub(crate) keeper: Cell<*const ()>,
     pub(crate) loan: Cell<Loan>,
     /// The pinned G that is parked here at home and has parked last: the M runs no Gs but those that are bound to it
     /// (`run/reserved.rs`).
@@ -146,6 +148,7 @@ impl M {
             lender: Lender::new(),
             nap: Nap::new(),
             p: Cell::new(ptr::null()),
+            keeper: Cell::new(ptr::null()),
             loan: Cell::new(Loan::InRuntime),
             reserved_by: Cell::new(None),
             claims: Cell::new(0),

@@ -7,6 +7,7 @@ pub(crate) mod crowd;
 mod find;
 pub(crate) mod hogs;
 pub(crate) mod idle;
+pub(crate) mod kept;
 pub(crate) mod latency;
 pub mod net_wakers;
 #[cfg(feature = "other-budget")]

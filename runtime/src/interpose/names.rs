@@ -36,9 +36,13 @@ pub(super) unsafe extern "C" fn getaddrinfo(
     if !is_user_code() || is_blocking() || unsafe { is_address(node, service, hints) } {
         return ask();
     }
-    let Some(sched) = Sched::current() else { return ask() };
+    Sched::with_current(|sched| sched.map_or_else(ask, |sched| ask_in_line(sched, ask)))
+}
+
+/// Calls `ask` without the P, when the green thread has a place among the look-ups of its runtime.
+fn ask_in_line(sched: &Sched, ask: impl FnOnce() -> c_int) -> c_int {
     match keep_thread(|| {
-        let places = places_of(&sched);
+        let places = places_of(sched);
         let _waits = places.count_waiting();
         places.free.acquire_unless_interrupted()
     }) {

@@ -15,6 +15,7 @@ use crate::g::{GRef, Ticket};
 use crate::m::current::current_g;
 use crate::m::release::release;
 use crate::run::boundary::{self, Entered, enter};
+use crate::run::kept::Kept;
 use crate::run::sched::Sched;
 use crate::run::wake;
 use crate::sync::unpaused;
@@ -92,7 +93,7 @@ enum Owner {
     Unarmed,
     /// The future has this G's own timer.
     G(GRef),
-    Alarm(Arc<Alarm>, Arc<Sched>),
+    Alarm(Arc<Alarm>, Kept),
 }
 
 // SAFETY: a G is `Sync`, and any thread may do what the future does with its timer.
@@ -151,7 +152,7 @@ impl Sleep {
         let sched = match enter() {
             Some(entered) if !entered.m().sched().is_closing() => {
                 arm(&entered, &timer, self.when, 0);
-                entered.m().sched().arc()
+                entered.m().keep()
             }
             entered => {
                 drop(entered);
@@ -160,7 +161,7 @@ impl Sleep {
                 if let Some(when) = unpaused(|| sched.heaps.modify(0, &timer, self.when, 0, 0)).wake_for {
                     sched.timer_was_added(when);
                 }
-                sched
+                Kept::Alone(sched)
             }
         };
         self.timer = Owner::Alarm(alarm, sched);
@@ -192,7 +193,7 @@ impl Sleep {
 }
 
 /// Returns `true` if timers of `sched` still fire, and the caller runs in `sched` or in no runtime.
-fn serves_here(sched: &Arc<Sched>) -> bool {
+fn serves_here(sched: &Sched) -> bool {
     let same = enter().is_none_or(|entered| std::ptr::eq(entered.m().runtime, sched.as_runtime()));
     same && !sched.is_closing()
 }

@@ -62,7 +62,8 @@ impl Pause {
         }
     }
 
-    /// Takes `ask` back, or ends the pause: `wake` then wakes the M's thread. *Runs on: sysmon.*
+    /// Takes `ask` back, or ends the pause: `wake` then wakes the M's thread. *Runs on: sysmon, and a locker for which the M may have the
+    /// lock (`run/crowd.rs`); one thread at a time.*
     pub(crate) fn let_go(&self, wake: impl FnOnce(&AtomicU32)) {
         if self.word.swap(GOES, Ordering::Relaxed) == PAUSED && !broken!("pause_let_go_wakes_none") {
             wake(&self.word);
@@ -98,6 +99,7 @@ impl Pause {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::sync::atomic::AtomicBool;
     use crate::sync::hold::{self, Counted};
     use crate::sync::models::{Reached, explore};
     use crate::sync::{Condvar, Mutex, wait_on};
@@ -210,5 +212,69 @@ mod models {
         HAS_PAUSED[0].assert();
         HAS_PAUSED[6].assert();
         HAS_REFUSED.assert();
+    }
+
+    /// A lock that is not counted. (A thread that fails in `try_lock` of loom's mutex is blocked.)
+    struct Spin(AtomicBool);
+
+    impl Spin {
+        fn new() -> Arc<Spin> {
+            Arc::new(Spin(AtomicBool::new(false)))
+        }
+
+        fn try_lock(&self) -> bool {
+            self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        }
+
+        fn lock(&self) {
+            while !self.try_lock() {
+                thread::yield_now();
+            }
+        }
+
+        fn unlock(&self) {
+            self.0.store(false, Ordering::Release);
+        }
+    }
+
+    /// The M pauses with a lock that is not counted, and sysmon does not let it go. A locker does, again and again: it may come before
+    /// the request, between the request and the pause, or while sysmon has the list of hogs.
+    #[test]
+    fn a_locker_lets_the_holder_go() {
+        static HAS_PAUSED: Reached = Reached::new();
+        static IS_TOO_EARLY: Reached = Reached::new();
+        explore(2, || {
+            let (world, lock, hogs) = (World::new(), Spin::new(), Spin::new());
+            let m = thread::spawn({
+                let (world, lock) = (world.clone(), lock.clone());
+                move || {
+                    lock.lock();
+                    world.handle_signal(|| HAS_PAUSED.note(true));
+                    lock.unlock();
+                }
+            });
+            let locker = thread::spawn({
+                let (world, lock, hogs) = (world.clone(), lock.clone(), hogs.clone());
+                move || {
+                    while !lock.try_lock() {
+                        if hogs.try_lock() {
+                            IS_TOO_EARLY.note(world.pause.state() != Paused::Is);
+                            world.let_go();
+                            hogs.unlock();
+                        }
+                        thread::yield_now();
+                    }
+                    lock.unlock();
+                }
+            });
+            hogs.lock();
+            world.pause.ask();
+            hogs.unlock();
+            locker.join().unwrap();
+            world.let_go();
+            m.join().unwrap();
+        });
+        HAS_PAUSED.assert();
+        IS_TOO_EARLY.assert();
     }
 }

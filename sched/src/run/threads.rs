@@ -10,6 +10,7 @@ use crate::m::{M, MRef, current};
 use crate::p::P;
 use crate::p::event::Kind;
 use crate::run::find::Then;
+use crate::run::kept::Keeper;
 use crate::run::sched::Sched;
 use crate::stack::overflow;
 use crate::sys;
@@ -260,6 +261,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     sys::shorten_slice();
     sched.sysmon.take_usual_slack();
     let alternate_stack = overflow::ensure_alternate_stack();
+    let keeper = Keeper::of(m, sched);
     let wish = m.wish.take();
     m.is_coming_spare.set(wish == Wish::Nothing);
     sched.outside.notes(Kind::MStart, 0, 0);
@@ -274,6 +276,7 @@ fn m_main(sched: &Arc<Sched>, m: &M) {
     }
     sched.note_wake(m);
     sched.outside.notes(Kind::MStop, 0, 0);
+    drop(keeper);
     current::set(std::ptr::null());
     drop(alternate_stack);
     debug_assert!(!m.homes.is_any() || sched.is_exiting(), "a thread ends to which a G must return");

@@ -22,6 +22,7 @@ use crate::g::{G, GRef, Status, table};
 use crate::m::current::on_m;
 use crate::p::Held;
 use crate::run::boundary::{Entered, enter};
+use crate::run::kept::Kept;
 use crate::run::sched::Sched;
 use crate::run::task::{Closure, Work};
 use crate::sync::unpaused;
@@ -33,7 +34,7 @@ use crate::timer::function::User;
 pub struct AfterFunc {
     user: User,
     /// The runtime with the heap that has the timer.
-    sched: ManuallyDrop<Arc<Sched>>,
+    sched: ManuallyDrop<Kept>,
 }
 
 impl AfterFunc {
@@ -56,14 +57,14 @@ impl AfterFunc {
             if let Some(when) = sched.heaps.add(heap, entry, when, 0, 0) {
                 sched.timer_was_added(when);
             }
-            return AfterFunc { user, sched: ManuallyDrop::new(sched.arc()) };
+            return AfterFunc { user, sched: ManuallyDrop::new(entered.m().keep()) };
         }
         fork::check_or_panic();
         let sched = sched();
         if let Some(when) = unpaused(|| sched.heaps.add(0, entry, when, 0, 0)) {
             sched.timer_was_added(when);
         }
-        AfterFunc { user, sched: ManuallyDrop::new(sched) }
+        AfterFunc { user, sched: ManuallyDrop::new(Kept::Alone(sched)) }
     }
 
     /// Stops the timer. Returns `true` if the timer was armed: its run does not take place.

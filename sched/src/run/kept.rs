@@ -1,0 +1,101 @@
+//! Counted references to a runtime, for values of users that outlive the call that made them, such as a timer's handle.
+//!
+//! All Ps share the count of an `Arc<Sched>`. So each M has an `Arc` of its own around one `Arc<Sched>`, and what its Gs make counts
+//! there: other processors write that count only when they drop such a value.
+
+#![allow(unsafe_code)]
+
+use std::ops::Deref;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::m::M;
+use crate::run::sched::Sched;
+
+/// What an M counts.
+pub(crate) struct Counted(Arc<Sched>);
+
+/// A reference that keeps a runtime alive.
+pub(crate) enum Kept {
+    /// Made on an M of the runtime.
+    ByM(Arc<Counted>),
+    /// Made elsewhere.
+    Alone(Arc<Sched>),
+}
+
+impl Deref for Kept {
+    type Target = Sched;
+
+    fn deref(&self) -> &Sched {
+        match self {
+            Kept::ByM(counted) => &counted.0,
+            Kept::Alone(sched) => sched,
+        }
+    }
+}
+
+/// The count of an M, while its thread runs.
+pub(crate) struct Keeper<'m> {
+    m: &'m M,
+    _count: Arc<Counted>,
+}
+
+impl Keeper<'_> {
+    /// Gives the M its count. *Runs on: the M, before it runs any G.*
+    pub(crate) fn of<'m>(m: &'m M, sched: &Arc<Sched>) -> Keeper<'m> {
+        let count = Arc::new(Counted(sched.clone()));
+        m.keeper.set(Arc::as_ptr(&count).cast());
+        Keeper { m, _count: count }
+    }
+}
+
+impl Drop for Keeper<'_> {
+    fn drop(&mut self) {
+        self.m.keeper.set(ptr::null());
+    }
+}
+
+impl M {
+    /// Returns a reference that keeps the M's runtime alive. *Runs on: this M.*
+    pub(crate) fn keep(&self) -> Kept {
+        let count = self.keeper.get().cast::<Counted>();
+        assert!(!count.is_null(), "the M's thread runs Gs only while it has a `Keeper`");
+        // SAFETY: `Keeper::of` wrote what `Arc::as_ptr` gave, and the `Keeper` has a count as long as the cell is not null. The cell
+        // belongs to this thread. The new count belongs to the returned value.
+        Kept::ByM(unsafe {
+            Arc::increment_strong_count(count);
+            Arc::from_raw(count)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::run::boundary::enter;
+    use crate::run::threads::tests::{scheduler, spawn_in};
+
+    #[test]
+    fn references_of_an_m_count_there_and_outlive_it() {
+        let sched = scheduler(1);
+        let (sender, receiver) = mpsc::channel();
+        let count = sched.weak();
+        spawn_in(&sched, move || {
+            let keep = || enter().expect("on an M").m().keep();
+            let before = count.strong_count();
+            let kept = [keep(), keep()];
+            sender.send((before, count.strong_count(), kept)).expect("the test waits");
+        })
+        .join()
+        .expect("no panic");
+        let (before, after, [first, second]) = receiver.recv().expect("two references");
+        assert_eq!(before, after, "references of an M count at the runtime");
+        assert!(ptr::eq(&raw const *first, Arc::as_ptr(&sched)));
+        assert!(sched.begin_closing() && sched.cancel_all(None));
+        sched.end_threads();
+        drop(sched);
+        assert_eq!(second.procs(), 1);
+    }
+}
