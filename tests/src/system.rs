@@ -131,3 +131,15 @@ pub fn no_core_dump() {
         unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) };
     }
 }
+
+/// Returns how often those OS threads of this process have gone to sleep so far whose names begin with `name`.
+#[cfg(target_os = "linux")]
+pub fn sleeps(name: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("a list of the threads");
+    let of = |task: std::io::Result<std::fs::DirEntry>| {
+        let status = std::fs::read_to_string(task.ok()?.path().join("status")).ok()?;
+        let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        field("Name:")?.starts_with(name).then(|| field("voluntary_ctxt_switches:")?.parse::<u64>().ok())?
+    };
+    tasks.filter_map(of).sum()
+}

@@ -1,12 +1,15 @@
 //! A note: lets one OS thread sleep until another wakes it. A wake-up that comes before the sleep is kept.
+//!
+//! Nothing here uses std's `thread::park`: its token belongs to the code that runs on the thread. Such code may leave an `unpark` behind, or
+//! take the one that is meant for the M.
 
-#[cfg(all(feature = "interpose", target_os = "linux"))]
+#[cfg(not(target_os = "linux"))]
+#[path = "note/condition.rs"]
+mod sleeper;
+#[cfg(target_os = "linux")]
 #[path = "note/futex.rs"]
 mod sleeper;
-#[cfg(not(all(feature = "interpose", target_os = "linux")))]
-#[path = "note/thread.rs"]
-mod sleeper;
-#[cfg(all(feature = "interpose", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod word;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +17,7 @@ use std::time::Duration;
 
 use sleeper::Sleeper;
 
-/// See the file's head. The sleeper is one thread until that thread ends and another thread adopts the note.
+/// See the file's head. Any thread may sleep here, one at a time.
 #[derive(Debug)]
 pub(crate) struct Note {
     woken: AtomicBool,
@@ -24,11 +27,6 @@ pub(crate) struct Note {
 impl Note {
     pub(crate) const fn new() -> Self {
         Note { woken: AtomicBool::new(false), sleeper: Sleeper::new() }
-    }
-
-    /// Makes the current thread the sleeper.
-    pub(crate) fn adopt(&self) {
-        self.sleeper.adopt();
     }
 
     /// Sleeps until a wake-up; returns at once if one is kept.

@@ -254,7 +254,6 @@ impl Drop for AbortOnUnwind {
 fn m_main(sched: &Arc<Sched>, m: &M) {
     let _guard = AbortOnUnwind;
     current::set(m);
-    m.note.adopt();
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     m.std_parker.learn();
     m.set_tid(sys::thread_id());

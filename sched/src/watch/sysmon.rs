@@ -53,7 +53,6 @@ impl Sysmon {
 
     /// Makes the calling thread the sysmon, and lets its sleeps end on time.
     pub(crate) fn adopt_thread(&self) {
-        self.note.adopt();
         self.tid.store(sys::thread_id(), Ordering::Relaxed);
         self.enabled.store(true, Ordering::Relaxed);
         // Relaxed: the threads that this thread starts read it, and their start orders the load.

@@ -64,6 +64,26 @@ fn a_green_thread_that_blocks_for_long_costs_nothing() {
     });
 }
 
+/// Code of the user may have the handle that std has for the OS thread of an M. An `unpark` by it once woke the M.
+#[test]
+fn unparks_of_users_wake_no_os_thread_of_the_runtime() {
+    child::passes("unparks_of_users_wake_no_os_thread_of_the_runtime", "", || {
+        with(2, |runtime| {
+            let names = || (std::thread::sleep(Duration::from_micros(100)), std::thread::current()).1;
+            let threads: Vec<_> = (0..100).map(|_| runtime.spawn(names)).collect();
+            let threads: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            settles(runtime);
+            let before = system::sleeps("green-");
+            for _ in 0..100 {
+                threads.iter().for_each(std::thread::Thread::unpark);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let more = system::sleeps("green-") - before;
+            assert!(more <= 10, "OS threads of the runtime went to sleep {more} times");
+        });
+    });
+}
+
 fn is_quiet_for(runtime: &runtime::Runtime, time: Duration) {
     settles(runtime);
     let (cpu, before) = (system::cpu_time(), runtime.handle().metrics());

@@ -205,18 +205,6 @@ fn polls_and_pinned_threads_take_turns_on_every_os_thread() {
     }
 }
 
-/// Returns how often the OS threads of this process have gone to sleep so far.
-#[cfg(target_os = "linux")]
-fn sleeps() -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let of = |task: std::io::Result<std::fs::DirEntry>| {
-        let status = std::fs::read_to_string(task.unwrap().path().join("status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
-        line.split_whitespace().last()?.parse::<u64>().ok()
-    };
-    tasks.filter_map(of).sum()
-}
-
 /// Each reserved OS thread once woke for the timers of all green threads.
 #[cfg(target_os = "linux")]
 #[test]
@@ -232,9 +220,9 @@ fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
             }
         });
         let sleeps_beside = || {
-            let before = sleeps();
+            let before = tests::system::sleeps("");
             runtime::sleep(300 * MILLI);
-            sleeps() - before
+            tests::system::sleeps("") - before
         };
         let without = sleeps_beside();
         let stays: Vec<_> = (0..RESERVED)

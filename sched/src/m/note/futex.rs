@@ -1,11 +1,13 @@
-//! The sleep of a note by a futex of its own. With the feature `interpose` the word of std's `thread::park` belongs to the green threads
-//! that run on the thread: a sleep of the M would take their tokens (`api/foreign/word.rs`). An M on which foreign code waits for
-//! descriptors sleeps at its station instead.
+//! The sleep of a note by a futex. With the feature `interpose` an M on which foreign code waits for descriptors sleeps at its station
+//! instead.
 
+#[cfg(feature = "interpose")]
 use std::io;
+#[cfg(feature = "interpose")]
 use std::sync::OnceLock;
 use std::time::Duration;
 
+#[cfg(feature = "interpose")]
 use netpoll::Station;
 
 use super::word::{Sleep, Word};
@@ -18,16 +20,18 @@ const LONG: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Sleeper {
     word: Word,
+    #[cfg(feature = "interpose")]
     station: OnceLock<Station>,
 }
 
 impl Sleeper {
     pub(super) const fn new() -> Self {
-        Sleeper { word: Word::new(), station: OnceLock::new() }
+        Sleeper {
+            word: Word::new(),
+            #[cfg(feature = "interpose")]
+            station: OnceLock::new(),
+        }
     }
-
-    /// Any thread may sleep here, one at a time.
-    pub(super) fn adopt(&self) {}
 
     /// Sleeps until `wake`, or returns without a cause.
     pub(super) fn sleep(&self) {
@@ -40,6 +44,7 @@ impl Sleeper {
     }
 
     /// Sleeps by `block`, which blocks at the station until an event of it.
+    #[cfg(feature = "interpose")]
     pub(super) fn sleep_at_station(&self, block: impl FnOnce()) {
         self.word.sleep(Sleep::Station, |_, _| block());
     }
@@ -48,6 +53,7 @@ impl Sleeper {
     ///
     /// # Errors
     /// When no descriptors are left.
+    #[cfg(feature = "interpose")]
     pub(super) fn station(&self) -> io::Result<&Station> {
         if let Some(station) = self.station.get() {
             return Ok(station);
@@ -59,6 +65,7 @@ impl Sleeper {
     /// Wakes the thread, or keeps the wake-up for its next sleep.
     pub(super) fn wake(&self) {
         self.word.wake(preempt::wake, || {
+            #[cfg(feature = "interpose")]
             self.station.get().expect("a thread sleeps at its station").wake();
         });
     }

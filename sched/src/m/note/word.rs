@@ -23,6 +23,7 @@ const WOKEN: u32 = 1;
 #[repr(u32)]
 pub(super) enum Sleep {
     Futex = 2,
+    #[cfg_attr(not(feature = "interpose"), allow(dead_code, reason = "only foreign code waits at stations"))]
     Station = 3,
 }
 
