@@ -67,7 +67,7 @@ impl<'a> Waits<'a> {
         poll_attempts(self.registration, self.direction, &self.pending, cx, op)
     }
 
-    async fn run<T>(self, mut op: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    pub(super) async fn run<T>(self, mut op: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         poll_fn(|cx| self.poll(cx, &mut op)).await
     }
 }

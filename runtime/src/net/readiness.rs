@@ -10,9 +10,12 @@ use netpoll::source::{SourceFd, is_ready};
 
 use super::awaited::Waits;
 use super::registration::Registration;
+use super::socket::call;
 
 /// Waits until a descriptor is ready, without holding up an OS thread: a pipe, a terminal, a timerfd, an inotify
 /// instance, a socket of a C library.
+///
+/// [`read_with`](Async::read_with) and [`write_with`](Async::write_with) call a function until it would no longer block.
 ///
 /// The descriptor's mode is not changed. After [`readable`](Async::readable) a read does not block, unless another
 /// reader took what was there. So make the descriptor non-blocking if several readers share it, or if a write may be
@@ -113,6 +116,91 @@ impl<T: AsFd> Async<T> {
         self.ready(Direction::Write)
     }
 
+    /// Calls `op` with the value that was registered until `op` returns something else than `WouldBlock`, and waits in between until
+    /// there is something to read. The descriptor must be non-blocking, or `op` must be a call that does not block.
+    ///
+    /// This is the loop around a call of a C library. Written out in one function, such a loop is wrong: an inlined
+    /// [`last_os_error`](io::Error::last_os_error) may read the `errno` of the OS thread on which the loop began, and a wait may have
+    /// moved the green thread (see [moving](crate::docs::moving)). Here each `op` is a call of its own, within which nothing moves.
+    ///
+    /// `op` must not park: a park in it moves the green thread between the call and its `errno` again.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `op`, the system's error, and `NotConnected` after the end of the runtime in which it was registered. An
+    /// `op` that returns `Interrupted` is called again.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that has to wait unwinds from here.
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] {
+    /// use std::ffi::{c_int, c_void};
+    /// use std::io::{self, Write};
+    /// use std::os::fd::AsRawFd;
+    /// use std::os::unix::net::UnixStream;
+    /// use runtime::net::Async;
+    ///
+    /// unsafe extern "C" {
+    ///     fn recv(socket: c_int, bytes: *mut c_void, len: usize, flags: c_int) -> isize;
+    /// }
+    /// const MSG_DONTWAIT: c_int = 0x40;
+    ///
+    /// fn receive(socket: &Async<UnixStream>, bytes: &mut [u8]) -> io::Result<usize> {
+    ///     socket.read_with(|socket| {
+    ///         // SAFETY: the bytes are valid for writes during the call.
+    ///         let n = unsafe { recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), MSG_DONTWAIT) };
+    ///         usize::try_from(n).map_err(|_| io::Error::last_os_error())
+    ///     })
+    /// }
+    ///
+    /// let (near, mut far) = UnixStream::pair()?;
+    /// let near = Async::new(near)?;
+    /// let received = runtime::spawn(move || receive(&near, &mut [0; 10]));
+    /// far.write_all(b"hello")?;
+    /// assert_eq!(received.join().unwrap()?, 5);
+    /// # }
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn read_with<R>(&self, op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        self.run(Direction::Read, op)
+    }
+
+    /// Calls `op` as [`read_with`](Async::read_with) does, and waits in between until there is room to write.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_with`](Async::read_with).
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled green thread that has to wait unwinds from here.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// let (_reader, writer) = std::io::pipe()?;
+    /// let writer = runtime::net::Async::new(writer)?;
+    /// assert_eq!(writer.write_with(|mut writer| writer.write(b"hello"))?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn write_with<R>(&self, op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        self.run(Direction::Write, op)
+    }
+
+    fn run<R>(&self, direction: Direction, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        loop {
+            let attempt = self.registration.prepare(direction);
+            match call(|| op(self.get_ref())) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.registration.wait(self.registered.into(), direction, attempt, None)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => return done,
+            }
+        }
+    }
+
     fn ready(&self, direction: Direction) -> io::Result<()> {
         loop {
             let attempt = self.registration.prepare(direction);
@@ -150,6 +238,43 @@ impl<T: AsFd> Async<T> {
     /// ```
     pub fn writable_async(&self) -> Readiness<'_, T> {
         self.ready_async(Direction::Write)
+    }
+
+    /// Calls `op` as [`read_with`](Async::read_with) does, in a future, with any executor. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_with`](Async::read_with).
+    ///
+    /// ```
+    /// use std::io::{Read, Write};
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// let reader = runtime::net::Async::new(reader)?;
+    /// writer.write_all(b"hello")?;
+    /// let mut bytes = [0; 10];
+    /// assert_eq!(runtime::block_on(async { reader.read_with_async(|mut reader| reader.read(&mut bytes)).await })?, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn read_with_async<R>(&self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        Waits::new(&self.registration, Direction::Read).run(|| op(self.get_ref())).await
+    }
+
+    /// Calls `op` as [`write_with`](Async::write_with) does, in a future, with any executor. Dropping the future ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_with`](Async::read_with).
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// let (_reader, writer) = std::io::pipe()?;
+    /// let writer = runtime::net::Async::new(writer)?;
+    /// let written = runtime::block_on(async { writer.write_with_async(|mut writer| writer.write(b"hello")).await })?;
+    /// assert_eq!(written, 5);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub async fn write_with_async<R>(&self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        Waits::new(&self.registration, Direction::Write).run(|| op(self.get_ref())).await
     }
 
     fn ready_async(&self, direction: Direction) -> Readiness<'_, T> {

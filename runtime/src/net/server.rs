@@ -18,8 +18,8 @@ use crate::JoinHandle;
 use crate::net::incoming::Pauses;
 use crate::net::server::sealed::Stream as _;
 use crate::net::{TcpListener, TcpStream};
-use crate::sync::{Condvar, Mutex, OwnedSemaphorePermit, Semaphore};
-use crate::thread::Builder;
+use crate::sync::{Condvar, Mutex, MutexGuard, OwnedSemaphorePermit, Semaphore};
+use crate::thread::{Builder, uncancellable};
 
 type OnError = Box<dyn Fn(io::Error) + Send + Sync>;
 
@@ -364,9 +364,14 @@ impl<S> Open<S> {
 }
 
 impl<S> Open<S> {
+    /// A cancellation does not end this wait. It would leave an ended connection in the list, or a thread that nobody cancels out of it.
+    fn lock(&self) -> MutexGuard<'_, Connections<S>> {
+        uncancellable(|| self.all.lock())
+    }
+
     /// Adds a connection and returns its number; `None` if the server ends.
     fn add(&self, stream: S) -> Option<u64> {
-        let mut all = self.all.lock();
+        let mut all = self.lock();
         if all.ends {
             return None;
         }
@@ -378,7 +383,7 @@ impl<S> Open<S> {
 
     /// Keeps the thread of a connection, unless the connection has ended.
     fn set_thread(&self, number: u64, thread: JoinHandle<()>) {
-        let mut all = self.all.lock();
+        let mut all = self.lock();
         if all.ends {
             // The server was dropped meanwhile, and its drop has not seen this thread.
             thread.cancel();
@@ -398,7 +403,7 @@ struct Entry<S> {
 
 impl<S> Drop for Entry<S> {
     fn drop(&mut self) {
-        let mut all = self.open.all.lock();
+        let mut all = self.open.lock();
         let removed = all.open.remove(&self.number);
         if all.open.is_empty() {
             self.open.none.notify_all();
@@ -422,11 +427,11 @@ trait OpenConnections: Send + Sync {
 
 impl<S: sealed::Stream> OpenConnections for Open<S> {
     fn count(&self) -> usize {
-        self.all.lock().open.len()
+        self.lock().open.len()
     }
 
     fn begin_end(&self) {
-        let mut all = self.all.lock();
+        let mut all = self.lock();
         all.ends = true;
         if self.end_input {
             all.open.values().for_each(|(stream, _)| stream.end_input());
@@ -434,14 +439,14 @@ impl<S: sealed::Stream> OpenConnections for Open<S> {
     }
 
     fn cancel(&self) -> usize {
-        let all = self.all.lock();
+        let all = self.lock();
         all.open.values().filter_map(|(_, thread)| thread.as_ref()).for_each(JoinHandle::cancel);
         all.open.len()
     }
 
     fn wait(&self, time: Duration) -> bool {
         let until = Instant::now().checked_add(time);
-        let mut all = self.all.lock();
+        let mut all = self.lock();
         while !all.open.is_empty() {
             match until {
                 None => self.none.wait(&mut all),

@@ -23,6 +23,99 @@ fn pipes() -> (Async<PipeReader>, PipeWriter) {
     (Async::new(reader).unwrap(), writer)
 }
 
+/// Receives without blocking, as C does.
+fn receive(socket: &std::os::unix::net::UnixStream, bytes: &mut [u8]) -> std::io::Result<usize> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the bytes are valid for writes during the call.
+    let n =
+        unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT) };
+    usize::try_from(n).map_err(|_| std::io::Error::last_os_error())
+}
+
+/// Each connection is reset while its reader waits, perhaps on another OS thread than the one on which it began.
+#[test]
+fn a_call_of_c_returns_its_own_error_after_a_wait() {
+    use std::os::unix::net::UnixStream;
+    everywhere(|| {
+        let readers: Vec<_> = (0..100)
+            .map(|n| {
+                let (near, mut far) = UnixStream::pair().unwrap();
+                let near = Async::new(near).unwrap();
+                let (told, tells) = runtime::channel::bounded(1);
+                let reader = move || {
+                    let mut bytes = [0; 8];
+                    assert_eq!(near.read_with(|near| receive(near, &mut bytes)).unwrap(), 1);
+                    assert_eq!(near.write_with(|mut near| near.write(b"y")).unwrap(), 1);
+                    told.send(()).unwrap();
+                    near.read_with(|near| receive(near, &mut bytes)).map_err(|error| error.kind())
+                };
+                let reader = spawn(reader);
+                let writer = spawn(move || {
+                    far.write_all(b"x").unwrap();
+                    tells.recv().unwrap();
+                    (0..n % 7).for_each(|_| runtime::yield_now());
+                    // An end that leaves a byte unread resets the connection.
+                });
+                (reader, writer)
+            })
+            .collect();
+        for (reader, writer) in readers {
+            writer.join().unwrap();
+            assert_eq!(reader.join().unwrap(), Err(ErrorKind::ConnectionReset));
+        }
+    });
+}
+
+#[test]
+fn calls_wait_until_they_would_no_longer_block() {
+    everywhere(|| {
+        let (reader, mut writer) = pipes();
+        let written = Arc::new(AtomicUsize::new(0));
+        let reads = spawn({
+            let written = written.clone();
+            move || {
+                let mut calls = 0;
+                let read = reader.read_with(|_| {
+                    calls += 1;
+                    match (calls, written.load(SeqCst)) {
+                        (1, _) => Err(ErrorKind::Interrupted.into()),
+                        (_, 0) => Err(ErrorKind::WouldBlock.into()),
+                        (_, n) => Ok(n),
+                    }
+                });
+                let refused = reader.read_with(|_| Err::<(), _>(ErrorKind::BrokenPipe.into()));
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::BrokenPipe);
+                read.unwrap()
+            }
+        });
+        runtime::yield_now();
+        written.store(7, SeqCst);
+        writer.write_all(b"x").unwrap();
+        assert_eq!(reads.join().unwrap(), 7);
+
+        let (reader, writer) = pipe().unwrap();
+        let writer = Async::new(writer).unwrap();
+        let reads = spawn(move || {
+            sleep(MILLI);
+            let mut all = Vec::new();
+            (&reader).read_to_end(&mut all).unwrap();
+            all.len()
+        });
+        // SAFETY: the call changes the mode of an open descriptor.
+        let set = unsafe {
+            libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(writer.get_ref()), libc::F_SETFL, libc::O_NONBLOCK)
+        };
+        assert_eq!(set, 0);
+        let (mut left, block) = (1 << 20, vec![7; 100_000]);
+        while left > 0 {
+            let part = &block[..left.min(block.len())];
+            left -= writer.write_with(|mut writer| writer.write(part)).unwrap();
+        }
+        drop(writer);
+        assert_eq!(reads.join().unwrap(), 1 << 20);
+    });
+}
+
 /// A foreign waker that counts its wakes.
 #[derive(Default)]
 struct Count(AtomicUsize);

@@ -132,6 +132,37 @@ fn a_dropped_server_cancels_its_connections() {
     });
 }
 
+/// The acceptor is cancelled while it starts handlers, and meets the drop of the server at the list of connections.
+#[test]
+fn a_server_that_is_dropped_while_it_accepts_cancels_all_connections() {
+    on(4, || {
+        let ended = Arc::new(AtomicUsize::new(0));
+        let begun = Arc::new(AtomicUsize::new(0));
+        for round in 0..2_000 {
+            let counts = (begun.clone(), ended.clone());
+            let (server, addr) = start(move |_stream| {
+                struct Ends(Arc<AtomicUsize>);
+                impl Drop for Ends {
+                    fn drop(&mut self) {
+                        self.0.fetch_add(1, SeqCst);
+                    }
+                }
+                let _ends = Ends(counts.1.clone());
+                counts.0.fetch_add(1, SeqCst);
+                runtime::sleep(Duration::from_secs(3600));
+            });
+            let clients: Vec<_> = (0..4).map(|_| StdStream::connect(addr).unwrap()).collect();
+            let wanted = round % 4;
+            while server.connections() < wanted {
+                runtime::yield_now();
+            }
+            drop(server);
+            drop(clients);
+        }
+        wait_until("all handlers end", || begun.load(SeqCst) == ended.load(SeqCst));
+    });
+}
+
 /// The acceptor always finds another connection, so it never parks.
 #[test]
 fn a_server_ends_while_clients_keep_connecting() {
