@@ -30,7 +30,13 @@
 //! }
 //! ```
 //!
-//! Libraries that use thread-locals within one call (allocators, `println!`, hash seeds) are safe to call.
+//! - A *library* function that uses a thread-local is called before and after a park in one function, and is inlined there: a function
+//!   that is generic or `#[inline]`, and with fat LTO any function. `rand::rng()`, twice in one closure with a park in between, returned
+//!   the `Rc` of the wrong OS thread in 40 to 90 of 100 uses (`lto = "fat"`). Without inlining, a library that uses thread-locals
+//!   within one call is safe to call.
+//! - A loop around a call of a C library reads `errno`, by [`last_os_error`](std::io::Error::last_os_error), and parks: the compiler may
+//!   take the address of `errno` once for all rounds. [`net::Async::read_with`](crate::net::Async::read_with) is that loop, written
+//!   right.
 //!
 //! # Types that must not be kept across a park
 //!
@@ -46,11 +52,16 @@
 //! | `tokio::runtime::EnterGuard`, a guard of a `LocalSet` | the context is left on another OS thread than the one that entered it | the feature `tokio`, whose context is always there |
 //! | `tracing::dispatcher::DefaultGuard`, `tracing::span::Entered` and `EnteredSpan` | as above; not unsound, but lines appear under other spans | the [feature `tracing`](#contexts-that-follow) |
 //! | `opentelemetry::ContextGuard` | as above | spans of `tracing-opentelemetry`, with the feature `tracing` |
+//! | `crossbeam_epoch::Guard`, also inside of the maps of `papaya` and `scc` | the guard is released on another OS thread, by cells that are not atomic | drop it before the park |
+//! | the scope of `std::thread::scope` | std wakes the OS thread on which the scope began, so the end of the scope waits for ever | [`scope()`](crate::scope()) |
 //! | a `Session` or handle of a C library that is bound to its thread (OpenGL, COM, Python's GIL) | the library looks up the OS thread | [`thread::pin`](crate::thread::pin) |
 //!
-//! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) all of these are sound, but other green threads run on the OS thread
-//! meanwhile: scoped contexts are mixed up, and a std lock that is kept across a park blocks its OS thread when another green thread
-//! there takes that lock.
+//! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) such a value stays on its OS thread, but other green threads run there
+//! meanwhile. A std lock that is kept across a park blocks its OS thread when another green thread there takes that lock. And scopes of
+//! different green threads end in another order than they have begun. Most contexts are merely mixed up by that (spans, enter guards). A
+//! context that keeps *references* relies on the order in unsafe code: with `scoped-tls` (also `slog-scope`, and the globals of compilers that
+//! are libraries) a green thread reads what another one has freed. **Such a scope that is kept across a park is unsound in both modes**,
+//! and in a future whose poll parks inside of the scope. [`thread::pin`](crate::thread::pin) keeps other green threads off.
 //!
 //! # Contexts that follow
 //!
@@ -66,13 +77,14 @@
 //!
 //! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green thread.
 //! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of a spawned future
-//!   must be `Send`. So futures are as sound here as in tokio. This holds wherever a green thread polls a future: spawned, in
-//!   [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async).
+//!   must be `Send`. So futures that await, and do not park within a poll, are as sound here as in tokio. This holds wherever a green
+//!   thread polls a future: spawned, in [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async). While a
+//!   poll is parked, other green threads run on its OS thread, as in strict mode.
 //! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps other green threads off that OS
 //!   thread.
 //! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)** keeps each green thread on the OS thread where it has started.
-//!   Other green threads run there meanwhile, so scoped contexts without a slot are still mixed up: see
-//!   [`Builder::migration`](crate::Builder::migration).
+//!   Other green threads run there meanwhile, so scoped contexts without a slot are still mixed up, and unsound if they keep references:
+//!   see [`Builder::migration`](crate::Builder::migration).
 //! - **A function of its own** for each use of a thread-local, marked `#[inline(never)]`, that does not park.
 //! - **[Context slots](crate::context_slot)** for contexts that libraries keep in their OS thread; see [above](#contexts-that-follow).
 //!

@@ -22,6 +22,9 @@
 //! Below each stack is a guard. A green thread that runs into it ends the process with a message that says the green thread's
 //! name and id, where it was spawned, and its stack's size. (On Windows the message names the OS thread.)
 //!
+//! Crates that ask how much stack is left (`stacker`, and with it `serde_stacker` and some parsers) ask about the OS thread's stack. Their
+//! answer is wrong on a green thread, so they do not grow the stack in time. Give such a green thread a larger stack.
+//!
 //! # No more room
 //!
 //! If the system has no address space or memory for another green thread, [`spawn()`](crate::spawn()) panics and

@@ -329,7 +329,8 @@ impl Builder {
     ///
     /// **Other green threads run on the same OS thread** whenever one parks. So a thread-local keeps its address, but
     /// not its value. Scoped contexts (span stacks, enter guards) that are kept across a park are mixed up with those
-    /// of other green threads, unless they [follow](crate::context_slot). A std lock that is kept across a park blocks the OS thread when another green thread
+    /// of other green threads, unless they [follow](crate::context_slot), and those that keep references (`scoped-tls`) are
+    /// [unsound](crate::docs::moving#types-that-must-not-be-kept-across-a-park). A std lock that is kept across a park blocks the OS thread when another green thread
     /// there takes that lock.
     ///
     /// The costs of strict mode:
