@@ -98,7 +98,7 @@ fn calls_wait_until_they_would_no_longer_block() {
         let reads = spawn(move || {
             sleep(MILLI);
             let mut all = Vec::new();
-            (&reader).read_to_end(&mut all).unwrap();
+            runtime::blocking(|| (&reader).read_to_end(&mut all)).unwrap();
             all.len()
         });
         // SAFETY: the call changes the mode of an open descriptor.
