@@ -95,10 +95,10 @@ fn calls_wait_until_they_would_no_longer_block() {
 
         let (reader, writer) = pipe().unwrap();
         let writer = Async::new(writer).unwrap();
-        let reads = spawn(move || {
-            sleep(MILLI);
+        let reads = std::thread::spawn(move || {
+            std::thread::sleep(MILLI);
             let mut all = Vec::new();
-            runtime::blocking(|| (&reader).read_to_end(&mut all)).unwrap();
+            (&reader).read_to_end(&mut all).unwrap();
             all.len()
         });
         // SAFETY: the call changes the mode of an open descriptor.
@@ -112,7 +112,7 @@ fn calls_wait_until_they_would_no_longer_block() {
             left -= writer.write_with(|mut writer| writer.write(part)).unwrap();
         }
         drop(writer);
-        assert_eq!(reads.join().unwrap(), 1 << 20);
+        assert_eq!(runtime::blocking(|| reads.join().unwrap()), 1 << 20);
     });
 }
 
