@@ -232,7 +232,7 @@ pub mod tracing;
 pub use attributes::{main, test};
 pub use dump::dump;
 pub use metrics::num_green_threads;
-pub use runtime::{Builder, Handle, Migration, Runtime};
+pub use runtime::{Builder, Handle, Migration, Runtime, ThreadLocals};
 pub use scope::{scope, try_scope};
 pub use spawn::{Async, Closure, Entry, block_on, block_on_local, spawn};
 pub use thread::JoinHandle;

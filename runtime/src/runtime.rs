@@ -29,7 +29,7 @@ use crate::spawn::{Entry, start};
 use crate::thread::JoinHandle;
 use trace::Trace;
 
-pub use builder::{Builder, Migration};
+pub use builder::{Builder, Migration, ThreadLocals};
 pub(crate) use default::{
     Entered, current_sched, default_sched, sched_of_plain_thread, sched_of_plain_thread_or_panic,
     started_sched,

@@ -199,6 +199,8 @@ mod sys;
 #[cfg(not(loom))]
 mod timer;
 #[cfg(not(loom))]
+mod tls;
+#[cfg(not(loom))]
 mod wait;
 #[cfg(not(loom))]
 mod watch;

@@ -10,8 +10,16 @@ use syn::{Error, Expr, ExprLit, Lit, Path, Result, Token, parse_quote};
 use crate::Kind;
 
 /// The methods of `runtime::Builder` that an argument may call.
-const SETTINGS: [&str; 7] =
-    ["procs", "migration", "stack_size", "max_threads", "blocking_threads", "sysmon", "thread_name"];
+const SETTINGS: [&str; 8] = [
+    "procs",
+    "migration",
+    "thread_locals",
+    "stack_size",
+    "max_threads",
+    "blocking_threads",
+    "sysmon",
+    "thread_name",
+];
 
 /// The methods of `runtime::sim::Builder` that an argument may call, of a test with `sim`.
 const SIM_SETTINGS: [&str; 6] = ["strategy", "faults", "max_steps", "threads", "check_determinism", "shrink"];

@@ -63,6 +63,31 @@
 //! are libraries) a green thread reads what another one has freed. **Such a scope that is kept across a park is unsound in both modes**,
 //! and in a future whose poll parks inside of the scope. [`thread::pin`](crate::thread::pin) keeps other green threads off.
 //!
+//! # Thread-locals of its own
+//!
+//! With [`Builder::thread_locals`](crate::Builder::thread_locals)`(ThreadLocals::OfGreenThread)`, or `RUNTIME_THREAD_LOCALS=green`, each
+//! closure has a block of thread-locals of its own, as an OS thread has. The block is switched together with the stack, so the closure takes it along
+//! to whatever OS thread it goes on. All that the lists above call unsound is sound then for closures, inlined or not: no other
+//! code uses the block meanwhile. What `std::thread::current()` returns belongs to the green thread as well.
+//!
+//! - *Needs*: Linux on x86-64 with glibc, linked dynamically, and a processor and kernel that let programs set the base of thread-locals
+//!   (`FSGSBASE`: Linux 5.9 and later). [`build`](crate::Builder::build) tries out each use of such blocks, and returns `Unsupported` with
+//!   the reason if one fails. Not yet together with the features `interpose`, `sim` and `tokio`.
+//! - *Costs*: about 5 KB of memory for each stack, two writes of the base for each switch (about 20 ns each), and the start
+//!   values of all thread-locals, which are copied at the end of each closure.
+//! - *Destructors* of thread-locals and of pthread's keys run at the end of the closure, on its stack, before
+//!   [`join`](crate::JoinHandle::join) returns. They may park. The next green thread on that stack finds new values.
+//! - *Futures* use the thread-locals of the OS thread that polls them, as without the setting. A scope of `scoped-tls` that is
+//!   kept over a park within a poll is unsound still.
+//! - *std's names*: `std::thread::current().name()` is `None`, and a panic says `<unnamed>`. What `libtest` captures of a test's output is
+//!   not inherited.
+//! - *It stays with the OS thread*: the signal mask, alternate signal stacks, namespaces, scheduling attributes, credentials that
+//!   are set by a system call of its own. [`thread::pin`](crate::thread::pin) keeps a green thread there.
+//! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number by which such a block
+//!   names its thread); `pthread_getattr_np` of the calling green thread, which returns `ESRCH`; a library with thread-locals of the
+//!   initial-exec model that is opened by `dlopen` after the runtime was built; an allocator other than malloc keeps a store for
+//!   each block (jemalloc 97 KB, mimalloc 870 KB); libraries that have a limit of threads (`tracing-subscriber`: 4,096).
+//!
 //! # Contexts that follow
 //!
 //! Some code keeps a *context* of the running thread in its OS thread: entered spans, the current request, a locale. A
@@ -75,6 +100,7 @@
 //!
 //! # The ways out
 //!
+//! - **[Thread-locals of its own](#thread-locals-of-its-own)** for each closure, where the system has what they need.
 //! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green thread.
 //! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of a spawned future
 //!   must be `Send`. So futures that await, and do not park within a poll, are as sound here as in tokio. This holds wherever a green

@@ -56,6 +56,7 @@ pub struct Builder {
     trace_to: Option<PathBuf>,
     thread_name: Option<String>,
     migration: Option<Migration>,
+    thread_locals: Option<ThreadLocals>,
     #[cfg(feature = "sim")]
     simulation: Option<Arc<dyn sched::simulation::Simulation>>,
 }
@@ -75,6 +76,21 @@ pub enum Migration {
     Anytime,
     /// On any OS thread until the green thread starts, then on that one until it ends.
     BeforeStart,
+}
+
+/// To whom thread-locals belong: the setting of [`Builder::thread_locals`].
+///
+/// ```
+/// assert_eq!(runtime::ThreadLocals::default(), runtime::ThreadLocals::OfOsThread);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ThreadLocals {
+    /// To the OS thread. What a closure keeps of them across a park may be unsound: see [moving](crate::docs::moving).
+    #[default]
+    OfOsThread,
+    /// To the green thread, if it is a closure. What it keeps of them across a park stays its own on whatever OS thread it goes on.
+    OfGreenThread,
 }
 
 impl Builder {
@@ -368,6 +384,48 @@ impl Builder {
         self
     }
 
+    /// Sets to whom thread-locals belong while a closure runs. The default is [`ThreadLocals::OfOsThread`], or the environment variable
+    /// `RUNTIME_THREAD_LOCALS` (`os` or `green`).
+    ///
+    /// With [`ThreadLocals::OfGreenThread`] each closure has a block of thread-locals of its own, as an OS thread has, and the block is
+    /// switched together with the stack: `std::thread_local!`, `thread_local` of C, `errno`, the values of pthread's keys. So a closure
+    /// that parks may keep a guard of a std lock, a borrow inside of `LocalKey::with`, `rand::rng()` or an entered context, and safe code
+    /// is [sound when it moves](crate::docs::moving), by the argument that makes `std::thread::spawn` sound. Destructors run at its end,
+    /// before its join returns.
+    ///
+    /// What it needs, what it costs, and what it does not cover is on the page [moving](crate::docs::moving#thread-locals-of-its-own).
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Builder::build) returns `Unsupported` and the reason if this machine, C library or program cannot have such blocks.
+    ///
+    /// ```
+    /// use runtime::{Builder, ThreadLocals};
+    /// use std::cell::Cell;
+    /// use std::time::Duration;
+    ///
+    /// std::thread_local! { static REQUEST: Cell<u64> = const { Cell::new(0) } }
+    ///
+    /// let Ok(runtime) = Builder::new().thread_locals(ThreadLocals::OfGreenThread).build() else {
+    ///     return; // Not on this system.
+    /// };
+    /// runtime.block_on(|| {
+    ///     runtime::scope(|s| {
+    ///         for id in 1..=100 {
+    ///             s.spawn(move || {
+    ///                 assert_eq!(REQUEST.replace(id), 0);
+    ///                 runtime::sleep(Duration::from_millis(1));
+    ///                 assert_eq!(REQUEST.get(), id);
+    ///             });
+    ///         }
+    ///     });
+    /// });
+    /// ```
+    pub fn thread_locals(mut self, thread_locals: ThreadLocals) -> Self {
+        self.thread_locals = Some(thread_locals);
+        self
+    }
+
     /// Lets `signal`, such as [`SIGQUIT`](crate::signal::SIGQUIT), write a dump of all green threads to stderr, as
     /// [`dump()`](crate::dump()) does. The program goes on. The default is no signal, or the environment variable
     /// `RUNTIME_DUMP`: `QUIT`, `HUP`, `USR1` or `USR2`.
@@ -592,6 +650,11 @@ impl Builder {
         }
         let migration =
             or_else(self.migration, || environment::migration("RUNTIME_MIGRATION"), Migration::default)?;
+        let thread_locals = or_else(
+            self.thread_locals,
+            || environment::thread_locals("RUNTIME_THREAD_LOCALS"),
+            ThreadLocals::default,
+        )?;
         let own_name = || environment::read("RUNTIME_THREAD_NAME", "a name", |name| Some(name.to_string()));
         Ok(Config {
             procs: or_else(self.procs, || environment::number("RUNTIME_PROCS", 1..=MAX_PROCS), available)?,
@@ -623,6 +686,7 @@ impl Builder {
             .then(crate::dump::take_of_spawner)
             .flatten(),
             strict: migration == Migration::BeforeStart,
+            own_locals: thread_locals == ThreadLocals::OfGreenThread,
             around_thread: around_thread()?,
             #[cfg(feature = "sim")]
             simulation: self.simulation,

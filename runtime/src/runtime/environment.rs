@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sched::privileges;
 
-use super::Migration;
+use super::{Migration, ThreadLocals};
 
 /// Reads the variable `name` by `parse`, which returns `None` for a value that is not `expected`.
 pub(super) fn read<T>(
@@ -72,6 +72,15 @@ pub(super) fn migration(name: &str) -> io::Result<Option<Migration>> {
     read(name, "anytime or before-start", |value| match value {
         "anytime" => Some(Migration::Anytime),
         "before-start" => Some(Migration::BeforeStart),
+        _ => None,
+    })
+}
+
+/// Reads a name of [`ThreadLocals`].
+pub(super) fn thread_locals(name: &str) -> io::Result<Option<ThreadLocals>> {
+    read(name, "os or green", |value| match value {
+        "os" => Some(ThreadLocals::OfOsThread),
+        "green" => Some(ThreadLocals::OfGreenThread),
         _ => None,
     })
 }

@@ -28,6 +28,8 @@ pub(crate) struct Task {
     pub(crate) run: unsafe fn(GRef) -> Stop,
     /// Returns the name of the future's type; `None` for a closure.
     pub(crate) future: fn() -> Option<&'static str>,
+    /// True if the task runs with the thread-locals of its stack, where stacks have such (`tls.rs`).
+    pub(crate) owns_locals: bool,
 }
 
 const fn fits<T>() -> bool {

@@ -23,6 +23,12 @@ pub(crate) fn current() -> *const M {
     CURRENT.get()
 }
 
+/// Returns where this thread's variable is.
+#[inline(never)]
+pub(crate) fn place() -> usize {
+    CURRENT.with(|current| ptr::from_ref(current).expose_provenance())
+}
+
 /// Makes `m` the M of this OS thread; null for none.
 pub(crate) fn set(m: *const M) {
     CURRENT.set(m);

@@ -78,6 +78,7 @@ mod tests {
     use crate::run::threads::tests::{scheduler, spawn_in};
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri does not switch stacks")]
     fn references_of_an_m_count_there_and_outlive_it() {
         let sched = scheduler(1);
         let (sender, receiver) = mpsc::channel();

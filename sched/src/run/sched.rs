@@ -20,7 +20,7 @@ use crate::end::closing::Closing;
 use crate::end::mains::Mains;
 use crate::g::{GRef, Runtime, ids};
 use crate::m::crew::Crew;
-use crate::m::current::leave_in_child;
+use crate::m::current::{leave_in_child, place};
 use crate::m::os_thread::Around;
 use crate::m::template::Template;
 use crate::m::{M, MRef};
@@ -42,6 +42,7 @@ use crate::sys::fork;
 use crate::sys::message::write_message;
 use crate::timer::entry::TimerRef;
 use crate::timer::late::LateUserCode;
+use crate::tls;
 use crate::watch::await_stacks::{self, TakeStack};
 use crate::watch::outside::Outside;
 use crate::watch::spawn_stacks::{SpawnStacks, Spawns};
@@ -73,6 +74,8 @@ pub struct Config {
     pub late_wake: Option<Duration>,
     /// Strict mode: binds each green thread to the M on which it starts.
     pub strict: bool,
+    /// Gives each closure thread-locals of its own (`tls.rs`).
+    pub own_locals: bool,
     /// Surrounds all that an M does, from the start of its OS thread to the end.
     pub around_thread: Option<Around>,
     /// What makes the scheduler's choices, in a simulation.
@@ -139,10 +142,14 @@ impl Sched {
         crate::watch::debugger::note_clock();
         await_stacks::begin(config.await_stacks);
         check(&config)?;
+        if config.own_locals {
+            tls::check(place)?;
+        }
         fork::check()?;
         fork::watch(leave_in_child)?;
         let (procs, max_threads) = (config.procs, config.max_threads);
-        let (netpoll, coros) = (Arc::new(Netpoll::new()?), Coros::new(config.stack_bytes)?);
+        let (netpoll, coros) =
+            (Arc::new(Netpoll::new()?), Coros::new(config.stack_bytes, config.own_locals)?);
         let sched = Arc::new_cyclic(|me| Sched {
             ps: (0..MAX_PROCS).map(|_| OnceLock::new()).collect(),
             procs: AtomicUsize::new(0),
@@ -358,6 +365,10 @@ fn check(config: &Config) -> io::Result<()> {
     let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     if config.max_threads == 0 {
         return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
+    }
+    if config.own_locals && config.around_thread.is_some() {
+        let text = "thread-locals of green threads do not go together with what surrounds each OS thread (the feature `tokio`)";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
     }
     if config.thread_name.contains('\0') {
         return invalid("thread_name contains a zero byte, which no system takes in a thread's name".into());

@@ -23,6 +23,7 @@ use crate::g::joiner::Joiner;
 use crate::g::payload::{Stop, Task, free, place, put, take};
 use crate::m::current::on_m;
 use crate::run::{contexts, wake};
+use crate::stack::coro::Coro;
 use crate::sys::catch_panic::{call_waker, contain_then};
 use crate::watch::recorder::{Trigger, pull};
 
@@ -62,13 +63,14 @@ pub(crate) struct Polled<F, A>(std::marker::PhantomData<fn(F, A)>);
 
 impl<T, F: FnOnce() -> T, A: After> Closure<F, T, A> {
     pub(crate) const TASK: Task =
-        Task { run: __rust_begin_short_backtrace_closure::<T, F, A>, future: || None };
+        Task { run: __rust_begin_short_backtrace_closure::<T, F, A>, future: || None, owns_locals: true };
 }
 
 impl<F: Future, A: After> Polled<F, A> {
     pub(crate) const TASK: Task = Task {
         run: __rust_begin_short_backtrace_future::<F, A>,
         future: || Some(std::any::type_name::<F>()),
+        owns_locals: false,
     };
 }
 
@@ -168,7 +170,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
 pub(crate) struct CallsWaker;
 
 impl CallsWaker {
-    const TASK: Task = Task { run: Self::run, future: || None };
+    const TASK: Task = Task { run: Self::run, future: || None, owns_locals: false };
 
     /// Makes this the task of `g`, with `waker` as its payload.
     ///
@@ -205,6 +207,7 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     // From here on run destructors and wakers, which a cancellation does not end.
     g.set_over();
     end_rare(g, result.is_ok());
+    end_locals(g);
     // SAFETY: the task is over, so the payload is empty, and it belongs to the G until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();
@@ -224,11 +227,21 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     }
     // The result's destructor and the wakers may have made new thread-local values.
     end_rare(g, false);
+    end_locals(g);
     crate::run::boundary::enter_for_good();
     if let Some(ticket) = parked {
         wake::wake(ticket);
     }
     Stop::Done
+}
+
+/// Runs the destructors of the thread-locals that `g` has of its own. *Runs on: `g`, in user code.*
+#[inline]
+fn end_locals(g: GRef) {
+    // SAFETY: `g` runs here, so it has a coroutine, which this thread alone uses.
+    if let Some(block) = unsafe { Coro::block_of(g) } {
+        block.end();
+    }
 }
 
 /// Runs `f`, which runs destructors or other code of the user. Does not unwind. A simulation is told of a panic.

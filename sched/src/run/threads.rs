@@ -308,6 +308,7 @@ pub(crate) mod tests {
             watch_hogs: false,
             late_wake: None,
             strict: false,
+            own_locals: false,
             around_thread: None,
             #[cfg(feature = "sim")]
             simulation: None,

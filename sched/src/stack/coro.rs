@@ -29,6 +29,7 @@ use crate::stack::{Stack, checked_stack_bytes};
     not(feature = "sanitizer")
 ))]
 use crate::sys::peek;
+use crate::tls::Block;
 
 pub(super) type Inner = Coroutine<GRef, Stop, (), Stack>;
 
@@ -46,6 +47,8 @@ pub(crate) struct Coro {
     /// The M that the G on this coroutine is bound to; null if the G is not bound. Only `m/binding.rs` knows the type
     /// behind it.
     pub(crate) bound_to: Cell<*const ()>,
+    /// The thread-locals of the closures that run here; `None` where they have those of their M.
+    block: Option<Block>,
     #[cfg(tsan)]
     fiber: tsan::Fiber,
 }
@@ -71,8 +74,8 @@ impl G {
 }
 
 impl Coro {
-    /// Makes the coroutine of an unused stack, on that stack.
-    pub(crate) fn new(stack: Stack, class: u32) -> *mut Coro {
+    /// Makes the coroutine of an unused stack, on that stack. `owns_locals` gives it thread-locals of its own.
+    pub(crate) fn new(stack: Stack, class: u32, owns_locals: bool) -> *mut Coro {
         let (place, stack) = stack.reserve_top(size_of::<Coro>());
         let place = place.cast::<Coro>().as_ptr();
         let (guard, usable_bytes) = (stack.guard_range(), stack.usable_bytes());
@@ -85,6 +88,7 @@ impl Coro {
             guard,
             usable_bytes,
             bound_to: Cell::new(ptr::null()),
+            block: owns_locals.then(Block::new),
             #[cfg(tsan)]
             fiber: tsan::Fiber::new(),
         };
@@ -100,18 +104,64 @@ impl Coro {
     /// The coroutine is in no list and runs no G.
     pub(crate) unsafe fn dissolve(coro: *mut Coro) -> Stack {
         // SAFETY: only the caller knows the coroutine, by this contract, and its old place is not used again.
-        let mut inner = unsafe { coro.read() }.inner;
+        let mut inner = unsafe {
+            Coro::free_block(coro);
+            coro.read()
+        }
+        .inner;
         // SAFETY: between two Gs the loop of `root` holds nothing that must be dropped.
         unsafe { inner.force_reset() };
         inner.into_stack()
     }
 
+    /// Frees the block of thread-locals. Returns `false` if there is none.
+    ///
+    /// # Safety
+    /// As for `dissolve`.
+    pub(super) unsafe fn free_block(coro: *mut Coro) -> bool {
+        // SAFETY: only the caller knows the coroutine. No G runs on it, and `resume` has renewed the block after each closure.
+        unsafe { (*coro).block.take().map(|block| block.free()) }.is_some()
+    }
+
+    /// Returns the block of thread-locals with which `g` runs, if it has one of its own.
+    ///
+    /// # Safety
+    /// `g` has a coroutine, which this thread alone uses.
+    #[inline]
+    pub(crate) unsafe fn block_of(g: GRef) -> Option<Block> {
+        // SAFETY: this contract.
+        let block = unsafe { (*g.coro()).block }?;
+        g.task().owns_locals.then_some(block)
+    }
+
     /// Runs `g` until it stops. Returns why it stopped.
     ///
     /// # Safety
-    /// `g` is this M's to run, `g.coro` is its coroutine, and no other thread uses that coroutine.
+    /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no other thread uses that coroutine.
     #[inline]
-    pub(crate) unsafe fn resume(g: GRef) -> Stop {
+    pub(crate) unsafe fn resume(m: usize, g: GRef) -> Stop {
+        // SAFETY: this contract.
+        let Some(block) = (unsafe { Coro::block_of(g) }) else { return unsafe { Coro::switch_to(g) } };
+        // SAFETY: the coroutine is this thread's, and so is its block. Nothing in between touches a thread-local.
+        let stop = unsafe {
+            let home = block.enter(m);
+            let stop = Coro::switch_to(g);
+            block.leave(home);
+            stop
+        };
+        if let Stop::Done = stop {
+            // SAFETY: the closure has ended, and the coroutine is still this thread's.
+            unsafe { (*g.coro()).block.as_mut() }.into_iter().for_each(Block::renew);
+        }
+        stop
+    }
+
+    /// As `resume`, with the present thread-locals.
+    ///
+    /// # Safety
+    /// As for `resume`.
+    #[inline(always)]
+    unsafe fn switch_to(g: GRef) -> Stop {
         // SAFETY: this thread alone uses the coroutine, by this function's contract.
         let inner = unsafe { &mut (*g.coro()).inner };
         #[cfg(tsan)]

@@ -81,6 +81,19 @@ impl CoroList {
     }
 }
 
+impl Drop for CoroList {
+    /// Frees the blocks of thread-locals. All coroutines of a runtime have one, or none has.
+    fn drop(&mut self) {
+        while let Some(coro) = self.pop() {
+            // SAFETY: the list alone owned the coroutine, and no G runs on it. Its stack is mapped: the runtime drops Ps and lists
+            // before the slabs.
+            if !unsafe { Coro::free_block(coro) } {
+                return;
+            }
+        }
+    }
+}
+
 /// How many stacks fit into a bundle, which lies on one page of one of them.
 const BUNDLED: usize = (4096 - 64) / size_of::<Stack>();
 
@@ -134,6 +147,8 @@ struct Pool {
     class: u32,
     /// How many coroutines keep their memory, so that a burst of that size starts on warm stacks.
     warm: usize,
+    /// True if coroutines have thread-locals of their own.
+    owns_locals: bool,
 }
 
 /// The idle coroutines of a pool. Every stack that was carved is in use, or in a P's list, or counted by `Spare::idle`.
@@ -156,8 +171,7 @@ unsafe impl Send for Spare {}
 
 impl Spare {
     const fn new() -> Self {
-        let (list, bundles) = (CoroList::new(), ptr::null_mut());
-        Spare { list, fewest: 0, surplus: 0, cooling: 0, bundles, cold: 0 }
+        Spare { list: CoroList::new(), fewest: 0, surplus: 0, cooling: 0, bundles: ptr::null_mut(), cold: 0 }
     }
 
     fn idle(&self) -> usize {
@@ -222,9 +236,9 @@ impl Drop for Spare {
 }
 
 impl Pool {
-    fn new(stack_bytes: usize, class: u32, warm: usize) -> io::Result<Pool> {
+    fn new(stack_bytes: usize, class: u32, warm: usize, owns_locals: bool) -> io::Result<Pool> {
         let stacks = Slabs::new(coro::with_header(stack_bytes)?)?;
-        Ok(Pool { spare: Mutex::new(Spare::new()), stacks, class, warm })
+        Ok(Pool { spare: Mutex::new(Spare::new()), stacks, class, warm, owns_locals })
     }
 
     /// Takes an idle coroutine: a warm one if there is any, else a cold one.
@@ -235,12 +249,12 @@ impl Pool {
         }
         let stack = spare.pop_cold()?;
         drop(spare);
-        Some(Coro::new(self.stacks.whole(stack), self.class))
+        Some(Coro::new(self.stacks.whole(stack), self.class, self.owns_locals))
     }
 
     /// Makes a coroutine on a new stack.
     fn carve(&self) -> io::Result<*mut Coro> {
-        Ok(Coro::new(self.stacks.carve()?, self.class))
+        Ok(Coro::new(self.stacks.carve()?, self.class, self.owns_locals))
     }
 
     fn give(&self, coro: *mut Coro) {
@@ -319,12 +333,13 @@ fn class_of(stack_bytes: u32) -> u32 {
 
 const LEAST_CLASS: u32 = 16;
 
-fn odd_one(odd: &mut Odd, class: u32) -> io::Result<*mut Coro> {
+fn odd_one(odd: &mut Odd, class: u32, owns_locals: bool) -> io::Result<*mut Coro> {
     let pool = match odd.entry(class) {
         Entry::Occupied(entry) => entry.into_mut(),
         Entry::Vacant(entry) => {
             let bytes = (class as usize) << 10;
-            entry.insert(Arc::new(Pool::new(bytes, class, (WARM_ODD_BYTES / bytes).clamp(1, LOCAL))?))
+            let warm = (WARM_ODD_BYTES / bytes).clamp(1, LOCAL);
+            entry.insert(Arc::new(Pool::new(bytes, class, warm, owns_locals)?))
         }
     };
     pool.take().map_or_else(|| pool.carve(), Ok)
@@ -349,10 +364,10 @@ impl Coros {
     ///
     /// # Errors
     /// Fails if a stack cannot have that size, or there is no room for the first one.
-    pub(crate) fn new(stack_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(stack_bytes: usize, owns_locals: bool) -> io::Result<Self> {
         let coros = Coros {
             shortage: CachePadded::new(Shortage::new()),
-            own: Pool::new(stack_bytes, 0, WARM)?,
+            own: Pool::new(stack_bytes, 0, WARM, owns_locals)?,
             odd: Mutex::new(HashMap::new()),
         };
         coros.give(None, coros.carve()?);
@@ -401,9 +416,9 @@ impl Coros {
     pub(crate) fn take_odd(&self, stack_bytes: u32) -> io::Result<*mut Coro> {
         checked_stack_bytes(stack_bytes as usize)?;
         let (mut odd, class) = (self.odd.lock(), class_of(stack_bytes));
-        match odd_one(&mut odd, class) {
+        match odd_one(&mut odd, class, self.own.owns_locals) {
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory && drop_unused(&mut odd) => {
-                odd_one(&mut odd, class)
+                odd_one(&mut odd, class, self.own.owns_locals)
             }
             done => done,
         }

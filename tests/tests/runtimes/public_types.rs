@@ -75,6 +75,7 @@ fn at_the_root_and_in_thread() {
         runtime::Runtime: "SYUR";
         runtime::Handle: "SYUR";
         runtime::Migration: "SYUR";
+        runtime::ThreadLocals: "SYUR";
         runtime::Closure: "SYUR";
         runtime::Async: "SYUR";
         JoinHandle<u8>: "SYUR";

@@ -12,6 +12,7 @@ mod futures_third_party;
 mod join_error;
 mod join_set;
 mod locals;
+mod own_locals;
 mod panic_report;
 mod panics;
 mod park;

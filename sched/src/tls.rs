@@ -1,0 +1,50 @@
+//! Thread-locals of its own for each closure: the block of thread-locals is switched together with the stack.
+//!
+//! The block of an OS thread has all its thread-locals: those of `std::thread_local!`, of C's `__thread`, and libc's own record of the
+//! thread with `errno` and the values of pthread's keys. A register of the processor, the *base*, says where the block is. Here each
+//! coroutine has a block, made by libc as for a new thread:
+//!
+//! ```text
+//!   the M's base                          the base of the coroutine's block
+//!   enter   the M, its base and malloc's words go to the block
+//!           the base is set ───────────>  the switch to the stack of the closure
+//!                                         the closure runs; what it parks on is the runtime's, which reads the M in the block
+//!   leave   the base is set <───────────  the switch back
+//!           malloc's words come back
+//!   renew   after the end of a closure: the block is as new for the next one
+//! ```
+//!
+//! The closure may go on under another M: its block comes along, so everything that it knows of "its thread" holds. Rust's argument for
+//! `std::thread::spawn` holds for it, too: it has a block that no other code uses meanwhile.
+//!
+//! - Between the two settings of a base and the switch of stacks nothing touches a thread-local.
+//! - Destructors run at the end of a closure, on its stack and under its block, before its join returns (`end`).
+//! - Polls of futures keep the M's block: a poll does not change its OS thread.
+//! - malloc keeps what a thread has freed in the block. A block takes over the two words of the M that runs it, or each would have a
+//!   store of its own.
+//! - glibc changes the user of a process by a signal to all threads, and marks each thread in its block. The handler therefore runs under
+//!   the M's own base.
+//!
+//! What the blocks rely on is not in glibc's interface. So the first runtime with such blocks looks up each name and offset, tries each
+//! use, and refuses if anything differs ([`check`]).
+
+#![allow(unsafe_code)]
+
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(any(miri, tsan, loom, feature = "sanitizer", feature = "interpose", feature = "sim"))
+))]
+#[path = "tls/glibc.rs"]
+mod block;
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(any(miri, tsan, loom, feature = "sanitizer", feature = "interpose", feature = "sim"))
+)))]
+#[path = "tls/absent.rs"]
+mod block;
+
+pub(crate) use block::{Block, check};

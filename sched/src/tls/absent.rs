@@ -1,0 +1,40 @@
+//! Where there are no blocks of their own for closures.
+
+use std::io;
+
+/// There is none.
+#[derive(Clone, Copy)]
+pub(crate) enum Block {}
+
+/// Returns an error that says where there are blocks.
+pub(crate) fn check(_current: fn() -> usize) -> io::Result<()> {
+    let text = "thread-locals of green threads need Linux with glibc on x86-64, a dynamically linked program, and a build without the \
+                features `interpose` and `sim` and without sanitizers";
+    Err(io::Error::new(io::ErrorKind::Unsupported, text))
+}
+
+impl Block {
+    pub(crate) fn new() -> Block {
+        unreachable!("`check` has refused")
+    }
+
+    pub(crate) unsafe fn free(self) {
+        match self {}
+    }
+
+    pub(crate) unsafe fn enter(self, _m: usize) -> usize {
+        match self {}
+    }
+
+    pub(crate) unsafe fn leave(self, _home: usize) {
+        match self {}
+    }
+
+    pub(crate) fn end(self) {
+        match self {}
+    }
+
+    pub(crate) fn renew(&mut self) {
+        match *self {}
+    }
+}

@@ -1,0 +1,242 @@
+//! Blocks of glibc on x86-64: how they are made, entered, ended and renewed.
+
+mod layout;
+mod try_out;
+
+use std::alloc::handle_alloc_error;
+use std::arch::asm;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use layout::Layout;
+
+/// Returns the base of this thread. A function that is never inlined, as is everything that runs under another base: the compiler
+/// may keep what it knows of one block otherwise.
+#[inline(always)]
+fn base() -> usize {
+    let base;
+    // SAFETY: `check` has found that the kernel allows the instruction. It reads a register.
+    unsafe { asm!("rdfsbase {}", out(reg) base, options(nostack, preserves_flags)) };
+    base
+}
+
+/// Sets the base of this thread.
+///
+/// # Safety
+/// `base` is that of a block, which no other thread uses until this thread leaves it.
+#[inline(always)]
+unsafe fn set_base(base: usize) {
+    // SAFETY: this contract; and `check` has found that the kernel allows the instruction. The compiler moves no access of memory over it.
+    unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
+}
+
+thread_local! {
+    /// The base of the M that runs the block; 0 in the block of an OS thread.
+    static HOME: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A block of thread-locals. It is freed by hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    base: usize,
+    layout: &'static Layout,
+}
+
+/// What `check` has found.
+static FOUND: OnceLock<Result<Layout, String>> = OnceLock::new();
+
+/// Looks up and tries out all that blocks rely on, the first time. `current` returns where the thread-local is that names a thread's M.
+///
+/// # Errors
+/// `Unsupported`, with what is missing or differs.
+pub(crate) fn check(current: fn() -> usize) -> io::Result<()> {
+    let found = FOUND.get_or_init(|| {
+        let layout = on_a_thread(|| Layout::find(current))?;
+        wrap_setxid()?;
+        Ok(layout)
+    });
+    let tried = || {
+        static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
+        TRIED.get_or_init(|| on_a_thread(try_out::all)).clone()
+    };
+    found.as_ref().map_err(String::clone).and_then(|_| tried()).map_err(|what| {
+        let text = format!("a green thread cannot have thread-locals of its own here: {what}");
+        io::Error::new(io::ErrorKind::Unsupported, text)
+    })
+}
+
+/// Calls `f` on a new OS thread: the main thread's block is laid out in another way.
+fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, f);
+        let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("a trial has panicked".into()))
+    })
+}
+
+impl Block {
+    /// Makes a block as of a new thread. *Runs on: any thread, after `check` has succeeded.*
+    pub(crate) fn new() -> Block {
+        let Some(Ok(layout)) = FOUND.get() else { unreachable!("`check` comes first") };
+        Block { base: layout.new_block(), layout }
+    }
+
+    /// Frees the block.
+    ///
+    /// # Safety
+    /// No thread is in the block or enters it again, and no closure has run in it since the last `renew`.
+    pub(crate) unsafe fn free(self) {
+        // SAFETY: this contract.
+        unsafe { self.layout.free_block(self.base) };
+    }
+
+    /// Enters the block as `m`. Returns the M's own base.
+    ///
+    /// # Safety
+    /// No other thread is in the block. Until `leave` with the result, this thread runs the coroutine with this block, and the code that
+    /// gets it there touches no thread-local.
+    #[inline(always)]
+    pub(crate) unsafe fn enter(self, m: usize) -> usize {
+        let home = base();
+        let Layout { current, home: home_at, malloc, .. } = *self.layout;
+        // SAFETY: these are words of thread-locals within the two blocks, of which this thread has both.
+        unsafe {
+            write(self.base, current, m);
+            write(self.base, home_at, home);
+            malloc.into_iter().for_each(|word| write(self.base, word, read(home, word)));
+            set_base(self.base);
+        }
+        home
+    }
+
+    /// Leaves the block.
+    ///
+    /// # Safety
+    /// `home` is what `enter` has returned on this thread, and nothing has touched a thread-local since the switch of stacks.
+    #[inline(always)]
+    pub(crate) unsafe fn leave(self, home: usize) {
+        // SAFETY: as in `enter`. The block does not keep malloc's words, which belong to the M.
+        unsafe {
+            set_base(home);
+            for word in self.layout.malloc {
+                write(home, word, read(self.base, word));
+                write(self.base, word, self.layout.malloc_at_start(word));
+            }
+        }
+    }
+
+    /// Runs the destructors of the block's thread-locals and keys, which may make others. *Runs on: the closure's stack, in user code.*
+    #[inline(never)]
+    pub(crate) fn end(self) {
+        debug_assert_eq!(base(), self.base, "a closure ends under its own block");
+        self.layout.run_destructors(self.base);
+    }
+
+    /// Makes the block as new. *Runs on: the M that has left the block, after the end of a closure.*
+    pub(crate) fn renew(&mut self) {
+        // SAFETY: no thread is in the block, and `end` has run the destructors.
+        unsafe {
+            if self.layout.has_dynamic(self.base) {
+                // The images of libraries that were opened later: rare, and only libc knows how to free them.
+                self.layout.free_block(self.base);
+                self.base = self.layout.new_block();
+            } else {
+                self.layout.reset(self.base);
+            }
+        }
+    }
+
+    /// Calls `f` under the block, on this thread's own stack.
+    #[inline(never)]
+    fn with<R>(self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: the block is this thread's alone, in a trial. The calls in between are not inlined.
+        unsafe {
+            let home = self.enter(0);
+            let result = call(f);
+            self.leave(home);
+            result
+        }
+    }
+}
+
+#[inline(never)]
+fn call<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+/// # Safety
+/// The word lies in the block of `base`, and no other thread uses it.
+#[inline(always)]
+unsafe fn write(base: usize, offset: isize, value: usize) {
+    // SAFETY: this contract.
+    unsafe { ptr::with_exposed_provenance_mut::<usize>(base.wrapping_add_signed(offset)).write(value) };
+}
+
+/// # Safety
+/// As for `write`.
+#[inline(always)]
+unsafe fn read(base: usize, offset: isize) -> usize {
+    // SAFETY: this contract.
+    unsafe { ptr::with_exposed_provenance::<usize>(base.wrapping_add_signed(offset)).read() }
+}
+
+/// The signal by which glibc has all threads change their user.
+const SIGSETXID: c_int = 33;
+/// glibc's handler of that signal.
+static OF_GLIBC: AtomicUsize = AtomicUsize::new(0);
+
+/// Has glibc's handler of `SIGSETXID` run under the M's base. libc's `sigaction` refuses this signal.
+fn wrap_setxid() -> Result<(), String> {
+    // As the kernel has it: handler, flags, restorer, mask.
+    let mut action = [0_usize; 4];
+    let (size, none) = (size_of::<usize>(), ptr::null_mut::<usize>());
+    // SAFETY: the kernel reads and writes these words only.
+    let asked = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGSETXID, none, action.as_mut_ptr(), size) };
+    if asked != 0 || action[0] <= 1 {
+        return Err("glibc has no handler for its signal 33".into());
+    }
+    OF_GLIBC.store(action[0], Ordering::Relaxed);
+    action[0] = on_setxid as *const () as usize;
+    // SAFETY: as above; the handler may run at any time from here on.
+    let set = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGSETXID, action.as_ptr(), none, size) };
+    if set == 0 { Ok(()) } else { Err("the kernel refuses a handler for signal 33".into()) }
+}
+
+unsafe extern "C" fn on_setxid(signal: c_int, info: *mut c_void, context: *mut c_void) {
+    let handler = ptr::with_exposed_provenance::<()>(OF_GLIBC.load(Ordering::Relaxed));
+    // SAFETY: the word is the address of glibc's handler, with this signature.
+    let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
+        unsafe { std::mem::transmute(handler) };
+    let (own, home) = (base(), HOME.get());
+    // SAFETY: the M of this thread sleeps meanwhile, as far as its block is concerned. Nothing in between touches a thread-local but
+    // glibc's handler.
+    unsafe {
+        if home != 0 {
+            set_base(home);
+        }
+        handler(signal, info, context);
+        set_base(own);
+    }
+}
+
+/// The next number for a block, in the place of the kernel's number of a thread: locks of pthread compare these. No kernel has so many.
+static NEXT_TID: AtomicU32 = AtomicU32::new(1 << 28);
+
+fn out_of_memory() -> ! {
+    handle_alloc_error(std::alloc::Layout::new::<[usize; 640]>())
+}
+
+/// Returns the offset of `HOME`.
+#[inline(never)]
+fn offset_of_home() -> isize {
+    HOME.with(|home| ptr::from_ref(home).addr()).wrapping_sub(base()).cast_signed()
+}
+
+/// Returns the next number of a block.
+fn next_tid() -> u32 {
+    NEXT_TID.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,373 @@
+//! Where glibc keeps what in a block, and the functions with which it makes one. Not part of glibc's interface: everything is looked up
+//! by name, or found in the block of a thread.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{base, next_tid, offset_of_home, out_of_memory, read, set_base, write};
+
+/// How many keys a table of keys has, and how many tables a block may have.
+const TABLE: usize = 32;
+/// How often destructors of keys run, if they set keys again.
+const ROUNDS: usize = 4;
+
+/// See the file's head. Offsets are from the base of a block.
+pub(super) struct Layout {
+    alloc: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void, bool),
+    init_ctype: unsafe extern "C" fn(),
+    call_destructors: unsafe extern "C" fn(),
+    /// The sequence number and the destructor of each key.
+    keys: *const [usize; 2],
+    list: isize,
+    tid: isize,
+    specific: isize,
+    robust: isize,
+    futex_offset: usize,
+    resp: isize,
+    res: isize,
+    rseq: Option<isize>,
+    errno: isize,
+    pub(super) current: isize,
+    pub(super) home: isize,
+    /// The words in which malloc keeps what a thread has freed, and from where it allocates.
+    pub(super) malloc: [isize; 2],
+    malloc_at_start: [usize; 2],
+    images: Vec<Image>,
+}
+
+// SAFETY: the pointer is to glibc's table of keys, which lives as long as the process and is read only.
+unsafe impl Send for Layout {}
+// SAFETY: as above.
+unsafe impl Sync for Layout {}
+
+/// The thread-locals of a module, from which each block begins.
+#[derive(Clone, Copy)]
+struct Image {
+    offset: isize,
+    from: usize,
+    filled: usize,
+    bytes: usize,
+}
+
+/// What is found of the modules.
+#[derive(Default)]
+struct Modules {
+    base: usize,
+    images: Vec<Image>,
+    libc: Option<Image>,
+}
+
+fn symbol(name: &CStr) -> Result<usize, String> {
+    // SAFETY: the call reads the name.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if found.is_null() {
+        return Err(format!("this C library has no {}", name.to_string_lossy()));
+    }
+    Ok(found.expose_provenance())
+}
+
+/// Returns the offset of a field of glibc's record of a thread, by the description that it has for debuggers.
+fn field(name: &CStr) -> Result<isize, String> {
+    let description = ptr::with_exposed_provenance::<[u32; 3]>(symbol(name)?);
+    // SAFETY: each `_thread_db_` name of a field is three numbers: bits, count, offset.
+    Ok(unsafe { (*description)[2] } as isize)
+}
+
+unsafe extern "C" fn note_module(info: *mut libc::dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
+    // SAFETY: `dl_iterate_phdr` passes a valid description, and the pointer that `Layout::find` gave it.
+    let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Modules>()) };
+    // SAFETY: the description has the number of its headers, and a name that ends with a zero byte.
+    let (headers, name) = unsafe {
+        (
+            std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+            CStr::from_ptr(info.dlpi_name).to_bytes(),
+        )
+    };
+    for header in
+        headers.iter().filter(|header| header.p_type == libc::PT_TLS && !info.dlpi_tls_data.is_null())
+    {
+        let offset = (info.dlpi_tls_data.addr()).wrapping_sub(modules.base).cast_signed();
+        let image = Image {
+            offset,
+            from: (info.dlpi_addr + header.p_vaddr) as usize,
+            filled: header.p_filesz as usize,
+            bytes: header.p_memsz as usize,
+        };
+        // Far from the base are the images of libraries that were opened later.
+        let is_static = (-(1 << 20)..0).contains(&offset);
+        if name.windows(7).any(|part| part == b"libc.so") {
+            modules.libc = is_static.then_some(image);
+        } else if is_static && !name.windows(8).any(|part| part == b"ld-linux") {
+            modules.images.push(image);
+        }
+    }
+    0
+}
+
+impl Layout {
+    /// Finds everything. *Runs on: an OS thread that is not the first one.*
+    pub(super) fn find(current: fn() -> usize) -> Result<Layout, String> {
+        const FSGSBASE: u64 = 1 << 1;
+        // SAFETY: `getauxval` reads what the kernel has left at the start of the process.
+        if unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE == 0 {
+            return Err(
+                "the kernel or the processor does not let programs set the base of thread-locals (FSGSBASE)"
+                    .into(),
+            );
+        }
+        let own = base();
+        let (mut robust, mut size) = (0_usize, 0_usize);
+        // SAFETY: the kernel writes these two words.
+        let asked = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut robust, &raw mut size) };
+        let robust_offset = robust.wrapping_sub(own).cast_signed();
+        if asked != 0 || !(0..8192).contains(&robust_offset) {
+            return Err("the list of robust locks of a thread is not in its block".into());
+        }
+        let mut modules = Modules { base: own, ..Modules::default() };
+        // SAFETY: `note_module` gets the pointer during the call only.
+        unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut modules).cast()) };
+        let of_libc = modules.libc.ok_or("the thread-locals of libc are not in the block")?;
+        let (resp, rseq) = (symbol(c"__resp")?, symbol(c"__rseq_offset").ok());
+        // SAFETY: the names are functions with these signatures, and words, in every glibc that has them.
+        let mut layout = unsafe {
+            Layout {
+                alloc: transmute::<usize, unsafe extern "C" fn(*mut c_void) -> *mut c_void>(symbol(
+                    c"_dl_allocate_tls",
+                )?),
+                free: transmute::<usize, unsafe extern "C" fn(*mut c_void, bool)>(symbol(
+                    c"_dl_deallocate_tls",
+                )?),
+                init_ctype: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?),
+                call_destructors: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?),
+                keys: ptr::with_exposed_provenance(symbol(c"__pthread_keys")?),
+                list: field(c"_thread_db_pthread_list")?,
+                tid: field(c"_thread_db_pthread_tid")?,
+                specific: field(c"_thread_db_pthread_specific")?,
+                robust: robust_offset,
+                futex_offset: read(robust, 8),
+                resp: resp.wrapping_sub(own).cast_signed(),
+                res: read(resp, 0).wrapping_sub(own).cast_signed(),
+                rseq: rseq.map(|rseq| read(rseq, 0).cast_signed()),
+                errno: libc::__errno_location().expose_provenance().wrapping_sub(own).cast_signed(),
+                current: current().wrapping_sub(own).cast_signed(),
+                home: offset_of_home(),
+                malloc: [0; 2],
+                malloc_at_start: [0; 2],
+                images: modules.images,
+            }
+        };
+        let static_block = -(1 << 20)..0_isize;
+        if !static_block.contains(&layout.current) || !static_block.contains(&layout.home) {
+            return Err("the runtime is in a library that was opened later, so its thread-locals are not in the block".into());
+        }
+        if !(0..8192).contains(&layout.res) {
+            return Err("the record of a thread has no state of the resolver".into());
+        }
+        layout.find_words_of_malloc(of_libc)?;
+        Ok(layout)
+    }
+
+    /// Finds the words of libc's thread-locals that the first allocation of a thread changes.
+    fn find_words_of_malloc(&mut self, of_libc: Image) -> Result<(), String> {
+        let (block, own) = (self.new_block(), base());
+        let words = || (0..of_libc.bytes / 8).map(|word| of_libc.offset + 8 * word as isize);
+        // SAFETY: the words lie in the block, which this thread alone has. Between the settings of the base only malloc runs.
+        let changed: Vec<(isize, usize)> = unsafe {
+            let before: Vec<usize> = words().map(|word| read(block, word)).collect();
+            set_base(block);
+            allocate_once();
+            set_base(own);
+            let now = words().zip(before).filter(|&(word, before)| read(block, word) != before).collect();
+            // Its store is lost, once.
+            self.free_block(block);
+            now
+        };
+        let &[first, second] = changed.as_slice() else {
+            return Err(format!(
+                "malloc changes {} words of libc's thread-locals, where 2 are known",
+                changed.len()
+            ));
+        };
+        (self.malloc, self.malloc_at_start) = ([first.0, second.0], [first.1, second.1]);
+        Ok(())
+    }
+
+    /// Returns what a word of malloc is in a new block.
+    #[inline(always)]
+    pub(super) fn malloc_at_start(&self, word: isize) -> usize {
+        self.malloc_at_start[usize::from(word == self.malloc[1])]
+    }
+
+    /// Makes a block as of a new thread. Returns its base.
+    pub(super) fn new_block(&self) -> usize {
+        // SAFETY: glibc makes the block: all images, and zeroes in its record of the thread.
+        let block = unsafe { (self.alloc)(ptr::null_mut()) }.expose_provenance();
+        if block == 0 {
+            out_of_memory();
+        }
+        let own = base();
+        // SAFETY: these are fields of the record, which only this thread knows. The fixed ones are part of the ABI of x86-64 or known to
+        // compilers: the base itself, the record, whether there are threads (a 32-bit word, beside one that is zero), and the guards
+        // of stacks and pointers.
+        unsafe {
+            write(block, 0, block);
+            write(block, 0x10, block);
+            write(block, 0x18, 1);
+            for copied in [0x28, 0x30, 0x48] {
+                write(block, copied, read(own, copied));
+            }
+            // A list of its own: the block is in no list of glibc's.
+            for link in [self.list, self.list + 8] {
+                write(block, link, block.wrapping_add_signed(self.list));
+            }
+            self.tid_of(block).store(next_tid(), Ordering::Relaxed);
+            let robust = block.wrapping_add_signed(self.robust);
+            write(block, self.robust, robust);
+            write(block, self.robust + 8, self.futex_offset);
+            write(block, self.robust - 8, robust);
+            write(
+                block,
+                self.specific,
+                block.wrapping_add_signed(self.specific) - size_of::<[[usize; 2]; TABLE]>(),
+            );
+            write(block, self.resp, block.wrapping_add_signed(self.res));
+            if let Some(rseq) = self.rseq {
+                // The kernel does not know this record: it has no number of a processor.
+                let cpu = ptr::with_exposed_provenance_mut::<i32>(block.wrapping_add_signed(rseq + 4));
+                cpu.write(-1);
+            }
+            set_base(block);
+            (self.init_ctype)();
+            set_base(own);
+        }
+        block
+    }
+
+    /// # Safety
+    /// The block is alive.
+    unsafe fn tid_of(&self, block: usize) -> &AtomicU32 {
+        // SAFETY: the field is a 32-bit word of the record.
+        unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.tid))) }
+    }
+
+    /// # Safety
+    /// No thread is in the block or enters it again.
+    pub(super) unsafe fn free_block(&self, block: usize) {
+        // SAFETY: glibc has made the block, and this contract.
+        unsafe {
+            self.free_tables(block);
+            (self.free)(ptr::with_exposed_provenance_mut(block), true);
+        }
+    }
+
+    /// Frees the tables of keys but the first, which is part of the record.
+    ///
+    /// # Safety
+    /// As for `reset`.
+    unsafe fn free_tables(&self, block: usize) {
+        for at in 1..TABLE {
+            let place = self.specific + 8 * at as isize;
+            // SAFETY: the words are pointers to tables that glibc has allocated, or null.
+            unsafe {
+                let table = read(block, place);
+                if table != 0 {
+                    libc::free(ptr::with_exposed_provenance_mut(table));
+                    write(block, place, 0);
+                }
+            }
+        }
+    }
+
+    /// Returns `true` if the block has thread-locals of a library that was opened later.
+    ///
+    /// # Safety
+    /// No thread is in the block.
+    pub(super) unsafe fn has_dynamic(&self, block: usize) -> bool {
+        // SAFETY: the second word leads to a vector with its length before it: for each module its thread-locals, and what to free.
+        unsafe {
+            let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, 8));
+            let length = (*vector.sub(1))[0];
+            (1..=length).any(|module| {
+                let [at, to_free] = *vector.add(module);
+                at != usize::MAX && to_free != 0
+            })
+        }
+    }
+
+    /// Makes the thread-locals of the block as new, but for those of libc.
+    ///
+    /// # Safety
+    /// No thread is in the block, and its destructors have run.
+    pub(super) unsafe fn reset(&self, block: usize) {
+        // SAFETY: each image is within the block, and is copied as glibc copies it for a new thread.
+        unsafe {
+            for image in &self.images {
+                let to = ptr::with_exposed_provenance_mut::<u8>(block.wrapping_add_signed(image.offset));
+                ptr::copy_nonoverlapping(ptr::with_exposed_provenance(image.from), to, image.filled);
+                to.add(image.filled).write_bytes(0, image.bytes - image.filled);
+            }
+            ptr::with_exposed_provenance_mut::<c_int>(block.wrapping_add_signed(self.errno)).write(0);
+            self.free_tables(block);
+        }
+    }
+
+    /// Runs the destructors of thread-locals and of keys, until there are no more. *Runs on: a thread in the block.*
+    pub(super) fn run_destructors(&self, block: usize) {
+        // SAFETY: glibc calls what was registered in this block.
+        let of_thread_locals = || unsafe { (self.call_destructors)() };
+        of_thread_locals();
+        for _ in 0..ROUNDS {
+            // SAFETY: this thread is in the block.
+            if !unsafe { self.run_destructors_of_keys(block) } {
+                break;
+            }
+            of_thread_locals();
+        }
+        // SAFETY: the call changes the locale of this block only.
+        unsafe { libc::uselocale(LC_GLOBAL_LOCALE) };
+    }
+
+    /// Returns `true` if there were any.
+    ///
+    /// # Safety
+    /// This thread is in the block.
+    unsafe fn run_destructors_of_keys(&self, block: usize) -> bool {
+        let mut any = false;
+        for at in 0..TABLE {
+            // SAFETY: this contract; each table has the number and the value of its keys.
+            let table = unsafe { read(block, self.specific + 8 * at as isize) };
+            let table = ptr::with_exposed_provenance_mut::<[usize; 2]>(table);
+            for key in 0..if table.is_null() { 0 } else { TABLE } {
+                // SAFETY: as above. glibc's table of all keys is read as glibc reads it at the end of a thread.
+                unsafe {
+                    let [number, value] = *table.add(key);
+                    if value == 0 {
+                        continue;
+                    }
+                    (*table.add(key))[1] = 0;
+                    let [number_now, destructor] = self.keys.add(at * TABLE + key).read_volatile();
+                    if number == number_now && destructor != 0 {
+                        any = true;
+                        transmute::<usize, unsafe extern "C" fn(*mut c_void)>(destructor)(
+                            ptr::with_exposed_provenance_mut(value),
+                        );
+                    }
+                }
+            }
+        }
+        any
+    }
+}
+
+/// libc's name for the locale of the process.
+const LC_GLOBAL_LOCALE: libc::locale_t = ptr::without_provenance_mut(usize::MAX);
+
+/// The first allocation of a block.
+#[inline(never)]
+fn allocate_once() {
+    // SAFETY: the memory is freed at once.
+    unsafe { libc::free(std::hint::black_box(libc::malloc(24))) };
+}

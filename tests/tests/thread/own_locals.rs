@@ -1,0 +1,427 @@
+//! Thread-locals of its own for each closure: what a closure keeps of "its thread" over parks, on whatever OS thread it goes on.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(feature = "sanitizer")))]
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use runtime::{Builder, Runtime, ThreadLocals, scope, sleep, spawn, yield_now};
+use tests::with_built;
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// Runs `main` on runtimes with 1, 2 and 8 Ps whose closures have thread-locals of their own.
+fn on_all(main: impl Fn() + Send + Sync) {
+    for procs in [1, 2, 8] {
+        let builder = Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread);
+        with_built(builder, |runtime: &Runtime| runtime.block_on(&main));
+    }
+}
+
+/// Parks in one of several ways. Counts in `MOVES` if the green thread has moved.
+fn park(n: usize) {
+    let before = os_thread();
+    match n % 4 {
+        0 => sleep(Duration::from_micros(50)),
+        1 => sleep(MILLI),
+        2 => drop(spawn(yield_now).join()),
+        _ => yield_now(),
+    }
+    MOVES.fetch_add(usize::from(os_thread() != before), SeqCst);
+}
+
+static MOVES: AtomicUsize = AtomicUsize::new(0);
+
+fn os_thread() -> i64 {
+    // SAFETY: the call has no requirements.
+    unsafe { libc::syscall(libc::SYS_gettid) }
+}
+
+/// Runs `body` in 100 closures at once, each with its number and what parks it.
+fn in_many(body: impl Fn(usize) + Send + Sync) {
+    scope(|s| {
+        for number in 0..100 {
+            let body = &body;
+            s.spawn(move || body(number));
+        }
+    });
+}
+
+#[test]
+fn values_stay_with_the_green_thread() {
+    thread_local! {
+        static COUNT: Cell<usize> = const { Cell::new(7) };
+        static TEXTS: RefCell<Vec<String>> = RefCell::default();
+        static SHARED: Rc<Cell<usize>> = Rc::new(Cell::new(0));
+    }
+    MOVES.store(0, SeqCst);
+    on_all(|| {
+        in_many(|number| {
+            assert_eq!(COUNT.get(), 7, "the values of another green thread");
+            let shared = SHARED.with(Rc::clone);
+            for n in 0..20 {
+                COUNT.set(number * 1_000 + n);
+                TEXTS.with_borrow_mut(|texts| {
+                    texts.push(format!("{number} {n}"));
+                    // A borrow over a park.
+                    park(number + n);
+                });
+                shared.set(shared.get() + 1);
+                assert_eq!(COUNT.get(), number * 1_000 + n);
+                assert!(Rc::ptr_eq(&shared, &SHARED.with(Rc::clone)));
+            }
+            assert_eq!(TEXTS.with_borrow(Vec::len), 20);
+            assert_eq!((shared.get(), Rc::strong_count(&shared)), (20, 2));
+        });
+    });
+    assert!(MOVES.load(SeqCst) > 100, "hardly any green thread has moved");
+}
+
+#[test]
+fn guards_of_std_are_kept_over_parks() {
+    on_all(|| {
+        let sum = Mutex::new(0);
+        let depth = AtomicUsize::new(0);
+        scope(|s| {
+            for number in 0..4 {
+                let (sum, depth) = (&sum, &depth);
+                s.spawn(move || {
+                    for n in 0..20 {
+                        if let Ok(mut sum) = sum.try_lock() {
+                            assert_eq!(depth.fetch_add(1, SeqCst), 0);
+                            park(number + n);
+                            *sum += 1;
+                            depth.fetch_sub(1, SeqCst);
+                        }
+                        park(n);
+                    }
+                });
+            }
+        });
+        assert!(*sum.lock().unwrap() > 0);
+    });
+}
+
+#[test]
+fn errno_belongs_to_the_green_thread() {
+    fn errno() -> i32 {
+        std::io::Error::last_os_error().raw_os_error().unwrap()
+    }
+    on_all(|| {
+        in_many(|number| {
+            for n in 0..20 {
+                // SAFETY: the address is that of this thread's `errno`.
+                unsafe { *libc::__errno_location() = number as i32 + 1 };
+                park(n);
+                assert_eq!(errno(), number as i32 + 1);
+            }
+        });
+    });
+}
+
+#[test]
+fn a_panic_is_the_green_threads_own() {
+    struct Parks(usize);
+    impl Drop for Parks {
+        fn drop(&mut self) {
+            for n in 0..4 {
+                assert!(std::thread::panicking());
+                park(self.0 + n);
+            }
+        }
+    }
+    tests::quiet_panics_on_purpose();
+    on_all(|| {
+        in_many(|number| {
+            if number % 2 == 0 {
+                let caught = std::panic::catch_unwind(|| {
+                    let _parks = Parks(number);
+                    panic!("on purpose");
+                });
+                assert!(caught.is_err());
+            }
+            for n in 0..10 {
+                assert!(!std::thread::panicking());
+                park(number + n);
+            }
+        });
+    });
+}
+
+#[test]
+fn std_names_one_thread_for_each_green_thread() {
+    on_all(|| {
+        let ids = Mutex::new(HashSet::new());
+        in_many(|number| {
+            let own = std::thread::current();
+            for n in 0..10 {
+                park(number + n);
+                assert_eq!(std::thread::current().id(), own.id());
+            }
+            assert!(ids.lock().unwrap().insert(own.id()), "two green threads are one to std");
+            // std's token belongs to the green thread, too.
+            own.unpark();
+            park(number);
+            std::thread::park();
+        });
+    });
+}
+
+/// Counts its drops.
+struct Ends(Arc<AtomicUsize>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        park(0);
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+thread_local! {
+    static ENDS: RefCell<Option<Ends>> = const { RefCell::new(None) };
+    static LATE: RefCell<Option<Ends>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn destructors_run_before_the_join_returns() {
+    tests::quiet_panics_on_purpose();
+    on_all(|| {
+        let ended = Arc::new(AtomicUsize::new(0));
+        for (round, how) in ["returns", "panics", "is cancelled"].into_iter().cycle().take(60).enumerate() {
+            let own = ended.clone();
+            let thread = spawn(move || {
+                ENDS.set(Some(Ends(own)));
+                park(round);
+                match how {
+                    "returns" => {}
+                    "panics" => panic!("on purpose"),
+                    _ => sleep(Duration::from_secs(3600)),
+                }
+            });
+            if how == "is cancelled" {
+                park(round);
+                thread.cancel();
+            }
+            let before = if how == "is cancelled" { round } else { round + 1 };
+            drop(thread.join());
+            let count = ended.load(SeqCst);
+            // A green thread that was cancelled before it began has made no value.
+            assert!(count == round + 1 || count == before, "{how}: {count} in round {round}");
+            ended.store(round + 1, SeqCst);
+        }
+    });
+}
+
+/// A destructor makes another value with a destructor, and so does the destructor of the result.
+#[test]
+fn destructors_that_make_values_are_followed_by_others() {
+    struct MakesOne(Arc<AtomicUsize>);
+    impl Drop for MakesOne {
+        fn drop(&mut self) {
+            LATE.set(Some(Ends(self.0.clone())));
+        }
+    }
+    on_all(|| {
+        let ended = Arc::new(AtomicUsize::new(0));
+        for round in 1..50 {
+            let own = ended.clone();
+            // Nobody takes the result, so it is dropped on the green thread.
+            let (dropped, is_dropped) = runtime::channel::bounded(1);
+            drop(spawn(move || (is_dropped.recv().unwrap(), MakesOne(own)).1));
+            dropped.send(()).unwrap();
+            tests::wait_until("the value is dropped", || ended.load(SeqCst) == round);
+        }
+    });
+}
+
+#[test]
+fn keys_of_pthread_belong_to_the_green_thread() {
+    static ENDED: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn ends(value: *mut libc::c_void) {
+        park(value.addr());
+        ENDED.fetch_add(1, SeqCst);
+    }
+    let keys: Vec<libc::pthread_key_t> = (0..40)
+        .map(|_| {
+            let mut key = 0;
+            // SAFETY: the function is a destructor of any value.
+            assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(ends)) }, 0);
+            key
+        })
+        .collect();
+    on_all(|| {
+        ENDED.store(0, SeqCst);
+        in_many(|number| {
+            for (n, &key) in keys.iter().enumerate() {
+                // SAFETY: the key exists.
+                let set = unsafe {
+                    assert!(libc::pthread_getspecific(key).is_null(), "a value of another green thread");
+                    libc::pthread_setspecific(key, std::ptr::without_provenance(number * 100 + n + 1))
+                };
+                assert_eq!(set, 0);
+            }
+            park(number);
+            for (n, &key) in keys.iter().enumerate() {
+                // SAFETY: the key exists.
+                assert_eq!(unsafe { libc::pthread_getspecific(key) }.addr(), number * 100 + n + 1);
+            }
+        });
+        assert_eq!(ENDED.load(SeqCst), 4_000);
+    });
+}
+
+/// Memory that one green thread has freed serves the others, and nothing is lost with a block.
+#[test]
+fn memory_is_not_kept_by_each_green_thread() {
+    tests::alone!();
+    on_all(|| {
+        let churn = || {
+            in_many(|number| {
+                let mut all = Vec::new();
+                for n in 0..50 {
+                    all.push(vec![number as u8; 10 + n * 20]);
+                    if n % 10 == 0 {
+                        park(n);
+                    }
+                }
+                drop(all);
+                park(number);
+            });
+        };
+        // malloc has arenas for the OS threads that allocate at the same time, and fills them first.
+        (0..40).for_each(|_| churn());
+        let before = tests::system::resident_bytes();
+        (0..60).for_each(|_| churn());
+        let more = tests::system::resident_bytes().saturating_sub(before);
+        // A store of freed memory for each green thread takes 11 KB.
+        assert!(more < 6_000 * 3_000, "{more} bytes more");
+    });
+}
+
+#[test]
+fn blocks_end_with_their_runtime() {
+    tests::alone!();
+    let churn = |rounds| (0..rounds).for_each(|_| on_all(|| in_many(park)));
+    churn(10);
+    let before = tests::system::resident_bytes();
+    churn(40);
+    let more = tests::system::resident_bytes().saturating_sub(before);
+    // 120 runtimes, each with a hundred blocks of 5 KB.
+    assert!(more < 120 * 100 * 1_500, "{more} bytes more");
+}
+
+/// A scope that keeps a reference in a thread-local, as `scoped-tls` does: it relies on scopes that end in the order in which they began.
+#[test]
+fn scopes_that_keep_references_are_not_mixed_up() {
+    thread_local! { static SCOPE: Cell<Option<*const String>> = const { Cell::new(None) } }
+    struct Reset(Option<*const String>);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            SCOPE.set(self.0);
+        }
+    }
+    fn set<R>(value: &String, f: impl FnOnce() -> R) -> R {
+        let _reset = Reset(SCOPE.replace(Some(value)));
+        f()
+    }
+    fn get() -> Option<String> {
+        // SAFETY: `set` keeps the value until the scope is over, on a thread where scopes end in order.
+        SCOPE.get().map(|value| unsafe { (*value).clone() })
+    }
+    on_all(|| {
+        in_many(|number| {
+            assert_eq!(get(), None);
+            let (outer, inner) = (format!("outer {number}"), format!("inner {number}"));
+            set(&outer, || {
+                park(number);
+                set(&inner, || {
+                    park(number + 1);
+                    assert_eq!(get().as_ref(), Some(&inner));
+                });
+                park(number + 2);
+                assert_eq!(get().as_ref(), Some(&outer));
+            });
+            assert_eq!(get(), None);
+        });
+    });
+}
+
+/// std wakes the thread on which the scope began: the end of the scope once waited for ever.
+#[test]
+fn a_scope_of_std_whose_body_parks_ends() {
+    on_all(|| {
+        scope(|s| {
+            for number in 0..8 {
+                s.spawn(move || {
+                    let done = AtomicUsize::new(0);
+                    std::thread::scope(|std| {
+                        for _ in 0..2 {
+                            std.spawn(|| {
+                                std::thread::sleep(2 * MILLI);
+                                done.fetch_add(1, SeqCst);
+                            });
+                        }
+                        (0..4).for_each(|n| park(number + n));
+                    });
+                    assert_eq!(done.load(SeqCst), 2);
+                });
+            }
+        });
+    });
+}
+
+/// glibc changes the group of each thread by a signal, and waits until the handler has marked each thread in its block.
+#[test]
+fn the_group_of_the_process_changes_while_green_threads_run() {
+    tests::alone!();
+    // SAFETY: the calls have no requirements.
+    let change = || assert_eq!(unsafe { libc::setgid(libc::getgid()) }, 0);
+    on_all(|| {
+        let over = std::sync::atomic::AtomicBool::new(false);
+        scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    while !over.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            for n in 0..50 {
+                change();
+                park(n);
+            }
+            let plain = std::thread::spawn(move || (0..50).for_each(|_| change()));
+            runtime::blocking(|| plain.join().unwrap());
+            over.store(true, SeqCst);
+        });
+    });
+}
+
+/// Futures keep the thread-locals of the OS thread, as in the other mode.
+#[test]
+fn closures_and_futures_share_stacks() {
+    thread_local! { static VALUE: Cell<usize> = const { Cell::new(0) } }
+    on_all(|| {
+        let polls: Vec<_> = (0..50)
+            .map(|n| {
+                spawn(async move {
+                    for _ in 0..10 {
+                        VALUE.set(VALUE.get() + 1);
+                        runtime::time::sleep_async(Duration::from_micros(50 * n)).await;
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..10 {
+            in_many(|number| {
+                assert_eq!(VALUE.replace(number + 1), 0);
+                park(number);
+                assert_eq!(VALUE.get(), number + 1);
+            });
+        }
+        polls.into_iter().for_each(|poll| poll.join().unwrap());
+    });
+}
