@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-cargo run --release -p benches --bin compare -- --quick --rounds 1 --only ours --out "$out/quick"
+cargo run --release --bin compare -- --quick --rounds 1 --only ours --out "$out/quick"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Checks and tests the optional features. Features that go together are built together; `tokio` and `interpose` change what happens in the
-# others, and are built alone. Needs cargo-nextest. Usage: ci/features.sh [--each]   (--each runs clippy for each feature alone instead)
+# others, and are built alone. Needs cargo-nextest. Usage: ci/features.sh [--each | --optimised]
+#   --each       runs clippy for each feature alone instead
+#   --optimised  runs long explorations of simulations instead, and the debuggers on an optimised program with 100,000 green threads
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,6 +11,12 @@ if [ "${1:-}" = --each ]; then
         echo "+ clippy with the feature $feature"
         cargo clippy --quiet -p monochrome --features "$feature" -- -D warnings
     done
+    exit
+fi
+
+if [ "${1:-}" = --optimised ]; then
+    DEBUGGERS_MANY=100000 cargo nextest run --release -p tests --features tests/sim --test sim --test inspect \
+        -E '(binary(sim) and test(/^(bugs|fs_bugs|net_bugs|primitives)::/)) or test(/^debuggers::/)'
     exit
 fi
 
@@ -21,14 +29,15 @@ cargo clippy -p examples --features "$of_examples" --all-targets -- -D warnings
 cargo check -p monochrome --no-default-features
 (cd benches/peers/sim && cargo check --locked --quiet)
 
-# The features that go together: the tests of each, the tests of what they change, and the examples that need some.
+# The features that go together: the tests of each, the tests of what they change, and the examples that need some. The explorations of
+# simulations are short here.
 packages=(-p tests -p monochrome -p monochrome-sched -p examples --features "$together,$of_examples")
 examples=(hyper spans inside)
 cargo build "${packages[@]}" "${examples[@]/#/--example=}"
 modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types'
-EXAMPLES_BUILT=true cargo nextest run "${packages[@]}" --tests --test-threads $((2 * $(nproc))) -E "
-    (package(tests) and test(/^($modules)::/)) or (binary(sim) and not test(/^(bugs|fs_bugs|net_bugs|primitives)::/))
+EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" --tests --test-threads $((2 * $(nproc))) -E "
+    (package(tests) and test(/^($modules)::/)) or binary(sim)
     or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile|sim)/)) or (package(monochrome-sched) and test(/simulation/))
     or binary(inside) or binary(raft_sim)"
 for example in "${examples[@]}"; do
@@ -42,7 +51,3 @@ cargo test -p monochrome --features tokio --doc tokio
 cargo nextest run -p monochrome -p monochrome-netpoll --features monochrome/interpose,monochrome-netpoll/foreign \
     -E '(package(monochrome) and kind(lib) and test(/^interpose/)) or binary(foreign)'
 cargo test -p monochrome -p monochrome-netpoll --features monochrome/interpose,monochrome-netpoll/foreign --doc interpose
-
-# Optimised: long explorations, and debuggers, which walk the stacks of an optimised program, too.
-cargo nextest run --release -p tests --features tests/sim --test sim --test inspect \
-    -E '(binary(sim) and test(/^(bugs|fs_bugs|net_bugs|primitives)::/)) or test(/^debuggers::/)'

@@ -9,7 +9,7 @@ if ! command -v valgrind >/dev/null; then
     exit 1
 fi
 baseline=benches/instructions.txt
-cargo build --quiet --release -p benches --bin instructions
+cargo build --quiet --release --workspace --bin instructions
 program="${CARGO_TARGET_DIR:-target}/release/instructions"
 
 # Prints the instructions of a whole process that runs operation $1 $2 times.

@@ -42,12 +42,16 @@ check() {
     module=$(basename "${2%/models*}" .rs)
     # Runs the models of FILE first, then those of the module that begins the step's name: these are the most likely to fail. The long
     # models run last.
-    if notices "$program" "$module::" || notices "$program" "::${BROKEN%%_*}::" || notices "$program" --skip lease --skip closing || notices "$program"; then
-        echo "$BROKEN: noticed"
-    else
-        echo "$BROKEN: NOT noticed by any model"
-        return 1
-    fi
+    local models start=$SECONDS
+    for models in "$module::" "::${BROKEN%%_*}::" "--skip lease --skip closing" ""; do
+        # shellcheck disable=SC2086  # Each word is an argument.
+        if notices "$program" $models; then
+            echo "$BROKEN: noticed by ${models:-all} in $((SECONDS - start)) s"
+            return
+        fi
+    done
+    echo "$BROKEN: NOT noticed by any model"
+    return 1
 }
 
 if [ "${1:-}" = --check ]; then

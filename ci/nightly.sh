@@ -27,12 +27,14 @@ step() {
     rm -rf "$folder"
 }
 
+step target/debug ci/test.sh --plain
 step target/models ci/models-broken.sh "${models[@]}"
 step target/nightly ci/miri.sh $seeds
 step target/tsan ci/tsan.sh $((soak / 4))
 step target/asan ci/asan.sh
 step target/fuzz ci/fuzz.sh $fuzz
 step target/features ci/features.sh --each
+step target/features ci/features.sh --optimised
 step target/stress ci/stress.sh $stress
 step target/soak ci/soak.sh $soak
 step target/tools/deny ci/deny.sh --advisories

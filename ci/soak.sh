@@ -6,6 +6,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$((${1:-60} / 3))
 shift || true
-cargo run --release -p tests --bin soak -- --secs $seconds "$@"
-cargo run --release -p tests --bin soak -- --secs $seconds --sysmon off "$@"
-cargo run -p tests --bin soak -- --secs $seconds "$@"
+# `--workspace` takes the build of the other steps.
+cargo build --release --workspace --bin soak
+cargo build --workspace --bin soak
+built=${CARGO_TARGET_DIR:-target}
+"$built/release/soak" --secs $seconds "$@"
+"$built/release/soak" --secs $seconds --sysmon off "$@"
+"$built/debug/soak" --secs $seconds "$@"

@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# Runs the first `cargo test` command of README.md: all tests without optional features, many in one process.
-# ci/without-sysmon.sh and ci/features.sh run tests with nextest, each in a process of its own.
+# Runs all tests without optional features: each test in a process of its own, by nextest, and the doc tests. With --plain the script runs
+# the `cargo test` command of README.md instead, which needs no tool, and runs many tests in one process (ci/nightly.sh).
+# Usage: ci/test.sh [--plain]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-command=$(grep -m1 -E '^cargo test' README.md) || { echo "README.md has no line that begins with 'cargo test'" >&2; exit 1; }
-echo "+ $command"
-exec bash -c "$command"
+if [ "${1:-}" = --plain ]; then
+    command=$(grep -m1 -E '^cargo test' README.md) || { echo "README.md has no line that begins with 'cargo test'" >&2; exit 1; }
+    echo "+ $command"
+    exec bash -c "$command"
+fi
+# Most tests sleep or wait.
+cargo nextest run --workspace --test-threads $((2 * $(nproc)))
+cargo test --workspace --doc
