@@ -30,6 +30,13 @@ pub fn descriptors() -> usize {
     entries("/proc/self/fd")
 }
 
+/// Returns the number of open descriptors of this process that have a name or a number: files, pipes and sockets, but no epoll instances.
+pub fn descriptors_but_anonymous() -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").expect("a list of the descriptors");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
+    all.filter_map(name).filter(|name| !name.starts_with("anon_inode:")).count()
+}
+
 /// Returns the number of mappings of this process.
 pub fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").expect("Linux").lines().count()

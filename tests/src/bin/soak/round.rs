@@ -145,7 +145,13 @@ impl Base {
         // The first pin in the default runtime starts a thread that stays.
         let template = system::threads_named("green-start").len();
         let staying = Handle::current().metrics().threads + late::threads() + template;
-        Base { descriptors: system::descriptors(), threads: system::threads().saturating_sub(staying) }
+        // With the feature `interpose` an OS thread of the default runtime that waited for a foreign socket keeps an epoll instance.
+        let descriptors = if cfg!(feature = "interpose") {
+            system::descriptors_but_anonymous()
+        } else {
+            system::descriptors()
+        };
+        Base { descriptors, threads: system::threads().saturating_sub(staying) }
     }
 
     /// Looks until ten looks in a row are equal. A runtime counts its OS threads down just before they end, so a single look may

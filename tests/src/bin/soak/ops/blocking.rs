@@ -8,11 +8,16 @@ use tests::ON_PURPOSE;
 use super::panicking;
 use crate::actor::{Actor, not_before};
 
+/// With the feature `interpose` a cancellation would end std's sleep early.
+fn sleep_on_os_thread(time: Duration) {
+    runtime::thread::uncancellable(|| std::thread::sleep(time));
+}
+
 pub(super) fn declared(a: &mut Actor) {
     let (time, value) = (a.micros(400), a.random.number());
     not_before(time, || {
         let got = runtime::blocking(|| {
-            std::thread::sleep(time);
+            sleep_on_os_thread(time);
             value
         });
         assert_eq!(got, value);
