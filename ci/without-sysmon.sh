@@ -25,6 +25,7 @@ keep_their_p=(
     a_timer_that_is_armed_without_a_p_is_recorded
     children_made_during_a_cancellation_are_cancelled
     hogs_delay_only_threads_bound_to_their_os_thread
+    the_group_of_the_process_changes_while_green_threads_run
     a_waker_that_computes_delays_no_other_thread
     a_thread_that_outlives_a_shutdown_timeout
     # A green thread blocks its OS thread, in `blocking` or unannounced, until another green thread has run.
