@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use layout::Layout;
+use netpoll::raw::call;
 
 /// Returns the base of this thread. A function that is never inlined, as is everything that runs under another base: the compiler
 /// may keep what it knows of one block otherwise.
@@ -156,7 +157,7 @@ impl Block {
         // SAFETY: the block is this thread's alone, in a trial. The calls in between are not inlined.
         unsafe {
             let home = self.enter(0);
-            let result = call(f);
+            let result = apart(f);
             self.leave(home);
             result
         }
@@ -164,7 +165,7 @@ impl Block {
 }
 
 #[inline(never)]
-fn call<R>(f: impl FnOnce() -> R) -> R {
+fn apart<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
@@ -195,14 +196,14 @@ fn wrap_setxid() -> Result<(), String> {
     let mut action = [0_usize; 4];
     let (size, none) = (size_of::<usize>(), ptr::null_mut::<usize>());
     // SAFETY: the kernel reads and writes these words only.
-    let asked = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGSETXID, none, action.as_mut_ptr(), size) };
+    let asked = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, none, action.as_mut_ptr(), size) };
     if asked != 0 || action[0] <= 1 {
         return Err("glibc has no handler for its signal 33".into());
     }
     OF_GLIBC.store(action[0], Ordering::Relaxed);
     action[0] = on_setxid as *const () as usize;
     // SAFETY: as above; the handler may run at any time from here on.
-    let set = unsafe { libc::syscall(libc::SYS_rt_sigaction, SIGSETXID, action.as_ptr(), none, size) };
+    let set = unsafe { call!(libc::SYS_rt_sigaction, SIGSETXID, action.as_ptr(), none, size) };
     if set == 0 { Ok(()) } else { Err("the kernel refuses a handler for signal 33".into()) }
 }
 

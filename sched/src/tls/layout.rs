@@ -6,6 +6,8 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use netpoll::raw::call;
+
 use super::{base, next_tid, offset_of_home, out_of_memory, read, set_base, write};
 
 /// How many keys a table of keys has, and how many tables a block may have.
@@ -121,7 +123,7 @@ impl Layout {
         let own = base();
         let (mut robust, mut size) = (0_usize, 0_usize);
         // SAFETY: the kernel writes these two words.
-        let asked = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut robust, &raw mut size) };
+        let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut robust, &raw mut size) };
         let robust_offset = robust.wrapping_sub(own).cast_signed();
         if asked != 0 || !(0..8192).contains(&robust_offset) {
             return Err("the list of robust locks of a thread is not in its block".into());
