@@ -35,6 +35,9 @@ step target/asan ci/asan.sh
 step target/fuzz ci/fuzz.sh $fuzz
 step target/features ci/features.sh --each
 step target/features ci/features.sh --optimised
+# What the pages call sound, where the compiler inlines most.
+step target/lto env CARGO_TARGET_DIR=target/lto CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
+    cargo nextest run --release -p tests --test thread -E 'test(/^own_locals::/)'
 step target/stress ci/stress.sh $stress
 step target/soak ci/soak.sh $soak
 step target/tools/deny ci/deny.sh --advisories

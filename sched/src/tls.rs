@@ -34,7 +34,7 @@
     target_os = "linux",
     target_env = "gnu",
     target_arch = "x86_64",
-    not(any(miri, tsan, loom, feature = "sanitizer", feature = "interpose", feature = "sim"))
+    not(any(miri, tsan, feature = "sanitizer"))
 ))]
 #[path = "tls/glibc.rs"]
 mod block;
@@ -42,7 +42,7 @@ mod block;
     target_os = "linux",
     target_env = "gnu",
     target_arch = "x86_64",
-    not(any(miri, tsan, loom, feature = "sanitizer", feature = "interpose", feature = "sim"))
+    not(any(miri, tsan, feature = "sanitizer"))
 )))]
 #[path = "tls/absent.rs"]
 mod block;

@@ -366,10 +366,6 @@ fn check(config: &Config) -> io::Result<()> {
     if config.max_threads == 0 {
         return invalid("max_threads is 0: at least 1 thread is needed to run anything".into());
     }
-    if config.own_locals && config.around_thread.is_some() {
-        let text = "thread-locals of green threads do not go together with what surrounds each OS thread (the feature `tokio`)";
-        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
-    }
     if config.thread_name.contains('\0') {
         return invalid("thread_name contains a zero byte, which no system takes in a thread's name".into());
     }

@@ -8,8 +8,8 @@ pub(crate) enum Block {}
 
 /// Returns an error that says where there are blocks.
 pub(crate) fn check(_current: fn() -> usize) -> io::Result<()> {
-    let text = "thread-locals of green threads need Linux with glibc on x86-64, a dynamically linked program, and a build without the \
-                features `interpose` and `sim` and without sanitizers";
+    let text =
+        "thread-locals of green threads need Linux with glibc on x86-64, and a build without sanitizers";
     Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }
 
