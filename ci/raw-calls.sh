@@ -56,7 +56,9 @@ for crate, files in sorted(crates.items()):
     # What only a build script links, such as `autocfg`, is no part of the program.
     if crate not in {"autocfg", "version_check"}:
         wrong += [f"{crate} refers to {name}" for name in sorted(uses - allowed.get(crate, set()))]
-        wrong += [f"{crate} does not refer to {name} any more: shorten the list" for name in sorted(allowed.get(crate, set()) - uses)]
+        # `runtime` defines the hooks: what stands in the same object file as its caller is no undefined symbol, and rustc decides what does.
+        unused = set() if crate == "runtime" else allowed.get(crate, set()) - uses
+        wrong += [f"{crate} does not refer to {name} any more: shorten the list" for name in sorted(unused)]
 
 # The list allows the hooks' names in the symbols of `runtime`, so its sources are read, too. Code of tests may call libc.
 call = re.compile(r"\blibc::(%s)\(" % "|".join(sorted(hooks)))
