@@ -4,14 +4,11 @@
 # The package `programs` has larger examples, whose tests run them with PostgreSQL and Redis.
 # The soak of `interpose` performs random operations of std on green threads, for SOAK_SECONDS (default 24).
 # LOAD_SECONDS is the duration of each load by wrk, h2load and tonic (default 1; there are eleven of them).
-# Usage: ci/crates.sh [--build]   (--build checks the format, runs clippy, and builds the tests only)
+# Usage: ci/crates.sh [--build]   (--build builds the tests only)
 set -euo pipefail
 cd "$(dirname "$0")/../tests/crates"
 # The programs have the same features of the runtime as the crates. `interpose` is built alone.
 if [ "${1:-}" = --build ]; then
-    cargo fmt --all --check
-    # One call for all packages, with the features of all: their dependencies are checked once.
-    cargo clippy --locked -p crates -p interpose -p programs --all-targets -- -D warnings
     cargo test --locked --no-run -p crates -p programs
     cargo test --locked --no-run -p interpose
     exit

@@ -1,18 +1,9 @@
 #!/usr/bin/env bash
-# Checks and tests the optional features. Features that go together are built together; `tokio` and `interpose` change what happens in the
-# others, and are built alone. Needs cargo-nextest. Usage: ci/features.sh [--each | --optimised]
-#   --each       runs clippy for each feature alone instead
+# Tests the optional features. Features that go together are built together; `tokio` and `interpose` change what happens in the others,
+# and are built alone. Needs cargo-nextest. Usage: ci/features.sh [--optimised]
 #   --optimised  runs long explorations of simulations instead, and the debuggers on an optimised program with 100,000 green threads
 set -euo pipefail
 cd "$(dirname "$0")/.."
-
-if [ "${1:-}" = --each ]; then
-    for feature in $(ci/features-of-docs.sh | tr , ' '); do
-        echo "+ clippy with the feature $feature"
-        cargo clippy --quiet -p monochrome --features "$feature" -- -D warnings
-    done
-    exit
-fi
 
 if [ "${1:-}" = --optimised ]; then
     DEBUGGERS_MANY=100000 cargo nextest run --release -p tests --features tests/sim --test sim --test inspect \
@@ -24,8 +15,6 @@ of_tests=tests/async-io,tests/stream,tests/tracing,tests/dump-stacks,tests/debug
 together=$of_tests,monochrome/futures-io,monochrome/tokio-io,monochrome/hyper,monochrome/dump-json,monochrome/dump-pprof
 of_examples=examples/hyper,examples/debug,examples/sim,examples/tracing
 
-cargo clippy -p tests -p monochrome --features "$together,monochrome/tokio,monochrome/interpose" --all-targets -- -D warnings
-cargo clippy -p examples --features "$of_examples" --all-targets -- -D warnings
 cargo check -p monochrome --no-default-features
 (cd benches/peers/sim && cargo check --locked --quiet)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs Miri on tests that do not switch stacks, under Stacked Borrows and under Tree Borrows. These are the unit tests of the crates, and
-# the primitives on plain OS threads (runtime/tests/plain_threads.rs), the latter with many seeds.
-# Usage: ci/miri.sh [SEEDS [FILTER ..]]   (default: 3 seeds for each borrow model; ci/nightly.sh uses more)
+# Runs Miri on tests that do not switch stacks. These are the unit tests of the crates, and the primitives on plain OS threads
+# (runtime/tests/plain_threads.rs), the latter with many seeds. Usage: ci/miri.sh [SEEDS [FILTER ..]]
+# Without arguments: 3 seeds, under Stacked Borrows. With SEEDS (ci/nightly.sh): under Tree Borrows, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=${1:-3}
@@ -28,6 +28,10 @@ all_tests() {
     MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$seeds" miri -p monochrome --test plain_threads -- "${@:2}"
 }
 
+if [ $# = 0 ]; then
+    all_tests ""
+    exit
+fi
 # Builds first, so that the two runs do not wait for each other's build. Each run of Miri uses one processor, mostly.
 cargo +nightly miri test --quiet --no-run -p monochrome-timers -p monochrome-netpoll -p monochrome-sched -p monochrome --lib --test plain_threads
 tree=$(mktemp)

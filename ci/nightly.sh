@@ -33,7 +33,7 @@ step target/nightly ci/miri.sh $seeds
 step target/tsan ci/tsan.sh $((soak / 4))
 step target/asan ci/asan.sh
 step target/fuzz ci/fuzz.sh $fuzz
-step target/features ci/features.sh --each
+step target/debug ci/lint.sh --each
 step target/features ci/features.sh --optimised
 # What the pages call sound, where the compiler inlines most.
 step target/lto env CARGO_TARGET_DIR=target/lto CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
