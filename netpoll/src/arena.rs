@@ -22,7 +22,7 @@ const FIRST: usize = if cfg!(loom) { 1 } else { 64 };
 const CHUNKS: usize = (INDEX_BITS - FIRST.ilog2()) as usize;
 
 /// The highest tokens belong to the netpoller's own sources: the waker and the alarm.
-const RESERVED: usize = 2;
+const RESERVED: usize = 3;
 /// How many slots there can be. All chunks together hold `FIRST` slots less than an index can number.
 const CAPACITY: usize = INDEX_MASK + 1 - if FIRST > RESERVED { FIRST } else { RESERVED };
 

@@ -1,8 +1,9 @@
 //! Foreign descriptors: those of code that does not know the netpoller. They are in blocking mode, keep their owner's settings, and
 //! may be closed and their numbers used again without notice. (Linux; feature `foreign`.)
 //!
-//! They stand in epoll instances of their own: each M has one, its [`Station`], for the green threads that wait on it. Such a green thread
-//! resumes on its M only, so no other M needs to hear of its events, and an event wakes the right OS thread at once.
+//! They stand in epoll instances of their own. Each M has one, its [`Station`], for the green threads that wait on it. Such a green thread
+//! resumes on its M only, so no other M needs to hear of its events, and an event wakes the right OS thread at once. One more station is
+//! shared: that of green threads that may resume on any M. The poller waits for it as for a source, and whoever polls takes its events.
 //! Each registration is *one-shot*: a wait arms it, and its first event disarms it. So a registration never outlives the interest of its
 //! waiters by more than one event, and it cannot disturb a registration of the runtime's own sockets.
 //!
@@ -26,7 +27,7 @@
 //!
 //! - *mio's epoll instance for these, too*: `EPOLL_CTL_MOD` would overwrite a registration of the runtime's own if its owner also
 //!   calls libc with the same descriptor.
-//! - *One instance for all Ms*, as a source of the poller: each event first wakes the M that blocks in the poller, which then wakes
+//! - *The shared station for those that resume on their M*: each event first wakes the M that blocks in the poller, which then wakes
 //!   the M of the waiter. A round trip took two to four times as long.
 //! - *A registration for each wait* (`ADD`, `DEL`): four times the cost, and `DEL` may hit the next user of the number.
 //! - *The semaphores of `PollDesc`*: one-shot needs the union of what the waiters want, under a lock.
@@ -59,6 +60,7 @@ pub struct Foreign {
     chunks: Box<[Chunk]>,
     /// The number of waiters in all lists.
     waiters: AtomicUsize,
+    shared: OnceLock<Station>,
 }
 
 /// The lists of `CHUNK` descriptors, made when the first of them is waited for.
@@ -120,7 +122,32 @@ impl Foreign {
         Foreign {
             chunks: (0..MAX_FD / CHUNK).map(|_| OnceLock::new()).collect(),
             waiters: AtomicUsize::new(0),
+            shared: OnceLock::new(),
         }
+    }
+
+    /// Returns the shared station; makes it and calls `begin` with it, if there is none.
+    pub(crate) fn shared(&self, begin: impl FnOnce(&Station) -> io::Result<()>) -> io::Result<&Station> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        if let Some(station) = self.shared.get() {
+            return Ok(station);
+        }
+        let _one_at_a_time = MAKING.lock();
+        if self.shared.get().is_none() {
+            let station = Station::new()?;
+            begin(&station)?;
+            let _ = self.shared.set(station);
+        }
+        Ok(self.shared.get().expect("the station was set above, under the lock"))
+    }
+
+    pub(crate) fn shared_if_any(&self) -> Option<&Station> {
+        self.shared.get()
+    }
+
+    /// Returns `true` if there may be waiters at the shared station. Those at other stations count, too.
+    pub(crate) fn is_shared_in_use(&self) -> bool {
+        self.shared.get().is_some() && self.waiters() > 0
     }
 
     /// Adds a waiter at `station` for `events` of `fd`: bits of `EPOLLIN`, `EPOLLOUT`, `EPOLLPRI`, `EPOLLRDHUP`. An error or a hang-up

@@ -10,6 +10,8 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use mio::event::Event;
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -27,6 +29,8 @@ const BATCH: usize = 1024;
 
 const BREAK: Token = Token(SlotToken::reserved(0).0);
 const ALARM: Token = Token(SlotToken::reserved(1).0);
+#[cfg(all(feature = "foreign", target_os = "linux"))]
+const STATION: Token = Token(SlotToken::reserved(2).0);
 
 /// The readiness of all registered sources.
 ///
@@ -244,9 +248,13 @@ impl Netpoll {
         self.last_poll.store(now, Ordering::Relaxed);
     }
 
-    /// Returns `true` if any source is registered, so that a poll may find events. Foreign descriptors do not count: each M polls
-    /// its own. The answer may be stale at once.
+    /// Returns `true` if any source is registered, so that a poll may find events. Foreign descriptors count if they are waited for at
+    /// the shared station: each M polls its own. The answer may be stale at once.
     pub fn has_sources(&self) -> bool {
+        #[cfg(all(feature = "foreign", target_os = "linux"))]
+        if self.foreign.get().is_some_and(Foreign::is_shared_in_use) {
+            return true;
+        }
         self.arena.in_use() != 0
     }
 
@@ -269,6 +277,19 @@ impl Netpoll {
     #[cfg(all(feature = "foreign", target_os = "linux"))]
     pub fn foreign(&self) -> &Foreign {
         self.foreign.get_or_init(Foreign::new)
+    }
+
+    /// Returns the station of all waiters that may go on at any M. Each poll looks at it. *Runs on: any thread.*
+    ///
+    /// # Errors
+    ///
+    /// When the process or the system has no descriptors left. The next call tries again.
+    #[cfg(all(feature = "foreign", target_os = "linux"))]
+    pub fn shared_station(&self) -> io::Result<&Station> {
+        // Edge-triggered, as each source of mio's: a look takes all events that the station has.
+        self.foreign().shared(|station| {
+            self.registry.register(&mut SourceFd(&station.at()), STATION, Interest::READABLE)
+        })
     }
 
     /// What this netpoller has done so far.
@@ -305,6 +326,14 @@ impl Netpoll {
             match event.token() {
                 BREAK => {}
                 ALARM => alarm.rang(),
+                #[cfg(all(feature = "foreign", target_os = "linux"))]
+                STATION => {
+                    let station =
+                        self.foreign_if_any().and_then(|foreign| Some((foreign, foreign.shared_if_any()?)));
+                    if let Some((foreign, station)) = station {
+                        foreign.poll(station, ready);
+                    }
+                }
                 Token(token) => round.deliver(SlotToken(token), what(event), ready),
             }
         }

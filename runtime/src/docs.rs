@@ -3,6 +3,7 @@
 //! | page | what it answers |
 //! | --- | --- |
 //! | [`moving`] | Which calls may move a closure to another OS thread? What is unsound then, and what are the ways out? |
+//! | [`os_thread`] | What belongs to the OS thread, and what to the green thread? |
 //! | [`blocking`] | What happens to the others while a green thread computes, or blocks its OS thread? |
 //! | [`crates`] | How is a well-known crate used here, and what does it cost? |
 //! | [`cancellation`] | Which calls does a cancellation or a time-out end? What runs meanwhile? |
@@ -32,6 +33,7 @@ pub mod inside;
 pub mod interpose;
 pub mod metrics;
 pub mod moving;
+pub mod os_thread;
 pub mod settings;
 pub mod signals;
 pub mod stacks;

@@ -161,6 +161,7 @@ compile_error!(
      `panic-abort` of this crate if your program does none of these"
 );
 
+pub mod alloc;
 mod aside;
 #[cfg(feature = "macros")]
 mod attributes;

@@ -55,8 +55,8 @@
 //!
 //! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is the same for all green
 //! threads, namely the one reactor. So each OS thread of a runtime enters it once, at its start, and a green thread finds it wherever it
-//! goes on. A slot would enter it for each poll, and could not carry it: tokio's guards stay on their OS thread and are dropped in
-//! reverse order. What differs between tokio's own tasks (their ids) exists on the reactor's OS threads only.
+//! goes on. (A closure with [thread-locals of its own](crate::ThreadLocals::OfGreenThread) enters it at its start.) A slot would enter it
+//! for each poll, and could not carry it: tokio's guards stay on their OS thread and are dropped in reverse order. What differs between tokio's own tasks (their ids) exists on the reactor's OS threads only.
 //!
 //! # Turns
 //!
@@ -131,15 +131,16 @@ pub(crate) fn start() -> io::Result<()> {
             .enable_all()
             .build()?;
         sched::set_around_park(park_in_place);
-        sched::set_other_budget(OtherBudget { apart, renew });
+        sched::set_other_budget(OtherBudget { apart, renew, begin: || in_context(&mut || ()) });
         assert!(REACTOR.set(reactor).is_ok(), "the lock lets one caller in");
     }
     Ok(())
 }
 
-/// Runs an OS thread of a runtime within the reactor's context. *Runs on: the M's own stack.*
+/// Calls `run` within the reactor's context. *Runs on: the M's own stack, at its start; or a closure with thread-locals of its own, before
+/// its first line.*
 ///
-/// The context is never left, because the thread ends next. Leaving it would panic if a green thread had dropped an own guard out of
+/// The context is never left, because it ends with the thread-locals. Leaving it would panic if a green thread had dropped an own guard out of
 /// order.
 pub(crate) fn in_context(run: &mut dyn FnMut()) {
     if let Some(reactor) = REACTOR.get() {

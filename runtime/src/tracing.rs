@@ -413,3 +413,112 @@ impl<S: Subscriber + Send + Sync> Subscriber for Following<S> {
         self.inner.current_span()
     }
 }
+
+/// A subscriber that is always called with the thread-locals of the OS thread. All calls go to the wrapped subscriber.
+///
+/// `tracing_subscriber::registry` knows at most 4,096 threads at a time, and panics at the next one. With
+/// [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) each closure that has used a span is a thread. So programs with
+/// more of them wrap the registry with its layers, and that in [`Following`], because then spans are entered on the OS thread:
+///
+/// ```
+/// # use tracing_core::subscriber::NoSubscriber;
+/// use runtime::tracing::{Following, OfOsThread};
+/// // SAFETY: no layer, and no value in a span or an event, keeps what belongs to a thread in a thread-local.
+/// let subscriber = Following::new(unsafe { OfOsThread::new(NoSubscriber::new()) });
+/// ```
+#[derive(Debug)]
+pub struct OfOsThread<S>(S);
+
+impl<S> OfOsThread<S> {
+    /// Wraps `subscriber`.
+    ///
+    /// # Safety
+    ///
+    /// The subscriber formats values of spans and events, by code of their types. Neither that code nor a layer leaves in a thread-local
+    /// what belongs to one thread, such as an [`Rc`](std::rc::Rc) of the value's: other green threads run with the same thread-locals.
+    ///
+    /// ```
+    /// # use tracing_core::subscriber::NoSubscriber;
+    /// // SAFETY: this subscriber looks at no value.
+    /// let subscriber = unsafe { runtime::tracing::OfOsThread::new(NoSubscriber::new()) };
+    /// ```
+    pub unsafe fn new(subscriber: S) -> Self {
+        OfOsThread(subscriber)
+    }
+
+    fn call<R>(&self, f: impl FnOnce(&S) -> R) -> R {
+        // SAFETY: `new` has the contract.
+        unsafe { sched::with_os_thread_locals(|| f(&self.0)) }
+    }
+}
+
+impl<S: Subscriber> Subscriber for OfOsThread<S> {
+    fn enter(&self, id: &Id) {
+        self.call(|inner| inner.enter(id));
+    }
+
+    fn exit(&self, id: &Id) {
+        self.call(|inner| inner.exit(id));
+    }
+
+    fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        self.call(|inner| inner.on_register_dispatch(dispatch));
+    }
+
+    unsafe fn downcast_raw(&self, id: TypeId) -> Option<*const ()> {
+        if id == TypeId::of::<Self>() {
+            return Some(std::ptr::from_ref(self).cast());
+        }
+        // SAFETY: `inner` lives as long as `self`, so what the caller may assume of its pointer holds.
+        unsafe { self.0.downcast_raw(id) }
+    }
+
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        self.call(|inner| inner.register_callsite(metadata))
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.call(|inner| inner.enabled(metadata))
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        self.call(Subscriber::max_level_hint)
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.call(|inner| inner.new_span(span))
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.call(|inner| inner.record(span, values));
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.call(|inner| inner.record_follows_from(span, follows));
+    }
+
+    fn event_enabled(&self, event: &Event<'_>) -> bool {
+        self.call(|inner| inner.event_enabled(event))
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.call(|inner| inner.event(event));
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        self.call(|inner| inner.clone_span(id))
+    }
+
+    #[allow(deprecated)]
+    fn drop_span(&self, id: Id) {
+        self.call(|inner| inner.drop_span(id));
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        self.call(|inner| inner.try_close(id))
+    }
+
+    fn current_span(&self) -> Current {
+        self.call(Subscriber::current_span)
+    }
+}

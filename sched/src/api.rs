@@ -10,6 +10,7 @@ pub mod locals;
 pub(crate) mod mask;
 #[cfg(feature = "sim")]
 pub(crate) mod node;
+pub(crate) mod os_locals;
 pub mod park;
 #[cfg(feature = "sim")]
 pub(crate) mod point;

@@ -221,6 +221,7 @@ pub use watch::profile::{Sampled, Sampler};
 pub use {
     api::join::{GHandle, Join},
     api::mask::{contain, drop_contained, uncancellable},
+    api::os_locals::with_os_thread_locals,
     api::{block_on, budget, contexts, locals, park, revocable, sleep, spawn},
     end::deadlock::{TEXT as DEADLOCK, set_in_test_harness},
     end::mains::InBlockOn,

@@ -7,6 +7,21 @@
 
 pub(crate) mod activity;
 pub(crate) mod binding;
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(any(miri, tsan, feature = "sanitizer", target_feature = "crt-static"))
+))]
+pub(crate) mod bounds;
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(any(miri, tsan, feature = "sanitizer", target_feature = "crt-static"))
+)))]
+#[path = "m/no_bounds.rs"]
+pub(crate) mod bounds;
 pub(crate) mod capture;
 pub(crate) mod crew;
 pub(crate) mod current;

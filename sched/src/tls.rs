@@ -47,4 +47,4 @@ mod block;
 #[path = "tls/absent.rs"]
 mod block;
 
-pub(crate) use block::{Block, check};
+pub(crate) use block::{Block, check, is_own, under_home};

@@ -26,6 +26,7 @@ mod models;
 use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use sched::due::earlier;
@@ -272,12 +273,26 @@ fn shuffle<T>(cases: &mut [T]) {
 #[inline(never)]
 fn random_below(n: usize) -> usize {
     SEED.with(|seed| {
-        let mut random = fastrand::Rng::with_seed(seed.get());
+        let mut random = fastrand::Rng::with_seed(match seed.get() {
+            0 => first_seed(),
+            seed => seed,
+        });
         // `usize(..n)` avoids a bias that does not matter here, for nine more instructions.
         let number = (u64::from(random.u32(..)) * n as u64) >> 32;
         seed.set(random.get_seed());
         number as usize
     })
+}
+
+/// Returns with what the thread-locals of a thread begin. A green thread with its own may choose once in its life.
+fn first_seed() -> u64 {
+    #[cfg(feature = "sim")]
+    if let Some(random) = sched::simulation::with(|simulation| simulation.random()) {
+        return random;
+    }
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: only that the numbers differ matters. The generator mixes their bits.
+    NEXT.fetch_add(0x9E37_79B9_7F4A_7C15, Relaxed)
 }
 
 /// For [`select!`](crate::select) only.

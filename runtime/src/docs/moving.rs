@@ -72,22 +72,23 @@
 //!
 //! - *Needs*: Linux on x86-64 with glibc, linked dynamically, and a processor and kernel that let programs set the base of thread-locals
 //!   (`FSGSBASE`: Linux 5.9 and later). [`build`](crate::Builder::build) tries out each use of such blocks, and returns `Unsupported` with
-//!   the reason if one fails. Not yet together with the features `interpose`, `sim` and `tokio`.
+//!   the reason if one fails.
 //! - *Costs*: about 5 KB of memory for each stack, two writes of the base for each switch (35 ns in all on an AMD EPYC), and
 //!   140 ns for each closure, at whose end destructors are looked for and the start values of all thread-locals are copied.
 //! - *Destructors* of thread-locals and of pthread's keys run at the end of the closure, on its stack, before
 //!   [`join`](crate::JoinHandle::join) returns. They may park. The next green thread on that stack finds new values.
-//! - *Futures* use the thread-locals of the OS thread that polls them, as without the setting. A scope of `scoped-tls` that is
-//!   kept over a park within a poll is unsound still.
+//! - *Futures* use the thread-locals of the OS thread that polls them, as without the setting. While a poll is parked, the other polls on
+//!   its OS thread have thread-locals of their own until they end. So scopes that keep references are sound within polls, too.
 //! - *std's names*: `std::thread::current().name()` is `None`, and a panic says `<unnamed>`. What `libtest` captures of a test's output is
 //!   not inherited.
-//! - *It stays with the OS thread*: the signal mask, alternate signal stacks, namespaces, scheduling attributes, credentials that
-//!   are set by a system call of its own. [`thread::pin`](crate::thread::pin) keeps a green thread there.
+//! - *It stays with the OS thread*: signal masks, namespaces, scheduling and more; the page [`os_thread`](super::os_thread) has the list.
+//!   [`thread::pin`](crate::thread::pin) keeps a green thread there.
+//! - *Allocators* other than malloc keep a store for each block: wrap them in [`OfOsThread`](crate::alloc::OfOsThread). Libraries that have
+//!   a limit of threads count green threads: for `tracing-subscriber`, whose limit is 4,096, the feature `tracing` has a wrapper.
+//! - *Feature `interpose`*: a caught call parks without a bond to its OS thread, because `errno` comes along. *Feature `tokio`*: each closure
+//!   enters the reactor's context at its start, which costs more than the rest of its spawn. *Feature `sim`*: as without.
 //! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number by which such a block
-//!   names its thread); `pthread_getattr_np` of the calling green thread, which returns `ESRCH`; a library with thread-locals of the
-//!   initial-exec model that is opened by `dlopen` after the runtime was built; an allocator other than malloc keeps a store for
-//!   each block (jemalloc 97 KB, mimalloc 870 KB); libraries that have a limit of threads (`tracing-subscriber`: 4,096);
-//!   a child of `fork` that goes on without `exec`.
+//!   names its thread); a library with thread-locals of the initial-exec model that is opened by `dlopen` after the runtime was built.
 //!
 //! # Contexts that follow
 //!

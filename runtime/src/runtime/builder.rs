@@ -655,9 +655,6 @@ impl Builder {
             || environment::thread_locals("RUNTIME_THREAD_LOCALS"),
             ThreadLocals::default,
         )?;
-        if thread_locals == ThreadLocals::OfGreenThread {
-            refuse_with_features()?;
-        }
         let own_name = || environment::read("RUNTIME_THREAD_NAME", "a name", |name| Some(name.to_string()));
         Ok(Config {
             procs: or_else(self.procs, || environment::number("RUNTIME_PROCS", 1..=MAX_PROCS), available)?,
@@ -696,15 +693,6 @@ impl Builder {
             attached: bounded::places(blocking_threads),
         })
     }
-}
-
-/// Fails if a feature is on that relies on the thread-locals of the OS thread.
-fn refuse_with_features() -> io::Result<()> {
-    if cfg!(any(feature = "interpose", feature = "sim", feature = "tokio")) {
-        let text = "ThreadLocals::OfGreenThread does not go together with the features `interpose`, `sim` and `tokio` yet: build without them";
-        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
-    }
-    Ok(())
 }
 
 /// Returns what keeps one stack of a spawner in `every`; `None` if `every` is 0, and where stacks cannot be taken.

@@ -3,6 +3,7 @@
 //!
 //! Foreign code keeps the addresses of thread-locals: gcc takes the address of `errno` once in a function, and uses it after
 //! each call. So the wait is that of a poll: the G is bound to its M until it resumes there, and other Gs run on the M meanwhile.
+//! A G with thread-locals of its own needs none of that: it resumes on any M, with its thread-locals.
 //!
 //! Rejected: *to return to the first M only with an error*. A call that succeeded on another M lets the next error of the same C
 //! function go to the wrong `errno`.
@@ -25,6 +26,7 @@ use crate::m::M;
 use crate::m::current::{current_g, on_m};
 use crate::run::sched::Sched;
 use crate::run::wake;
+use crate::stack::coro::Coro;
 use crate::sync::unpaused;
 use crate::sys::{fork, preempt};
 
@@ -63,14 +65,15 @@ pub fn signal_of_runtime() -> Option<i32> {
 /// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on the runtime's clock.
 /// *Runs on: a green thread, in user code.*
 pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
-    // SAFETY: the M of this OS thread and its runtime exist while a G runs on it. This G keeps its runtime until it ends, and returns to
-    // this M after its wait.
+    // SAFETY: the M of this OS thread lives as long as its runtime, which this G keeps until it ends.
     let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
-    let station = match m.station() {
+    let moves = may_move(current_g().expect("a green thread runs here"));
+    let netpoll = &m.sched().netpoll;
+    let station = match if moves { netpoll.shared_station() } else { m.station() } {
         Ok(station) => station,
         Err(error) => return End::Refused(error.raw_os_error().unwrap_or(libc::EMFILE)),
     };
-    let foreign = m.sched().netpoll.foreign();
+    let foreign = netpoll.foreign();
     let waiting = Waiting::begin_for(Why::Socket, Cancel::Ends);
     let ticket = waiting.ticket();
     let waiter = Waiter::new(ticket.word());
@@ -83,7 +86,8 @@ pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
             return End::Refused(error.raw_os_error().unwrap_or(libc::EINVAL));
         }
     }
-    let outcome = m.counts_at_station(|| park_here(waiting, until));
+    let park = || park_here(waiting, until);
+    let outcome = if moves { park() } else { m.counts_at_station(park) };
     if outcome != Outcome::Woken || fds.len() > 1 {
         fds.iter().for_each(|&(fd, _)| unpaused(|| foreign.withdraw(fd, waiter)));
     }
@@ -97,22 +101,31 @@ pub fn sleep_until(until: u64) -> End {
     end_of(g, park_here(waiting, until))
 }
 
-/// Parks until `until`, and returns on the same OS thread.
+/// Parks until `until`, and returns with the same thread-locals.
 fn park_here(waiting: Waiting, until: u64) -> Outcome {
     let g = waiting.ticket().g;
     stay(g, || if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
 }
 
-/// Runs `wait`, which may park but not unwind, and returns on the same OS thread. *Runs on: a green thread, in user code.*
+/// Runs `wait`, which may park but not unwind, and returns with the same thread-locals. *Runs on: a green thread, in user code.*
 pub fn keep_thread<T>(wait: impl FnOnce() -> T) -> T {
     stay(current_g().expect("a green thread runs here"), wait)
 }
 
 fn stay<T>(g: GRef, wait: impl FnOnce() -> T) -> T {
+    if may_move(g) {
+        return wait();
+    }
     let polled = g.set_polls(true);
     let result = wait();
     g.set_polls(polled);
     result
+}
+
+/// Returns `true` if `g`, which runs here, has thread-locals of its own.
+fn may_move(g: GRef) -> bool {
+    // SAFETY: a running G has its coroutine, which this thread alone uses.
+    unsafe { Coro::block_of(g) }.is_some()
 }
 
 /// Returns why a wait of the caller was interrupted: by its cancellation, or else by a `timeout` around it. *Runs on: a green

@@ -109,7 +109,7 @@ impl Sched {
         }
         boundary::lend(m, held);
         // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-        let resume = || unsafe { Coro::resume(ptr::from_ref(m).expose_provenance(), g) };
+        let resume = || unsafe { Coro::resume(ptr::from_ref(m).expose_provenance(), || m.homes.is_any(), g) };
         #[cfg(feature = "other-budget")]
         let stop = crate::run::other_budget::apart(resume);
         #[cfg(not(feature = "other-budget"))]

@@ -144,6 +144,7 @@ impl Sched {
         check(&config)?;
         if config.own_locals {
             tls::check(place)?;
+            crate::m::bounds::link();
         }
         fork::check()?;
         fork::watch(leave_in_child)?;

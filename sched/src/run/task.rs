@@ -79,6 +79,7 @@ impl<F: Future, A: After> Polled<F, A> {
 unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let place = unsafe { place::<Work<F, A>>(g) };
+    begin_locals(g);
     if g.has_contexts() {
         contexts::begin(g);
     }
@@ -109,6 +110,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
     // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the task
     // lives.
     let future = unsafe { Pin::new_unchecked(&mut (*work).work) };
+    begin_locals(g);
     if g.has_contexts() {
         contexts::begin(g);
     }
@@ -131,6 +133,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
             if g.has_contexts() {
                 contexts::save(g);
             }
+            end_locals(g);
             crate::run::boundary::enter_for_good();
             return Stop::Pending;
         }
@@ -170,7 +173,7 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
 pub(crate) struct CallsWaker;
 
 impl CallsWaker {
-    const TASK: Task = Task { run: Self::run, future: || None, owns_locals: false };
+    const TASK: Task = Task { run: Self::run, future: || None, owns_locals: true };
 
     /// Makes this the task of `g`, with `waker` as its payload.
     ///
@@ -233,6 +236,16 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
         wake::wake(ticket);
     }
     Stop::Done
+}
+
+/// Prepares the thread-locals that `g` has of its own, which are new. *Runs on: `g`, in user code.*
+#[inline]
+fn begin_locals(_g: GRef) {
+    #[cfg(feature = "other-budget")]
+    // SAFETY: the G runs here, so it has a coroutine, which this thread alone uses.
+    if unsafe { Coro::block_of(_g) }.is_some() {
+        crate::run::other_budget::begin();
+    }
 }
 
 /// Runs the destructors of the thread-locals that `g` has of its own. *Runs on: `g`, in user code.*

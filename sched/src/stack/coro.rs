@@ -47,10 +47,20 @@ pub(crate) struct Coro {
     /// The M that the G on this coroutine is bound to; null if the G is not bound. Only `m/binding.rs` knows the type
     /// behind it.
     pub(crate) bound_to: Cell<*const ()>,
-    /// The thread-locals of the closures that run here; `None` where they have those of their M.
+    /// The thread-locals of those that run here with their own; `None` where all have those of their M.
     block: Option<Block>,
+    whose: Cell<Whose>,
     #[cfg(tsan)]
     fiber: tsan::Fiber,
+}
+
+/// Whose thread-locals the closure or poll on a coroutine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// None runs here.
+    Undecided,
+    Own,
+    OfM,
 }
 
 impl G {
@@ -89,6 +99,7 @@ impl Coro {
             usable_bytes,
             bound_to: Cell::new(ptr::null()),
             block: owns_locals.then(Block::new),
+            whose: Cell::new(Whose::Undecided),
             #[cfg(tsan)]
             fiber: tsan::Fiber::new(),
         };
@@ -130,28 +141,43 @@ impl Coro {
     #[inline]
     pub(crate) unsafe fn block_of(g: GRef) -> Option<Block> {
         // SAFETY: this contract.
-        let block = unsafe { (*g.coro()).block }?;
-        g.task().owns_locals.then_some(block)
+        let coro = unsafe { &*g.coro() };
+        coro.block.filter(|_| coro.whose.get() == Whose::Own)
     }
 
-    /// Runs `g` until it stops. Returns why it stopped.
+    /// Runs `g` until it stops. Returns why it stopped. A closure has thread-locals of its own where coroutines have blocks. A poll has
+    /// those of the M, unless `is_taken`: the M's are those of another poll that is parked.
     ///
     /// # Safety
     /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no other thread uses that coroutine.
     #[inline]
-    pub(crate) unsafe fn resume(m: usize, g: GRef) -> Stop {
+    pub(crate) unsafe fn resume(m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
         // SAFETY: this contract.
-        let Some(block) = (unsafe { Coro::block_of(g) }) else { return unsafe { Coro::switch_to(g) } };
+        let coro = unsafe { &*g.coro() };
+        // SAFETY: this contract.
+        let Some(block) = coro.block else { return unsafe { Coro::switch_to(g) } };
+        if coro.whose.get() == Whose::Undecided {
+            let owns = g.task().owns_locals || is_taken();
+            coro.whose.set(if owns { Whose::Own } else { Whose::OfM });
+        }
+        let owns = coro.whose.get() == Whose::Own;
         // SAFETY: the coroutine is this thread's, and so is its block. Nothing in between touches a thread-local.
         let stop = unsafe {
-            let home = block.enter(m);
-            let stop = Coro::switch_to(g);
-            block.leave(home);
-            stop
+            if owns {
+                let home = block.enter(m);
+                let stop = Coro::switch_to(g);
+                block.leave(home);
+                stop
+            } else {
+                Coro::switch_to(g)
+            }
         };
-        if let Stop::Done = stop {
-            // SAFETY: the closure has ended, and the coroutine is still this thread's.
-            unsafe { (*g.coro()).block.as_mut() }.into_iter().for_each(Block::renew);
+        if let Stop::Done | Stop::Pending = stop {
+            coro.whose.set(Whose::Undecided);
+            if owns {
+                // SAFETY: the closure or poll has ended, and the coroutine is still this thread's.
+                unsafe { (*g.coro()).block.as_mut() }.into_iter().for_each(Block::renew);
+            }
         }
         stop
     }
@@ -229,6 +255,13 @@ impl Coro {
         let coro = unsafe { g.coro().as_ref()? };
         let top = ptr::from_ref(coro).addr();
         coro.frames_below(top).contains(&sp).then_some(top)
+    }
+
+    /// Returns the lowest address and the size of the stack, without its guard.
+    #[allow(dead_code, reason = "only bounds.rs calls it, which is not built for every target")]
+    pub(crate) fn stack(&self) -> (usize, usize) {
+        let lowest = self.guard.end;
+        (lowest, ptr::from_ref(self).addr() - lowest)
     }
 
     /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may call

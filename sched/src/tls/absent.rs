@@ -13,6 +13,16 @@ pub(crate) fn check(_current: fn() -> usize) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }
 
+/// Returns `true` if the code that runs here has thread-locals of its own.
+pub(crate) fn is_own() -> bool {
+    false
+}
+
+/// Calls `f` under the thread-locals of the OS thread.
+pub(crate) fn under_home(f: impl FnOnce()) {
+    f();
+}
+
 impl Block {
     pub(crate) fn new() -> Block {
         unreachable!("`check` has refused")

@@ -79,6 +79,27 @@ fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T, String> + Send) -> Result<
     })
 }
 
+/// Returns `true` if the code that runs here has thread-locals of its own.
+#[inline(never)]
+pub(crate) fn is_own() -> bool {
+    HOME.get() != 0
+}
+
+/// Calls `f` under the thread-locals of the OS thread. *Runs on: a closure under its own block. `f` neither switches stacks nor unwinds.*
+#[inline(never)]
+pub(crate) fn under_home(f: impl FnOnce()) {
+    let (own, home) = (base(), HOME.get());
+    let Some(Ok(layout)) = FOUND.get() else { unreachable!("`check` comes first") };
+    // SAFETY: this thread has both blocks. The calls in between are not inlined. malloc's words are those of the thread, wherever it is.
+    unsafe {
+        layout.malloc.into_iter().for_each(|word| write(home, word, read(own, word)));
+        set_base(home);
+        apart(f);
+        set_base(own);
+        layout.malloc.into_iter().for_each(|word| write(own, word, read(home, word)));
+    }
+}
+
 impl Block {
     /// Makes a block as of a new thread. *Runs on: any thread, after `check` has succeeded.*
     pub(crate) fn new() -> Block {

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use runtime::channel::bounded;
+use runtime::channel::{TryRecvError, bounded};
 use runtime::{profile, spawn, thread};
 use tests::{OnDrop, child, on, wait_until};
 
@@ -146,12 +146,18 @@ fn there_is_one_profile_at_a_time() {
     const TEST: &str = "there_is_one_profile_at_a_time";
     child::passes(TEST, "two", || {
         on(2, || {
-            // The looks of the other thread are profiles, too.
-            let first = spawn(|| while profile::cpu(Duration::from_millis(800)).is_err() {});
+            // The looks of the other thread are profiles, too, and may take longer than one of the first's: it names what it has found.
+            let (over, is_over) = bounded::<()>(0);
+            let first = spawn(move || {
+                while is_over.try_recv() == Err(TryRecvError::Empty) {
+                    let _ = profile::cpu(Duration::from_millis(100));
+                }
+            });
             wait_until("the first one is taken", || match profile::cpu(Duration::ZERO) {
                 Err(error) => error.kind() == ErrorKind::ResourceBusy,
                 Ok(_) => false,
             });
+            drop(over);
             first.join().unwrap();
             profile::cpu(Duration::ZERO).unwrap();
         });

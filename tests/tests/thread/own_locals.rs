@@ -314,37 +314,165 @@ fn blocks_end_with_their_runtime() {
 }
 
 /// A scope that keeps a reference in a thread-local, as `scoped-tls` does: it relies on scopes that end in the order in which they began.
-#[test]
-fn scopes_that_keep_references_are_not_mixed_up() {
+mod scoped {
+    use std::cell::Cell;
+
     thread_local! { static SCOPE: Cell<Option<*const String>> = const { Cell::new(None) } }
+
     struct Reset(Option<*const String>);
+
     impl Drop for Reset {
         fn drop(&mut self) {
             SCOPE.set(self.0);
         }
     }
-    fn set<R>(value: &String, f: impl FnOnce() -> R) -> R {
+
+    pub(super) fn set<R>(value: &String, f: impl FnOnce() -> R) -> R {
         let _reset = Reset(SCOPE.replace(Some(value)));
         f()
     }
-    fn get() -> Option<String> {
+
+    pub(super) fn get() -> Option<String> {
         // SAFETY: `set` keeps the value until the scope is over, on a thread where scopes end in order.
         SCOPE.get().map(|value| unsafe { (*value).clone() })
     }
+
+    /// Nests two scopes, and parks in each.
+    pub(super) fn nest(number: usize, park: impl Fn(usize)) {
+        assert_eq!(get(), None);
+        let (outer, inner) = (format!("outer {number}"), format!("inner {number}"));
+        set(&outer, || {
+            park(number);
+            set(&inner, || {
+                park(number + 1);
+                assert_eq!(get().as_ref(), Some(&inner));
+            });
+            park(number + 2);
+            assert_eq!(get().as_ref(), Some(&outer));
+        });
+        assert_eq!(get(), None);
+    }
+}
+
+#[test]
+fn scopes_that_keep_references_are_not_mixed_up() {
+    on_all(|| in_many(|number| scoped::nest(number, park)));
+}
+
+/// A poll has the thread-locals of its OS thread, unless they are those of another poll, which is parked.
+#[test]
+fn scopes_within_polls_are_not_mixed_up() {
+    on_all(|| {
+        let polls: Vec<_> = (0..100)
+            .map(|number| {
+                spawn(async move {
+                    for n in 0..5 {
+                        scoped::nest(number + n, park);
+                        runtime::time::sleep_async(Duration::from_micros(20)).await;
+                        assert_eq!(scoped::get(), None);
+                    }
+                })
+            })
+            .collect();
+        in_many(|number| scoped::nest(number, park));
+        polls.into_iter().for_each(|poll| poll.join().unwrap());
+    });
+}
+
+/// What a poll leaves in thread-locals of its own ends with that poll.
+#[test]
+fn values_of_a_poll_beside_a_parked_one_end_with_it() {
+    let builder = Builder::new().procs(1).thread_locals(ThreadLocals::OfGreenThread);
+    with_built(builder, |runtime: &Runtime| {
+        runtime.block_on(|| {
+            let (go_on, goes_on) = runtime::channel::bounded::<()>(0);
+            let parked = spawn(async move { goes_on.recv() });
+            yield_now();
+            let ended = Arc::new(AtomicUsize::new(0));
+            for round in 1..20 {
+                let own = ended.clone();
+                spawn(async move {
+                    assert!(ENDS.with_borrow(Option::is_none), "a value of another poll");
+                    ENDS.set(Some(Ends(own)));
+                })
+                .join()
+                .unwrap();
+                assert_eq!(ended.load(SeqCst), round);
+            }
+            go_on.send(()).unwrap();
+            parked.join().unwrap().unwrap();
+        });
+    });
+}
+
+/// Returns what libc says of the stack of this thread.
+fn bounds_of_stack() -> std::ops::Range<usize> {
+    let mut attr = std::mem::MaybeUninit::uninit();
+    let (mut lowest, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: the first call makes the attributes, which the others read and free.
+    unsafe {
+        assert_eq!(libc::pthread_getattr_np(libc::pthread_self(), attr.as_mut_ptr()), 0);
+        libc::pthread_attr_getstack(attr.as_ptr(), &raw mut lowest, &raw mut bytes);
+        libc::pthread_attr_destroy(attr.as_mut_ptr());
+    }
+    lowest.addr()..lowest.addr() + bytes
+}
+
+#[test]
+fn the_bounds_of_the_stack_are_the_green_threads() {
+    fn check(at_most: usize) {
+        let local = 0_u8;
+        let bounds = bounds_of_stack();
+        assert!(bounds.contains(&(&raw const local).addr()), "{bounds:x?}");
+        assert!(bounds.len() <= at_most, "{} bytes", bounds.len());
+    }
     on_all(|| {
         in_many(|number| {
-            assert_eq!(get(), None);
-            let (outer, inner) = (format!("outer {number}"), format!("inner {number}"));
-            set(&outer, || {
-                park(number);
-                set(&inner, || {
-                    park(number + 1);
-                    assert_eq!(get().as_ref(), Some(&inner));
-                });
-                park(number + 2);
-                assert_eq!(get().as_ref(), Some(&outer));
-            });
-            assert_eq!(get(), None);
+            for n in 0..4 {
+                // Whole pages, and the record of the coroutine.
+                check((1 << 20) + (1 << 14));
+                park(number + n);
+            }
+        });
+        let deep = runtime::thread::Builder::new()
+            .stack_size(1 << 23)
+            .spawn(|| assert!(bounds_of_stack().len() > 1 << 22));
+        deep.unwrap().join().unwrap();
+    });
+    std::thread::Builder::new()
+        .stack_size(1 << 21)
+        .spawn(|| check((1 << 21) + (1 << 16)))
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+/// The child has the block and the stack of the green thread, and no other thread.
+#[test]
+fn a_child_of_fork_goes_on() {
+    thread_local! { static TEXT: RefCell<String> = RefCell::new("new".into()) }
+    tests::alone!();
+    on_all(|| {
+        in_many(|number| {
+            TEXT.set(format!("of {number}"));
+            park(number);
+            if number % 10 != 0 {
+                return;
+            }
+            // SAFETY: the child uses no lock of another thread but malloc's, which libc unlocks in it.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let is_own = TEXT.take() == format!("of {number}");
+                let other = std::thread::spawn(|| TEXT.take() == "new").join();
+                // SAFETY: the call does not return.
+                unsafe { libc::_exit(i32::from(!(is_own && other.is_ok_and(|fresh| fresh)))) };
+            }
+            assert!(child > 0);
+            let mut status = 0;
+            // SAFETY: the call writes the status.
+            let ended = runtime::blocking(|| unsafe { libc::waitpid(child, &raw mut status, 0) });
+            assert_eq!((ended, status), (child, 0));
+            assert_eq!(TEXT.take(), format!("of {number}"));
         });
     });
 }
