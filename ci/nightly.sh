@@ -38,6 +38,9 @@ step target/features ci/features.sh --optimised
 # What the pages call sound, where the compiler inlines most.
 step target/lto env CARGO_TARGET_DIR=target/lto CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
     cargo nextest run --release -p tests --test thread -E 'test(/^own_locals::/)'
+step target/lto env CARGO_TARGET_DIR=target/lto CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
+    cargo test --locked --release --manifest-path tests/crates/locals/Cargo.toml
+step target/glibc ci/glibc.sh
 step target/stress ci/stress.sh $stress
 step target/soak ci/soak.sh $soak
 step target/tools/deny ci/deny.sh --advisories

@@ -142,6 +142,14 @@
 //! move, because C may keep the address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter cannot be made
 //! to look again: the `recv` of these channels goes back to `park` until a sender has chosen it.
 //!
+//! # With thread-locals of its own
+//!
+//! A closure with [thread-locals of its own](super::moving#thread-locals-of-its-own) takes `errno`, and all else that C keeps of its
+//! thread, along. So none of the bonds above exist:
+//!
+//! - a caught call resumes on any OS thread, and a green thread that computes on the first one does not delay it;
+//! - a wait in std's `park`, in its `recv`, in `crossbeam-channel`, takes no OS thread, and no message is passed over.
+//!
 //! # What is not caught
 //!
 //! These block the OS thread of a green thread, which is [rescued](super::blocking): its P runs other green

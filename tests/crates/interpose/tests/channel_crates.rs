@@ -167,6 +167,11 @@ fn a_select_of_crossbeam_serves_green_threads() {
                 }
             }
         });
+        // From here on the hub has its OS thread alone. A client that was bound to that OS thread before, by a lock in a channel, would have
+        // the hub's thread id, and wait for ever (`docs::interpose`, locks of std).
+        while runtime.handle().metrics().waiting == 0 {
+            std::thread::yield_now();
+        }
         let clients = (0..CLIENTS).map(|client| {
             let to = [even.clone(), odd.clone()][client as usize % 2].clone();
             let kind = (client % 3 != 0).then_some(runtime);
@@ -185,7 +190,8 @@ fn waits_in_channels_take_an_os_thread_each() {
     const WAITING: usize = 100;
     let _turn = Turn::take();
     let spare = procs() + 6;
-    let runtime = runtime::Builder::new().build().unwrap();
+    // Green threads with thread-locals of their own take none (`own_locals.rs`).
+    let runtime = runtime::Builder::new().thread_locals(runtime::ThreadLocals::OfOsThread).build().unwrap();
     let (sender, receiver) = unbounded::<()>();
     let waiting = (0..WAITING).map(|_| {
         let receiver = receiver.clone();

@@ -143,7 +143,8 @@ fn a_byte_that_came_in_time_is_received_late() {
 /// Returns `true` if a green thread computed on the reader's OS thread until after its time.
 fn is_received_late() -> bool {
     const LIMIT: Duration = Duration::from_millis(30);
-    let runtime = Builder::new().procs(1).migration(Migration::BeforeStart).build().unwrap();
+    let builder = Builder::new().procs(1).migration(Migration::BeforeStart);
+    let runtime = builder.thread_locals(runtime::ThreadLocals::OfOsThread).build().unwrap();
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.set_read_timeout(Some(LIMIT)).unwrap();
     let (begin, begun) = channel::bounded(1);
