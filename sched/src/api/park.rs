@@ -116,7 +116,7 @@ impl Waiting {
         if self.limit != clock::NEVER {
             return self.park_until_ns(clock::NEVER);
         }
-        let g = self.ticket.g;
+        let g = self.begins_to_park().0.g;
         if g.is_green() {
             boundary::park(g)
         } else {
@@ -134,8 +134,8 @@ impl Waiting {
     /// As `park`, but no longer than until `when` on the runtime's clock.
     #[inline(always)]
     pub(crate) fn park_until_ns(self, when: u64) -> Outcome {
-        let Ticket { g, number } = self.ticket;
-        let first = when.min(self.limit);
+        let (Ticket { g, number }, limit) = self.begins_to_park();
+        let first = when.min(limit);
         if first != clock::NEVER {
             g.set_wait_is_timed();
         }
@@ -145,9 +145,25 @@ impl Waiting {
             os_thread::park_until(g, number, first);
         }
         match g.wait.outcome() {
-            Outcome::TimedOut if self.limit <= when => Outcome::Cancelled,
+            Outcome::TimedOut if limit <= when => Outcome::Cancelled,
             outcome => outcome,
         }
+    }
+
+    /// Returns the ticket and the limit of a wait that is not given up.
+    #[inline(always)]
+    fn begins_to_park(self) -> (Ticket, u64) {
+        let parts = (self.ticket, self.limit);
+        std::mem::forget(self);
+        parts
+    }
+}
+
+/// The wait was given up: it is over. Otherwise the caller would still count as about to park.
+impl Drop for Waiting {
+    #[inline]
+    fn drop(&mut self) {
+        self.ticket.g.wait.give_up(self.ticket.number);
     }
 }
 

@@ -140,6 +140,17 @@ impl Wait {
         self.word.load(Ordering::Acquire) & PHASE >= WOKEN
     }
 
+    /// Ends the wait `number`, for which the waiter does not park, if no waker has decided it. *Runs on: the waiter.*
+    #[cfg(not(loom))]
+    #[inline]
+    pub(crate) fn give_up(&self, number: u32) {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & PHASE == ARMED && (word >> NUMBER) as u32 == number {
+            // Relaxed, and not by compare-exchange: as `arm`, which would be the next to overwrite a decision of this moment.
+            self.word.store(word & !PHASE | WOKEN, Ordering::Relaxed);
+        }
+    }
+
     /// Parks the waiter. Returns `false` if the wait was decided already: the waiter goes on. *Runs on: the M's
     /// stack, with the G off its own; a dumper that holds the waiter.*
     #[inline]
