@@ -150,12 +150,25 @@ impl Coro {
     ///
     /// # Safety
     /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no other thread uses that coroutine.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn resume(m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
         // SAFETY: this contract.
-        let coro = unsafe { &*g.coro() };
+        unsafe {
+            match (*g.coro()).block {
+                None => Coro::switch_to(g),
+                Some(block) => Coro::resume_with(block, m, is_taken, g),
+            }
+        }
+    }
+
+    /// As `resume`. Not inlined, so that it costs nothing where there are no blocks.
+    ///
+    /// # Safety
+    /// As for `resume`; `block` is that of the coroutine.
+    #[inline(never)]
+    unsafe fn resume_with(block: Block, m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
         // SAFETY: this contract.
-        let Some(block) = coro.block else { return unsafe { Coro::switch_to(g) } };
+        let coro = unsafe { &*g.coro() };
         if coro.whose.get() == Whose::Undecided {
             let owns = g.task().owns_locals || is_taken();
             coro.whose.set(if owns { Whose::Own } else { Whose::OfM });

@@ -45,6 +45,8 @@ thread_local! {
 pub(crate) struct Block {
     base: usize,
     layout: &'static Layout,
+    /// What the block knows of libraries; see [`Layout::generation`].
+    generation: Option<usize>,
 }
 
 /// What `check` has found.
@@ -104,7 +106,9 @@ impl Block {
     /// Makes a block as of a new thread. *Runs on: any thread, after `check` has succeeded.*
     pub(crate) fn new() -> Block {
         let Some(Ok(layout)) = FOUND.get() else { unreachable!("`check` comes first") };
-        Block { base: layout.new_block(), layout }
+        let base = layout.new_block();
+        // SAFETY: the block is new.
+        Block { base, layout, generation: unsafe { layout.generation(base) } }
     }
 
     /// Frees the block.
@@ -162,10 +166,10 @@ impl Block {
     pub(crate) fn renew(&mut self) {
         // SAFETY: no thread is in the block, and `end` has run the destructors.
         unsafe {
-            if self.layout.has_dynamic(self.base) {
+            if self.layout.has_dynamic(self.base, self.generation) {
                 // The images of libraries that were opened later: rare, and only libc knows how to free them.
-                self.layout.free_block(self.base);
-                self.base = self.layout.new_block();
+                self.free();
+                *self = Block::new();
             } else {
                 self.layout.reset(self.base);
             }

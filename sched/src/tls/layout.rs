@@ -265,6 +265,11 @@ impl Layout {
         }
     }
 
+    /// Returns where libc notes that a key has had a value: behind the tables.
+    pub(super) fn used(&self) -> isize {
+        self.specific + 8 * TABLE as isize
+    }
+
     /// Frees the tables of keys but the first, which is part of the record.
     ///
     /// # Safety
@@ -283,19 +288,39 @@ impl Layout {
         }
     }
 
-    /// Returns `true` if the block has thread-locals of a library that was opened later.
+    /// Returns the number of the change of libraries that the block knows. Returns `None` if it knows libraries whose thread-locals are
+    /// made at their first use.
     ///
     /// # Safety
-    /// No thread is in the block.
-    pub(super) unsafe fn has_dynamic(&self, block: usize) -> bool {
-        // SAFETY: the second word leads to a vector with its length before it: for each module its thread-locals, and what to free.
+    /// The block is new.
+    pub(super) unsafe fn generation(&self, block: usize) -> Option<usize> {
+        // SAFETY: the second word leads to a vector with its length before it. It has the number, then for each module its thread-locals,
+        // which are -1 if they do not exist yet, and what to free.
         unsafe {
             let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, 8));
             let length = (*vector.sub(1))[0];
-            (1..=length).any(|module| {
-                let [at, to_free] = *vector.add(module);
-                at != usize::MAX && to_free != 0
-            })
+            let all_made = (1..=length).all(|module| (*vector.add(module))[0] != usize::MAX);
+            all_made.then_some((*vector)[0])
+        }
+    }
+
+    /// Returns `true` if the block may have thread-locals that libc has made at their first use. `generation` is what the function of
+    /// that name has returned.
+    ///
+    /// # Safety
+    /// No thread is in the block.
+    #[inline]
+    pub(super) unsafe fn has_dynamic(&self, block: usize, generation: Option<usize>) -> bool {
+        // SAFETY: as above. libc writes the number before it makes thread-locals of another module.
+        unsafe {
+            let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, 8));
+            match generation {
+                Some(generation) => generation != (*vector)[0],
+                None => (1..=(*vector.sub(1))[0]).any(|module| {
+                    let [at, to_free] = *vector.add(module);
+                    at != usize::MAX && to_free != 0
+                }),
+            }
         }
     }
 
@@ -338,6 +363,13 @@ impl Layout {
     /// This thread is in the block.
     unsafe fn run_destructors_of_keys(&self, block: usize) -> bool {
         let mut any = false;
+        // SAFETY: this contract; the byte says whether a value was set since the last look.
+        unsafe {
+            let used = ptr::with_exposed_provenance_mut::<bool>(block.wrapping_add_signed(self.used()));
+            if !used.replace(false) {
+                return false;
+            }
+        }
         for at in 0..TABLE {
             // SAFETY: this contract; each table has the number and the value of its keys.
             let table = unsafe { read(block, self.specific + 8 * at as isize) };

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Block, base};
+use super::{Block, base, read};
 
 thread_local! {
     static PROBE: Cell<u64> = const { Cell::new(0x5EED) };
@@ -89,6 +89,9 @@ fn destructors(first: Block, second: Block) -> Result<(), String> {
     let set = || unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
     // SAFETY: the key exists.
     let get = || unsafe { libc::pthread_getspecific(key) }.addr();
+    // SAFETY: the byte lies in the block, which this thread has.
+    let used = |block: Block| unsafe { read(block.base, block.layout.used()) & 0xFF == 1 };
+    expect("the note of a key of pthread", !used(first) && first.with(set) == 0 && used(first))?;
     expect(
         "a key of pthread",
         first.with(set) == 0 && first.with(get) == 1 && second.with(get) == 0 && get() == 0,

@@ -72,6 +72,7 @@ fn at_the_root_and_in_thread() {
     use runtime::thread::{self, *};
     table! {
         runtime::Builder: "SYUR";
+        runtime::alloc::OfOsThread<std::alloc::System>: "SYUR";
         runtime::Runtime: "SYUR";
         runtime::Handle: "SYUR";
         runtime::Migration: "SYUR";
@@ -329,10 +330,11 @@ fn on_unix() {
 #[cfg(feature = "tracing")]
 #[test]
 fn in_tracing() {
-    use runtime::tracing::{DefaultGuard, Following};
+    use runtime::tracing::{DefaultGuard, Following, OfOsThread};
     table! {
         // Not unwind-safe, because tracing's own `WeakDispatch` is not.
         Following<u8>: "SY";
+        OfOsThread<u8>: "SYUR";
         DefaultGuard: "UR";
     }
 }
