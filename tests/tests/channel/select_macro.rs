@@ -141,7 +141,10 @@ fn types_are_inferred_from_the_arms() {
 
 #[test]
 fn all_arms_may_bind_the_same_name() {
-    let (r, text) = (ready(1), ready("one"));
+    // The senders live, so that each is ready once.
+    let ((of_number, r), (of_text, text)) = (bounded(1), bounded(1));
+    of_number.send(1).unwrap();
+    of_text.send("one").unwrap();
     for _ in 0..2 {
         select! {
             recv(r) -> x => assert_eq!(x, Ok(1)),
