@@ -19,7 +19,8 @@
 //!
 //! - Between the two settings of a base and the switch of stacks nothing touches a thread-local.
 //! - Destructors run at the end of a closure, on its stack and under its block, before its join returns (`end`).
-//! - Polls of futures keep the M's block: a poll does not change its OS thread.
+//! - Polls of futures keep the M's block, because a poll does not change its OS thread. While a poll is parked the M's block is its, and
+//!   other polls on the M have the blocks of their coroutines until they end: so no code finds a scope that another poll has begun.
 //! - malloc keeps what a thread has freed in the block. A block takes over the two words of the M that runs it, or each would have a
 //!   store of its own.
 //! - glibc changes the user of a process by a signal to all threads, and marks each thread in its block. The handler therefore runs under

@@ -106,8 +106,14 @@ impl Sched {
     /// and without a P.*
     fn watch_for_others(&self, m: &M, turn: Turn<'_>) {
         let Some(woken) = self.block_once(m, turn) else { return };
-        if woken.is_empty() && self.heaps.time_sleep_until() > clock::now() {
-            return self.note_wake(m);
+        let next = self.heaps.time_sleep_until();
+        if woken.is_empty() && next > clock::now() {
+            self.note_wake(m);
+            // An M has parked meanwhile because this one watched (`rest_without_p`), and takes over: this one stops now.
+            if !self.lacks_watchers() {
+                self.timer_was_added(next.min(self.look_for_deadlock_at()));
+            }
+            return;
         }
         match self.take_idle_p(m) {
             Some(held) => {

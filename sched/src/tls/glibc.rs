@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use layout::Layout;
 use netpoll::raw::call;
@@ -20,10 +20,13 @@ use netpoll::raw::call;
 #[inline(always)]
 fn base() -> usize {
     let base;
-    // SAFETY: `check` has found that the kernel allows the instruction. It reads a register.
-    unsafe { asm!("rdfsbase {}", out(reg) base, options(nostack, preserves_flags)) };
+    // SAFETY: the first word of each block is its base, by the ABI of x86-64.
+    unsafe { asm!("mov {}, fs:[0]", out(reg) base, options(nostack, preserves_flags, readonly)) };
     base
 }
+
+/// True if the kernel lets programs set the base by an instruction. It is a system call otherwise, which takes ten times as long.
+static BY_INSTRUCTION: AtomicBool = AtomicBool::new(false);
 
 /// Sets the base of this thread.
 ///
@@ -31,9 +34,18 @@ fn base() -> usize {
 /// `base` is that of a block, which no other thread uses until this thread leaves it.
 #[inline(always)]
 unsafe fn set_base(base: usize) {
-    // SAFETY: this contract; and `check` has found that the kernel allows the instruction. The compiler moves no access of memory over it.
-    unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
+    // Relaxed: both ways do the same.
+    if BY_INSTRUCTION.load(Ordering::Relaxed) {
+        // SAFETY: this contract; and the kernel allows the instruction. The compiler moves no access of memory over it.
+        unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
+    } else {
+        // SAFETY: this contract. The call fails for no address of a block, and `check` has tried it.
+        unsafe { call!(libc::SYS_arch_prctl, ARCH_SET_FS, base) };
+    }
 }
+
+/// The kernel's number for "set the base", which `libc` does not have.
+const ARCH_SET_FS: usize = 0x1002;
 
 thread_local! {
     /// The base of the M that runs the block; 0 in the block of an OS thread.
@@ -265,4 +277,21 @@ fn offset_of_home() -> isize {
 /// Returns the next number of a block.
 fn next_tid() -> u32 {
     NEXT_TID.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways to set the base serve, whichever this kernel has.
+    #[test]
+    fn blocks_work_with_either_way_to_set_the_base() {
+        // Any thread-local of this crate does: no M runs here.
+        check(|| HOME.with(|home| ptr::from_ref(home).expose_provenance())).unwrap();
+        let found = BY_INSTRUCTION.load(Ordering::Relaxed);
+        for by_instruction in [false, found] {
+            BY_INSTRUCTION.store(by_instruction, Ordering::Relaxed);
+            on_a_thread(try_out::all).unwrap();
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use netpoll::raw::call;
 
-use super::{base, next_tid, offset_of_home, out_of_memory, read, set_base, write};
+use super::{ARCH_SET_FS, BY_INSTRUCTION, base, next_tid, offset_of_home, out_of_memory, read, set_base, write};
 
 /// How many keys a table of keys has, and how many tables a block may have.
 const TABLE: usize = 32;
@@ -114,11 +114,12 @@ impl Layout {
     pub(super) fn find(current: fn() -> usize) -> Result<Layout, String> {
         const FSGSBASE: u64 = 1 << 1;
         // SAFETY: `getauxval` reads what the kernel has left at the start of the process.
-        if unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE == 0 {
-            return Err(
-                "the kernel or the processor does not let programs set the base of thread-locals (FSGSBASE)"
-                    .into(),
-            );
+        let by_instruction = unsafe { libc::getauxval(libc::AT_HWCAP2) } & FSGSBASE != 0;
+        BY_INSTRUCTION.store(by_instruction, Ordering::Relaxed);
+        // A sandbox may refuse the call.
+        // SAFETY: the base stays what it is.
+        if !by_instruction && unsafe { call!(libc::SYS_arch_prctl, ARCH_SET_FS, base()) } != 0 {
+            return Err("neither the processor nor the kernel lets the program set the base of thread-locals".into());
         }
         let own = base();
         let (mut robust, mut size) = (0_usize, 0_usize);
