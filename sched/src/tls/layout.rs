@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use netpoll::raw::call;
 
-use super::{ARCH_SET_FS, BY_INSTRUCTION, base, next_tid, offset_of_home, out_of_memory, read, set_base, write};
+use super::{
+    ARCH_SET_FS, BY_INSTRUCTION, base, next_tid, offset_of_home, out_of_memory, read, set_base, write,
+};
 
 /// How many keys a table of keys has, and how many tables a block may have.
 const TABLE: usize = 32;
@@ -119,7 +121,9 @@ impl Layout {
         // A sandbox may refuse the call.
         // SAFETY: the base stays what it is.
         if !by_instruction && unsafe { call!(libc::SYS_arch_prctl, ARCH_SET_FS, base()) } != 0 {
-            return Err("neither the processor nor the kernel lets the program set the base of thread-locals".into());
+            return Err(
+                "neither the processor nor the kernel lets the program set the base of thread-locals".into(),
+            );
         }
         let own = base();
         let (mut robust, mut size) = (0_usize, 0_usize);
