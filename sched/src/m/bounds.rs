@@ -12,8 +12,9 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::current::current_g;
+use super::current::on_m;
 use crate::stack::coro::Coro;
+use crate::tls;
 
 type Getattr = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) -> c_int;
 
@@ -32,6 +33,7 @@ pub(crate) unsafe extern "C" fn pthread_getattr_np(
 ) -> c_int {
     // SAFETY: the call has no requirements.
     if thread == unsafe { libc::pthread_self() }
+        && tls::is_own()
         && let Some((lowest, bytes)) = own_stack()
     {
         // SAFETY: the caller's attributes, which the first call makes; the second only notes the addresses.
@@ -50,7 +52,7 @@ pub(crate) unsafe extern "C" fn pthread_getattr_np(
 /// Returns the lowest address and the size of the stack of the running closure, if it has thread-locals of its own.
 #[inline(never)]
 fn own_stack() -> Option<(usize, usize)> {
-    let g = current_g()?;
+    let g = on_m(|m| m.running_or_hooked()).flatten()?;
     // SAFETY: a running G has its coroutine, which this thread alone uses.
     unsafe { Coro::block_of(g).is_some() }.then(|| unsafe { (*g.coro()).stack() })
 }
