@@ -553,3 +553,25 @@ fn closures_and_futures_share_stacks() {
         polls.into_iter().for_each(|poll| poll.join().unwrap());
     });
 }
+
+/// A green thread with thread-locals of its own may choose once in its life: the first choices of many are spread.
+#[test]
+fn first_choices_of_select_differ() {
+    on_all(|| {
+        let ((fill_a, a), (fill_b, b)) = (runtime::channel::bounded(400), runtime::channel::bounded(400));
+        (0..400).for_each(|n| (fill_a.send(n).unwrap(), fill_b.send(n).unwrap()).0);
+        let of_a = AtomicUsize::new(0);
+        scope(|s| {
+            for _ in 0..400 {
+                s.spawn(|| {
+                    runtime::channel::select! {
+                        recv(a) -> _ => _ = of_a.fetch_add(1, SeqCst),
+                        recv(b) -> _ => {}
+                    }
+                });
+            }
+        });
+        let of_a = of_a.into_inner();
+        assert!((100..300).contains(&of_a), "{of_a} of 400 have chosen the first case");
+    });
+}
