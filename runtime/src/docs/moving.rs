@@ -72,8 +72,9 @@
 //!
 //! - *Needs*: Linux on x86-64 with glibc, linked dynamically. [`build`](crate::Builder::build) tries out each use of such blocks, and
 //!   returns `Unsupported` with the reason if one fails: see the [table](#where-thread-locals-of-its-own-exist).
-//! - *Costs*: about 5 KB of memory for each stack, two writes of the base for each switch (40 ns in all on an AMD EPYC), and
-//!   100 ns for each closure, at whose end destructors are looked for and the start values of all thread-locals are copied.
+//! - *Costs*: about 5 KB of memory for each stack, which go back to `malloc` when the stack is returned to the system; two writes of
+//!   the base for each switch (40 ns in all on an AMD EPYC); and 100 ns for each closure, at whose end destructors are looked for and
+//!   the start values of all thread-locals are copied.
 //! - *Destructors* of thread-locals and of pthread's keys run at the end of the closure, on its stack, before
 //!   [`join`](crate::JoinHandle::join) returns. They may park. The next green thread on that stack finds new values.
 //! - *Futures* use the thread-locals of the OS thread that polls them, as without the setting. While a poll is parked, the other polls on
@@ -99,6 +100,7 @@
 //! | statically linked glibc, musl | refused: the functions that make a block cannot be looked up |
 //! | AArch64, other processors, other systems | refused |
 //! | AddressSanitizer, ThreadSanitizer, Miri | refused: they keep thread-locals of their own |
+//! | another `malloc` in the place of libc's (`LD_PRELOAD`, Valgrind) | refused: what it keeps for a thread is not known |
 //! | a seccomp filter | needs `rt_sigaction` when the first runtime is built, and without `FSGSBASE` `arch_prctl` |
 //!
 //! # Contexts that follow

@@ -136,7 +136,7 @@ mod linux {
     #[inline(never)]
     pub(crate) fn timer_slack() -> u64 {
         // SAFETY: `prctl` takes only a number here.
-        u64::try_from(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }).unwrap_or(0)
+        u64::try_from(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).unwrap_or(0)
     }
 
     /// Sets the value that [`timer_slack`] returns; 0 changes nothing.
@@ -144,7 +144,7 @@ mod linux {
     pub(crate) fn set_timer_slack(ns: u64) {
         if ns > 0 {
             // SAFETY: `prctl` takes only numbers here.
-            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong) };
+            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong, 0, 0, 0) };
         }
     }
 }

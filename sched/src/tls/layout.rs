@@ -192,6 +192,9 @@ impl Layout {
             self.free_block(block);
             now
         };
+        if changed.is_empty() {
+            return Err("malloc is not that of the C library, but of another library, or of Valgrind".into());
+        }
         let &[first, second] = changed.as_slice() else {
             return Err(format!(
                 "malloc changes {} words of libc's thread-locals, where 2 are known",
