@@ -122,8 +122,9 @@
 //!    these values hold. It costs an OS thread while the green thread waits. (A green thread that has parked
 //!    there before, inside a poll or a caught call, still resumes there.)
 //! 3. **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode. No green thread changes its OS thread, so none
-//!    of these is undefined behaviour. (Scopes that keep references are: see [moving](super::moving).) But other green threads run there meanwhile: they find the `StdoutLock`, span or context of the first,
-//!    a `RefCell` of a thread-local is still borrowed and panics, and a lock deadlocks as above. So it is no way out for locks.
+//!    of these is undefined behaviour. (Scopes that keep references are: see [moving](super::moving).) But other green threads run
+//!    there meanwhile: they find the `StdoutLock`, span or context of the first, a `RefCell` of a thread-local is still borrowed and
+//!    panics, and a lock deadlocks as above. So it is no way out for locks.
 //! 4. **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread (`std::thread::sleep`, a read of a
 //!    file) in the place of what parks. With the feature `interpose` such a sleep parks, too. `blocking` alone does not keep the OS
 //!    thread: a call that parks inside of it may move the closure.
