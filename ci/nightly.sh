@@ -1,59 +1,74 @@
 #!/usr/bin/env bash
-# Runs the checks that take too long for .ci/run. All steps run, even after a step has failed. At the end the script prints the time of
-# each step, and the disk space that was left after it. Usage: ci/nightly.sh [--short]   (--short: minutes instead of hours, to try the
-# script itself)
+# Runs the checks that take too long for .ci/run, in two lanes side by side: one runs the tests, the soaks and the servers, the other
+# builds, explores models and interprets, and so is the load beside which the tests of the first must pass. All steps run, even after a
+# step has failed. At the end the script prints the time of each step, and the disk space that was left after it.
+# Usage: ci/nightly.sh [--short]   (less than two hours on two processors; --short: half an hour, to try the script itself)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/setup.sh
-export CARGO_INCREMENTAL=0
+export CARGO_INCREMENTAL=0 CARGO_TERM_COLOR=never
 
 if [ "${1:-}" = --short ]; then
-    models=(--sample) seeds=4 soak=60 fuzz=5 simulations=1000 load=2 interpose=60 stress=1
+    models=(--sample) seeds=1 soak=60 fuzz=5 simulations=1000 load=1 interpose=60 stress=1
 else
-    models=() seeds=32 soak=1200 fuzz=60 simulations=100000 load=10 interpose=3600 stress=20
+    models=() seeds=8 soak=600 fuzz=30 simulations=20000 load=5 interpose=600 stress=4
 fi
 
-failed=()
-times=()
-# step FOLDER COMMAND ..: runs a step, and removes the folder that it has built in.
+logs=$(mktemp -d)
+trap 'kill "${computing:-}" 2>/dev/null || true; rm -rf "$logs"' EXIT
+
+# step FOLDER COMMAND ..: runs a step of a lane, and removes the folder that it has built in.
 step() {
-    local start=$SECONDS folder=$1 line
+    local start=$SECONDS folder=$1 failed="" line
     shift
     printf '\n=== %s\n' "$*"
-    "$@" || failed+=("$*")
-    line=$(printf '%5d s  %6s MB free  %s' $((SECONDS - start)) "$(df -Pm . | awk 'NR == 2 { print $4 }')" "$*")
+    "$@" || failed=" FAILED"
+    line=$(printf '%5d s  %6s MB free  %s' $((SECONDS - start)) "$(df -Pm . | awk 'NR == 2 { print $4 }')" "$*$failed")
     echo "=== $line"
-    times+=("$line")
+    echo "$line" >>"$logs/times"
     rm -rf "$folder"
 }
 
-step target/debug ci/test.sh --plain
-step target/models ci/models-broken.sh "${models[@]}"
-step target/nightly ci/miri.sh $seeds
-step target/tsan ci/tsan.sh $((soak / 4))
-step target/asan ci/asan.sh
-step target/fuzz ci/fuzz.sh $fuzz
-step target/debug ci/lint.sh --each
-step target/features ci/features.sh --optimised
-# What the pages call sound, where the compiler inlines most.
-step target/lto env CARGO_TARGET_DIR=target/lto CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
-    cargo nextest run --release -p tests --test thread -E 'test(/^own_locals::/)'
-step target/lto env CARGO_TARGET_DIR=target/lto CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
-    cargo test --locked --release --manifest-path tests/crates/locals/Cargo.toml
-step target/glibc ci/glibc.sh
-step target/stress ci/stress.sh $stress
-step target/soak ci/soak.sh $soak
-step target/tools/deny ci/deny.sh --advisories
-step target/tools/semver ci/semver.sh
-step target/guide ci/guide.sh --book
-# Longer loads than the one second each of .ci/run, and an hour of the soak of `interpose`.
-export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
-step target/crates ci/crates.sh --build
-step tests/crates/target ci/crates.sh
-step benches/peers/sim/target ci/simulations.sh $simulations
-printf '\n%s\n' "${times[@]}"
-if [ ${#failed[@]} -gt 0 ]; then
-    printf 'failed: %s\n' "${failed[@]}"
+running() {
+    step target/none ci/test.sh --plain
+    step target/none ci/stress.sh $stress
+    step target/debug ci/soak.sh $soak
+    step target/release ci/simulations.sh $simulations
+    rm -rf benches/peers/sim/target
+    # Longer loads than the one second each of .ci/run, and a long soak of `interpose`.
+    export LOAD_SECONDS=$load SOAK_SECONDS=$interpose
+    step tests/crates/target ci/crates.sh
+}
+
+computing() {
+    export CARGO_TARGET_DIR=$PWD/target/computing
+    local lto=(env CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1)
+    step "$CARGO_TARGET_DIR" ci/models-broken.sh "${models[@]}"
+    step "$CARGO_TARGET_DIR" ci/miri.sh $seeds
+    step "$CARGO_TARGET_DIR" ci/tsan.sh $((soak / 4))
+    step "$CARGO_TARGET_DIR" ci/asan.sh
+    step "$CARGO_TARGET_DIR" ci/fuzz.sh $fuzz
+    step "$CARGO_TARGET_DIR" ci/lint.sh --each
+    step "$CARGO_TARGET_DIR" ci/features.sh --optimised
+    # What the pages call sound, where the compiler inlines most.
+    step "$CARGO_TARGET_DIR" "${lto[@]}" cargo nextest run --release -p tests --test thread -E 'test(/^own_locals::/)'
+    step "$CARGO_TARGET_DIR" "${lto[@]}" cargo test --locked --release --manifest-path tests/crates/locals/Cargo.toml
+    step "$CARGO_TARGET_DIR" ci/glibc.sh
+    step "$CARGO_TARGET_DIR" ci/deny.sh --advisories
+    step "$CARGO_TARGET_DIR" ci/semver.sh
+    step "$CARGO_TARGET_DIR" ci/guide.sh --book
+}
+
+computing >"$logs/computing" 2>&1 &
+computing=$!
+running
+wait $computing
+printf '\n=== side by side\n'
+cat "$logs/computing"
+printf '\n'
+cat "$logs/times"
+if grep -q 'FAILED$' "$logs/times"; then
+    echo "ci/nightly.sh: steps failed, see above"
     exit 1
 fi
 echo "all steps passed in $SECONDS s"

@@ -12,7 +12,7 @@ for _ in 1 2 3 4; do yes >/dev/null & burners+=($!); done
 failed=0
 for ((run = 1; run <= times; run++)); do
     echo "ci/stress.sh: run $run of $times"
-    cargo nextest run -p tests --tests --test-threads $((2 * $(nproc))) "$@" || failed=$((failed + 1))
+    cargo nextest run -p tests --tests --test-threads $((4 * $(nproc))) "$@" || failed=$((failed + 1))
 done
 echo "ci/stress.sh: $failed of $times runs failed"
 [ $failed = 0 ]
