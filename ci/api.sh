@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Compares the public API of the runtime, with the features of its documentation, with the list in ci/api.txt, so that no change of it goes
 # unseen. Also checks that tests/tests/runtimes/public_types.rs names each public type, and builds the documentation as docs.rs does. Needs a nightly
-# toolchain, and installs cargo-public-api into the target directory. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
+# toolchain, and installs cargo-public-api. Usage: ci/api.sh [--renew]   (--renew writes the list anew)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ci/need-nightly.sh ci/api.sh || exit $(($? == 3 ? 0 : 1))
-target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-cargo install --quiet --locked --debug --root "$target_dir/tools" --version 0.52.0 cargo-public-api
-export PATH="$target_dir/tools/bin:$PATH" CARGO_TARGET_DIR="$target_dir/nightly"
+tools=$(ci/tool.sh cargo-public-api 0.52.0)
+export PATH="$tools:$PATH" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/nightly"
 
 features=$(ci/features-of-docs.sh)
 list=$(mktemp)

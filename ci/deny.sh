@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the licences, the sources and the versions of all dependencies against deny.toml, and with --advisories also whether a known
-# weakness is reported for a version in Cargo.lock, which needs the network. Installs cargo-deny into the target directory. With
+# weakness is reported for a version in Cargo.lock, which needs the network. Installs cargo-deny. With
 # --if-changed the script does nothing unless the dependencies have changed since the commit of ci/base.sh; ci/nightly.sh always checks.
 # Usage: ci/deny.sh [--advisories | --if-changed]
 set -euo pipefail
@@ -11,7 +11,5 @@ if [ "${1:-}" = --if-changed ] && git diff --quiet "$(ci/base.sh)" -- deny.toml 
 fi
 checks=(licenses bans sources)
 [ "${1:-}" = --advisories ] && checks+=(advisories)
-target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-# A debug build: it is built in a third of the time, and runs for a second.
-cargo install --quiet --locked --debug --root "$target_dir/tools" --version 0.20.2 cargo-deny
-"$target_dir/tools/bin/cargo-deny" check "${checks[@]}"
+tools=$(ci/tool.sh cargo-deny 0.20.2)
+"$tools/cargo-deny" check "${checks[@]}"

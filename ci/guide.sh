@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the guide: each chapter is in guide/src/SUMMARY.md and in guide/lib.rs, links and drawings are current, and the code of all
 # chapters runs as doc tests, with the features that some of them need. ci/test.sh runs it without features. Usage: ci/guide.sh [--book | --drawings]
-#   --book      also builds the book into target/guide, with mdbook, which it installs into the target directory if need be
+#   --book      also builds the book into target/guide, with mdbook, which it installs
 #   --drawings  only draws guide/drawings/*.dot anew; needs `dot` of Debian's graphviz
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -88,13 +88,9 @@ cargo test -p guide --doc --features debug,sim
 cargo test -p guide --doc --features tokio async_crates
 
 if [ "${1:-}" = --book ]; then
-    version=0.5.4
+    tools=$(ci/tool.sh mdbook 0.5.4)
     target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-    if [ "$(mdbook --version 2>/dev/null)" != "mdbook v$version" ]; then
-        cargo install --quiet --locked --root "$target_dir/tools" --version "$version" mdbook
-        export PATH="$target_dir/tools/bin:$PATH"
-    fi
-    mdbook build guide --dest-dir "$target_dir/guide"
+    "$tools/mdbook" build guide --dest-dir "$target_dir/guide"
     for chapter in $(sed -n 's/.*](\(.*\)\.md).*/\1/p' guide/src/SUMMARY.md); do
         [ -s "$target_dir/guide/$chapter.html" ] || { echo "ci/guide.sh: mdbook has made no $chapter.html" >&2; exit 1; }
     done

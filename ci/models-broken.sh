@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/models"
-export RUSTFLAGS="--cfg loom"
+export RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_DEBUG=0
 
 # Builds the models of package monochrome-$1, and prints the path of their program.
 models() {

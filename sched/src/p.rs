@@ -180,11 +180,17 @@ impl<'p> Held<'p> {
         &self.p.own
     }
 
+    /// Returns the number of the last round.
+    #[inline]
+    pub(crate) fn round(self) -> u32 {
+        // Relaxed: only the holder writes.
+        self.p.rounds.load(Ordering::Relaxed)
+    }
+
     /// Counts a round and returns its number.
     #[inline]
     pub(crate) fn next_round(self) -> u32 {
-        // Relaxed: only the holder writes.
-        let round = self.p.rounds.load(Ordering::Relaxed).wrapping_add(1);
+        let round = self.round().wrapping_add(1);
         self.p.rounds.store(round, Ordering::Relaxed);
         round
     }

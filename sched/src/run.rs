@@ -34,3 +34,4 @@ pub(crate) mod task;
 pub(crate) mod threads;
 pub(crate) mod wake;
 mod wake_latency;
+mod with_locals;

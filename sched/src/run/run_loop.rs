@@ -18,7 +18,7 @@ use crate::stack::coro::Coro;
 use crate::sync::imposed_barrier;
 
 /// In one round of this many the global queue and the network come first (Go: `schedtick % 61`).
-const GLOBAL_FIRST: u32 = 61;
+pub(crate) const GLOBAL_FIRST: u32 = 61;
 
 impl Sched {
     /// Runs Gs until the M is to end. *Runs on: `m`, on its own stack.*
@@ -66,18 +66,11 @@ impl Sched {
     /// Runs `g` until it parks, yields, waits for a poll or ends. *Runs on: `m`, with a P.*
     #[inline(always)]
     pub(crate) fn run(&self, m: &M, g: GRef) {
+        if self.config.own_locals {
+            return self.run_with_locals(m, g);
+        }
         loop {
-            let Some(held) = m.held() else {
-                // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
-                self.outside.goes_on(g);
-                return self.queue_without_p(m, g);
-            };
-            g.set_status(Status::Running);
-            // A dumper may watch `g` from here on: `g/binding.rs`.
-            imposed_barrier();
-            if g.binding.is_special() && self.is_done_with(m, held, g) {
-                return;
-            }
+            let Some(held) = self.may_run(m, g) else { return };
             let Some(stop) = self.resume(m, held, g) else { return };
             if !self.stopped(m, g, stop) {
                 return;
@@ -85,17 +78,52 @@ impl Sched {
         }
     }
 
+    /// Returns the P of `m` if `m` is to run `g`, whose status then is that it runs. *Runs on: `m`, with a P.*
+    #[inline(always)]
+    pub(crate) fn may_run<'m>(&self, m: &'m M, g: GRef) -> Option<Held<'m>> {
+        let Some(held) = m.held() else {
+            // The wait of `g` was decided before its commit, and sysmon has taken the P meanwhile.
+            self.outside.goes_on(g);
+            self.queue_without_p(m, g);
+            return None;
+        };
+        g.set_status(Status::Running);
+        // A dumper may watch `g` from here on: `g/binding.rs`.
+        imposed_barrier();
+        if g.binding.is_special() && self.is_done_with(m, held, g) {
+            return None;
+        }
+        Some(held)
+    }
+
     /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack instead. *Runs on: `m`,
     /// with the P `held`.*
     #[inline(always)]
     pub(crate) fn resume(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
+        if !self.prepare(m, held, g) {
+            return None;
+        }
+        // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+        let resume = || unsafe { Coro::resume(ptr::from_ref(m).expose_provenance(), || m.homes.is_any(), g) };
+        #[cfg(feature = "other-budget")]
+        let stop = crate::run::other_budget::apart(resume);
+        #[cfg(not(feature = "other-budget"))]
+        let stop = resume();
+        m.set_running(None);
+        Some(stop)
+    }
+
+    /// Gives `g`, whose status is that it runs, what it needs to run. Returns `false` if `g` waits for a stack instead. *Runs on: `m`,
+    /// with the P `held`.*
+    #[inline(always)]
+    pub(crate) fn prepare(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
         if g.coro().is_null() {
             match self.coros.take(held.coros()) {
                 Ok(coro) => g.set_coro(coro),
                 Err(error) => {
                     g.set_status(Status::Runnable);
                     self.wait_for_a_stack(held, g, &error);
-                    return None;
+                    return false;
                 }
             }
         }
@@ -108,14 +136,7 @@ impl Sched {
             unsafe { g.settle(m) };
         }
         boundary::lend(m, held);
-        // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-        let resume = || unsafe { Coro::resume(ptr::from_ref(m).expose_provenance(), || m.homes.is_any(), g) };
-        #[cfg(feature = "other-budget")]
-        let stop = crate::run::other_budget::apart(resume);
-        #[cfg(not(feature = "other-budget"))]
-        let stop = resume();
-        m.set_running(None);
-        Some(stop)
+        true
     }
 
     /// Acts on the stop of `g`. Returns `true` if `m` must run `g` on. *Runs on: `m`, which has resumed `g`.*
@@ -211,7 +232,7 @@ impl Sched {
     }
 
     /// Queues `g`, which can run, on an M that has lost its P.
-    fn queue_without_p(&self, m: &M, g: GRef) {
+    pub(crate) fn queue_without_p(&self, m: &M, g: GRef) {
         if g.binding.is_home() {
             m.home.push(g);
         } else {

@@ -214,9 +214,12 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     // SAFETY: the task is over, so the payload is empty, and it belongs to the G until `complete`.
     unsafe { put(g, result) };
     let ending = g.life.complete();
+    // True if code of the user runs below, which may make new thread-local values.
+    let mut again = size_of_val(&after) > 0;
     if !ending.wanted {
         // SAFETY: `complete` found no interest, so the result belongs to the G.
         drop_unseen(unsafe { take::<thread::Result<T>>(g) });
+        again = true;
     }
     after.ended(panicked);
     let mut parked = None;
@@ -225,12 +228,16 @@ fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
         match unsafe { g.take_joiner() } {
             Joiner::Absent => {}
             Joiner::Parked(ticket) => parked = Some(ticket),
-            Joiner::Polls(waker) => call_waker(waker),
+            Joiner::Polls(waker) => {
+                call_waker(waker);
+                again = true;
+            }
         }
     }
-    // The result's destructor and the wakers may have made new thread-local values.
-    end_rare(g, false);
-    end_locals(g);
+    if again {
+        end_rare(g, false);
+        end_locals(g);
+    }
     crate::run::boundary::enter_for_good();
     if let Some(ticket) = parked {
         wake::wake(ticket);

@@ -29,7 +29,7 @@ use crate::stack::{Stack, checked_stack_bytes};
     not(feature = "sanitizer")
 ))]
 use crate::sys::peek;
-use crate::tls::Block;
+use crate::tls::{Block, Under};
 
 pub(super) type Inner = Coroutine<GRef, Stop, (), Stack>;
 
@@ -84,8 +84,9 @@ impl G {
 }
 
 impl Coro {
-    /// Makes the coroutine of an unused stack, on that stack. `owns_locals` gives it thread-locals of its own.
+    /// Makes the coroutine of an unused stack, on that stack. `owns_locals` gives it thread-locals of its own, which lie above it.
     pub(crate) fn new(stack: Stack, class: u32, owns_locals: bool) -> *mut Coro {
+        let (block, stack) = if owns_locals { with_block(stack) } else { (None, stack) };
         let (place, stack) = stack.reserve_top(size_of::<Coro>());
         let place = place.cast::<Coro>().as_ptr();
         let (guard, usable_bytes) = (stack.guard_range(), stack.usable_bytes());
@@ -98,7 +99,7 @@ impl Coro {
             guard,
             usable_bytes,
             bound_to: Cell::new(ptr::null()),
-            block: owns_locals.then(Block::new),
+            block,
             whose: Cell::new(Whose::Undecided),
             #[cfg(tsan)]
             fiber: tsan::Fiber::new(),
@@ -145,8 +146,7 @@ impl Coro {
         coro.block.filter(|_| coro.whose.get() == Whose::Own)
     }
 
-    /// Runs `g` until it stops. Returns why it stopped. A closure has thread-locals of its own where coroutines have blocks. A poll has
-    /// those of the M, unless `is_taken`: the M's are those of another poll that is parked.
+    /// Runs `g` until it stops, under the thread-locals that it is to have. Returns why it stopped.
     ///
     /// # Safety
     /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no other thread uses that coroutine.
@@ -156,43 +156,58 @@ impl Coro {
         unsafe {
             match (*g.coro()).block {
                 None => Coro::switch_to(g),
-                Some(block) => Coro::resume_with(block, m, is_taken, g),
+                Some(_) => Coro::resume_with_block(m, is_taken, g),
             }
         }
     }
 
-    /// As `resume`. Not inlined, so that it costs nothing where there are no blocks.
+    /// As `resume`, where coroutines have blocks. Not inlined, so that it costs nothing where there are none.
     ///
     /// # Safety
-    /// As for `resume`; `block` is that of the coroutine.
+    /// As for `resume`.
     #[inline(never)]
-    unsafe fn resume_with(block: Block, m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
+    unsafe fn resume_with_block(m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
+        let mut under = Under::home(m);
+        // SAFETY: this contract. The coroutine is this thread's, and so is its block. Nothing in between touches a thread-local.
+        unsafe {
+            under.go(Coro::block_to_run(g, is_taken));
+            let stop = Coro::switch_to(g);
+            under.leave();
+            if let Stop::Done | Stop::Pending = stop {
+                Coro::renew_block(g);
+            }
+            stop
+        }
+    }
+
+    /// Returns the block of thread-locals with which `g` is to run, if not with the M's. A closure has one of its own where coroutines
+    /// have blocks. A poll has the M's, unless `is_taken`: the M's are those of another poll that is parked.
+    ///
+    /// # Safety
+    /// `g` has a coroutine, which this thread alone uses.
+    #[inline]
+    pub(crate) unsafe fn block_to_run(g: GRef, is_taken: impl FnOnce() -> bool) -> Option<Block> {
         // SAFETY: this contract.
-        let coro = unsafe { &*g.coro() };
+        let coro = unsafe { g.coro().as_ref()? };
+        let block = coro.block?;
         if coro.whose.get() == Whose::Undecided {
             let owns = g.task().owns_locals || is_taken();
             coro.whose.set(if owns { Whose::Own } else { Whose::OfM });
         }
-        let owns = coro.whose.get() == Whose::Own;
-        // SAFETY: the coroutine is this thread's, and so is its block. Nothing in between touches a thread-local.
-        let stop = unsafe {
-            if owns {
-                let home = block.enter(m);
-                let stop = Coro::switch_to(g);
-                block.leave(home);
-                stop
-            } else {
-                Coro::switch_to(g)
-            }
-        };
-        if let Stop::Done | Stop::Pending = stop {
-            coro.whose.set(Whose::Undecided);
-            if owns {
-                // SAFETY: the closure or poll has ended, and the coroutine is still this thread's.
-                unsafe { (*g.coro()).block.as_mut() }.into_iter().for_each(Block::renew);
-            }
+        (coro.whose.get() == Whose::Own).then_some(block)
+    }
+
+    /// Makes the block as new after the end of a closure or a poll, if that had it. *Runs on: the M that has run `g`.*
+    ///
+    /// # Safety
+    /// `g` has a coroutine, which this thread alone uses, and no thread is in its block.
+    #[inline(never)]
+    pub(crate) unsafe fn renew_block(g: GRef) {
+        // SAFETY: this contract.
+        let coro = unsafe { &mut *g.coro() };
+        if coro.whose.replace(Whose::Undecided) == Whose::Own {
+            coro.block.as_mut().into_iter().for_each(Block::renew);
         }
-        stop
     }
 
     /// As `resume`, with the present thread-locals.
@@ -200,7 +215,7 @@ impl Coro {
     /// # Safety
     /// As for `resume`.
     #[inline(always)]
-    unsafe fn switch_to(g: GRef) -> Stop {
+    pub(crate) unsafe fn switch_to(g: GRef) -> Stop {
         // SAFETY: this thread alone uses the coroutine, by this function's contract.
         let inner = unsafe { &mut (*g.coro()).inner };
         #[cfg(tsan)]
@@ -338,10 +353,19 @@ mod tsan {
     }
 }
 
+/// Makes a block of thread-locals at the top of a whole stack. Returns it with the rest.
+fn with_block(stack: Stack) -> (Option<Block>, Stack) {
+    let end = stack.base();
+    let (_, stack) = stack.reserve_top(Block::bytes());
+    // SAFETY: `reserve_top` kept these bytes for the block alone, and a whole stack ends with a page.
+    (Some(unsafe { Block::new(end) }), stack)
+}
+
 /// Returns how large a stack must be to leave `stack_bytes` to its green threads. Returns `InvalidInput` if no stack
 /// can be so large or so small.
-pub(crate) fn with_header(stack_bytes: usize) -> io::Result<usize> {
-    Ok(checked_stack_bytes(stack_bytes)? + size_of::<Coro>().next_multiple_of(16))
+pub(crate) fn with_header(stack_bytes: usize, owns_locals: bool) -> io::Result<usize> {
+    let of_block = if owns_locals { Block::bytes() } else { 0 };
+    Ok(checked_stack_bytes(stack_bytes)? + size_of::<Coro>().next_multiple_of(16) + of_block)
 }
 
 /// The code at the root of every coroutine: runs one G after another.

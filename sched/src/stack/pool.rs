@@ -53,8 +53,9 @@ impl CoroList {
         self.len.load(Ordering::Relaxed)
     }
 
+    /// Takes a coroutine, which stays the runtime's.
     #[inline]
-    fn pop(&self) -> Option<*mut Coro> {
+    pub(crate) fn pop(&self) -> Option<*mut Coro> {
         let coro = self.head.get();
         if coro.is_null() {
             return None;
@@ -82,7 +83,7 @@ impl CoroList {
 }
 
 impl Drop for CoroList {
-    /// Frees the blocks of thread-locals. All coroutines of a runtime have one, or none has.
+    /// Frees what belongs to the blocks of thread-locals. All coroutines of a runtime have one, or none has.
     fn drop(&mut self) {
         while let Some(coro) = self.pop() {
             // SAFETY: the list alone owned the coroutine, and no G runs on it. Its stack is mapped: the runtime drops Ps and lists
@@ -237,7 +238,7 @@ impl Drop for Spare {
 
 impl Pool {
     fn new(stack_bytes: usize, class: u32, warm: usize, owns_locals: bool) -> io::Result<Pool> {
-        let stacks = Slabs::new(coro::with_header(stack_bytes)?)?;
+        let stacks = Slabs::new(coro::with_header(stack_bytes, owns_locals)?)?;
         Ok(Pool { spare: Mutex::new(Spare::new()), stacks, class, warm, owns_locals })
     }
 

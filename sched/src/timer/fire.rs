@@ -15,10 +15,16 @@ impl Sched {
     /// Fires the due timers of this P. Reads the clock only if a timer may be due.
     #[inline(always)]
     pub(crate) fn run_own_timers(&self, held: Held<'_>) {
-        let next = self.heaps.earliest(held.index);
-        if next != clock::NEVER && !held.own().gate.is_shut(next) {
+        if self.may_have_due_timers(held) {
             self.check_own_timers(held);
         }
+    }
+
+    /// Returns `true` if a timer of this P may be due.
+    #[inline(always)]
+    pub(crate) fn may_have_due_timers(&self, held: Held<'_>) -> bool {
+        let next = self.heaps.earliest(held.index);
+        next != clock::NEVER && !held.own().gate.is_shut(next)
     }
 
     #[inline(never)]

@@ -56,6 +56,8 @@ thread_local! {
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     base: usize,
+    /// Where its memory ends.
+    end: usize,
     layout: &'static Layout,
     /// What the block knows of libraries; see [`Layout::generation`].
     generation: Option<usize>,
@@ -84,6 +86,12 @@ pub(crate) fn check(current: fn() -> usize) -> io::Result<()> {
     })
 }
 
+/// Returns what `check` has found.
+fn found() -> &'static Layout {
+    let Some(Ok(layout)) = FOUND.get() else { unreachable!("`check` comes first") };
+    layout
+}
+
 /// Calls `f` on a new OS thread: the main thread's block is laid out in another way.
 fn on_a_thread<T: Send>(f: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
     std::thread::scope(|scope| {
@@ -103,7 +111,7 @@ pub(crate) fn is_own() -> bool {
 #[inline(never)]
 pub(crate) fn under_home(f: impl FnOnce()) {
     let (own, home) = (base(), HOME.get());
-    let Some(Ok(layout)) = FOUND.get() else { unreachable!("`check` comes first") };
+    let layout = found();
     // SAFETY: this thread has both blocks. The calls in between are not inlined. malloc's words are those of the thread, wherever it is.
     unsafe {
         layout.malloc.into_iter().for_each(|word| write(home, word, read(own, word)));
@@ -115,21 +123,31 @@ pub(crate) fn under_home(f: impl FnOnce()) {
 }
 
 impl Block {
-    /// Makes a block as of a new thread. *Runs on: any thread, after `check` has succeeded.*
-    pub(crate) fn new() -> Block {
-        let Some(Ok(layout)) = FOUND.get() else { unreachable!("`check` comes first") };
-        let base = layout.new_block();
-        // SAFETY: the block is new.
-        Block { base, layout, generation: unsafe { layout.generation(base) } }
+    /// Returns how much memory a block needs that ends with a page. *Runs on: any thread, after `check` has succeeded.*
+    pub(crate) fn bytes() -> usize {
+        found().bytes()
     }
 
-    /// Frees the block.
+    /// Makes a block as of a new thread. *Runs on: any thread, after `check` has succeeded.*
+    ///
+    /// # Safety
+    /// The [`bytes`](Block::bytes) bytes below `end`, which is the end of a page, are the block's until `free`.
+    pub(crate) unsafe fn new(end: usize) -> Block {
+        let layout = found();
+        // SAFETY: this contract; and the block is new.
+        unsafe {
+            let base = layout.new_block(end);
+            Block { base, end, layout, generation: layout.generation(base) }
+        }
+    }
+
+    /// Frees what libc has allocated for the block.
     ///
     /// # Safety
     /// No thread is in the block or enters it again, and no closure has run in it since the last `renew`.
     pub(crate) unsafe fn free(self) {
         // SAFETY: this contract.
-        unsafe { self.layout.free_block(self.base) };
+        unsafe { self.layout.end_block(self.base) };
     }
 
     /// Enters the block as `m`. Returns the M's own base.
@@ -140,15 +158,41 @@ impl Block {
     #[inline(always)]
     pub(crate) unsafe fn enter(self, m: usize) -> usize {
         let home = base();
+        // SAFETY: this thread has both blocks.
+        unsafe { self.come_from(home, m, home) };
+        home
+    }
+
+    /// Goes to the block `to`.
+    ///
+    /// # Safety
+    /// As for `leave` and `enter`: `home` is what `enter` has returned on this thread, which is in this block.
+    #[inline(always)]
+    pub(crate) unsafe fn pass(self, to: Block, m: usize, home: usize) {
+        if to.base != self.base {
+            // SAFETY: this thread has both blocks.
+            unsafe {
+                to.come_from(self.base, m, home);
+                self.is_left();
+            }
+        }
+    }
+
+    /// Sets the base, after the block has what the M brings along.
+    ///
+    /// # Safety
+    /// This thread is in the block of the base `from`, or in the M's own, and has this one, too.
+    #[inline(always)]
+    unsafe fn come_from(self, from: usize, m: usize, home: usize) {
         let Layout { current, home: home_at, malloc, .. } = *self.layout;
-        // SAFETY: these are words of thread-locals within the two blocks, of which this thread has both.
+        // SAFETY: these are words of thread-locals within the two blocks.
         unsafe {
+            debug_assert_eq!(read(self.base, home_at), 0, "two Ms are in one block");
             write(self.base, current, m);
             write(self.base, home_at, home);
-            malloc.into_iter().for_each(|word| write(self.base, word, read(home, word)));
+            malloc.into_iter().for_each(|word| write(self.base, word, read(from, word)));
             set_base(self.base);
         }
-        home
     }
 
     /// Leaves the block.
@@ -157,13 +201,23 @@ impl Block {
     /// `home` is what `enter` has returned on this thread, and nothing has touched a thread-local since the switch of stacks.
     #[inline(always)]
     pub(crate) unsafe fn leave(self, home: usize) {
-        // SAFETY: as in `enter`. The block does not keep malloc's words, which belong to the M.
+        // SAFETY: as in `enter`. What the block keeps of malloc's words is not used again: the next M that enters brings its own.
         unsafe {
+            self.layout.malloc.into_iter().for_each(|word| write(home, word, read(self.base, word)));
             set_base(home);
-            for word in self.layout.malloc {
-                write(home, word, read(self.base, word));
-                write(self.base, word, self.layout.malloc_at_start(word));
-            }
+            self.is_left();
+        }
+    }
+
+    /// In debug builds notes that no M is in the block, which the next one to enter checks.
+    ///
+    /// # Safety
+    /// This thread has left the block, and no other thread can enter it yet.
+    #[inline(always)]
+    unsafe fn is_left(self) {
+        if cfg!(debug_assertions) {
+            // SAFETY: this contract.
+            unsafe { write(self.base, self.layout.home, 0) };
         }
     }
 
@@ -172,6 +226,7 @@ impl Block {
     pub(crate) fn end(self) {
         debug_assert_eq!(base(), self.base, "a closure ends under its own block");
         self.layout.run_destructors(self.base);
+        self.layout.end_locale();
     }
 
     /// Makes the block as new. *Runs on: the M that has left the block, after the end of a closure.*
@@ -181,7 +236,7 @@ impl Block {
             if self.layout.has_dynamic(self.base, self.generation) {
                 // The images of libraries that were opened later: rare, and only libc knows how to free them.
                 self.free();
-                *self = Block::new();
+                *self = Block::new(self.end);
             } else {
                 self.layout.reset(self.base);
             }

@@ -19,8 +19,15 @@ const ROUNDS: usize = 4;
 
 /// See the file's head. Offsets are from the base of a block.
 pub(super) struct Layout {
-    alloc: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
-    free: unsafe extern "C" fn(*mut c_void, bool),
+    /// Makes a block of the zeroes around a base.
+    make: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    /// Ends a block, and leaves its memory alone.
+    end: unsafe extern "C" fn(*mut c_void, bool),
+    /// How many bytes a block has, and how many of them lie at its base and above.
+    bytes: usize,
+    above: usize,
+    /// The base is a multiple of this.
+    align: usize,
     init_ctype: unsafe extern "C" fn(),
     call_destructors: unsafe extern "C" fn(),
     /// The sequence number and the destructor of each key.
@@ -38,7 +45,6 @@ pub(super) struct Layout {
     pub(super) home: isize,
     /// The words in which malloc keeps what a thread has freed, and from where it allocates.
     pub(super) malloc: [isize; 2],
-    malloc_at_start: [usize; 2],
     images: Vec<Image>,
 }
 
@@ -137,16 +143,26 @@ impl Layout {
         // SAFETY: `note_module` gets the pointer during the call only.
         unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut modules).cast()) };
         let of_libc = modules.libc.ok_or("the thread-locals of libc are not in the block")?;
+        let (mut bytes, mut align) = (0_usize, 0_usize);
+        // SAFETY: the name is a function with this signature, which writes the two words.
+        unsafe {
+            transmute::<usize, unsafe extern "C" fn(*mut usize, *mut usize)>(symbol(
+                c"_dl_get_tls_static_info",
+            )?)(&raw mut bytes, &raw mut align);
+        }
         let (resp, rseq) = (symbol(c"__resp")?, symbol(c"__rseq_offset").ok());
         // SAFETY: the names are functions with these signatures, and words, in every glibc that has them.
         let mut layout = unsafe {
             Layout {
-                alloc: transmute::<usize, unsafe extern "C" fn(*mut c_void) -> *mut c_void>(symbol(
+                make: transmute::<usize, unsafe extern "C" fn(*mut c_void) -> *mut c_void>(symbol(
                     c"_dl_allocate_tls",
                 )?),
-                free: transmute::<usize, unsafe extern "C" fn(*mut c_void, bool)>(symbol(
+                end: transmute::<usize, unsafe extern "C" fn(*mut c_void, bool)>(symbol(
                     c"_dl_deallocate_tls",
                 )?),
+                bytes,
+                above: *ptr::with_exposed_provenance::<u32>(symbol(c"_thread_db_sizeof_pthread")?) as usize,
+                align,
                 init_ctype: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?),
                 call_destructors: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?),
                 keys: ptr::with_exposed_provenance(symbol(c"__pthread_keys")?),
@@ -162,11 +178,14 @@ impl Layout {
                 current: current().wrapping_sub(own).cast_signed(),
                 home: offset_of_home(),
                 malloc: [0; 2],
-                malloc_at_start: [0; 2],
                 images: modules.images,
             }
         };
-        let static_block = -(1 << 20)..0_isize;
+        let sizes = [layout.bytes, layout.above, layout.align];
+        if layout.above >= layout.bytes || layout.bytes > 1 << 20 || !(16..=4096).contains(&layout.align) {
+            return Err(format!("blocks have strange sizes: {sizes:?}"));
+        }
+        let static_block = -(layout.bytes.cast_signed())..0_isize;
         if !static_block.contains(&layout.current) || !static_block.contains(&layout.home) {
             return Err("the runtime is in a library that was opened later, so its thread-locals are not in the block".into());
         }
@@ -179,43 +198,50 @@ impl Layout {
 
     /// Finds the words of libc's thread-locals that the first allocation of a thread changes.
     fn find_words_of_malloc(&mut self, of_libc: Image) -> Result<(), String> {
-        let (block, own) = (self.new_block(), base());
+        let memory = Memory::of(self);
+        // SAFETY: the memory is this block's until the end of the function.
+        let (block, own) = (unsafe { self.new_block(memory.end()) }, base());
         let words = || (0..of_libc.bytes / 8).map(|word| of_libc.offset + 8 * word as isize);
         // SAFETY: the words lie in the block, which this thread alone has. Between the settings of the base only malloc runs.
-        let changed: Vec<(isize, usize)> = unsafe {
+        let changed: Vec<isize> = unsafe {
             let before: Vec<usize> = words().map(|word| read(block, word)).collect();
             set_base(block);
             allocate_once();
             set_base(own);
-            let now = words().zip(before).filter(|&(word, before)| read(block, word) != before).collect();
+            let changed = words().zip(before).filter(|&(word, before)| read(block, word) != before);
+            let changed = changed.map(|(word, _)| word).collect();
             // Its store is lost, once.
-            self.free_block(block);
-            now
+            self.end_block(block);
+            changed
         };
         if changed.is_empty() {
             return Err("malloc is not that of the C library, but of another library, or of Valgrind".into());
         }
-        let &[first, second] = changed.as_slice() else {
-            return Err(format!(
-                "malloc changes {} words of libc's thread-locals, where 2 are known",
-                changed.len()
-            ));
-        };
-        (self.malloc, self.malloc_at_start) = ([first.0, second.0], [first.1, second.1]);
+        let words = changed.len();
+        self.malloc = changed.try_into().map_err(|_| {
+            format!("malloc changes {words} words of libc's thread-locals, where 2 are known")
+        })?;
         Ok(())
     }
 
-    /// Returns what a word of malloc is in a new block.
-    #[inline(always)]
-    pub(super) fn malloc_at_start(&self, word: isize) -> usize {
-        self.malloc_at_start[usize::from(word == self.malloc[1])]
+    /// Returns how much memory a block needs that ends with a page.
+    pub(super) fn bytes(&self) -> usize {
+        // The base is aligned, and the rest lies below it.
+        (self.above.next_multiple_of(self.align) + self.bytes - self.above).next_multiple_of(16)
     }
 
     /// Makes a block as of a new thread. Returns its base.
-    pub(super) fn new_block(&self) -> usize {
-        // SAFETY: glibc makes the block: all images, and zeroes in its record of the thread.
-        let block = unsafe { (self.alloc)(ptr::null_mut()) }.expose_provenance();
-        if block == 0 {
+    ///
+    /// # Safety
+    /// The `bytes` bytes below `end`, which is the end of a page, are the block's until `end_block`.
+    pub(super) unsafe fn new_block(&self, end: usize) -> usize {
+        let block = (end - self.above) & !(self.align - 1);
+        // SAFETY: this contract. glibc makes the block of zeroes: it copies all images, and allocates the vector that leads to them.
+        let made = unsafe {
+            ptr::with_exposed_provenance_mut::<u8>(end - self.bytes()).write_bytes(0, self.bytes());
+            (self.make)(ptr::with_exposed_provenance_mut(block))
+        };
+        if made.is_null() {
             out_of_memory();
         }
         let own = base();
@@ -263,19 +289,16 @@ impl Layout {
         unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.tid))) }
     }
 
+    /// Ends a block: frees what libc has allocated for it.
+    ///
     /// # Safety
     /// No thread is in the block or enters it again.
-    pub(super) unsafe fn free_block(&self, block: usize) {
+    pub(super) unsafe fn end_block(&self, block: usize) {
         // SAFETY: glibc has made the block, and this contract.
         unsafe {
             self.free_tables(block);
-            (self.free)(ptr::with_exposed_provenance_mut(block), true);
+            (self.end)(ptr::with_exposed_provenance_mut(block), false);
         }
-    }
-
-    /// Returns where libc notes that a key has had a value: behind the tables.
-    pub(super) fn used(&self) -> isize {
-        self.specific + 8 * TABLE as isize
     }
 
     /// Frees the tables of keys but the first, which is part of the record.
@@ -345,22 +368,51 @@ impl Layout {
                 to.add(image.filled).write_bytes(0, image.bytes - image.filled);
             }
             ptr::with_exposed_provenance_mut::<c_int>(block.wrapping_add_signed(self.errno)).write(0);
-            self.free_tables(block);
         }
     }
 
     /// Runs the destructors of thread-locals and of keys, until there are no more. *Runs on: a thread in the block.*
+    #[inline]
     pub(super) fn run_destructors(&self, block: usize) {
         // SAFETY: glibc calls what was registered in this block.
-        let of_thread_locals = || unsafe { (self.call_destructors)() };
-        of_thread_locals();
-        for _ in 0..ROUNDS {
-            // SAFETY: this thread is in the block.
-            if !unsafe { self.run_destructors_of_keys(block) } {
-                break;
-            }
-            of_thread_locals();
+        unsafe { (self.call_destructors)() };
+        // SAFETY: the byte lies in the block.
+        if unsafe { *self.used_keys(block) } {
+            self.end_keys(block);
         }
+    }
+
+    /// Runs the destructors of keys, and again those of thread-locals. Then no key has a value. *Runs on: a thread in the block.*
+    #[cold]
+    #[inline(never)]
+    fn end_keys(&self, block: usize) {
+        for _ in 0..ROUNDS {
+            // SAFETY: this thread is in the block. glibc sets the byte again if a destructor sets a key.
+            unsafe {
+                *self.used_keys(block) = false;
+                if !self.run_destructors_of_keys(block) {
+                    break;
+                }
+                (self.call_destructors)();
+            }
+        }
+        // What destructors have set in the last round is lost, as at the end of an OS thread.
+        // SAFETY: as above.
+        unsafe {
+            *self.used_keys(block) = false;
+            self.free_tables(block);
+            let first = read(block, self.specific);
+            ptr::with_exposed_provenance_mut::<[[usize; 2]; TABLE]>(first).write_bytes(0, 1);
+        }
+    }
+
+    /// Returns where libc notes that a key has had a value: behind the tables.
+    pub(super) fn used_keys(&self, block: usize) -> *mut bool {
+        ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.specific + 8 * TABLE as isize))
+    }
+
+    /// Has the thread use the locale of the process. *Runs on: a thread in the block.*
+    pub(super) fn end_locale(&self) {
         // SAFETY: the call changes the locale of this block only.
         unsafe { libc::uselocale(LC_GLOBAL_LOCALE) };
     }
@@ -371,13 +423,6 @@ impl Layout {
     /// This thread is in the block.
     unsafe fn run_destructors_of_keys(&self, block: usize) -> bool {
         let mut any = false;
-        // SAFETY: this contract; the byte says whether a value was set since the last look.
-        unsafe {
-            let used = ptr::with_exposed_provenance_mut::<bool>(block.wrapping_add_signed(self.used()));
-            if !used.replace(false) {
-                return false;
-            }
-        }
         for at in 0..TABLE {
             // SAFETY: this contract; each table has the number and the value of its keys.
             let table = unsafe { read(block, self.specific + 8 * at as isize) };
@@ -401,6 +446,37 @@ impl Layout {
             }
         }
         any
+    }
+}
+
+/// Memory for a block that is only tried out.
+pub(super) struct Memory {
+    start: *mut u8,
+    layout: std::alloc::Layout,
+}
+
+impl Memory {
+    pub(super) fn of(layout: &Layout) -> Memory {
+        let layout = std::alloc::Layout::from_size_align(layout.bytes().next_multiple_of(4096), 4096);
+        let layout = layout.expect("`find` has checked the sizes");
+        // SAFETY: the size is not 0.
+        let start = unsafe { std::alloc::alloc(layout) };
+        if start.is_null() {
+            out_of_memory();
+        }
+        Memory { start, layout }
+    }
+
+    /// Returns one past the highest address.
+    pub(super) fn end(&self) -> usize {
+        self.start.expose_provenance() + self.layout.size()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: `of` has allocated it with this layout.
+        unsafe { std::alloc::dealloc(self.start, self.layout) };
     }
 }
 

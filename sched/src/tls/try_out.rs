@@ -6,7 +6,8 @@ use std::hint::black_box;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Block, base, read};
+use super::layout::Memory;
+use super::{Block, base, found};
 
 thread_local! {
     static PROBE: Cell<u64> = const { Cell::new(0x5EED) };
@@ -45,7 +46,9 @@ fn expect(what: &str, holds: bool) -> Result<(), String> {
 
 /// Tries everything. *Runs on: an OS thread without other use.*
 pub(super) fn all() -> Result<(), String> {
-    let (mut first, second) = (Block::new(), Block::new());
+    let (of_first, of_second) = (Memory::of(found()), Memory::of(found()));
+    // SAFETY: each has memory of its own, which outlives it.
+    let (mut first, second) = unsafe { (Block::new(of_first.end()), Block::new(of_second.end())) };
     thread_locals(first, second)?;
     memory(first, second)?;
     destructors(first, second)?;
@@ -90,7 +93,7 @@ fn destructors(first: Block, second: Block) -> Result<(), String> {
     // SAFETY: the key exists.
     let get = || unsafe { libc::pthread_getspecific(key) }.addr();
     // SAFETY: the byte lies in the block, which this thread has.
-    let used = |block: Block| unsafe { read(block.base, block.layout.used()) & 0xFF == 1 };
+    let used = |block: Block| unsafe { *block.layout.used_keys(block.base) };
     expect("the note of a key of pthread", !used(first) && first.with(set) == 0 && used(first))?;
     expect(
         "a key of pthread",

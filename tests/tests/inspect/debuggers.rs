@@ -391,9 +391,9 @@ fn check_stopped(text: &str) {
     assert!(frames_of_waits(later) == 0 && !later.contains("green "), "{text}");
 }
 
-/// How many green threads are many: 20,000, or `DEBUGGERS_MANY`.
+/// How many green threads are many: 3,000, or `DEBUGGERS_MANY`.
 fn how_many() -> usize {
-    std::env::var("DEBUGGERS_MANY").map_or(20_000, |many| many.parse().expect("DEBUGGERS_MANY is a number"))
+    std::env::var("DEBUGGERS_MANY").map_or(3_000, |many| many.parse().expect("DEBUGGERS_MANY is a number"))
 }
 
 /// Lists of so many green threads are short, and the debuggers need seconds for them.

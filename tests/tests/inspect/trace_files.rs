@@ -44,7 +44,7 @@ fn writes(test: &str, trigger: &str, text: &str, body: fn()) {
 
 /// Makes a trace of which the file takes a while.
 fn records_much() {
-    let both = [(); 2].map(|()| spawn(|| (0..20_000).for_each(|_| runtime::yield_now())));
+    let both = [(); 2].map(|()| spawn(|| (0..5_000).for_each(|_| runtime::yield_now())));
     both.into_iter().for_each(|one| one.join().unwrap());
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use runtime::thread::Builder;
-use runtime::{Runtime, spawn};
-use tests::{child, system, wait_until, with};
+use runtime::{Runtime, ThreadLocals, spawn};
+use tests::{child, system, wait_until, with, with_built};
 
 const NUMBER: usize = if cfg!(debug_assertions) { 50_000 } else { 200_000 };
 const HOUR: Duration = Duration::from_secs(3600);
@@ -62,15 +62,22 @@ fn falls_back(what: &str, before: usize, peak: usize) {
 
 #[test]
 fn the_memory_of_a_burst_is_returned() {
-    child::passes("the_memory_of_a_burst_is_returned", "", || {
-        with(2, |runtime| {
-            runtime.block_on(|| (0..100).for_each(|_| spawn(|| ()).join().unwrap()));
-            let before = system::resident_bytes();
-            let peak = burst(runtime, NUMBER);
-            // No green thread runs meanwhile, so the runtime returns the memory by itself.
-            falls_back("idle", before, peak);
+    let mut modes = vec![("", ThreadLocals::OfOsThread)];
+    if cfg!(all(target_arch = "x86_64", target_env = "gnu")) {
+        // The thread-locals of a green thread lie on its stack.
+        modes.push(("with its thread-locals", ThreadLocals::OfGreenThread));
+    }
+    for (case, thread_locals) in modes {
+        child::passes("the_memory_of_a_burst_is_returned", case, || {
+            with_built(runtime::Builder::new().procs(2).thread_locals(thread_locals), |runtime| {
+                runtime.block_on(|| (0..100).for_each(|_| spawn(|| ()).join().unwrap()));
+                let before = system::resident_bytes();
+                let peak = burst(runtime, NUMBER);
+                // No green thread runs meanwhile, so the runtime returns the memory by itself.
+                falls_back("idle", before, peak);
+            });
         });
-    });
+    }
 }
 
 #[test]
@@ -164,12 +171,15 @@ fn stacks_of_unusual_size_are_reused() {
         with(2, |runtime| {
             let round = || {
                 runtime.block_on(|| {
+                    // All live at the same time.
+                    let (go_on, goes_on) = runtime::channel::bounded::<()>(0);
                     let threads: Vec<_> = (0..1000)
                         .map(|_| {
-                            let builder = Builder::new().stack_size(400_000);
-                            builder.spawn(|| runtime::sleep(Duration::from_millis(1))).unwrap()
+                            let (builder, goes_on) = (Builder::new().stack_size(400_000), goes_on.clone());
+                            builder.spawn(move || goes_on.recv().unwrap_err()).unwrap()
                         })
                         .collect();
+                    drop(go_on);
                     threads.into_iter().for_each(|thread| thread.join().unwrap());
                 });
             };

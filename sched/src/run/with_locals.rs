@@ -1,0 +1,157 @@
+//! The main loop of an M whose green threads have thread-locals of their own: from one G straight to the next.
+//!
+//! Setting the base of thread-locals takes as long as the rest of a switch. The loop of `run_loop.rs` would set it twice: when a G stops,
+//! and when the next begins. This loop takes the next G first, and goes from the block of the one to the block of the other:
+//!
+//! ```text
+//!   g stops          the M is off its stack, and in its block; no other thread sees yet that g has stopped
+//!   next_at_once     takes the next G from this P's queue, if nothing else is to be done
+//!   go               into the block of that G, which is this M's alone now
+//!   stopped          only now may others see g as parked, queued or dead, and enter its block
+//! ```
+//!
+//! Without such a G the M goes back to its own block, and looks for one as always.
+//!
+//! The M runs its own code under the block of a G here. No user code runs meanwhile, and no call that may fail, because `errno` is the
+//! G's. A compiler may keep the address of a thread-local for a whole function. So the function that goes from block to block touches
+//! none, and calls, never inlined, what may.
+
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use crate::g::payload::Stop;
+use crate::g::{GRef, Status};
+use crate::m::M;
+use crate::run::boundary;
+use crate::run::run_loop::GLOBAL_FIRST;
+use crate::run::sched::Sched;
+use crate::stack::coro::Coro;
+use crate::sync::imposed_barrier;
+use crate::tls::Under;
+
+impl Sched {
+    /// As `run`, and then runs Gs of this P's queue as long as nothing else is to be done. *Runs on: `m`, with a P.*
+    #[inline(never)]
+    pub(crate) fn run_with_locals(&self, m: &M, mut g: GRef) {
+        let mut under = Under::home(ptr::from_ref(m).expose_provenance());
+        loop {
+            if !self.sets_out_at_once(m, g) {
+                under.leave();
+                if !self.sets_out(m, g) {
+                    return;
+                }
+            }
+            // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
+            let block = unsafe { Coro::block_to_run(g, || m.homes.is_any()) };
+            // SAFETY: the block is that of `g`. Nothing in between touches a thread-local.
+            let run = |under: &mut Under| unsafe {
+                under.go(block);
+                Coro::switch_to(g)
+            };
+            #[cfg(not(feature = "other-budget"))]
+            let stop = run(&mut under);
+            // That budget is kept apart under the M's own thread-locals.
+            #[cfg(feature = "other-budget")]
+            let stop = crate::run::other_budget::apart(|| {
+                let stop = run(&mut under);
+                under.leave();
+                stop
+            });
+            m.set_running(None);
+            let next = if block.is_some() { self.next_at_once(m) } else { None };
+            // One that waits in place is in its block on another M.
+            let free = next.filter(|next| !next.binding.is_special());
+            // SAFETY: `next` came out of a run queue, so its block is this M's alone, as that of `g` is until `stopped`.
+            unsafe { under.go(free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any()))) };
+            if let Stop::Done | Stop::Pending = stop {
+                // SAFETY: the closure or poll has ended, its coroutine is still this thread's, and the M has left its block.
+                unsafe { Coro::renew_block(g) };
+            }
+            let goes_on = self.has_stopped(m, g, stop);
+            match next {
+                None if goes_on => {}
+                None => return,
+                Some(next) if goes_on => {
+                    // Another M may take it.
+                    under.leave();
+                    self.queue_again(m, next);
+                }
+                Some(next) => g = next,
+            }
+        }
+    }
+
+    /// Prepares to run `g` if that needs nothing but a few words. Returns `false` if it needs more. *Runs on: `m`.*
+    #[inline(never)]
+    fn sets_out_at_once(&self, m: &M, g: GRef) -> bool {
+        let Some(held) = m.held() else { return false };
+        g.set_status(Status::Running);
+        // A dumper may watch `g` from here on: `g/binding.rs`.
+        imposed_barrier();
+        if g.binding.is_special() || g.coro().is_null() || held.own().is_alert() || self.config.strict {
+            return false;
+        }
+        m.set_running(Some(g));
+        boundary::lend(m, held);
+        true
+    }
+
+    /// Prepares to run `g`. Returns `false` if `m` is not to run it. *Runs on: `m`, under its own thread-locals.*
+    #[inline(never)]
+    fn sets_out(&self, m: &M, g: GRef) -> bool {
+        self.may_run(m, g).is_some_and(|held| self.prepare(m, held, g))
+    }
+
+    /// Takes the next G of this P if the M has nothing else to do first. *Runs on: `m`, off the stack of a G and in its block.*
+    #[inline(never)]
+    fn next_at_once(&self, m: &M) -> Option<GRef> {
+        // A simulation chooses by itself. With another runtime's budget the M is under its own thread-locals.
+        #[cfg(feature = "sim")]
+        if self.simulated.is_some() {
+            return None;
+        }
+        if cfg!(feature = "other-budget") {
+            return None;
+        }
+        let held = m.held()?;
+        let own = held.own();
+        let round = held.round().wrapping_add(1);
+        let has_other_work = self.is_exiting()
+            || self.is_surplus(held)
+            || self.idle.any_wanting()
+            || !m.home.is_empty()
+            || own.is_alert()
+            || round.is_multiple_of(GLOBAL_FIRST)
+            || self.may_have_due_timers(held);
+        if has_other_work {
+            return None;
+        }
+        let mut slice = own.slice.get();
+        let next = held.queue.pop(held.next_round(), &mut slice);
+        own.slice.set(slice);
+        next.inspect(|next| {
+            if next.coro().is_null()
+                && let Some(coro) = held.coros().pop()
+            {
+                next.set_coro(coro);
+            }
+        })
+    }
+
+    /// As `stopped`. *Runs on: `m`.*
+    #[inline(never)]
+    fn has_stopped(&self, m: &M, g: GRef, stop: Stop) -> bool {
+        self.stopped(m, g, stop)
+    }
+
+    /// Puts back a G that was taken too early. *Runs on: `m`.*
+    #[cold]
+    #[inline(never)]
+    fn queue_again(&self, m: &M, g: GRef) {
+        match m.held() {
+            Some(held) if !g.binding.is_home() => held.queue.put_fresh(g),
+            _ => self.queue_without_p(m, g),
+        }
+    }
+}
