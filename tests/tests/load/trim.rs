@@ -180,7 +180,7 @@ fn stacks_of_unusual_size_are_reused() {
                         })
                         .collect();
                     drop(go_on);
-                    threads.into_iter().for_each(|thread| thread.join().unwrap());
+                    threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
                 });
             };
             (0..3).for_each(|_| round());
