@@ -114,6 +114,9 @@ fn a_timed_out_send_returns_the_message() {
                 assert_eq!(s.send_timeout(77, SHORT), Err(SendTimeoutError::Timeout(77)));
                 assert!(start.elapsed() >= SHORT);
                 assert_eq!(s.send_deadline(78, start), Err(SendTimeoutError::Timeout(78)));
+                let start = Instant::now();
+                assert_eq!(s.send_deadline(79, start + SHORT), Err(SendTimeoutError::Timeout(79)));
+                assert!(start.elapsed() >= SHORT);
             }
             assert_eq!(r.try_iter().count(), kind.room(10), "a returned message is not in the channel");
         }

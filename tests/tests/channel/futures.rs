@@ -421,8 +421,8 @@ fn a_long_chain_of_futures() {
 }
 
 #[test]
-fn a_full_channel_does_not_keep_its_receiver_from_a_time_out() {
-    fn hog(kind: Kind) -> Hog {
+fn channels_do_not_keep_their_users_from_a_time_out() {
+    fn receives(kind: Kind) -> Hog {
         Box::pin(async move {
             let (s, r) = kind.make();
             loop {
@@ -431,12 +431,9 @@ fn a_full_channel_does_not_keep_its_receiver_from_a_time_out() {
             }
         })
     }
-    gives_turns(|| hog(Kind::Unbounded));
-    gives_turns(|| hog(Kind::Bounded(7)));
-}
-
-#[test]
-fn a_channel_with_room_does_not_keep_its_sender_from_a_time_out() {
+    gives_turns(|| receives(Kind::Unbounded));
+    gives_turns(|| receives(Kind::Bounded(7)));
+    // There is room.
     gives_turns(|| {
         Box::pin(async {
             let (s, r) = Kind::Bounded(7).make();
@@ -446,10 +443,7 @@ fn a_channel_with_room_does_not_keep_its_sender_from_a_time_out() {
             }
         })
     });
-}
-
-#[test]
-fn a_sender_that_waits_does_not_keep_its_receiver_from_a_time_out() {
+    // A sender waits.
     gives_turns(|| {
         Box::pin(async {
             let (s, r) = Kind::Bounded(0).make();
@@ -461,10 +455,7 @@ fn a_sender_that_waits_does_not_keep_its_receiver_from_a_time_out() {
             }
         })
     });
-}
-
-#[test]
-fn a_receiver_that_waits_does_not_keep_its_sender_from_a_time_out() {
+    // A receiver waits.
     gives_turns(|| {
         Box::pin(async {
             let (s, r) = Kind::Bounded(0).make();
@@ -476,10 +467,7 @@ fn a_receiver_that_waits_does_not_keep_its_sender_from_a_time_out() {
             }
         })
     });
-}
-
-#[test]
-fn closed_channels_and_channels_of_time_do_not_keep_their_receivers_from_a_time_out() {
+    // The other end is gone.
     gives_turns(|| {
         Box::pin(async {
             let (_, r) = Kind::Unbounded.make::<i32>();
@@ -492,6 +480,7 @@ fn closed_channels_and_channels_of_time_do_not_keep_their_receivers_from_a_time_
             while s.send_async(1).await.is_err() {}
         })
     });
+    // A time that is over.
     gives_turns(|| {
         Box::pin(async {
             loop {

@@ -2,12 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use runtime::channel::{Receiver, Select, Sender, TryRecvError, TrySendError, after, bounded, unbounded};
+use runtime::channel::{Select, TryRecvError, TrySendError, after, bounded, unbounded};
 use runtime::{sleep, spawn};
 use tests::channels::{A_WHILE, BUFFERED, KINDS, Kind, LONG, start};
 use tests::crowd::in_each;
 use tests::{ON_PURPOSE, panics_with, quiet_panics_on_purpose};
 
+const OTHER_SENDER: &str = "passed a sender that wasn't selected";
+const OTHER_RECEIVER: &str = "passed a receiver that wasn't selected";
 const DROPPED: &str = "dropped `SelectedOperation` without completing the operation";
 
 #[test]
@@ -41,57 +43,56 @@ fn removing_an_absent_operation() {
     panics_with("no operation with this index", || select.remove(0));
 }
 
+/// An operation takes only the handle with which it was chosen: a clone is a different handle, as in crossbeam-channel.
 #[test]
-fn completing_with_another_channel() {
+fn completing_with_another_handle() {
     in_each(|| {
         let ((s1, r1), (s2, r2)) = (bounded(1), bounded(1));
-        panics_with("passed a sender that wasn't selected", || {
+        // A channel of the same type.
+        panics_with(OTHER_SENDER, || {
             let mut select = Select::new();
             select.send(&s1);
             select.select().send(&s2, 1)
         });
         s1.try_send(2).expect("the chosen room is free again");
         s2.try_send(3).expect("the other channel is unchanged");
-        panics_with("passed a receiver that wasn't selected", || {
+        panics_with(OTHER_RECEIVER, || {
             let mut select = Select::new();
             select.recv(&r1);
             select.select().recv(&r2)
         });
         assert_eq!((r1.try_recv(), r2.try_recv()), (Ok(2), Ok(3)), "the messages are in their channels");
-    });
-}
-
-#[test]
-fn completing_a_send_as_a_receive() {
-    in_each(|| {
-        let (s, r) = bounded(1);
-        panics_with("passed a receiver that wasn't selected", || {
+        // The handle of another operation of the same select.
+        s2.send(4).unwrap();
+        panics_with(OTHER_RECEIVER, || {
             let mut select = Select::new();
-            select.send(&s);
-            select.select().recv(&r)
+            [&r1, &r2, &r1].into_iter().for_each(|r| _ = select.recv(r));
+            let operation = select.select();
+            assert_eq!(operation.index(), 1);
+            operation.recv(&r1)
         });
-        s.try_send(1).unwrap();
-        panics_with("passed a sender that wasn't selected", || {
+        assert_eq!(r2.try_recv(), Ok(4));
+        // The other end of the same channel.
+        panics_with(OTHER_RECEIVER, || {
             let mut select = Select::new();
-            select.recv(&r);
-            select.select().send(&s, 2)
+            select.send(&s1);
+            select.select().recv(&r1)
         });
-        assert_eq!((r.try_recv(), r.try_recv()), (Ok(1), Err(TryRecvError::Empty)));
+        s1.try_send(5).unwrap();
+        panics_with(OTHER_SENDER, || {
+            let mut select = Select::new();
+            select.recv(&r1);
+            select.select().send(&s1, 6)
+        });
+        // A clone.
+        let clone = r1.clone();
+        panics_with(OTHER_RECEIVER, || {
+            let mut select = Select::new();
+            select.recv(&r1);
+            select.select().recv(&clone)
+        });
+        assert_eq!((r1.try_recv(), r1.try_recv()), (Ok(5), Err(TryRecvError::Empty)));
     });
-}
-
-/// A clone is a different handle, as in crossbeam-channel.
-#[test]
-fn completing_with_a_clone() {
-    let (s, r) = bounded(1);
-    s.send(1).unwrap();
-    let clone = r.clone();
-    panics_with("passed a receiver that wasn't selected", || {
-        let mut select = Select::new();
-        select.recv(&r);
-        select.select().recv(&clone)
-    });
-    assert_eq!(r.try_recv(), Ok(1));
 }
 
 #[test]
@@ -147,6 +148,12 @@ fn not_completing_a_receive() {
             });
             assert!(r.try_iter().eq(0..kind.room(7)), "the message is at the front again");
         }
+        let due = after(std::time::Duration::ZERO);
+        panics_with(DROPPED, || {
+            let mut select = Select::new();
+            select.recv(&due);
+            drop(select.select());
+        });
     });
 }
 
@@ -216,29 +223,6 @@ fn a_forgotten_operation_keeps_only_its_room() {
 }
 
 #[test]
-fn a_dropped_operation_of_a_timer_channel() {
-    let due = after(std::time::Duration::ZERO);
-    panics_with(DROPPED, || {
-        let mut select = Select::new();
-        select.recv(&due);
-        drop(select.select());
-    });
-}
-
-#[test]
 fn a_capacity_that_overflows() {
     panics_with("capacity overflow", || bounded::<u64>(usize::MAX));
-}
-
-#[test]
-fn an_operation_takes_only_the_handle_of_its_index() {
-    // Channels of the same type: the select chose index 1, and the handle of index 0 is refused.
-    let ends: Vec<(Sender<u8>, Receiver<u8>)> = (0..3).map(|_| bounded(1)).collect();
-    ends[1].0.send(1).unwrap();
-    let mut select = Select::new();
-    ends.iter().for_each(|(_, r)| _ = select.recv(r));
-    let operation = select.select();
-    assert_eq!(operation.index(), 1);
-    panics_with("passed a receiver that wasn't selected", || operation.recv(&ends[0].1));
-    assert_eq!(ends[1].1.try_recv(), Ok(1));
 }

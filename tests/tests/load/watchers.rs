@@ -135,12 +135,8 @@ fn far_timers(sysmon: bool, rounds: u64) {
 }
 
 #[test]
-fn a_far_timer_is_watched_by_an_idle_p() {
+fn a_far_timer_is_watched_by_an_idle_p_with_and_without_sysmon() {
     far_timers(true, 20);
-}
-
-#[test]
-fn a_far_timer_is_watched_by_an_idle_p_without_sysmon() {
     far_timers(false, 20);
 }
 

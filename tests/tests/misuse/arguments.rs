@@ -12,7 +12,7 @@ use runtime::net::{TcpListener, TcpStream};
 use runtime::thread::JoinHandle;
 use runtime::time::{Elapsed, sleep_async, timeout, timeout_async};
 use runtime::{Builder, scope, spawn, thread};
-use tests::{everywhere, on_each, panics_with, with};
+use tests::{Drops, everywhere, on_each, panics_with, with};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -28,21 +28,6 @@ fn far() -> Instant {
         }
     }
     far
-}
-
-#[test]
-fn zero_durations_and_past_deadlines() {
-    everywhere(|| {
-        let past = Instant::now().checked_sub(MILLI).unwrap_or_else(Instant::now);
-        runtime::sleep(Duration::ZERO);
-        runtime::sleep_until(past);
-        thread::park_timeout(Duration::ZERO);
-        runtime::block_on(sleep_async(Duration::ZERO));
-        assert_eq!(timeout(Duration::ZERO, || 7), Ok(7), "the closure does not wait");
-        assert_eq!(timeout(Duration::ZERO, || runtime::sleep(HOUR)), Err(Elapsed));
-        assert_eq!(runtime::block_on(timeout_async(Duration::ZERO, async { 7 })), Ok(7));
-        assert_eq!(runtime::block_on(timeout_async(Duration::ZERO, sleep_async(HOUR))), Err(Elapsed));
-    });
 }
 
 #[test]
@@ -127,11 +112,18 @@ fn says_what_is_allowed(result: io::Result<impl Sized>, word: &str) {
 
 #[test]
 fn sizes_of_stacks() {
-    on_each(|| {
-        for bytes in [0, 1, 1000, 1 << 40, usize::MAX - 1, usize::MAX] {
+    everywhere(|| {
+        for bytes in [0, 1, 1000, 1 << 40, usize::MAX / 2, usize::MAX - 1, usize::MAX] {
             let builder = || thread::Builder::new().stack_size(bytes);
-            says_what_is_allowed(builder().spawn(|| ()), "stack");
-            scope(|s| says_what_is_allowed(builder().spawn_scoped(s, || ()), "stack"));
+            let drops = Drops::default();
+            let token = drops.token();
+            says_what_is_allowed(builder().spawn(move || drop(token)), "stack");
+            let goes_on = scope(|s| {
+                let token = drops.token();
+                says_what_is_allowed(builder().spawn_scoped(s, move || drop(token)), "stack");
+                s.spawn(|| 3).join().unwrap()
+            });
+            assert_eq!((goes_on, drops.count(), drops.alive()), (3, 2, 0), "{bytes}");
         }
         for bytes in [0, 1, 1000, usize::MAX - 1, usize::MAX] {
             says_what_is_allowed(Builder::new().stack_size(bytes).build(), "stack");
@@ -151,9 +143,20 @@ fn numbers_of_ps_and_threads() {
         for n in [0, 4097, usize::MAX] {
             says_what_is_allowed(Builder::new().procs(n).build(), "procs");
             says_what_is_allowed(handle.set_procs(n), "procs");
-            runtime.block_on(|| says_what_is_allowed(runtime::Handle::current().set_procs(n), "procs"));
+            runtime.block_on(|| {
+                let refused = runtime::Handle::current().set_procs(n);
+                assert!(refused.as_ref().is_err_and(|error| error.to_string().contains("from 1 to")));
+                says_what_is_allowed(refused, "procs");
+            });
             assert_eq!(handle.procs(), 2, "a refused call changes nothing");
         }
+        runtime.block_on(|| {
+            for n in [2, 2, 4096, 2] {
+                handle.set_procs(n).unwrap();
+                assert_eq!(handle.procs(), n);
+                assert_eq!(spawn(|| 5).join().unwrap(), 5);
+            }
+        });
         let none = Builder::new().max_threads(0).build().unwrap_err();
         assert_eq!(none.kind(), ErrorKind::InvalidInput);
         let many = Builder::new().procs(4096).max_threads(usize::MAX).build().unwrap();

@@ -180,6 +180,13 @@ fn a_process_ends_with_green_threads_in_every_state() {
         spawn(runtime::time::sleep_async(Duration::from_secs(3600)));
         spawn(|| runtime::blocking(|| std::thread::sleep(Duration::from_secs(3600))));
         spawn(|| while !thread::cancelled() {});
+        for i in 0..100 {
+            spawn(move || {
+                loop {
+                    if i % 2 == 0 { thread::yield_now() } else { runtime::sleep(MILLI / 20) }
+                }
+            });
+        }
         runtime::sleep(5 * MILLI);
     });
 }

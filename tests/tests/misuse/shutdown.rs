@@ -59,12 +59,13 @@ fn thread_handles_after_the_end() {
     let runtime = runtime(2);
     let begun = Arc::new(AtomicBool::new(false));
     let begins = begun.clone();
-    let (ended, cancelled) = (
-        runtime.spawn(|| 7),
+    let (ended, cancelled, joined) = (
+        runtime.spawn(|| [5_u64; 200]),
         runtime.spawn(move || {
             begins.store(true, SeqCst);
             thread::park()
         }),
+        runtime.spawn(|| runtime::sleep(HOUR)),
     );
     wait_until("the first thread has ended, the second has begun", || {
         ended.is_finished() && begun.load(SeqCst)
@@ -79,8 +80,9 @@ fn thread_handles_after_the_end() {
     }
     assert!(ended.is_finished() && cancelled.is_finished());
     assert_ne!(one.id(), other.id());
-    assert_eq!(ended.join().unwrap(), 7);
+    assert_eq!(ended.join().unwrap(), [5; 200]);
     assert!(runtime::block_on(cancelled).unwrap_err().is::<Cancelled>());
+    assert!(joined.join().unwrap_err().is::<Cancelled>());
 }
 
 /// A green thread goes on after its runtime's shutdown has timed out. Each wait unwinds, destructors may wait, and
@@ -328,6 +330,7 @@ fn a_runtime_dropped_on_a_green_thread_of_another() {
             while !hogs.load(SeqCst) {}
         });
         wait_until("the thread computes", || begun.load(SeqCst));
+        let sleeper = inner.spawn(|| runtime::sleep(HOUR));
         let ticks = Arc::new(AtomicUsize::new(0));
         let counts = ticks.clone();
         outer.spawn(move || {
@@ -342,6 +345,7 @@ fn a_runtime_dropped_on_a_green_thread_of_another() {
         // The hog ends only after the ticker has run beside the drop.
         dropped.join().unwrap();
         assert!(ticks.load(SeqCst) >= 20 && hog.is_finished());
+        assert!(sleeper.join().unwrap_err().is::<Cancelled>());
     });
 }
 

@@ -1,7 +1,7 @@
 //! TCP as in std: time-outs, clones, modes, options, conversions. Each wait ends by a cancellation or a time-out.
 
 use std::collections::HashSet;
-use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -238,14 +238,16 @@ fn peek_waits_and_consumes_nothing() {
 }
 
 #[test]
-fn vectored_reads_fill_the_buffers_in_order() {
+fn vectored_writes_and_reads_keep_the_order_of_the_buffers() {
     on(2, || {
-        let (client, server) = connected();
-        (&server).write_all(b"one two").unwrap();
-        while client.peek(&mut [0; 8]).unwrap() < 7 {}
-        let (mut one, mut two) = ([0; 4], [0; 5]);
-        let n = (&client).read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)]);
-        assert_eq!((n.unwrap(), &one, &two), (7, b"one ", b"two\0\0"));
+        let (mut client, server) = connected();
+        let n =
+            client.write_vectored(&[IoSlice::new(b"one "), IoSlice::new(b"two "), IoSlice::new(b"three")]);
+        assert_eq!(n.unwrap(), 13);
+        while server.peek(&mut [0; 16]).unwrap() < 13 {}
+        let (mut one, mut two) = ([0; 4], [0; 11]);
+        let n = (&server).read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)]);
+        assert_eq!((n.unwrap(), &one, &two), (13, b"one ", b"two three\0\0"));
     });
 }
 

@@ -39,36 +39,30 @@ fn is_cancelled_at_any_moment<T: std::fmt::Debug>(start: impl Fn(tests::Token) -
 }
 
 #[test]
-fn cancels_a_parked_thread() {
+fn cancels_a_closure_that_parks_sleeps_or_drives_a_future() {
+    let waits: [fn(); 4] = [
+        || {
+            loop {
+                park();
+            }
+        },
+        || runtime::sleep(HOUR),
+        || {
+            loop {
+                park_timeout(Duration::from_micros(20));
+            }
+        },
+        || _ = runtime::block_on(both(sleep_async(HOUR), pending::<()>())),
+    ];
     on_each(|| {
-        is_cancelled_at_any_moment(|token| {
-            spawn(move || {
-                let _token = token;
-                loop {
-                    park();
-                }
-            })
-        });
-    });
-}
-
-#[test]
-fn cancels_a_sleeping_thread() {
-    on_each(|| {
-        is_cancelled_at_any_moment(|token| {
-            spawn(move || {
-                let _token = token;
-                runtime::sleep(HOUR);
-            })
-        });
-        is_cancelled_at_any_moment(|token| {
-            spawn(move || {
-                let _token = token;
-                loop {
-                    park_timeout(Duration::from_micros(20));
-                }
-            })
-        });
+        for wait in waits {
+            is_cancelled_at_any_moment(|token| {
+                spawn(move || {
+                    let _token = token;
+                    wait();
+                })
+            });
+        }
     });
 }
 
@@ -91,18 +85,6 @@ fn a_cancelled_joiner_leaves_the_joined_thread_alone() {
         });
         stop.store(true, SeqCst);
         wait_until("the joined threads have ended", || ended.load(SeqCst) >= 45);
-    });
-}
-
-#[test]
-fn cancels_a_thread_that_drives_a_future() {
-    on_each(|| {
-        is_cancelled_at_any_moment(|token| {
-            spawn(move || {
-                let _token = token;
-                runtime::block_on(both(sleep_async(HOUR), pending::<()>()))
-            })
-        });
     });
 }
 
@@ -233,15 +215,20 @@ fn a_caught_cancellation_repeats_at_the_next_wait() {
         let (counts, begins) = (swallowed.clone(), begun.clone());
         let thread = spawn(move || {
             begins.store(true, SeqCst);
-            let waits: [fn(); 6] = [
+            let waits: [fn(); 8] = [
                 park,
                 || runtime::sleep(HOUR),
                 || park_timeout(HOUR),
                 || drop(spawn(park).join()),
                 || runtime::block_on(pending()),
                 || runtime::block_on(sleep_async(HOUR)),
+                || {
+                    let (_sender, receiver) = runtime::channel::bounded::<()>(1);
+                    let _ = receiver.recv();
+                },
+                || runtime::scope(|s| drop(s.spawn(park))),
             ];
-            for wait in waits {
+            for wait in [waits; 3].as_flattened() {
                 let caught = catch_unwind(wait).unwrap_err();
                 assert!(caught.is::<Cancelled>() && cancelled());
                 counts.fetch_add(1, SeqCst);
@@ -254,7 +241,7 @@ fn a_caught_cancellation_repeats_at_the_next_wait() {
         wait_until("the thread has begun", || begun.load(SeqCst));
         thread.cancel();
         assert_eq!(thread.join().unwrap(), "by itself");
-        assert_eq!(swallowed.load(SeqCst), 6);
+        assert_eq!(swallowed.load(SeqCst), 24);
     });
 }
 

@@ -130,29 +130,6 @@ fn caught<T>(f: impl FnOnce() -> T) -> Box<dyn Any + Send> {
 }
 
 #[test]
-fn a_wait_after_a_swallowed_cancellation_unwinds_again() {
-    on_each(|| {
-        let thread = spawn(|| {
-            let (_sender, receiver) = runtime::channel::bounded::<()>(1);
-            let waits: [&dyn Fn(); 4] =
-                [&park, &|| sleep(HOUR), &|| assert!(receiver.recv().is_err()), &|| {
-                    runtime::scope(|s| drop(s.spawn(park)))
-                }];
-            for _ in 0..3 {
-                for wait in waits {
-                    assert!(caught(wait).is::<Cancelled>());
-                    assert!(runtime::thread::cancelled());
-                }
-            }
-            "a value"
-        });
-        until_it_waits(&thread);
-        thread.cancel();
-        assert_eq!(thread.join().unwrap(), "a value", "it has swallowed every payload");
-    });
-}
-
-#[test]
 fn a_wait_after_a_swallowed_time_out_unwinds_again() {
     everywhere(|| {
         let result = timeout(MILLI, || {

@@ -419,14 +419,11 @@ mod scoped {
     }
 }
 
+/// A poll has the thread-locals of its OS thread, unless they are those of another poll, which is parked.
 #[test]
 fn scopes_that_keep_references_are_not_mixed_up() {
     on_all(|| in_many(|number| scoped::nest(number, park)));
-}
-
-/// A poll has the thread-locals of its OS thread, unless they are those of another poll, which is parked.
-#[test]
-fn scopes_within_polls_are_not_mixed_up() {
+    // Beside polls.
     on_all(|| {
         let polls: Vec<_> = (0..100)
             .map(|number| {

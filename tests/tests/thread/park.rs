@@ -24,12 +24,8 @@ fn an_unpark_is_kept_and_only_one() {
 }
 
 #[test]
-fn an_unpark_before_the_park_is_kept_on_green_threads() {
+fn an_unpark_before_the_park_is_kept() {
     on_each(|| spawn(an_unpark_is_kept_and_only_one).join().unwrap());
-}
-
-#[test]
-fn an_unpark_before_the_park_is_kept_on_plain_threads() {
     std::thread::spawn(an_unpark_is_kept_and_only_one).join().unwrap();
 }
 

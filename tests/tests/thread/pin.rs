@@ -115,18 +115,6 @@ fn a_pinned_green_thread_stays() {
 }
 
 #[test]
-fn an_unpinned_green_thread_moves() {
-    // Shows that the test above could fail.
-    on(8, || {
-        let others = Others::new(16);
-        let threads: Vec<_> = (0..8).map(|seed| spawn(move || moves(seed, 500))).collect();
-        let moves: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert!(moves > 10, "only {moves} moves");
-        others.end();
-    });
-}
-
-#[test]
 fn guards_nest_and_without_guards_the_thread_moves_again() {
     on(8, || {
         let others = Others::new(16);

@@ -138,8 +138,18 @@ as_std! {
         });
         total.load(SeqCst)
     }
-    a_panic_of_f_unwinds_the_caller: "panics: 7", {
-        thread::scope(|_| resume_unwind(Box::new(7u32)))
+    a_panic_of_f_unwinds_the_caller: "returns (\"panics: 7\", \"panics: 7\")", {
+        let own = outcome(|| thread::scope(|_| resume_unwind(Box::new(7u32))));
+        let text = String::new();
+        let passed_on = outcome(|| {
+            thread::scope(|s| {
+                let thread = s.spawn(|| if text.is_empty() { resume_unwind(Box::new(7u32)) });
+                if let Err(payload) = thread.join() {
+                    resume_unwind(payload);
+                }
+            })
+        });
+        (own, passed_on)
     }
     a_panic_of_f_waits_for_the_threads: "returns (\"panics: 7\", true)", {
         let ended = AtomicBool::new(false);
@@ -161,18 +171,18 @@ as_std! {
             resume_unwind(Box::new(7u32))
         })
     }
-    a_panic_of_an_unjoined_thread_panics_the_scope: "panics: a scoped thread panicked", {
-        thread::scope(|s| {
-            s.spawn(fails);
-        })
-    }
-    a_panic_before_the_handle_is_dropped_panics_the_scope: "panics: a scoped thread panicked", {
-        thread::scope(|s| {
-            let handle = s.spawn(fails);
-            while !handle.is_finished() {
-                thread::yield_now();
-            }
-            drop(handle);
+    a_panic_of_an_unjoined_thread_panics_the_scope: format!("returns {:?}", vec![format!("panics: {SCOPE_PANIC}"); 2]), {
+        // The handle is dropped at once, and after the panic.
+        [false, true].map(|after| {
+            outcome(|| {
+                thread::scope(|s| {
+                    let handle = s.spawn(fails);
+                    while after && !handle.is_finished() {
+                        thread::yield_now();
+                    }
+                    drop(handle);
+                })
+            })
         })
     }
     the_scope_panics_after_all_threads_have_ended: "returns (\"panics: a scoped thread panicked\", 3)", {
@@ -191,24 +201,16 @@ as_std! {
         });
         (how, ended.load(SeqCst))
     }
-    a_panic_of_a_joined_thread_reaches_only_the_joiner: "returns (\"on purpose\", 5)", {
-        thread::scope(|s| (words(&*s.spawn(fails).join().unwrap_err()), 5))
-    }
-    payloads_of_any_type_reach_the_joiner: "returns 7", {
-        thread::scope(|s| *s.spawn(|| resume_unwind(Box::new(7u32))).join().unwrap_err().downcast::<u32>().unwrap())
-    }
-    a_joined_and_an_unjoined_panic: "panics: a scoped thread panicked", {
-        thread::scope(|s| {
-            let joined = s.spawn(fails);
-            s.spawn(fails);
-            assert!(joined.join().is_err());
-        })
-    }
-    many_joined_panics_do_not_panic_the_scope: "returns 50", {
-        thread::scope(|s| {
+    panics_of_joined_threads_reach_only_the_joiner: "returns (\"on purpose\", 7, 50)", {
+        let text = thread::scope(|s| words(&*s.spawn(fails).join().unwrap_err()));
+        let number = thread::scope(|s| {
+            *s.spawn(|| resume_unwind(Box::new(7u32))).join().unwrap_err().downcast::<u32>().unwrap()
+        });
+        let many = thread::scope(|s| {
             let threads: Vec<_> = (0..50).map(|_| s.spawn(fails)).collect();
             threads.into_iter().map(|thread| thread.join()).filter(Result::is_err).count()
-        })
+        });
+        (text, number, many)
     }
     many_joined_panics_and_an_unjoined_one: "panics: a scoped thread panicked", {
         thread::scope(|s| {
@@ -241,15 +243,6 @@ as_std! {
                 });
             });
             words(&*thread.join().unwrap_err())
-        })
-    }
-    a_panic_passed_on_by_f: "panics: 7", {
-        let text = String::new();
-        thread::scope(|s| {
-            let thread = s.spawn(|| if text.is_empty() { resume_unwind(Box::new(7u32)) });
-            if let Err(payload) = thread.join() {
-                resume_unwind(payload);
-            }
         })
     }
     a_scope_in_a_destructor_during_a_panic: "returns (\"panics: on purpose\", 20)", {
@@ -335,22 +328,6 @@ fn awaited_panics_do_not_panic_the_scope() {
             })
         });
         assert_eq!(how, format!("panics: {SCOPE_PANIC}"));
-    });
-}
-
-#[test]
-fn an_invalid_stack_size_is_an_error_inside_the_scope() {
-    everywhere(|| {
-        let drops = Drops::default();
-        let done = scope(|s| {
-            for size in [1, usize::MAX / 2] {
-                let token = drops.token();
-                let failed = Builder::new().stack_size(size).spawn_scoped(s, move || drop(token));
-                assert!(failed.is_err(), "a stack of {size} bytes");
-            }
-            s.spawn(|| 3).join().unwrap()
-        });
-        assert_eq!((done, drops.alive(), drops.count()), (3, 0, 2));
     });
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use runtime::{Builder, spawn, thread};
-use tests::{Random, on, on_each, wait_until, with, with_built};
+use tests::{Random, everywhere, on, on_each, wait_until, with, with_built};
 
 fn sleeps_at_least(time: Duration) {
     let start = Instant::now();
@@ -28,6 +28,8 @@ fn ten_thousand_random_sleeps_are_never_early() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
+    // On a plain thread.
+    sleeps_at_least(Duration::from_millis(3));
 }
 
 /// Returns the order in which 300 sleepers woke, or `None` if some began to sleep after the first deadline.
@@ -64,18 +66,18 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
 
 #[test]
 fn zero_and_past_sleeps_return_at_once() {
-    on_each(|| {
+    everywhere(|| {
         let long_ago = Instant::now();
         runtime::sleep(Duration::from_millis(1));
         for _ in 0..10_000 {
             runtime::sleep(Duration::ZERO);
             runtime::sleep_until(long_ago);
         }
+        thread::park_timeout(Duration::ZERO);
         runtime::block_on(async {
             runtime::time::sleep_async(Duration::ZERO).await;
         });
     });
-    runtime::sleep(Duration::ZERO);
     runtime::sleep_until(Instant::now());
 }
 
@@ -119,27 +121,19 @@ fn a_huge_sleep_lasts_until_it_is_cancelled() {
 }
 
 #[test]
-fn plain_threads_sleep() {
-    sleeps_at_least(Duration::from_millis(3));
-    let deadline = Instant::now() + Duration::from_millis(3);
-    runtime::sleep_until(deadline);
-    assert!(Instant::now() >= deadline);
-}
-
-#[test]
 fn sleep_until_is_never_early() {
+    fn sleeps_until(deadline: Instant) {
+        runtime::sleep_until(deadline);
+        assert!(Instant::now() >= deadline);
+    }
     on_each(|| {
         let threads: Vec<_> = (0..500u64)
-            .map(|i| {
-                spawn(move || {
-                    let deadline = Instant::now() + Duration::from_micros(i * 37 % 5000);
-                    runtime::sleep_until(deadline);
-                    assert!(Instant::now() >= deadline);
-                })
-            })
+            .map(|i| spawn(move || sleeps_until(Instant::now() + Duration::from_micros(i * 37 % 5000))))
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
+    // On a plain thread.
+    sleeps_until(Instant::now() + Duration::from_millis(3));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn connected() -> (TcpStream, TcpStream) {
 }
 
 #[test]
-fn a_timeout_ends_a_sleep() {
+fn a_timeout_ends_sleeps_parks_and_block_on() {
     everywhere(|| {
         is_ended(|| runtime::sleep(HOUR));
         is_ended(|| runtime::sleep(Duration::MAX));
@@ -56,12 +56,6 @@ fn a_timeout_ends_a_sleep() {
                 runtime::sleep(Duration::from_micros(100));
             }
         });
-    });
-}
-
-#[test]
-fn a_timeout_ends_a_park() {
-    everywhere(|| {
         is_ended(|| {
             loop {
                 thread::park();
@@ -79,6 +73,10 @@ fn a_timeout_ends_a_park() {
         while start.elapsed() < MILLI {
             thread::park_timeout(MILLI);
         }
+    });
+    on_each(|| {
+        is_ended(|| runtime::block_on(pending::<()>()));
+        is_ended(|| runtime::block_on(sleep_async(HOUR)));
     });
 }
 
@@ -128,14 +126,6 @@ fn a_timeout_ends_socket_calls_without_losing_bytes() {
         let mut all = Vec::new();
         server.read_to_end(&mut all).unwrap();
         assert!(all.len() > 10_000 && all.iter().all(|&byte| byte == 7), "{} bytes", all.len());
-    });
-}
-
-#[test]
-fn a_timeout_ends_block_on() {
-    on_each(|| {
-        is_ended(|| runtime::block_on(pending::<()>()));
-        is_ended(|| runtime::block_on(sleep_async(HOUR)));
     });
 }
 
@@ -245,8 +235,9 @@ fn code_that_is_in_time_returns_its_value() {
 }
 
 #[test]
-fn the_inner_timeout_expires_first() {
+fn the_earlier_of_nested_timeouts_expires_first() {
     everywhere(|| {
+        // The inner one.
         let result = timeout(HOUR, || {
             let inner = timeout(3 * MILLI, || runtime::sleep(HOUR));
             assert_eq!(inner, Err(Elapsed));
@@ -255,12 +246,7 @@ fn the_inner_timeout_expires_first() {
             5
         });
         assert_eq!(result, Ok(5));
-    });
-}
-
-#[test]
-fn the_outer_timeout_expires_first() {
-    everywhere(|| {
+        // The outer one.
         let went_on = Cell::new(false);
         let result = timeout(3 * MILLI, || {
             let _ = timeout(HOUR, || runtime::sleep(HOUR));
@@ -279,6 +265,14 @@ fn the_outer_timeout_expires_first() {
             7
         });
         assert_eq!((result, went_on.get()), (Ok(7), false));
+        // Longer time-outs inside give no more time, although their code is in time.
+        let start = Instant::now();
+        is_ended(|| {
+            loop {
+                let _ = timeout(HOUR, || runtime::sleep(Duration::from_micros(100)));
+            }
+        });
+        assert!(start.elapsed() < Duration::from_secs(20));
     });
 }
 
@@ -302,19 +296,6 @@ fn both_timeouts_expire() {
             })
         });
         assert_eq!(result, Ok(Err(Elapsed)));
-    });
-}
-
-#[test]
-fn a_longer_inner_timeout_gives_no_more_time() {
-    everywhere(|| {
-        let start = Instant::now();
-        is_ended(|| {
-            loop {
-                let _ = timeout(HOUR, || runtime::sleep(Duration::from_micros(100)));
-            }
-        });
-        assert!(start.elapsed() < Duration::from_secs(20));
     });
 }
 
@@ -637,6 +618,7 @@ fn futures_time_out_or_return_their_value() {
             assert_eq!(timeout_async(HOUR, async { 5 }).await, Ok(5));
             assert_eq!(timeout_async(Duration::ZERO, async { 6 }).await, Ok(6), "the future is polled first");
             assert_eq!(timeout_async(Duration::ZERO, pending::<()>()).await, Err(Elapsed));
+            assert_eq!(timeout_async(Duration::ZERO, sleep_async(HOUR)).await, Err(Elapsed));
             assert_eq!(timeout_async(Duration::MAX, sleep_async(MILLI)).await, Ok(()));
             let nested = timeout_async(HOUR, timeout_async(MILLI, pending::<()>())).await;
             assert_eq!(nested, Ok(Err(Elapsed)));
