@@ -32,6 +32,7 @@ step() {
 running() {
     step target/none ci/test.sh --plain
     step target/none ci/stress.sh $stress
+    step target/none env RUNTIME_THREAD_LOCALS=green cargo nextest run -p tests --tests
     step target/debug ci/soak.sh $soak
     step target/release ci/simulations.sh $simulations
     rm -rf benches/peers/sim/target

@@ -74,9 +74,9 @@ pub const ANYWHERE: &[Call] = &[
     ("blocking", || assert_eq!(runtime::blocking(|| spawn(|| 7).join().unwrap()), 7)),
     ("pin", || {
         let _pinned = thread::pin();
-        let here = std::thread::current().id();
+        let here = crate::os_thread();
         runtime::sleep(MILLI);
-        assert_eq!(std::thread::current().id(), here);
+        assert_eq!(crate::os_thread(), here);
     }),
     ("sockets", || {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

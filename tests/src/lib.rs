@@ -28,6 +28,28 @@ pub fn has_sysmon() -> bool {
     std::env::var_os("TESTS_SYSMON").is_none_or(|what| what != "off")
 }
 
+/// True if `RUNTIME_THREAD_LOCALS` is `green`: std's names of a thread then belong to the green thread.
+pub fn has_own_locals() -> bool {
+    std::env::var_os("RUNTIME_THREAD_LOCALS").is_some_and(|whose| whose == "green")
+}
+
+/// Names an OS thread. On Linux by the kernel's number, because std's id may belong to a green thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OsThread(
+    #[cfg(target_os = "linux")] libc::pid_t,
+    #[cfg(not(target_os = "linux"))] std::thread::ThreadId,
+);
+
+/// Returns the OS thread of the caller. Not inlined, because it may read a thread-local.
+#[inline(never)]
+pub fn os_thread() -> OsThread {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call has no requirements.
+    return OsThread(unsafe { libc::gettid() });
+    #[cfg(not(target_os = "linux"))]
+    OsThread(thread::current().id())
+}
+
 /// Returns `builder`, without sysmon if [`has_sysmon`] is false.
 fn as_wanted(builder: Builder) -> Builder {
     if has_sysmon() { builder } else { builder.sysmon(false) }

@@ -229,10 +229,10 @@ fn a_poll_that_parks_stays_on_its_os_thread() {
         for _ in 0..20 {
             select! {
                 future(async {
-                    let here = std::thread::current().id();
+                    let here = tests::os_thread();
                     for _ in 0..3 {
                         sleep(MILLI / 10);
-                        assert_eq!(std::thread::current().id(), here);
+                        assert_eq!(tests::os_thread(), here);
                     }
                 }) -> () => {}
                 timer(LONG) -> _ => unreachable!("an hour is not over"),

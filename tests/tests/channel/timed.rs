@@ -81,12 +81,9 @@ fn ticks_stay_on_their_grid_and_do_not_pile_up() {
 #[test]
 fn a_period_of_zero_is_always_due() {
     let ticks = tick(Duration::ZERO);
-    let mut last = Instant::now();
     for due in ticks.iter().take(1000) {
         assert!(due <= Instant::now());
-        last = last.max(due);
     }
-    assert!(last <= Instant::now());
 }
 
 #[test]

@@ -251,10 +251,10 @@ fn forgotten_guards_and_handles() {
         }
         // A thread that uses the G of a thread with a forgotten guard is not pinned.
         let moved = || {
-            let here = std::thread::current().id();
+            let here = tests::os_thread();
             (0..50).any(|_| {
                 runtime::sleep(Duration::from_micros(100));
-                std::thread::current().id() != here
+                tests::os_thread() != here
             })
         };
         if runtime::Handle::current().procs() > 1 {

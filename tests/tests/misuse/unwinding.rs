@@ -354,15 +354,11 @@ fn a_pin_guard_dropped_by_another_thread() {
         let mine = thread::pin();
         GUARDS.with(|guards| guards.borrow_mut().clear());
         let _lock = moved.lock().unwrap();
-        let here = std::thread::current().id();
+        let here = tests::os_thread();
         for _ in 0..20 {
             spawn(|| tests::spin(MILLI));
             runtime::sleep(MILLI);
-            assert_eq!(
-                std::thread::current().id(),
-                here,
-                "the guard of the ended thread has unpinned this thread"
-            );
+            assert_eq!(tests::os_thread(), here, "the guard of the ended thread has unpinned this thread");
         }
         drop(mine);
     });

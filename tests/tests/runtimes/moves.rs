@@ -4,7 +4,6 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use runtime::channel::{self, bounded, unbounded};
@@ -18,16 +17,12 @@ use runtime::thread::{self, JoinSet, park, park_timeout, pin};
 use runtime::time::{Ticker, Timer, after_func, sleep_async, timeout};
 use runtime::{JoinHandle, block_on, blocking, scope, select, sleep, spawn, yield_now};
 use tests::crowd::Spinners;
-use tests::{on, spin};
+use tests::{on, os_thread, spin};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 /// Longer than sysmon leaves a P to a green thread that computes.
 const LONG: Duration = Duration::from_millis(15);
-
-fn os_thread() -> ThreadId {
-    std::thread::current().id()
-}
 
 /// Prepares a call, and returns the call.
 type Prepare = fn() -> Box<dyn FnOnce()>;

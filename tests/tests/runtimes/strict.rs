@@ -5,14 +5,13 @@ use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use runtime::net::{TcpListener, TcpStream};
 use runtime::thread::{Thread, current, park, park_timeout, pin};
 use runtime::time::{sleep_async, timeout};
 use runtime::{Builder, Migration, blocking, scope, sleep, spawn, yield_now};
-use tests::{PROCS, Random, spin, wait_until, with_built};
+use tests::{OsThread, PROCS, Random, os_thread, spin, wait_until, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -30,13 +29,8 @@ fn on_each(main: impl Fn() + Send + Sync) {
     PROCS.into_iter().for_each(|procs| on(procs, &main));
 }
 
-/// Returns the id of the OS thread, as std sees it.
-fn os_thread() -> ThreadId {
-    std::thread::current().id()
-}
-
 /// The OS thread on which this value was made. `check` panics on any other OS thread.
-struct Home(ThreadId);
+struct Home(OsThread);
 
 impl Home {
     fn here() -> Home {

@@ -87,11 +87,14 @@ fn a_cancellation_ends_only_locks_with_a_deadline() {
     on_each(|| {
         let mutex = Arc::new(ReentrantMutex::new(Cell::new(0)));
         let guard = mutex.lock();
-        let its = mutex.clone();
+        let (its, begun) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
+        let says = begun.clone();
         let waits = spawn(move || {
+            says.store(true, SeqCst);
             its.lock().set(1);
             sleep(HOUR);
         });
+        wait_until("the thread has begun", || begun.load(SeqCst));
         let its = mutex.clone();
         let has_a_deadline = spawn(move || its.try_lock_for(HOUR).is_some());
         sleep(2 * MILLI);

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use futures::future::{Either, select};
@@ -16,23 +15,23 @@ use runtime::thread::Cancelled;
 use runtime::time::{sleep_async, timeout};
 use runtime::{Handle, block_on_local, blocking_async, spawn};
 use tests::crowd::{in_each, with_each};
-use tests::{Drops, Watchdog, panics_with, quiet_panics_on_purpose, wait_until};
+use tests::{Drops, OsThread, Watchdog, os_thread, panics_with, quiet_panics_on_purpose, wait_until};
 
 const MILLI: Duration = Duration::from_millis(1);
 
 /// What must not leave its OS thread. Its use and its drop check that.
 struct Bound {
-    home: ThreadId,
+    home: OsThread,
     _not_send: Rc<()>,
 }
 
 impl Bound {
     fn here() -> Bound {
-        Bound { home: std::thread::current().id(), _not_send: Rc::default() }
+        Bound { home: os_thread(), _not_send: Rc::default() }
     }
 
     fn check(&self) {
-        assert_eq!(self.home, std::thread::current().id(), "the future has left its OS thread");
+        assert_eq!(self.home, os_thread(), "the future has left its OS thread");
     }
 }
 

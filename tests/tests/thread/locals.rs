@@ -121,7 +121,7 @@ fn a_value_stays_with_its_thread_across_os_threads() {
                         number.set(seed);
                         std::ptr::from_ref(number).addr()
                     });
-                    let mut os = std::thread::current().id();
+                    let mut os = tests::os_thread();
                     for i in 0..100 {
                         match random.below(4) {
                             0 => runtime::yield_now(),
@@ -137,7 +137,7 @@ fn a_value_stays_with_its_thread_across_os_threads() {
                             runtime::yield_now();
                             number.set(seed + i + 1);
                         });
-                        let now = std::thread::current().id();
+                        let now = tests::os_thread();
                         moved.fetch_add(usize::from(now != os), SeqCst);
                         os = now;
                     }

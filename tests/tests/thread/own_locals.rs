@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use runtime::{Builder, Runtime, ThreadLocals, scope, sleep, spawn, yield_now};
-use tests::with_built;
+use tests::{os_thread, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -62,11 +62,6 @@ fn leave_os_thread() {
 }
 
 static MOVES: AtomicUsize = AtomicUsize::new(0);
-
-fn os_thread() -> i64 {
-    // SAFETY: the call has no requirements.
-    unsafe { libc::syscall(libc::SYS_gettid) }
-}
 
 /// Runs `body` in 100 closures at once, each with its number and what parks it.
 fn in_many(body: impl Fn(usize) + Send + Sync) {

@@ -3,14 +3,13 @@
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use runtime::net::{TcpListener, TcpStream};
 use runtime::thread::{Cancelled, PinGuard, park, park_timeout, pin};
 use runtime::time::{sleep_async, timeout};
 use runtime::{Builder, JoinHandle, scope, spawn};
-use tests::{Drops, Random, everywhere, on, on_each, spin, system, wait_until, with, with_built};
+use tests::{Drops, Random, everywhere, on, on_each, os_thread, spin, system, wait_until, with, with_built};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
@@ -27,10 +26,6 @@ const _: fn() = || {
     impl<T: ?Sized + Sync> Ambiguous<IsSync> for T {}
     <PinGuard as Ambiguous<_>>::check();
 };
-
-fn here() -> ThreadId {
-    std::thread::current().id()
-}
 
 /// Green threads that keep the Ps busy and cause moves, until `end` is called.
 struct Others {
@@ -70,7 +65,7 @@ impl Others {
 
 /// Parks in every way, and returns how often the thread moved to another OS thread.
 fn moves(seed: u64, rounds: usize) -> usize {
-    let (mut random, mut os, mut moves) = (Random::new(seed), here(), 0);
+    let (mut random, mut os, mut moves) = (Random::new(seed), os_thread(), 0);
     let me = runtime::thread::current();
     for _ in 0..rounds {
         match random.below(7) {
@@ -87,8 +82,8 @@ fn moves(seed: u64, rounds: usize) -> usize {
             5 => runtime::block_on(sleep_async(Duration::from_micros(20))),
             _ => runtime::sleep(Duration::from_micros(random.below(60))),
         }
-        moves += usize::from(here() != os);
-        os = here();
+        moves += usize::from(os_thread() != os);
+        os = os_thread();
     }
     moves
 }
@@ -187,7 +182,7 @@ fn a_pinned_green_thread_that_computes_lets_others_run() {
         let done = Arc::new(AtomicBool::new(false));
         let sets = done.clone();
         let _pinned = pin();
-        let os = here();
+        let os = os_thread();
         let other = spawn(move || sets.store(true, SeqCst));
         let start = Instant::now();
         while !done.load(SeqCst) {
@@ -198,7 +193,7 @@ fn a_pinned_green_thread_that_computes_lets_others_run() {
             spin(MILLI);
         }
         other.join().unwrap();
-        assert_eq!(here(), os);
+        assert_eq!(os_thread(), os);
     });
 }
 
@@ -239,7 +234,7 @@ fn a_hundred_pinned_green_threads() {
                     .map(|seed| {
                         spawn(move || {
                             let _pinned = pin();
-                            let os = here();
+                            let os = os_thread();
                             let moves = moves(seed, 20);
                             runtime::sleep(20 * MILLI);
                             (os, moves)
@@ -277,7 +272,7 @@ fn two_pinned_green_threads_have_two_os_threads() {
             spawn(move || {
                 let _pinned = pin();
                 both.wait();
-                here()
+                os_thread()
             })
         };
         let (a, b) = (meets(), meets());
@@ -294,10 +289,10 @@ fn pinned_green_threads_are_cancelled_and_time_out() {
             let thread = spawn(move || {
                 let _token = token;
                 let _pinned = pin();
-                let os = here();
+                let os = os_thread();
                 let _last = tests::OnDrop(|| {
                     runtime::sleep(Duration::from_micros(100));
-                    assert_eq!(here(), os);
+                    assert_eq!(os_thread(), os);
                 });
                 match round % 3 {
                     0 => runtime::sleep(HOUR),
@@ -317,10 +312,10 @@ fn pinned_green_threads_are_cancelled_and_time_out() {
         }
         assert_eq!((drops.count(), drops.alive()), (60, 0));
         let _pinned = pin();
-        let os = here();
+        let os = os_thread();
         assert!(timeout(3 * MILLI, || runtime::sleep(HOUR)).is_err());
         assert!(timeout(3 * MILLI, park).is_err());
-        assert_eq!(here(), os);
+        assert_eq!(os_thread(), os);
     });
 }
 
@@ -333,10 +328,10 @@ fn a_pinned_green_thread_uses_sockets() {
         let (mut server, _) = listener.accept().unwrap();
         let echo = spawn(move || {
             let _pinned = pin();
-            let os = here();
+            let os = os_thread();
             let mut byte = [0];
             while server.read(&mut byte).unwrap() == 1 {
-                assert_eq!(here(), os);
+                assert_eq!(os_thread(), os);
                 server.write_all(&byte).unwrap();
             }
         });
@@ -374,20 +369,20 @@ fn a_dropped_runtime_ends_pinned_green_threads() {
 #[test]
 fn guards_on_plain_threads_and_in_futures() {
     everywhere(|| {
-        let os = here();
+        let os = os_thread();
         let guards: Vec<_> = (0..1000).map(|_| pin()).collect();
         runtime::sleep(MILLI);
-        assert_eq!(here(), os);
+        assert_eq!(os_thread(), os);
         drop(guards);
         runtime::yield_now();
     });
     // In a future: between its polls the future has no stack and may move.
     on_each(|| {
         let future = spawn(async {
-            let os = here();
+            let os = os_thread();
             let pinned = pin();
             runtime::sleep(MILLI);
-            assert_eq!(here(), os);
+            assert_eq!(os_thread(), os);
             drop(pinned);
             sleep_async(MILLI).await;
             5
@@ -465,10 +460,10 @@ fn a_yield_on_a_kept_os_thread_lets_others_run() {
                 }
             };
             runtime.block_on(|| {
-                let os = here();
+                let os = os_thread();
                 let pinned = pin();
                 (0..100).for_each(|_| yields_until_one_has_run());
-                assert_eq!(here(), os);
+                assert_eq!(os_thread(), os);
                 drop(pinned);
             });
             // The same in a destructor that runs while the thread unwinds.

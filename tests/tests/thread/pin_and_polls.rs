@@ -3,31 +3,26 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use runtime::channel::{Receiver, bounded};
 use runtime::thread::pin;
 use runtime::{Builder, JoinHandle, Runtime, spawn};
-use tests::{on, with, with_built};
+use tests::{OsThread, on, os_thread, with, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
-
-fn here() -> ThreadId {
-    std::thread::current().id()
-}
 
 /// Spawns a future that receives inside its poll, and returns after the poll has begun. `then` runs in the same poll.
 fn parked_poll<T: Send + 'static>(
     then: impl FnOnce() -> T + Send + 'static,
-) -> (Go, JoinHandle<(ThreadId, T)>) {
+) -> (Go, JoinHandle<(OsThread, T)>) {
     let (go, receiver): (_, Receiver<()>) = bounded(1);
     let (tell, told) = bounded(1);
     let poll = spawn(async move {
-        let os = here();
+        let os = os_thread();
         tell.send(()).unwrap();
         receiver.recv().unwrap();
-        assert_eq!(here(), os, "a poll has changed its OS thread");
+        assert_eq!(os_thread(), os, "a poll has changed its OS thread");
         (os, then())
     });
     told.recv().unwrap();
@@ -52,10 +47,10 @@ fn a_pinned_thread_may_wait_for_a_poll_on_its_os_thread() {
     on_one_p(|| {
         let (go, poll) = parked_poll(|| 7);
         let pinned = pin();
-        let os = here();
+        let os = os_thread();
         go.send();
         assert_eq!(poll.join().unwrap(), (os, 7), "the poll has parked on this OS thread");
-        assert_eq!(here(), os);
+        assert_eq!(os_thread(), os);
         drop(pinned);
     });
 }
@@ -64,10 +59,10 @@ fn a_pinned_thread_may_wait_for_a_poll_on_its_os_thread() {
 fn a_poll_runs_while_a_pinned_thread_on_its_os_thread_sleeps() {
     on_one_p(|| {
         let (go, poll) = parked_poll(|| ());
-        let os = here();
+        let os = os_thread();
         let pinned = spawn(move || {
             let _pinned = pin();
-            assert_eq!(here(), os);
+            assert_eq!(os_thread(), os);
             loop {
                 runtime::sleep(MILLI);
             }
@@ -86,9 +81,9 @@ fn no_other_green_thread_runs_on_the_os_thread_of_a_pinned_thread() {
         runtime.block_on(|| {
             let (go, poll) = parked_poll(|| (0..20).for_each(|_| runtime::yield_now()));
             let _pinned = pin();
-            let os = here();
+            let os = os_thread();
             for round in 0..20 {
-                let others: Vec<_> = (0..4).map(|_| spawn(here)).collect();
+                let others: Vec<_> = (0..4).map(|_| spawn(os_thread)).collect();
                 match round % 3 {
                     0 => runtime::sleep(MILLI),
                     1 => runtime::yield_now(),
@@ -100,7 +95,7 @@ fn no_other_green_thread_runs_on_the_os_thread_of_a_pinned_thread() {
                 for other in others {
                     assert_ne!(other.join().unwrap(), os, "another green thread ran on the OS thread");
                 }
-                assert_eq!(here(), os);
+                assert_eq!(os_thread(), os);
             }
             assert_eq!(poll.join().unwrap().0, os);
         });
@@ -169,10 +164,10 @@ fn polls_and_pinned_threads_take_turns_on_every_os_thread() {
                 .map(|_| {
                     let asked = asked.clone();
                     runtime.spawn(async move {
-                        let os = here();
+                        let os = os_thread();
                         while let Ok(reply) = asked.recv() {
                             runtime::yield_now();
-                            assert_eq!(here(), os);
+                            assert_eq!(os_thread(), os);
                             reply.send(1).unwrap();
                         }
                     })
@@ -185,14 +180,14 @@ fn polls_and_pinned_threads_take_turns_on_every_os_thread() {
                     runtime.spawn(move || {
                         for round in 0..200 {
                             let _pinned = pin();
-                            let os = here();
+                            let os = os_thread();
                             let (reply, replied) = bounded(1);
                             ask.send(reply).unwrap();
                             done.fetch_add(replied.recv().unwrap(), SeqCst);
                             if (round + number) % 5 == 0 {
                                 runtime::sleep(Duration::from_micros(50));
                             }
-                            assert_eq!(here(), os);
+                            assert_eq!(os_thread(), os);
                         }
                     })
                 })
@@ -233,10 +228,10 @@ fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
                 // Its poll parks on the OS thread on which it then spawns the pinned one.
                 let thread = spawn(async move {
                     let (tell_poll, receiver) = bounded::<()>(1);
-                    let os = here();
+                    let os = os_thread();
                     let pinned = spawn(move || {
                         let _pin = pin();
-                        tell.send(here() == os).unwrap();
+                        tell.send(os_thread() == os).unwrap();
                         pinned_go.recv().unwrap();
                     });
                     poll.send(tell_poll).unwrap();

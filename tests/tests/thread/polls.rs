@@ -5,7 +5,6 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use runtime::channel::{bounded, unbounded};
@@ -14,17 +13,13 @@ use runtime::thread::{park_timeout, pin as pin_thread};
 use runtime::time::{sleep_async, timeout_async};
 use runtime::{JoinHandle, Migration, block_on, scope, sleep, spawn, yield_now};
 use tests::crowd::Spinners;
-use tests::{PROCS, on, on_each, spin, system, with, with_built};
+use tests::{OsThread, PROCS, on, on_each, os_thread, spin, system, with, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Longer than sysmon leaves a P to a green thread that computes.
 const LONG: Duration = Duration::from_millis(12);
-
-fn os_thread() -> ThreadId {
-    std::thread::current().id()
-}
 
 std::thread_local! {
     /// The number of scoped contexts that the OS thread is in.
@@ -34,7 +29,7 @@ std::thread_local! {
 /// A scoped context of the OS thread, like `tokio::runtime::EnterGuard` and the spans of tracing.
 struct EnterGuard {
     depth: usize,
-    os_thread: ThreadId,
+    os_thread: OsThread,
 }
 
 impl EnterGuard {
@@ -338,14 +333,14 @@ fn ten_thousand_parked_polls_take_no_os_threads_of_their_own() {
 
 /// A future that sleeps repeatedly within the same poll, and counts its sleeps.
 struct SleepsInside {
-    at: Arc<std::sync::Mutex<Option<ThreadId>>>,
+    at: Arc<std::sync::Mutex<Option<OsThread>>>,
     turns: Arc<AtomicUsize>,
     future: JoinHandle<()>,
 }
 
 impl SleepsInside {
     fn spawn(runtime: &runtime::Runtime, stop: &Arc<AtomicBool>) -> Self {
-        let at: Arc<std::sync::Mutex<Option<ThreadId>>> = Arc::default();
+        let at: Arc<std::sync::Mutex<Option<OsThread>>> = Arc::default();
         let turns = Arc::new(AtomicUsize::new(0));
         let future = runtime.spawn({
             let (at, turns, stop) = (at.clone(), turns.clone(), stop.clone());
@@ -369,7 +364,7 @@ fn a_hog_delays_only_polls_parked_on_its_os_thread() {
         tests::wait_until("all futures sleep repeatedly", || {
             futures.iter().all(|future| future.turns.load(SeqCst) > 3)
         });
-        let hogged: Arc<std::sync::Mutex<Option<ThreadId>>> = Arc::default();
+        let hogged: Arc<std::sync::Mutex<Option<OsThread>>> = Arc::default();
         let hog = runtime.spawn({
             let (hogged, stop_hog) = (hogged.clone(), stop_hog.clone());
             move || {

@@ -296,13 +296,6 @@ pub(crate) fn not_before(time: Duration, f: impl FnOnce()) {
     assert!(took >= time, "{time:?} ended after {took:?}");
 }
 
-/// Returns the id of the caller's OS thread. It never parks and is not inlined, so that no thread-local address is
-/// cached across a park.
-#[inline(never)]
-pub(crate) fn os_thread() -> std::thread::ThreadId {
-    std::thread::current().id()
-}
-
 /// The handle of a green thread that is cancelled when the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Child<T> {

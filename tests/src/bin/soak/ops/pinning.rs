@@ -2,7 +2,9 @@
 
 use runtime::thread;
 
-use crate::actor::{Actor, os_thread};
+use tests::os_thread;
+
+use crate::actor::Actor;
 
 /// A thread that is pinned, once or twice, waits in several ways.
 pub(super) fn stays(a: &mut Actor) {
