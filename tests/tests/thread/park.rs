@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use runtime::{spawn, thread};
-use tests::{Random, on, on_each, wait_until, with};
+use tests::{Random, on, on_each, with};
 
 const SHORT: Duration = Duration::from_millis(5);
 
