@@ -32,3 +32,10 @@ for release in "$@"; do
     echo "+ $release: $(strings "$libraries/libc.so.6" | grep -m 1 '^GNU C Library')"
     "$program" own_locals::
 done
+
+# Where the functions that make a block cannot be looked up, the program says so.
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --target x86_64-unknown-linux-gnu --example hello
+program=${CARGO_TARGET_DIR:-target}/x86_64-unknown-linux-gnu/debug/examples/hello
+said=$(RUNTIME_THREAD_LOCALS=green "$program" 2>&1) && { echo "ci/glibc.sh: a static program is not refused" >&2; exit 1; }
+grep -q "a green thread cannot have thread-locals of its own here" <<<"$said" || { echo "$said" >&2; exit 1; }
+echo "+ static: refused"

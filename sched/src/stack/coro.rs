@@ -86,7 +86,10 @@ impl G {
 impl Coro {
     /// Makes the coroutine of an unused stack, on that stack. `owns_locals` gives it thread-locals of its own, which lie above it.
     pub(crate) fn new(stack: Stack, class: u32, owns_locals: bool) -> *mut Coro {
-        let (block, stack) = if owns_locals { with_block(stack) } else { (None, stack) };
+        let end = stack.base();
+        let stack = if owns_locals { stack.reserve_top(Block::bytes()).1 } else { stack };
+        // SAFETY: `reserve_top` kept these bytes for the block alone, and a whole stack ends with a page.
+        let block = owns_locals.then(|| unsafe { Block::new(end) });
         let (place, stack) = stack.reserve_top(size_of::<Coro>());
         let place = place.cast::<Coro>().as_ptr();
         let (guard, usable_bytes) = (stack.guard_range(), stack.usable_bytes());
@@ -351,14 +354,6 @@ mod tsan {
             unsafe { __tsan_destroy_fiber(self.0) };
         }
     }
-}
-
-/// Makes a block of thread-locals at the top of a whole stack. Returns it with the rest.
-fn with_block(stack: Stack) -> (Option<Block>, Stack) {
-    let end = stack.base();
-    let (_, stack) = stack.reserve_top(Block::bytes());
-    // SAFETY: `reserve_top` kept these bytes for the block alone, and a whole stack ends with a page.
-    (Some(unsafe { Block::new(end) }), stack)
 }
 
 /// Returns how large a stack must be to leave `stack_bytes` to its green threads. Returns `InvalidInput` if no stack
