@@ -40,7 +40,7 @@ fn a_cancelled_waiter_is_not_counted() {
         let waiter = || {
             let barrier = barrier.clone();
             let thread = spawn(move || barrier.wait().is_leader());
-            sleep(MILLI);
+            tests::until_it_waits(&thread);
             thread
         };
         let (first, second) = (waiter(), waiter());
@@ -62,7 +62,7 @@ fn a_cancelled_waiter_that_has_not_left_yet_is_not_counted() {
             let barrier = Arc::new(Barrier::new(2));
             let its = barrier.clone();
             let waiter = spawn(move || its.wait().is_leader());
-            sleep(MILLI);
+            tests::until_it_waits(&waiter);
             waiter.cancel();
             // The waiter may not have run since.
             assert_eq!(timeout(MILLI, || barrier.wait().is_leader()), Err(Elapsed));

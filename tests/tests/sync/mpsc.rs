@@ -89,12 +89,12 @@ fn a_waiter_sees_the_disconnection() {
     on_each(|| {
         let (sender, receiver) = channel::<u32>();
         let waits = spawn(move || receiver.recv());
-        sleep(MILLI);
+        tests::until_it_waits(&waits);
         drop(sender);
         assert_eq!(waits.join().unwrap(), Err(RecvError));
         let (sender, receiver) = sync_channel(0);
         let waits = spawn(move || sender.send(1).is_err());
-        sleep(MILLI);
+        tests::until_it_waits(&waits);
         drop(receiver);
         assert!(waits.join().unwrap());
     });

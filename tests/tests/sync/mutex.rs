@@ -218,7 +218,7 @@ fn a_fair_mutex_is_handed_off() {
         let guard = mutex.lock();
         let other = mutex.clone();
         let waiter = spawn(move || *other.lock() += 1);
-        sleep(2 * MILLI);
+        tests::until_it_waits(&waiter);
         drop(guard);
         assert_eq!(*mutex.lock(), 1);
         waiter.join().unwrap();
@@ -453,7 +453,7 @@ fn a_call_through_a_function_pointer_is_cancelled() {
         for way in ways {
             let its = mutex.clone();
             let waits = spawn(move || way(&its));
-            sleep(2 * MILLI);
+            tests::until_it_waits(&waits);
             waits.cancel();
             was_cancelled(waits);
             assert_eq!(timeout(MILLI, || way(&mutex)), Err(Elapsed));

@@ -24,7 +24,7 @@ fn is_kept(notify: &Notify) -> bool {
 fn waiter(notify: &Arc<Notify>) -> JoinHandle<()> {
     let notify = notify.clone();
     let thread = spawn(move || notify.notified());
-    sleep(2 * MILLI);
+    tests::until_it_waits(&thread);
     thread
 }
 

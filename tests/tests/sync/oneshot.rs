@@ -83,7 +83,7 @@ fn a_closed_receiver_refuses_the_value() {
             sender.closed_async().await;
             sender.is_closed()
         });
-        sleep(MILLI);
+        tests::until_it_waits(&waits);
         drop(receiver);
         assert!(waits.join().unwrap());
     });
@@ -117,7 +117,7 @@ fn a_receiver_is_polled_by_reference_and_moved_between_tasks() {
         });
         // The task that polled first has ended; the waker of the next one counts.
         let waits = spawn(receiver);
-        sleep(MILLI);
+        tests::until_it_waits(&waits);
         sender.send(5).unwrap();
         assert_eq!(waits.join().unwrap(), Ok(5));
     });

@@ -97,7 +97,7 @@ fn a_cancellation_ends_only_locks_with_a_deadline() {
         wait_until("the thread has begun", || begun.load(SeqCst));
         let its = mutex.clone();
         let has_a_deadline = spawn(move || its.try_lock_for(HOUR).is_some());
-        sleep(2 * MILLI);
+        tests::until_it_waits(&has_a_deadline);
         has_a_deadline.cancel();
         assert!(has_a_deadline.join().unwrap_err().is::<Cancelled>());
         waits.cancel();

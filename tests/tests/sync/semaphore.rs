@@ -105,7 +105,8 @@ fn close_ends_all_waits() {
         let (a, b) = (semaphore.clone(), semaphore.clone());
         let waits = spawn(move || a.acquire().is_err());
         let polls = spawn(async move { b.acquire_async().await.is_err() });
-        sleep(2 * MILLI);
+        tests::until_it_waits(&waits);
+        tests::until_it_waits(&polls);
         semaphore.close();
         assert!(waits.join().unwrap() && polls.join().unwrap());
         assert!(semaphore.is_closed());

@@ -62,7 +62,7 @@ fn a_wait_may_be_cancelled_or_time_out() {
         let group = WaitGroup::new();
         let other = group.clone();
         let waits = spawn(move || other.wait());
-        sleep(MILLI);
+        tests::until_it_waits(&waits);
         waits.cancel();
         assert!(waits.join().unwrap_err().is::<Cancelled>());
         let other = group.clone();
