@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Compiles the runtime, without warnings, for systems on which the runtime was not run. With musl the tests compile, too. On 32-bit x86
-# the script runs most examples to their end. If a target cannot be installed here, the script fails. With CROSS_MISSING=skip the script
-# prints the name of that target and leaves the target out.
+# Compiles the runtime, without warnings, without its default features, and for systems on which the runtime was not run. With musl the
+# tests compile, too. On 32-bit x86 the script runs most examples to their end. Also compiles the peers' programs for simulations. If a
+# target cannot be installed here, the script fails. With CROSS_MISSING=skip the script prints the name of that target and leaves it out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/cross"
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")/cross
+export CARGO_TARGET_DIR
+# Its own configuration has flags.
+(cd benches/peers/sim && cargo check --locked --quiet)
 export RUSTFLAGS="-D warnings"
 
 # can_be_had TARGET COMMAND ..: true if COMMAND succeeds, which installs or checks a requirement of TARGET.
@@ -24,6 +27,8 @@ can_be_had() {
 links_32_bits() {
     echo 'int main(void) { return 0; }' | cc -m32 -x c - -o /dev/null
 }
+
+cargo check --quiet -p monochrome --no-default-features
 
 targets=()
 for target in x86_64-pc-windows-gnu x86_64-apple-darwin x86_64-unknown-freebsd aarch64-unknown-linux-gnu; do

@@ -15,9 +15,6 @@ of_tests=tests/async-io,tests/stream,tests/tracing,tests/dump-stacks,tests/debug
 together=$of_tests,monochrome/futures-io,monochrome/tokio-io,monochrome/hyper,monochrome/dump-json,monochrome/dump-pprof
 of_examples=examples/hyper,examples/debug,examples/sim,examples/tracing
 
-cargo check -p monochrome --no-default-features
-(cd benches/peers/sim && cargo check --locked --quiet)
-
 # The features that go together: the tests of each, the tests of what they change, and the examples that need some. The explorations of
 # simulations are short here.
 packages=(-p tests -p monochrome -p monochrome-sched -p examples --features "$together,$of_examples")
@@ -25,7 +22,7 @@ examples=(hyper spans inside)
 cargo build "${packages[@]}" "${examples[@]/#/--example=}"
 modules='await_stacks|deadlock|deadlock_of_some|debug_browser|debug_page|dump|dump_on|dump_snapshot|dump_stacks|hog_reports|profile|spawn_stacks|trace_perfetto|tracing|tracing_global'
 modules+='|descriptors|poll|tcp|streams|public_types'
-EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" --tests --test-threads $((2 * $(nproc))) -E "
+EXAMPLES_BUILT=true SIM_SEEDS=30 cargo nextest run "${packages[@]}" --tests --test-threads $((3 * $(nproc))) -E "
     (package(tests) and test(/^($modules)::/)) or binary(sim)
     or (package(monochrome) and kind(lib) and test(/^(dump|debug|profile|sim)/)) or (package(monochrome-sched) and test(/simulation/))
     or binary(inside) or binary(raft_sim)"

@@ -10,5 +10,5 @@ if [ "${1:-}" = --plain ]; then
     exec bash -c "$command"
 fi
 # Most tests sleep or wait.
-cargo nextest run --workspace --test-threads $((2 * $(nproc)))
+cargo nextest run --workspace --test-threads $((3 * $(nproc)))
 cargo test --workspace --doc

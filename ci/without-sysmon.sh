@@ -63,5 +63,5 @@ done
 joined() { local IFS='|'; echo "$*"; }
 filter="not test(/^($(joined "${left_out[@]}"))::/) and not test(/(^|::)($(joined "${keep_their_p[@]}"))\$/)"
 # Several tests run at the same time, because most sleep. `--workspace` takes the build of ci/test.sh: `-p tests` would be another.
-TESTS_SYSMON=off exec cargo nextest run --workspace --tests --test-threads $((2 * $(nproc))) -E "package(tests) and $filter" "$@"
+TESTS_SYSMON=off exec cargo nextest run --workspace --tests --test-threads $((3 * $(nproc))) -E "package(tests) and $filter" "$@"
 # ci/soak.sh runs the soak with `--sysmon off`.
