@@ -359,9 +359,13 @@ mod tsan {
 /// Returns how large a stack must be to leave `stack_bytes` to its green threads. Returns `InvalidInput` if no stack
 /// can be so large or so small.
 pub(crate) fn with_header(stack_bytes: usize, owns_locals: bool) -> io::Result<usize> {
-    let of_block = if owns_locals { Block::bytes() } else { 0 };
+    let of_block = if owns_locals { Block::bytes() + FOR_DESTRUCTORS } else { 0 };
     Ok(checked_stack_bytes(stack_bytes)? + size_of::<Coro>().next_multiple_of(16) + of_block)
 }
+
+/// What destructors of thread-locals may need of a stack beyond its size. The runtime's run queues have such a thread-local, of
+/// `crossbeam-epoch`, on any green thread that happens to enlarge one. It costs address space only.
+const FOR_DESTRUCTORS: usize = if cfg!(debug_assertions) { 32 << 10 } else { 16 << 10 };
 
 /// The code at the root of every coroutine: runs one G after another.
 fn root(yielder: &Yielder<GRef, Stop>, first: GRef) {

@@ -339,7 +339,11 @@ fn no_stack_is_idle_while_a_thread_waits_for_a_stack() {
                     })
                     .collect();
                 let _limit = Limit::address_space(15 * MIB);
-                let each = if tests::has_own_locals() { 280 } else { 276 };
+                let each = match (tests::has_own_locals(), cfg!(debug_assertions)) {
+                    (false, _) => 276,
+                    (true, false) => 296,
+                    (true, true) => 312,
+                };
                 let room = runtime.handle().metrics().stack_bytes / (each << 10);
                 // Nearly as many threads as there are stacks: each must get a stack.
                 let begun = Arc::new(AtomicUsize::new(0));

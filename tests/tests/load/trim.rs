@@ -199,9 +199,7 @@ fn memory_of_unusual_stacks_is_returned_and_serves_the_next_burst() {
     child::passes("memory_of_unusual_stacks_is_returned_and_serves_the_next_burst", "", || {
         with(2, |runtime| {
             let before = system::resident_bytes();
-            // In a debug build destructors of the libraries' thread-locals, which run on that stack, need more than the smallest one.
-            let smallest = if tests::has_own_locals() { 40_000 } else { 5000 };
-            let odd = &|i: usize| Builder::new().stack_size([100_000, 300_000, smallest][i % 3]);
+            let odd = &|i: usize| Builder::new().stack_size([100_000, 300_000, 5000][i % 3]);
             let first = burst_of(runtime, NUMBER / 2, odd);
             falls_back("odd", before, first);
             let stacks = runtime.handle().metrics().stack_bytes;

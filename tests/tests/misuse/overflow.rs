@@ -78,7 +78,9 @@ fn the_reported_size_is_that_of_the_stack() {
                 let said = stderr(output);
                 let told = said.split("stack (").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
                 let told: usize = told.parse().unwrap();
-                assert!((kib..kib + 32).contains(&told), "{told} instead of {kib}");
+                // With thread-locals of its own there is room for their destructors.
+                let more = if tests::has_own_locals() { 64 } else { 32 };
+                assert!((kib..kib + more).contains(&told), "{told} instead of {kib}");
             },
         );
     }
