@@ -426,6 +426,10 @@ fn lateness_beside(procs: usize, hog: fn(&AtomicBool)) -> Duration {
 }
 
 #[test]
+#[cfg_attr(
+    feature = "sanitizer",
+    ignore = "calls of the runtime are many times slower there, computing is not"
+)]
 fn a_hog_that_calls_the_runtime_is_preempted_like_a_computing_hog() {
     for procs in [1, 2] {
         for (name, hog) in CALLS {
@@ -571,6 +575,10 @@ fn runnable_os_threads() -> usize {
 /// A crowd of computing green threads, which also allocate, runs by turns. All begin, most are paused, others go on, and all end.
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(
+    feature = "sanitizer",
+    ignore = "AddressSanitizer's malloc is in the program, so no hog is paused"
+)]
 fn a_crowd_of_hogs_runs_by_turns() {
     const HOGS: usize = 60;
     with(2, |runtime| {
