@@ -43,7 +43,6 @@ running() {
 
 computing() {
     export CARGO_TARGET_DIR=$PWD/target/computing
-    local lto=(env CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1)
     step "$CARGO_TARGET_DIR" ci/models-broken.sh "${models[@]}"
     step "$CARGO_TARGET_DIR" ci/miri.sh $seeds
     step "$CARGO_TARGET_DIR" ci/tsan.sh $((soak / 4))
@@ -51,9 +50,7 @@ computing() {
     step "$CARGO_TARGET_DIR" ci/fuzz.sh $fuzz
     step "$CARGO_TARGET_DIR" ci/lint.sh --each
     step "$CARGO_TARGET_DIR" ci/features.sh --optimised
-    # What the pages call sound, where the compiler inlines most.
-    step "$CARGO_TARGET_DIR" "${lto[@]}" cargo nextest run --release -p tests --test thread -E 'test(/^own_locals::/)'
-    step "$CARGO_TARGET_DIR" "${lto[@]}" cargo test --locked --release --manifest-path tests/crates/locals/Cargo.toml
+    step "$CARGO_TARGET_DIR" ci/lto.sh
     step "$CARGO_TARGET_DIR" ci/glibc.sh
     step "$CARGO_TARGET_DIR" ci/deny.sh --advisories
     step "$CARGO_TARGET_DIR" ci/semver.sh
