@@ -85,9 +85,12 @@ impl Under {
     }
 
     /// Goes to the M's own.
+    ///
+    /// # Safety
+    /// As for `go`.
     #[inline(always)]
-    pub(crate) fn leave(&mut self) {
-        // SAFETY: the callers of `go` keep its contract, and the M's own block is the M's.
+    pub(crate) unsafe fn leave(&mut self) {
+        // SAFETY: this contract.
         unsafe { self.go(None) };
     }
 }

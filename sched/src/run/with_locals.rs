@@ -12,8 +12,8 @@
 //!
 //! Without such a G the M goes back to its own block, and looks for one as always.
 //!
-//! The M runs its own code under the block of a G here. No user code runs meanwhile, and no call that may fail, because `errno` is the
-//! G's. A compiler may keep the address of a thread-local for a whole function. So the function that goes from block to block touches
+//! The M runs its own code under the block of a G here, and no code of the user. `errno` is the G's meanwhile: a park may change it, as any
+//! call may. A compiler may keep the address of a thread-local for a whole function. So the function that goes from block to block touches
 //! none, and calls, never inlined, what may.
 
 #![allow(unsafe_code)]
@@ -37,7 +37,8 @@ impl Sched {
         let mut under = Under::home(ptr::from_ref(m).expose_provenance());
         loop {
             if !self.sets_out_at_once(m, g) {
-                under.leave();
+                // SAFETY: this function touches no thread-local, here and below.
+                unsafe { under.leave() };
                 if !self.sets_out(m, g) {
                     return;
                 }
@@ -55,7 +56,8 @@ impl Sched {
             #[cfg(feature = "other-budget")]
             let stop = crate::run::other_budget::apart(|| {
                 let stop = run(&mut under);
-                under.leave();
+                // SAFETY: as above; this closure is a function of its own.
+                unsafe { under.leave() };
                 stop
             });
             m.set_running(None);
@@ -74,7 +76,8 @@ impl Sched {
                 None => return,
                 Some(next) if goes_on => {
                     // Another M may take it.
-                    under.leave();
+                    // SAFETY: as above.
+                    unsafe { under.leave() };
                     self.queue_again(m, next);
                 }
                 Some(next) => g = next,

@@ -486,8 +486,8 @@ fn the_bounds_of_the_stack_are_the_green_threads() {
     on_all(|| {
         in_many(|number| {
             for n in 0..4 {
-                // Whole pages, and the record of the coroutine.
-                check((1 << 20) + (1 << 14));
+                // Whole pages, the record of the coroutine, and room for destructors.
+                check((1 << 20) + (1 << 16));
                 park(number + n);
             }
         });
