@@ -187,7 +187,7 @@ impl Sched {
         held.measured.latency.add(waited, weight);
         self.judge_wake(g, waited);
         let (polls, place) = (g.polls(), g.place());
-        let Some(stop) = self.resume(m, held, g) else { return };
+        let Some(stop) = self.resume::<true>(m, held, g) else { return };
         let ran = clock::now().saturating_sub(began);
         self.ran(m, polls, ran, weight);
         self.latency.places.ran(place, waited, ran, weight);

@@ -71,7 +71,7 @@ impl Sched {
         }
         loop {
             let Some(held) = self.may_run(m, g) else { return };
-            let Some(stop) = self.resume(m, held, g) else { return };
+            let Some(stop) = self.resume::<false>(m, held, g) else { return };
             if !self.stopped(m, g, stop) {
                 return;
             }
@@ -96,15 +96,21 @@ impl Sched {
         Some(held)
     }
 
-    /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack instead. *Runs on: `m`,
-    /// with the P `held`.*
+    /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack instead. `MAY_OWN` is false
+    /// where no green thread has thread-locals of its own. *Runs on: `m`, with the P `held`.*
     #[inline(always)]
-    pub(crate) fn resume(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
+    pub(crate) fn resume<const MAY_OWN: bool>(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
         if !self.prepare(m, held, g) {
             return None;
         }
         // SAFETY: `g` came out of a run queue, so only this M uses it, and it has a coroutine.
-        let resume = || unsafe { Coro::resume(ptr::from_ref(m).expose_provenance(), || m.homes.is_any(), g) };
+        let resume = || unsafe {
+            if MAY_OWN {
+                Coro::resume(ptr::from_ref(m).expose_provenance(), || m.homes.is_any(), g)
+            } else {
+                Coro::switch_to(g)
+            }
+        };
         #[cfg(feature = "other-budget")]
         let stop = crate::run::other_budget::apart(resume);
         #[cfg(not(feature = "other-budget"))]

@@ -160,7 +160,7 @@ fn stacker() {
         in_many(100, |number| {
             for n in 0..4 {
                 let left = stacker::remaining_stack().expect("the bounds of the stack are known");
-                assert!((8 << 10..(1 << 20) + (1 << 14)).contains(&left), "{left} bytes are left");
+                assert!((8 << 10..(1 << 20) + (1 << 16)).contains(&left), "{left} bytes are left");
                 park(number + n);
             }
             if number % 10 == 0 {
