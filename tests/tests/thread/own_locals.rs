@@ -136,10 +136,13 @@ fn errno_belongs_to_the_green_thread() {
     on_all(|| {
         in_many(|number| {
             for n in 0..20 {
+                let own = number as i32 + 1_000;
                 // SAFETY: the address is that of this thread's `errno`.
-                unsafe { *libc::__errno_location() = number as i32 + 1 };
+                unsafe { *libc::__errno_location() = own };
                 park(n);
-                assert_eq!(errno(), number as i32 + 1);
+                // A park may leave an error of its own there, as any call may, but not what another green thread has written.
+                let now = errno();
+                assert!(now == own || now < 200, "{now} instead of {own}");
             }
         });
     });
