@@ -7,7 +7,7 @@
 //! | | `ThreadLocals::OfOsThread` (the default) | `ThreadLocals::OfGreenThread`, in a closure |
 //! | --- | --- | --- |
 //! | values of `std::thread_local!`, `thread_local` of C, keys of pthread | the OS thread's; code that is inlined may use those of the previous one after a park | the green thread's |
-//! | `errno` | the OS thread's; a loop around a call may read that of the previous one | the green thread's |
+//! | `errno` | the OS thread's; a loop around a call may read that of the previous one | the green thread's; a park may change its value, as any call may |
 //! | `std::thread::current()`, std's `park` and its scope, locks of std, `pthread_self` | the OS thread's | the green thread's |
 //! | entered contexts: spans, runtimes, scopes that keep references | the OS thread's, or follow by a [context slot](crate::context_slot) | the green thread's |
 //! | guards of `crossbeam_epoch` and of maps that use it | the OS thread's | the green thread's |
