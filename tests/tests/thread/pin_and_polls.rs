@@ -257,34 +257,6 @@ fn a_reserved_os_thread_does_not_wake_for_the_timers_of_others() {
     });
 }
 
-/// An OS thread watches the network already, so a pinned green thread that sleeps wakes no other for it.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_pinned_sleep_wakes_no_os_thread_for_the_network() {
-    tests::alone!();
-    on_one_p(|| {
-        let pinned_sleeps = || {
-            let before = tests::system::sleeps("");
-            let pinned = spawn(|| {
-                let _pin = pin();
-                (0..200).for_each(|_| runtime::sleep(MILLI));
-            });
-            pinned.join().unwrap();
-            tests::system::sleeps("") - before
-        };
-        let without = pinned_sleeps();
-        let listener = runtime::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let acceptor = spawn(move || drop(listener.accept().unwrap()));
-        runtime::sleep(MILLI);
-        let with = pinned_sleeps();
-        drop(runtime::net::TcpStream::connect(address).unwrap());
-        acceptor.join().unwrap();
-        eprintln!("{without} sleeps of OS threads, {with} beside a descriptor");
-        assert!(with < 5 * without / 4 + 50, "{with} against {without}");
-    });
-}
-
 /// All OS threads are reserved, and no other can be had: the timers fire, and the network is watched.
 #[test]
 fn reserved_os_threads_watch_if_no_other_can_be_had() {
