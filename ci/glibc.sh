@@ -30,7 +30,7 @@ for release in "$@"; do
         -C "link-arg=-Wl,--dynamic-linker=$libraries/ld-linux-x86-64.so.2,-rpath=$libraries,--disable-new-dtags" |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
     echo "+ $release: $(strings "$libraries/libc.so.6" | grep -m 1 '^GNU C Library')"
-    "$program" own_locals::
+    "$program" own_locals
 done
 
 # Where the functions that make a block cannot be looked up, the program says so.

@@ -88,8 +88,12 @@
 //!   a limit of threads count green threads: for `tracing-subscriber`, whose limit is 4,096, the feature `tracing` has a wrapper.
 //! - *Feature `interpose`*: a caught call parks without a bond to its OS thread, because `errno` comes along. *Feature `tokio`*: each closure
 //!   enters the reactor's context at its start, which takes 0.6 us. *Feature `sim`*: as without.
+//! - *Libraries opened by `dlopen`*: closures have the thread-locals of such a library from their start, or when they go on after a park.
+//!   One exception: a library that was compiled for the initial-exec model, with start values other than zero, has zeroes in the closures that
+//!   are running while it is opened, until they park. So a closure that opens such a library calls [`yield_now`](crate::yield_now) before it
+//!   uses the library.
 //! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number by which such a block
-//!   names its thread); a library with thread-locals of the initial-exec model that is opened by `dlopen` after the runtime was built.
+//!   names its thread).
 //!
 //! ## Where thread-locals of its own exist
 //!

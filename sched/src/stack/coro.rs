@@ -191,13 +191,18 @@ impl Coro {
     #[inline]
     pub(crate) unsafe fn block_to_run(g: GRef, is_taken: impl FnOnce() -> bool) -> Option<Block> {
         // SAFETY: this contract.
-        let coro = unsafe { g.coro().as_ref()? };
-        let block = coro.block?;
-        if coro.whose.get() == Whose::Undecided {
+        let coro = unsafe { g.coro().as_mut()? };
+        let block = coro.block.as_mut()?;
+        let begins = coro.whose.get() == Whose::Undecided;
+        if begins {
             let owns = g.task().owns_locals || is_taken();
             coro.whose.set(if owns { Whose::Own } else { Whose::OfM });
         }
-        (coro.whose.get() == Whose::Own).then_some(block)
+        if coro.whose.get() == Whose::OfM {
+            return None;
+        }
+        block.catch_up(begins);
+        Some(*block)
     }
 
     /// Makes the block as new after the end of a closure or a poll, if that had it. *Runs on: the M that has run `g`.*

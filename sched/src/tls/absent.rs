@@ -55,4 +55,8 @@ impl Block {
     pub(crate) fn renew(&mut self) {
         match *self {}
     }
+
+    pub(crate) fn catch_up(&mut self, _begins: bool) {
+        match *self {}
+    }
 }

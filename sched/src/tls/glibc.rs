@@ -1,6 +1,8 @@
 //! Blocks of glibc on x86-64: how they are made, entered, ended and renewed.
 
 mod layout;
+mod libraries;
+mod symbols;
 mod try_out;
 
 use std::alloc::handle_alloc_error;
@@ -13,6 +15,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use layout::Layout;
+use libraries::Libraries;
 use netpoll::raw::call;
 
 /// Returns the base of this thread. A function that is never inlined, as is everything that runs under another base: the compiler
@@ -59,6 +62,8 @@ pub(crate) struct Block {
     /// Where its memory ends.
     end: usize,
     layout: &'static Layout,
+    /// Those with start values in the block.
+    libraries: &'static Libraries,
     /// What the block knows of libraries; see [`Layout::generation`].
     generation: Option<usize>,
 }
@@ -133,11 +138,12 @@ impl Block {
     /// # Safety
     /// The [`bytes`](Block::bytes) bytes below `end`, which is the end of a page, are the block's until `free`.
     pub(crate) unsafe fn new(end: usize) -> Block {
-        let layout = found();
+        // The libraries first: one that comes later is noticed.
+        let (layout, libraries) = (found(), Libraries::latest());
         // SAFETY: this contract; and the block is new.
         unsafe {
             let base = layout.new_block(end);
-            Block { base, end, layout, generation: layout.generation(base) }
+            Block { base, end, layout, libraries, generation: layout.generation(base) }
         }
     }
 
@@ -235,11 +241,46 @@ impl Block {
         unsafe {
             if self.layout.has_dynamic(self.base, self.generation) {
                 // The images of libraries that were opened later: rare, and only libc knows how to free them.
-                self.free();
-                *self = Block::new(self.end);
+                self.replace();
             } else {
-                self.layout.reset(self.base);
+                self.layout.reset(self.base, self.libraries);
             }
+        }
+    }
+
+    /// Brings the block up to date with the libraries that are open now. `begins`: no closure has run in it since it was renewed. *Runs on: the M
+    /// that is to enter the block.*
+    #[inline(always)]
+    pub(crate) fn catch_up(&mut self, begins: bool) {
+        if !self.libraries.are_all() {
+            self.has_come(begins);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_come(&mut self, begins: bool) {
+        // SAFETY: this M alone uses the block.
+        unsafe {
+            if begins {
+                self.replace();
+            } else {
+                let latest = Libraries::latest();
+                latest.add_to(self.base, self.libraries);
+                self.libraries = latest;
+            }
+        }
+    }
+
+    /// Makes another block in this one's place.
+    ///
+    /// # Safety
+    /// As for `free`.
+    unsafe fn replace(&mut self) {
+        // SAFETY: this contract; and the memory is this block's.
+        unsafe {
+            self.free();
+            *self = Block::new(self.end);
         }
     }
 

@@ -1,13 +1,15 @@
 //! Where glibc keeps what in a block, and the functions with which it makes one. Not part of glibc's interface: everything is looked up
 //! by name, or found in the block of a thread.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use netpoll::raw::call;
 
+use super::libraries::{Image, Libraries};
+use super::symbols::{field, size, symbol};
 use super::{
     ARCH_SET_FS, BY_INSTRUCTION, base, next_tid, offset_of_home, out_of_memory, read, set_base, write,
 };
@@ -45,77 +47,12 @@ pub(super) struct Layout {
     pub(super) home: isize,
     /// The words in which malloc keeps what a thread has freed, and from where it allocates.
     pub(super) malloc: [isize; 2],
-    images: Vec<Image>,
 }
 
 // SAFETY: the pointer is to glibc's table of keys, which lives as long as the process and is read only.
 unsafe impl Send for Layout {}
 // SAFETY: as above.
 unsafe impl Sync for Layout {}
-
-/// The thread-locals of a module, from which each block begins.
-#[derive(Clone, Copy)]
-struct Image {
-    offset: isize,
-    from: usize,
-    filled: usize,
-    bytes: usize,
-}
-
-/// What is found of the modules.
-#[derive(Default)]
-struct Modules {
-    base: usize,
-    images: Vec<Image>,
-    libc: Option<Image>,
-}
-
-fn symbol(name: &CStr) -> Result<usize, String> {
-    // SAFETY: the call reads the name.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if found.is_null() {
-        return Err(format!("this C library has no {}", name.to_string_lossy()));
-    }
-    Ok(found.expose_provenance())
-}
-
-/// Returns the offset of a field of glibc's record of a thread, by the description that it has for debuggers.
-fn field(name: &CStr) -> Result<isize, String> {
-    let description = ptr::with_exposed_provenance::<[u32; 3]>(symbol(name)?);
-    // SAFETY: each `_thread_db_` name of a field is three numbers: bits, count, offset.
-    Ok(unsafe { (*description)[2] } as isize)
-}
-
-unsafe extern "C" fn note_module(info: *mut libc::dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
-    // SAFETY: `dl_iterate_phdr` passes a valid description, and the pointer that `Layout::find` gave it.
-    let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Modules>()) };
-    // SAFETY: the description has the number of its headers, and a name that ends with a zero byte.
-    let (headers, name) = unsafe {
-        (
-            std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
-            CStr::from_ptr(info.dlpi_name).to_bytes(),
-        )
-    };
-    for header in
-        headers.iter().filter(|header| header.p_type == libc::PT_TLS && !info.dlpi_tls_data.is_null())
-    {
-        let offset = (info.dlpi_tls_data.addr()).wrapping_sub(modules.base).cast_signed();
-        let image = Image {
-            offset,
-            from: (info.dlpi_addr + header.p_vaddr) as usize,
-            filled: header.p_filesz as usize,
-            bytes: header.p_memsz as usize,
-        };
-        // Far from the base are the images of libraries that were opened later.
-        let is_static = (-(1 << 20)..0).contains(&offset);
-        if name.windows(7).any(|part| part == b"libc.so") {
-            modules.libc = is_static.then_some(image);
-        } else if is_static && !name.windows(8).any(|part| part == b"ld-linux") {
-            modules.images.push(image);
-        }
-    }
-    0
-}
 
 impl Layout {
     /// Finds everything. *Runs on: an OS thread that is not the first one.*
@@ -132,17 +69,16 @@ impl Layout {
             );
         }
         let own = base();
-        let (mut robust, mut size) = (0_usize, 0_usize);
+        let (mut robust, mut length) = (0_usize, 0_usize);
         // SAFETY: the kernel writes these two words.
-        let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut robust, &raw mut size) };
+        let asked = unsafe { call!(libc::SYS_get_robust_list, 0, &raw mut robust, &raw mut length) };
         let robust_offset = robust.wrapping_sub(own).cast_signed();
         if asked != 0 || !(0..8192).contains(&robust_offset) {
             return Err("the list of robust locks of a thread is not in its block".into());
         }
-        let mut modules = Modules { base: own, ..Modules::default() };
-        // SAFETY: `note_module` gets the pointer during the call only.
-        unsafe { libc::dl_iterate_phdr(Some(note_module), (&raw mut modules).cast()) };
-        let of_libc = modules.libc.ok_or("the thread-locals of libc are not in the block")?;
+        let libraries = Libraries::search()?;
+        let of_libc = libraries.of_libc;
+        let of_libc = of_libc.ok_or("the thread-locals of libc are not in the block")?;
         let (mut bytes, mut align) = (0_usize, 0_usize);
         // SAFETY: the name is a function with this signature, which writes the two words.
         unsafe {
@@ -161,7 +97,7 @@ impl Layout {
                     c"_dl_deallocate_tls",
                 )?),
                 bytes,
-                above: *ptr::with_exposed_provenance::<u32>(symbol(c"_thread_db_sizeof_pthread")?) as usize,
+                above: size(c"_thread_db_sizeof_pthread")?,
                 align,
                 init_ctype: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?),
                 call_destructors: transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?),
@@ -178,7 +114,6 @@ impl Layout {
                 current: current().wrapping_sub(own).cast_signed(),
                 home: offset_of_home(),
                 malloc: [0; 2],
-                images: modules.images,
             }
         };
         let sizes = [layout.bytes, layout.above, layout.align];
@@ -192,12 +127,15 @@ impl Layout {
         if !(0..8192).contains(&layout.res) {
             return Err("the record of a thread has no state of the resolver".into());
         }
+        if !libraries.has(layout.home) || !libraries.has(layout.current) || !of_libc.has(layout.errno) {
+            return Err("glibc's list of libraries with thread-locals is another one than known".into());
+        }
         layout.find_words_of_malloc(of_libc)?;
         Ok(layout)
     }
 
     /// Finds the words of libc's thread-locals that the first allocation of a thread changes.
-    fn find_words_of_malloc(&mut self, of_libc: Image) -> Result<(), String> {
+    fn find_words_of_malloc(&mut self, of_libc: &Image) -> Result<(), String> {
         let memory = Memory::of(self);
         // SAFETY: the memory is this block's until the end of the function.
         let (block, own) = (unsafe { self.new_block(memory.end()) }, base());
@@ -359,14 +297,10 @@ impl Layout {
     ///
     /// # Safety
     /// No thread is in the block, and its destructors have run.
-    pub(super) unsafe fn reset(&self, block: usize) {
-        // SAFETY: each image is within the block, and is copied as glibc copies it for a new thread.
+    pub(super) unsafe fn reset(&self, block: usize, libraries: &Libraries) {
+        // SAFETY: this contract.
         unsafe {
-            for image in &self.images {
-                let to = ptr::with_exposed_provenance_mut::<u8>(block.wrapping_add_signed(image.offset));
-                ptr::copy_nonoverlapping(ptr::with_exposed_provenance(image.from), to, image.filled);
-                to.add(image.filled).write_bytes(0, image.bytes - image.filled);
-            }
+            libraries.reset(block);
             ptr::with_exposed_provenance_mut::<c_int>(block.wrapping_add_signed(self.errno)).write(0);
         }
     }

@@ -13,6 +13,7 @@ mod join_error;
 mod join_set;
 mod locals;
 mod own_locals;
+mod own_locals_libraries;
 mod panic_report;
 mod panics;
 mod park;

@@ -1,0 +1,160 @@
+//! Thread-locals of its own for each closure: libraries that are opened while the runtime works, with a place in every block.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(feature = "sanitizer")))]
+
+use std::ffi::CString;
+use std::process::Command;
+use std::sync::{Arc, OnceLock, mpsc};
+
+use runtime::{Builder, ThreadLocals, scope, spawn, yield_now};
+use tests::folder::Folder;
+use tests::with_built;
+
+/// A library with thread-locals of the model "initial-exec": `next` counts up from `start`, `count` from 0.
+struct Library(*mut libc::c_void);
+
+// SAFETY: the handle is used by libc's functions, which any thread may call.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    fn compile(folder: &Folder, start: i64) -> CString {
+        let (source, library) = (folder.path(&format!("{start}.c")), folder.path(&format!("{start}.so")));
+        let text = format!(
+            "static __thread long value = {start}, counted;
+             long next(void) {{ return value++; }}
+             long count(void) {{ return ++counted; }}"
+        );
+        std::fs::write(&source, text).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-shared", "-fPIC", "-ftls-model=initial-exec", "-o"]).arg(&library).arg(&source);
+        assert!(cc.status().unwrap().success());
+        CString::new(library.to_str().unwrap()).unwrap()
+    }
+
+    fn open(path: &CString) -> Library {
+        // SAFETY: the library has no code that runs when it is opened.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null(), "{path:?} cannot be opened");
+        Library(handle)
+    }
+
+    fn call(&self, name: &std::ffi::CStr) -> i64 {
+        // SAFETY: the library is open, and has these two functions.
+        unsafe {
+            let function = libc::dlsym(self.0, name.as_ptr());
+            std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> i64>(function)()
+        }
+    }
+
+    /// Fails unless this green thread has the start values and keeps what it makes of them.
+    fn check(&self, start: i64) {
+        for n in 0..20 {
+            assert_eq!((self.call(c"next"), self.call(c"count")), (start + n, n + 1));
+            yield_now();
+        }
+    }
+
+    fn close(self) {
+        // SAFETY: nobody uses the library any more.
+        assert_eq!(unsafe { libc::dlclose(self.0) }, 0);
+    }
+}
+
+/// Runs `count` closures at once in which each sees the start values, after other closures have used the same stacks.
+fn check_in_many(library: &Library, start: i64) {
+    for _ in 0..3 {
+        scope(|s| (0..50).for_each(|_| drop(s.spawn(|| library.check(start)))));
+    }
+}
+
+fn on_all(main: impl Fn() + Send + Sync) {
+    for procs in [1, 2, 8] {
+        let builder = Builder::new().procs(procs).thread_locals(ThreadLocals::OfGreenThread);
+        with_built(builder, |runtime| runtime.block_on(&main));
+    }
+}
+
+#[test]
+fn closures_see_the_start_values_of_libraries_that_were_opened_since() {
+    let folder = Folder::new();
+    let paths = [7, 42].map(|start| (start, Library::compile(&folder, start)));
+    on_all(|| {
+        scope(|s| (0..50).for_each(|_| drop(s.spawn(yield_now))));
+        // The second may get the place of the first one.
+        for (start, path) in &paths {
+            let library = Library::open(path);
+            check_in_many(&library, *start);
+            library.close();
+        }
+        // Both at once.
+        let both = paths.each_ref().map(|(start, path)| (*start, Library::open(path)));
+        for (start, library) in &both {
+            check_in_many(library, *start);
+        }
+        both.into_iter().for_each(|(_, library)| library.close());
+    });
+}
+
+#[test]
+fn closures_that_live_see_the_start_values_of_a_library_when_they_go_on() {
+    let folder = Folder::new();
+    let paths = [7, 42].map(|start| (start, Library::compile(&folder, start)));
+    on_all(|| {
+        for (start, path) in &paths {
+            let library = Arc::new(OnceLock::<Library>::new());
+            let wait_and_check = |start| {
+                let library = library.clone();
+                move || {
+                    runtime::thread::park();
+                    library.get().expect("it was opened before the unpark").check(start);
+                }
+            };
+            let threads: Vec<_> = (0..20).map(|_| spawn(wait_and_check(*start))).collect();
+            threads.iter().for_each(tests::until_it_waits);
+            assert!(library.set(Library::open(path)).is_ok());
+            threads.iter().for_each(|thread| thread.thread().unpark());
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            Arc::into_inner(library).and_then(OnceLock::into_inner).expect("it was opened").close();
+        }
+    });
+}
+
+#[test]
+fn a_closure_that_opens_a_library_sees_the_start_values_after_it_has_waited() {
+    let folder = Folder::new();
+    let path = Library::compile(&folder, 7);
+    on_all(|| {
+        let opener = || {
+            let library = Library::open(&path);
+            yield_now();
+            library.check(7);
+            // What it has made of them is kept, also after others have seen it for the first time.
+            check_in_many(&library, 7);
+            assert_eq!((library.call(c"next"), library.call(c"count")), (27, 21));
+            library
+        };
+        scope(|s| s.spawn(opener).join().unwrap()).close();
+    });
+}
+
+#[test]
+fn libraries_are_opened_and_closed_while_closures_begin_and_end() {
+    let folder = Folder::new();
+    let paths = [7, 42, 99].map(|start| (start, Library::compile(&folder, start)));
+    on_all(|| {
+        let (ends, end) = mpsc::channel::<()>();
+        let spawner = spawn(move || {
+            while end.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                scope(|s| (0..20).for_each(|_| drop(s.spawn(yield_now))));
+            }
+        });
+        for (start, path) in paths.iter().cycle().take(100) {
+            let library = Library::open(path);
+            scope(|s| (0..4).for_each(|_| drop(s.spawn(|| library.check(*start)))));
+            library.close();
+        }
+        drop(ends);
+        spawner.join().unwrap();
+    });
+}
