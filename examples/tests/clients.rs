@@ -15,6 +15,13 @@ use helpers::{Server, Test, build, client, curl, text, wrk};
 mod helpers;
 
 const TESTS: &[Test] = &[
+    // First, because they compile that example.
+    ("hyper_serves_curl", &["curl"], hyper_serves_curl),
+    ("hyper_serves_h2load", &["h2load"], hyper_serves_h2load),
+    ("hyper_serves_wrk", &["wrk"], hyper_serves_wrk),
+    ("hyper_is_a_client_of_hyper", &[], hyper_is_a_client_of_hyper),
+    ("hyper_is_a_client_of_python", &["python3"], hyper_is_a_client_of_python),
+    ("hyper_is_a_client_of_nghttpd", &["nghttpd"], hyper_is_a_client_of_nghttpd),
     ("http_serves_curl", &["curl"], http_serves_curl),
     ("http_serves_wrk", &["wrk"], http_serves_wrk),
     ("tls_serves_curl", &["curl"], tls_serves_curl),
@@ -28,12 +35,6 @@ const TESTS: &[Test] = &[
     ("metrics_serves_curl", &["curl"], metrics_serves_curl),
     ("panics_serves_curl", &["curl"], panics_serves_curl),
     ("udp_serves_nc", &["nc"], udp_serves_nc),
-    ("hyper_serves_curl", &["curl"], hyper_serves_curl),
-    ("hyper_serves_h2load", &["h2load"], hyper_serves_h2load),
-    ("hyper_serves_wrk", &["wrk"], hyper_serves_wrk),
-    ("hyper_is_a_client_of_hyper", &[], hyper_is_a_client_of_hyper),
-    ("hyper_is_a_client_of_python", &["python3"], hyper_is_a_client_of_python),
-    ("hyper_is_a_client_of_nghttpd", &["nghttpd"], hyper_is_a_client_of_nghttpd),
 ];
 
 fn main() {
