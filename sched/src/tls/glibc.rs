@@ -232,7 +232,7 @@ impl Block {
     pub(crate) fn end(self) {
         debug_assert_eq!(base(), self.base, "a closure ends under its own block");
         self.layout.run_destructors(self.base);
-        self.layout.end_locale();
+        self.layout.end_of_libc(self.base);
     }
 
     /// Makes the block as new. *Runs on: the M that has left the block, after the end of a closure.*

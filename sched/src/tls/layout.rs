@@ -40,7 +40,11 @@ pub(super) struct Layout {
     robust: isize,
     futex_offset: usize,
     resp: isize,
+    /// The state of the resolver, and the function that frees what it refers to.
     res: isize,
+    close_res: unsafe extern "C" fn(*mut c_void),
+    /// The word that leads to the last error of `dlopen` and its kin.
+    dlerror: Option<isize>,
     rseq: Option<isize>,
     errno: isize,
     pub(super) current: isize,
@@ -87,6 +91,7 @@ impl Layout {
             )?)(&raw mut bytes, &raw mut align);
         }
         let (resp, rseq) = (symbol(c"__resp")?, symbol(c"__rseq_offset").ok());
+        let dlerror = symbol(c"__libc_dlerror_result").ok();
         // SAFETY: the names are functions with these signatures, and words, in every glibc that has them.
         let mut layout = unsafe {
             Layout {
@@ -109,6 +114,8 @@ impl Layout {
                 futex_offset: read(robust, 8),
                 resp: resp.wrapping_sub(own).cast_signed(),
                 res: read(resp, 0).wrapping_sub(own).cast_signed(),
+                close_res: transmute::<usize, unsafe extern "C" fn(*mut c_void)>(symbol(c"__res_nclose")?),
+                dlerror: dlerror.map(|dlerror| dlerror.wrapping_sub(own).cast_signed()),
                 rseq: rseq.map(|rseq| read(rseq, 0).cast_signed()),
                 errno: libc::__errno_location().expose_provenance().wrapping_sub(own).cast_signed(),
                 current: current().wrapping_sub(own).cast_signed(),
@@ -345,10 +352,33 @@ impl Layout {
         ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.specific + 8 * TABLE as isize))
     }
 
-    /// Has the thread use the locale of the process. *Runs on: a thread in the block.*
-    pub(super) fn end_locale(&self) {
-        // SAFETY: the call changes the locale of this block only.
-        unsafe { libc::uselocale(LC_GLOBAL_LOCALE) };
+    /// Gives up what libc keeps for the thread: its locale, the state of the resolver, the last error of `dlopen`. *Runs on: a thread in
+    /// the block.*
+    pub(super) fn end_of_libc(&self, block: usize) {
+        // SAFETY: the call changes the locale of this block only, and the words lie in the block.
+        unsafe {
+            libc::uselocale(LC_GLOBAL_LOCALE);
+            if read(block, self.res + OPTIONS) != 0 {
+                self.end_resolver(block);
+            }
+            if let Some(word) = self.dlerror
+                && read(block, word) != 0
+            {
+                end_dlerror(block, word);
+            }
+        }
+    }
+
+    /// # Safety
+    /// This thread is in the block.
+    #[cold]
+    unsafe fn end_resolver(&self, block: usize) {
+        // SAFETY: the function frees what the state refers to. Without its options the state is set up again at its next use.
+        unsafe {
+            (self.close_res)(ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.res)));
+            write(block, self.res, 0);
+            write(block, self.res + OPTIONS, 0);
+        }
     }
 
     /// Returns `true` if there were any.
@@ -380,6 +410,22 @@ impl Layout {
             }
         }
         any
+    }
+}
+
+/// Where the state of the resolver has its options, which are 0 until it is set up; two 32-bit numbers come first. `<resolv.h>` says so.
+const OPTIONS: isize = 8;
+
+/// # Safety
+/// This thread is in the block. The word is that of the error.
+#[cold]
+unsafe fn end_dlerror(block: usize, word: isize) {
+    // SAFETY: the first call returns the error, the second frees it. What is left then is the record of a call without an error.
+    unsafe {
+        libc::dlerror();
+        libc::dlerror();
+        libc::free(ptr::with_exposed_provenance_mut(read(block, word)));
+        write(block, word, 0);
     }
 }
 

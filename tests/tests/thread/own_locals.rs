@@ -336,6 +336,41 @@ fn a_key_that_its_destructor_sets_again_has_no_value_in_the_next_closure() {
     });
 }
 
+/// What libc keeps for a thread, but no destructor ends: the last error of `dlopen`, the state of the resolver, the locale.
+#[test]
+fn what_libc_keeps_is_not_seen_by_the_next_green_thread() {
+    unsafe extern "C" {
+        fn __res_state() -> *mut [u64; 2];
+        fn __res_init() -> i32;
+    }
+    on_all(|| {
+        for number in 0..20 {
+            let body = move || {
+                // SAFETY: these functions work on what belongs to the calling thread; the second word of the state is its options.
+                unsafe {
+                    assert!(libc::dlerror().is_null());
+                    assert_eq!((*__res_state())[1], 0, "the resolver's state is set up already");
+                    assert_eq!(
+                        libc::uselocale(std::ptr::null_mut()),
+                        std::ptr::without_provenance_mut(usize::MAX)
+                    );
+                    assert!(libc::dlopen(c"/no/such/library".as_ptr(), libc::RTLD_NOW).is_null());
+                    wait(number);
+                    if number % 2 == 0 {
+                        assert!(!libc::dlerror().is_null());
+                    }
+                    assert_eq!(__res_init(), 0);
+                    assert_ne!((*__res_state())[1], 0);
+                    let locale = libc::newlocale(libc::LC_ALL_MASK, c"C".as_ptr(), std::ptr::null_mut());
+                    assert!(!libc::uselocale(locale).is_null());
+                    wait(number);
+                }
+            };
+            spawn(body).join().unwrap();
+        }
+    });
+}
+
 /// Memory that one green thread has freed serves the others, and nothing is lost with a block.
 #[test]
 fn memory_is_not_kept_by_each_green_thread() {
