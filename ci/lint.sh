@@ -21,6 +21,7 @@ for peer in tokio may; do
     cargo fmt --manifest-path "benches/peers/$peer/Cargo.toml" --check
 done
 cargo fmt --manifest-path examples/fuzz/Cargo.toml --check
+cargo fmt --manifest-path ci/layout/Cargo.toml --check
 cargo fmt --manifest-path tests/crates/Cargo.toml --all --check
 # The features that ci/features.sh builds, together.
 features=$(ci/features-of-docs.sh | sed 's,[^,]*,monochrome/&,g')
