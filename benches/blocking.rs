@@ -1,4 +1,5 @@
-//! `runtime::blocking` around an empty closure: its cost while no other green thread waits for the P, and while another waits.
+//! `runtime::blocking` around an empty closure: its cost while no other green thread waits for the P, and
+//! while another waits.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ fn empty(c: &mut Criterion) {
     for procs in [1, 2] {
         support::bench(&mut group, &support::ps(procs), procs, block_on_nothing);
     }
-    // The P always has the other green thread in its queue. Each call notifies the monitor, which takes the P if it is early enough.
+    // The P always has the other green thread in its queue. Each call notifies the monitor, which takes the P
+    // if it is early enough.
     support::bench(&mut group, "1 P, another waits", 1, |b| {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);

@@ -1,4 +1,5 @@
-//! The memory and the lateness after a burst of green threads, which all wait for one lock and then end. The program prints:
+//! The memory and the lateness after a burst of green threads, which all wait for one lock and then end. The
+//! program prints:
 //!
 //! - the cost of `metrics::snapshot` while the green threads wait and after they have ended;
 //! - how late a 1 ms ticker is beside two green threads that compute, while sysmon gives the stacks back;
@@ -15,8 +16,8 @@ use runtime::{Runtime, metrics, spawn};
 
 const TICK: Duration = Duration::from_millis(1);
 const OBSERVED: Duration = Duration::from_secs(6);
-/// The time that a hog computes between two yields. After a yield the hog needs a P again, and keeps that P until sysmon takes
-/// the P.
+/// The time that a hog computes between two yields. After a yield the hog needs a P again, and keeps that P
+/// until sysmon takes the P.
 const COMPUTED: Duration = Duration::from_millis(300);
 
 /// The memory and the lateness after a burst of green threads

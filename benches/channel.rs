@@ -1,5 +1,5 @@
-//! Channels: one sender and one receiver, four senders and four receivers, a round trip over two channels without a buffer, and a
-//! select over two channels.
+//! Channels: one sender and one receiver, four senders and four receivers, a round trip over two channels
+//! without a buffer, and a select over two channels.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

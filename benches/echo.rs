@@ -1,4 +1,5 @@
-//! An echo server and 64 clients over loopback, a green thread per connection on either side: requests per second.
+//! An echo server and 64 clients over loopback, a green thread per connection on either side: requests per
+//! second.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A 1 ms ticker beside hogs that call the runtime all the time and never park. Measures how late the ticker is, and whether the
-//! green threads run that the hogs spawn.
+//! A 1 ms ticker beside hogs that call the runtime all the time and never park. Measures how late the ticker
+//! is, and whether the green threads run that the hogs spawn.
 //!
 //! Measures each kind on one P and on two, with as many hogs as Ps. `--help` shows the options.
 
@@ -166,7 +166,8 @@ fn main() {
     }
 }
 
-/// Prints a line with the lateness of the ticker, the counts `made` and `done`, and their greatest difference at the end of a tick.
+/// Prints a line with the lateness of the ticker, the counts `made` and `done`, and their greatest difference
+/// at the end of a tick.
 fn measure(name: &str, hog: Hog, procs: usize, time: Duration) {
     let runtime = Builder::new().procs(procs).build().expect("a runtime");
     let shared = Arc::new(Shared::default());
@@ -194,7 +195,8 @@ fn measure(name: &str, hog: Hog, procs: usize, time: Duration) {
     );
 }
 
-/// Runs a green thread that sleeps 1 ms in a loop. Returns the lateness of each tick, and the greatest `made` minus `done`.
+/// Runs a green thread that sleeps 1 ms in a loop. Returns the lateness of each tick, and the greatest `made`
+/// minus `done`.
 fn tick(runtime: &Runtime, shared: &Arc<Shared>, time: Duration) -> (Vec<Duration>, u64) {
     let shared = Arc::clone(shared);
     let ticker = runtime.spawn(move || {

@@ -35,7 +35,8 @@ fn parks_and_unparks(n: u64) {
     other.join().expect("the green thread does not panic");
 }
 
-/// The sleeps are so short that the time has passed when the scheduler looks. So the count covers the sleep's own work, and no wait.
+/// The sleeps are so short that the time has passed when the scheduler looks. So the count covers the sleep's
+/// own work, and no wait.
 fn sleeps(n: u64) {
     (0..n).for_each(|_| sleep(Duration::from_nanos(1)));
 }

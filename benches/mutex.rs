@@ -1,5 +1,5 @@
-//! A mutex: locked and unlocked by one green thread; by eight green threads (the time is that of one lock and unlock); by two
-//! green threads that wait for each other with a condition variable.
+//! A mutex: locked and unlocked by one green thread; by eight green threads (the time is that of one lock and
+//! unlock); by two green threads that wait for each other with a condition variable.
 
 use std::hint::black_box;
 use std::sync::Arc;

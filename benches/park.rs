@@ -1,4 +1,5 @@
-//! A green thread and a plain OS thread that wake each other in turn. Each round trip goes through the system's scheduler.
+//! A green thread and a plain OS thread that wake each other in turn. Each round trip goes through the
+//! system's scheduler.
 
 use std::sync::{Arc, mpsc};
 use std::time::Instant;

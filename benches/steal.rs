@@ -1,5 +1,5 @@
-//! One green thread spawns thousands of green threads that each compute for about a microsecond. The other P must steal its
-//! share.
+//! One green thread spawns thousands of green threads that each compute for about a microsecond. The other P
+//! must steal its share.
 
 use std::hint::black_box;
 
@@ -9,7 +9,8 @@ use runtime::JoinHandle;
 mod support;
 
 const THREADS: u64 = 10_000;
-/// Computes for about a microsecond. Each step depends on the step before, so that a compiler cannot shorten the computation.
+/// Computes for about a microsecond. Each step depends on the step before, so that a compiler cannot shorten
+/// the computation.
 const STEPS: u64 = 800;
 
 fn spread(c: &mut Criterion) {

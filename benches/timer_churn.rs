@@ -77,8 +77,8 @@ fn poll_and_drop(b: &mut Bencher<'_>, cx: &mut Context<'_>) {
     none_fired_and_none_left(start.elapsed());
 }
 
-/// Checks that no timer has fired and none is left. A timer fires if a wake-up was lost, or if the machine stood still. `wall`, the
-/// time of the run, helps to tell these apart.
+/// Checks that no timer has fired and none is left. A timer fires if a wake-up was lost, or if the machine
+/// stood still. `wall`, the time of the run, helps to tell these apart.
 fn none_fired_and_none_left(wall: Duration) {
     let now = runtime::metrics::snapshot();
     assert_eq!(now.timers_fired, 0, "waits of {TIME:?} timed out, within {wall:?} in all");

@@ -1,4 +1,5 @@
-//! Sleeping: the time of many simultaneous sleepers, from the first spawn to the last wake; and how late a lone sleeper wakes.
+//! Sleeping: the time of many simultaneous sleepers, from the first spawn to the last wake; and how late a
+//! lone sleeper wakes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,7 +45,8 @@ fn sleep_all(n: usize) {
             if start.elapsed() < SLEEP {
                 round.early.store(true, Ordering::Relaxed);
             }
-            // Release: pairs with the Acquire load below. The body, when it sees 0, sees every store to `early`.
+            // Release: pairs with the Acquire load below. The body, when it sees 0, sees every store to
+            // `early`.
             if round.left.fetch_sub(1, Ordering::Release) == 1 {
                 round.body.unpark();
             }

@@ -1,7 +1,7 @@
 //! A chat server: a line from one member goes to all other members.
 //!
-//! Each member has a green thread that reads and another that writes. A bounded channel feeds the writer, so a slow member
-//! delays no other member: it misses lines instead.
+//! Each member has a green thread that reads and another that writes. A bounded channel feeds the writer, so
+//! a slow member delays no other member: it misses lines instead.
 //!
 //! ```sh
 //! cargo run --release --example chat                       # with members of its own, for a moment
@@ -59,8 +59,8 @@ fn main() -> ExitCode {
 }
 
 impl Room {
-    /// Adds a member and tells those who were there before. Both happen under one lock, so nobody hears of a member who came before
-    /// them. Returns the id of the member and the number of the others.
+    /// Adds a member and tells those who were there before. Both happen under one lock, so nobody hears of a
+    /// member who came before them. Returns the id of the member and the number of the others.
     fn enter(&self, name: &str, sender: Sender<Arc<str>>) -> (u64, usize) {
         let mut members = self.members.lock();
         send_to(members.values(), format!("* {name} has come\n"));
@@ -70,7 +70,8 @@ impl Room {
         (me, others)
     }
 
-    /// Removes the member `me` and tells the others. Dropping the sender disconnects the channel, which ends the writer.
+    /// Removes the member `me` and tells the others. Dropping the sender disconnects the channel, which ends
+    /// the writer.
     fn leave(&self, me: u64, name: &str) {
         let mut members = self.members.lock();
         members.remove(&me);
@@ -131,8 +132,8 @@ fn next_line(lines: &mut BufReader<TcpStream>, end: &Context) -> io::Result<Opti
     }
 }
 
-/// Ends the output, and reads what the member still says, for a moment. To close a stream with unread bytes resets it, and takes the
-/// last lines from the member.
+/// Ends the output, and reads what the member still says, for a moment. To close a stream with unread bytes
+/// resets it, and takes the last lines from the member.
 fn say_goodbye(stream: &mut TcpStream) {
     let start = Instant::now();
     let _ = stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(GOODBYE)));

@@ -1,7 +1,8 @@
 //! Dining philosophers: each philosopher eats with the two forks beside its place. Each fork is a mutex.
 //!
-//! A semaphore has one chair less than there are philosophers, so at least one seated philosopher can get both forks: no
-//! deadlock. The main body waits on a condition variable until all meals are over, and checks how often each fork was used.
+//! A semaphore has one chair less than there are philosophers, so at least one seated philosopher can get
+//! both forks: no deadlock. The main body waits on a condition variable until all meals are over, and checks
+//! how often each fork was used.
 //!
 //! `cargo run --release --example dining -- [PHILOSOPHERS [MEALS]]`
 

@@ -1,5 +1,5 @@
-//! An echo server and its clients in a single process, over real sockets: a green thread per connection on either
-//! side.
+//! An echo server and its clients in a single process, over real sockets: a green thread per connection on
+//! either side.
 //!
 //! Each client writes a message, reads it back, checks every byte, and goes on until the time is over.
 //!
@@ -44,7 +44,8 @@ fn main() -> ExitCode {
         let load = Load {
             clients: args.number("--clients", 64, 1..=100_000) as usize,
             time: Duration::from_secs(args.number("--secs", 3, 1..=3_600)),
-            // A client writes a whole message before it reads, so a message must fit into the buffers of both sides.
+            // A client writes a whole message before it reads, so a message must fit into the buffers of both
+            // sides.
             size: args.number("--size", 64, 1..=65_536) as usize,
         };
         args.end();

@@ -1,7 +1,8 @@
 //! Futures and green threads in the same program.
 //!
-//! `spawn` and `block_on` take futures as well as closures. A handle can be joined or awaited. A future may call blocking
-//! functions. The combinators of the crate `futures`, such as `join` and `select`, work as with any executor.
+//! `spawn` and `block_on` take futures as well as closures. A handle can be joined or awaited. A future may
+//! call blocking functions. The combinators of the crate `futures`, such as `join` and `select`, work as with
+//! any executor.
 //!
 //! ```sh
 //! cargo run --release --example futures
@@ -67,8 +68,8 @@ async fn combined() {
     .await;
     println!("join:      10 ms and 20 ms, the {name} future included, took {:.1?}", start.elapsed());
 
-    // An answer computed by a green thread races a time limit. The loser is dropped: a dropped timer is removed, and a
-    // dropped handle lets its green thread run on.
+    // An answer computed by a green thread races a time limit. The loser is dropped: a dropped timer is
+    // removed, and a dropped handle lets its green thread run on.
     for patience in [5, 500].map(Duration::from_millis) {
         let answer = runtime::spawn(|| {
             runtime::sleep(Duration::from_millis(50));
@@ -93,7 +94,8 @@ fn mixed() {
         sleep_async(Duration::from_millis(5)).await;
         "driven on a green thread".len()
     });
-    // A blocking call inside a future parks that future together with the stack of its poll. Other futures run on.
+    // A blocking call inside a future parks that future together with the stack of its poll. Other futures
+    // run on.
     let start = Instant::now();
     let blocked = runtime::spawn(async move {
         runtime::sleep(Duration::from_millis(30));

@@ -1,7 +1,8 @@
-//! An accept loop with `select!`: one green thread accepts connections, reaps those that have ended, and ends by a signal or by a
-//! message of a client.
+//! An accept loop with `select!`: one green thread accepts connections, reaps those that have ended, and ends
+//! by a signal or by a message of a client.
 //!
-//! `net::Server` accepts, limits and ends connections by itself. Write such a loop where a server waits for other things too.
+//! `net::Server` accepts, limits and ends connections by itself. Write such a loop where a server waits for
+//! other things too.
 //!
 //! ```sh
 //! cargo run --release --example greeter                       # with clients of its own, for a moment
@@ -64,7 +65,8 @@ fn serve(listener: &TcpListener, signals: &Receiver<i32>) -> io::Result<usize> {
     let (mut connections, mut greeted) = (JoinSet::new(), 0);
     let (end, cancel) = Context::background().with_cancel();
     loop {
-        // The cases that are not chosen are withdrawn, and lose nothing: a client that waits is accepted in the next turn.
+        // The cases that are not chosen are withdrawn, and lose nothing: a client that waits is accepted in
+        // the next turn.
         select! {
             accept(listener) -> accepted => match accepted {
                 Ok((stream, _peer)) => {

@@ -1,8 +1,9 @@
-//! Hogs: two green threads occupy both Ps while a third green thread ticks every millisecond. Are the ticks on time?
+//! Hogs: two green threads occupy both Ps while a third green thread ticks every millisecond. Are the ticks
+//! on time?
 //!
-//! A P is the right to run green threads; here there are two. A hog either computes for 200 ms without a call into the
-//! runtime, or blocks its OS thread for as long in `std::thread::sleep`. The monitor thread (sysmon) takes the P of such a
-//! hog and gives it to another OS thread. That is a *rescue*.
+//! A P is the right to run green threads; here there are two. A hog either computes for 200 ms without a call
+//! into the runtime, or blocks its OS thread for as long in `std::thread::sleep`. The monitor thread (sysmon)
+//! takes the P of such a hog and gives it to another OS thread. That is a *rescue*.
 //!
 //! Look at the lateness with sysmon on and off, and at the list of rescues.
 //!
@@ -133,8 +134,8 @@ fn tick_until(stop: &AtomicBool) -> Vec<Tick> {
     ticks
 }
 
-/// Returns how late the tick was. A tick that is late by several ms stands for the ticks that it skipped: late by 1
-/// ms less, 2 ms less, ...
+/// Returns how late the tick was. A tick that is late by several ms stands for the ticks that it skipped:
+/// late by 1 ms less, 2 ms less, ...
 fn lateness(tick: &Tick) -> impl Iterator<Item = Duration> {
     let late = tick.to.duration_since(tick.from).saturating_sub(TICK);
     let swallowed = std::iter::successors(late.checked_sub(TICK), |late| late.checked_sub(TICK));

@@ -1,5 +1,5 @@
-//! An HTTP/1.1 server, written as for blocking sockets: a green thread for each connection. The protocol is in
-//! `support/http.rs`, on the parser `httparse`.
+//! An HTTP/1.1 server, written as for blocking sockets: a green thread for each connection. The protocol is
+//! in `support/http.rs`, on the parser `httparse`.
 //!
 //! ```sh
 //! cargo run --release --example http                       # with a client of its own, for a moment

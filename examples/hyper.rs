@@ -1,5 +1,5 @@
-//! `hyper` 1.x, server and client, on this runtime: its streams, executor and timer. HTTP/1 and HTTP/2 on the same
-//! port.
+//! `hyper` 1.x, server and client, on this runtime: its streams, executor and timer. HTTP/1 and HTTP/2 on the
+//! same port.
 //!
 //! ```sh
 //! cargo run --release --features hyper --example hyper                       # with clients of its own, for a moment
@@ -67,8 +67,8 @@ fn main() -> ExitCode {
     support::server::run_with(addr.as_deref(), settings, tell, move |stream| serve(stream, &end), clients)
 }
 
-/// Peeks at the first bytes with a blocking call, then drives hyper's future on the same green thread. Once `end` is over, answers
-/// only the requests that have begun.
+/// Peeks at the first bytes with a blocking call, then drives hyper's future on the same green thread. Once
+/// `end` is over, answers only the requests that have begun.
 fn serve(stream: TcpStream, end: &Context) -> Result<(), Failure> {
     stream.set_nodelay(true)?;
     let begin = || timeout(request_time(), || begins_with(&stream, PREFACE));

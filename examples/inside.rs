@@ -1,9 +1,11 @@
-//! A program with four faults, to be found by looking inside while it runs. The page `runtime::docs::inside` walks through that.
+//! A program with four faults, to be found by looking inside while it runs. The page `runtime::docs::inside`
+//! walks through that.
 //!
 //! - A *leak*: each second ten green threads begin to wait for replies that never come.
 //! - A *crosswise lock*: two green threads took two locks in opposite order. The rest of the program goes on.
 //! - A *hog*: a green thread computes for a third of a second, each second.
-//! - A *slow handler*: one of the handlers keeps a lock while it waits for its database, and the others wait for that lock.
+//! - A *slow handler*: one of the handlers keeps a lock while it waits for its database, and the others wait
+//!   for that lock.
 //!
 //! ```sh
 //! cargo run --release -p examples --features debug --example inside -- --secs 600 --page 127.0.0.1:6060

@@ -1,4 +1,5 @@
-//! A server with a metrics endpoint for Prometheus: counters and gauges of the runtime and of the server, as text.
+//! A server with a metrics endpoint for Prometheus: counters and gauges of the runtime and of the server, as
+//! text.
 //!
 //! ```sh
 //! cargo run --release --example metrics                       # with a client of its own, for a moment

@@ -1,7 +1,7 @@
 //! Servers, their clients and a clock in one task: a TCP echo, a UDP echo, and nothing that parks.
 //!
-//! Each branch awaits its sockets. While one waits, the others go on. All run on the main thread, so they share counters
-//! in `Cell`s, without locks: `block_on_local` takes futures that are not `Send`.
+//! Each branch awaits its sockets. While one waits, the others go on. All run on the main thread, so they
+//! share counters in `Cell`s, without locks: `block_on_local` takes futures that are not `Send`.
 //!
 //! ```sh
 //! cargo run --release --example one_task

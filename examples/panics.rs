@@ -1,5 +1,5 @@
-//! A server that answers a request whose handler panics: with status 500, on the same connection. Other panics, outside of
-//! handlers, end their connection only.
+//! A server that answers a request whose handler panics: with status 500, on the same connection. Other
+//! panics, outside of handlers, end their connection only.
 //!
 //! ```sh
 //! cargo run --release --example panics                       # with a client of its own, for a moment
@@ -38,7 +38,8 @@ fn caught(request: &Request) -> Reply {
     // The handler gets nothing that a panic could leave half changed.
     match catch_unwind(AssertUnwindSafe(|| divide(request))) {
         Ok(reply) => reply,
-        // Cancellations and time-outs unwind, too. The server's end cancels its connections, and this must go on.
+        // Cancellations and time-outs unwind, too. The server's end cancels its connections, and this must go
+        // on.
         Err(payload) if payload.is::<Cancelled>() || payload.is::<Elapsed>() => resume_unwind(payload),
         Err(_) => Reply::text("500 Internal Server Error", "the handler has panicked\n"),
     }

@@ -1,8 +1,8 @@
 //! A pipeline: producers, workers and a collector, connected by bounded channels, under the same context.
 //!
-//! The pipeline runs twice. With enough time every result must arrive. With too little time every stage must stop at
-//! the deadline. Look at `select!` with `context.done()`: with it a stage notices the deadline while it waits for a
-//! channel.
+//! The pipeline runs twice. With enough time every result must arrive. With too little time every stage must
+//! stop at the deadline. Look at `select!` with `context.done()`: with it a stage notices the deadline while
+//! it waits for a channel.
 //!
 //! `cargo run --release --example pipeline -- [PRODUCERS [WORKERS [ITEMS]]]`
 

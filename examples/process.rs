@@ -1,6 +1,7 @@
 //! Runs shell commands at the same time, each with a time-out, and prints what they say.
 //!
-//! `cargo run --example process`, or with commands of your own: `cargo run --example process -- 'ls -l' 'sleep 9'`
+//! `cargo run --example process`, or with commands of your own: `cargo run --example process -- 'ls -l'
+//! 'sleep 9'`
 
 use std::io;
 

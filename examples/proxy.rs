@@ -1,4 +1,5 @@
-//! A TCP proxy: two green threads for each connection. Each copies a direction and passes on the end of the stream.
+//! A TCP proxy: two green threads for each connection. Each copies a direction and passes on the end of the
+//! stream.
 //!
 //! ```sh
 //! cargo run --release --example proxy                                       # with both sides of its own, for a moment
@@ -57,8 +58,8 @@ fn proxy(near: TcpStream, target: &str) -> io::Result<()> {
     })
 }
 
-/// Copies one direction. The end of the stream is passed on. An error ends both directions: the other one may wait for a peer
-/// that reads nothing.
+/// Copies one direction. The end of the stream is passed on. An error ends both directions: the other one may
+/// wait for a peer that reads nothing.
 fn pass(from: &TcpStream, to: &TcpStream, moved: &Mutex<Instant>) -> io::Result<()> {
     let copied = copy(from, to, moved);
     // Errors of `shutdown` mean that the peer is already disconnected.
@@ -69,8 +70,8 @@ fn pass(from: &TcpStream, to: &TcpStream, moved: &Mutex<Instant>) -> io::Result<
     copied
 }
 
-/// Copies to the end of the stream. Fails if no byte has moved for too long, in both directions: one of them may rest while the other
-/// one works. `moved` is the time of the last bytes.
+/// Copies to the end of the stream. Fails if no byte has moved for too long, in both directions: one of them
+/// may rest while the other one works. `moved` is the time of the last bytes.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, moved: &Mutex<Instant>) -> io::Result<()> {
     let mut bytes = vec![0; 64 * 1024];
     loop {

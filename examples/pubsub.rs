@@ -1,10 +1,11 @@
 //! Publish and subscribe: a broker on one green thread owns all topics, so it needs no lock.
 //!
-//! Publishers and subscribers send requests to the broker through a single channel. Each subscriber has a bounded
-//! mailbox. The broker never waits for a full mailbox: it drops the message for that subscriber, so a slow subscriber
-//! cannot delay the others. A subscriber leaves by dropping its receiver.
+//! Publishers and subscribers send requests to the broker through a single channel. Each subscriber has a
+//! bounded mailbox. The broker never waits for a full mailbox: it drops the message for that subscriber, so a
+//! slow subscriber cannot delay the others. A subscriber leaves by dropping its receiver.
 //!
-//! Look at the last printed lines: fast subscribers received everything, the slow subscriber missed some messages.
+//! Look at the last printed lines: fast subscribers received everything, the slow subscriber missed some
+//! messages.
 //!
 //! ```sh
 //! cargo run --release --example pubsub             # 20,000 messages on each of two topics
@@ -72,7 +73,8 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    /// Subscribes, and starts a green thread that reads the mailbox. Its result is the number of messages received.
+    /// Subscribes, and starts a green thread that reads the mailbox. Its result is the number of messages
+    /// received.
     fn start(self, broker: &Sender<Request>) -> JoinHandle<u64> {
         let (mailbox, messages) = bounded(self.capacity);
         broker.send(Request::Subscribe { topic: self.topic, mailbox }).expect("the broker runs");

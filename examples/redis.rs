@@ -1,5 +1,5 @@
-//! A small server of the Redis protocol, with pipelining. The store is a map under a mutex of the runtime, and
-//! `support/resp.rs` reads the commands.
+//! A small server of the Redis protocol, with pipelining. The store is a map under a mutex of the runtime,
+//! and `support/resp.rs` reads the commands.
 //!
 //! ```sh
 //! cargo run --release --example redis                       # with a client of its own, for a moment

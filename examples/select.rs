@@ -1,11 +1,11 @@
 //! `select!`: a green thread waits for several channels at once and acts on the first that is ready.
 //!
 //! A dispatcher takes jobs from two sources, gives them to a pool of workers and adds up their results. The
-//! dispatcher also prints a report at regular intervals and stops at a deadline. After the deadline it drains the
-//! pool and checks the sum.
+//! dispatcher also prints a report at regular intervals and stops at a deadline. After the deadline it drains
+//! the pool and checks the sum.
 //!
-//! Look at `dispatch`: the dispatcher goes on receiving results while it waits for a free worker, so the pool cannot
-//! deadlock.
+//! Look at `dispatch`: the dispatcher goes on receiving results while it waits for a free worker, so the pool
+//! cannot deadlock.
 //!
 //! ```sh
 //! cargo run --release --example select             # runs for 100 ms
@@ -31,7 +31,8 @@ fn source(period: Duration) -> Receiver<u64> {
     jobs
 }
 
-/// Starts `count` workers that square numbers. Dropping the sender ends them; then the receiver is disconnected.
+/// Starts `count` workers that square numbers. Dropping the sender ends them; then the receiver is
+/// disconnected.
 fn start_workers(count: usize) -> (Sender<u64>, Receiver<u64>) {
     let (to_workers, jobs) = bounded::<u64>(2);
     let (to_dispatcher, results) = bounded(2);

@@ -1,7 +1,8 @@
-//! Log lines under their spans: green threads handle requests, and each line of `tracing` is under the span of its own request,
-//! although every request parks several times and may change its OS thread.
+//! Log lines under their spans: green threads handle requests, and each line of `tracing` is under the span
+//! of its own request, although every request parks several times and may change its OS thread.
 //!
-//! The program counts the lines that are under the span of another request: with `runtime::tracing::Following`, and without.
+//! The program counts the lines that are under the span of another request: with
+//! `runtime::tracing::Following`, and without.
 //!
 //! ```sh
 //! cargo run --release --example spans --features tracing            # 1,000 requests

@@ -1,8 +1,8 @@
-//! A ticker: a green thread that wakes every millisecond. The program prints how late the ticks are and what each
-//! tick costs.
+//! A ticker: a green thread that wakes every millisecond. The program prints how late the ticks are and what
+//! each tick costs.
 //!
-//! The ticker sleeps until points of a grid (`start + k ms`), so lateness does not add up. The process does nothing
-//! else, so its processor time is the cost of sleeping and waking.
+//! The ticker sleeps until points of a grid (`start + k ms`), so lateness does not add up. The process does
+//! nothing else, so its processor time is the cost of sleeping and waking.
 //!
 //! ```sh
 //! cargo run --release --example ticker            # 3 seconds

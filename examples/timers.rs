@@ -1,7 +1,8 @@
-//! The classic test of timers: N green threads each sleep 10 ms, or 100 ms, and measure how long the sleep took.
+//! The classic test of timers: N green threads each sleep 10 ms, or 100 ms, and measure how long the sleep
+//! took.
 //!
-//! The program prints the lengths of the sleeps (the mean of a perfect runtime is 10.0 or 100.0 ms), and the time
-//! from the first spawn to the last wake-up. It asserts that no sleep was too short.
+//! The program prints the lengths of the sleeps (the mean of a perfect runtime is 10.0 or 100.0 ms), and the
+//! time from the first spawn to the last wake-up. It asserts that no sleep was too short.
 //!
 //! ```sh
 //! cargo run --release --example timers                    # from 1,000 to 500,000 at once
@@ -76,8 +77,8 @@ struct Round {
     body: Thread,
 }
 
-/// Runs `n` sleepers at once. Returns the summary of their sleeps, and the time from the first spawn to the last
-/// wake-up.
+/// Runs `n` sleepers at once. Returns the summary of their sleeps, and the time from the first spawn to the
+/// last wake-up.
 fn round(n: usize, sleep: Duration) -> (Summary, Duration) {
     let round = Arc::new(Round {
         slept: (0..n).map(|_| AtomicU64::new(0)).collect(),

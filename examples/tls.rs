@@ -1,5 +1,5 @@
-//! A TLS server: `rustls`, a crate for blocking sockets, over the runtime's sockets. The program makes its own
-//! certificate.
+//! A TLS server: `rustls`, a crate for blocking sockets, over the runtime's sockets. The program makes its
+//! own certificate.
 //!
 //! ```sh
 //! cargo run --release --example tls                        # with a client of its own, for a moment
@@ -59,7 +59,8 @@ fn serve(config: &Arc<ServerConfig>, stream: TcpStream) -> io::Result<()> {
             write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")?;
             break;
         }
-        // In one write: `writeln!` would make two packets of it, and the second would wait for the client's acknowledgement.
+        // In one write: `writeln!` would make two packets of it, and the second would wait for the client's
+        // acknowledgement.
         stream.get_mut().write_all((line + "\n").as_bytes())?;
     }
     let stream = stream.get_mut();

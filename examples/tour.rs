@@ -1,4 +1,5 @@
-//! A tour of the runtime: many sleepers, many files, a ticker beside two hogs, and the counters of the scheduler.
+//! A tour of the runtime: many sleepers, many files, a ticker beside two hogs, and the counters of the
+//! scheduler.
 //!
 //! ```sh
 //! cargo run --release --example tour              # counts the words of this project
@@ -226,7 +227,8 @@ fn enter(dir: &Path, dirs: &mut Vec<PathBuf>, tree: &mut Tree) -> io::Result<()>
     Ok(())
 }
 
-/// Reads a file and counts its words if it is a text. `blocking` lends the P to other green threads meanwhile.
+/// Reads a file and counts its words if it is a text. `blocking` lends the P to other green threads
+/// meanwhile.
 fn count(file: &Path) -> io::Result<Content> {
     let data = runtime::blocking(|| {
         let mut data = Vec::new();

@@ -1,4 +1,5 @@
-//! A flight recorder: handlers of requests, and a report that computes beside them. The page shows whom the report delays.
+//! A flight recorder: handlers of requests, and a report that computes beside them. The page shows whom the
+//! report delays.
 //!
 //! Usage: `trace [FILE]`: writes the page to FILE, or to `trace.html` in the directory for temporary files.
 

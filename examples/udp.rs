@@ -1,5 +1,5 @@
-//! A UDP service: a green thread for each datagram, and a limit on how many are handled at a time. The service answers a text
-//! with the same text in capitals.
+//! A UDP service: a green thread for each datagram, and a limit on how many are handled at a time. The
+//! service answers a text with the same text in capitals.
 //!
 //! ```sh
 //! cargo run --release --example udp                       # with clients of its own, for a moment
@@ -93,7 +93,8 @@ fn receive(socket: &Arc<UdpSocket>, slots: &Arc<Semaphore>) -> io::Result<()> {
     }
 }
 
-/// The answer is as long as the request. So a request with a forged sender floods no other machine with more than it has.
+/// The answer is as long as the request. So a request with a forged sender floods no other machine with more
+/// than it has.
 fn answer(request: &[u8]) -> Vec<u8> {
     request.to_ascii_uppercase()
 }

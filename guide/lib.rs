@@ -1,4 +1,5 @@
-//! The chapters of the guide as doc tests: `cargo test -p guide --doc`. The text is in `src`; `ci/guide.sh` checks that each file is here.
+//! The chapters of the guide as doc tests: `cargo test -p guide --doc`. The text is in `src`; `ci/guide.sh`
+//! checks that each file is here.
 #![cfg(doctest)]
 
 macro_rules! chapters {

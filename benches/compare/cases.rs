@@ -1,8 +1,9 @@
 //! The cases of the comparison, the entrants of each case, and the goals.
 //!
-//! A goal is a ratio to the best peer in the same run, because absolute figures change with the machine. Figures that do not
-//! change with the machine (mostly bytes) have absolute goals. Some figures include the requested time, such as a mean. For
-//! such a figure the ratio was computed when the goals were set: the figure to reach, divided by the best peer's figure.
+//! A goal is a ratio to the best peer in the same run, because absolute figures change with the machine.
+//! Figures that do not change with the machine (mostly bytes) have absolute goals. Some figures include the
+//! requested time, such as a mean. For such a figure the ratio was computed when the goals were set: the
+//! figure to reach, divided by the best peer's figure.
 
 /// A program that takes part in a case, with its label, arguments and role.
 #[derive(Clone, Copy)]
@@ -62,7 +63,8 @@ const ALT: Entrant = Entrant::peer("tokio-alt").with("--alt").shown();
 
 const ALL: &[Entrant] = &[OURS, GO, TOKIO, MAY];
 const TIMED: &[Entrant] = &[OURS, GO, TOKIO, ALT, MAY];
-/// The entrants of timer cases. Go takes part twice: with a function that the timer calls, and with a goroutine that sleeps.
+/// The entrants of timer cases. Go takes part twice: with a function that the timer calls, and with a
+/// goroutine that sleeps.
 const TIMERS: &[Entrant] = &[OURS, GO, GO.called("go sleep").with("--kind sleep"), TOKIO, ALT, MAY];
 
 /// A workload with its sizes.

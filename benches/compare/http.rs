@@ -61,7 +61,8 @@ fn start(program: &Path, procs: usize) -> Result<Server, Failure> {
         .map_err(|error| Failure::Fails(format!("{} cannot be run: {error}", program.display())))
 }
 
-/// Reads the port from the line that a server prints when it listens. Fails if no line comes within [`START`].
+/// Reads the port from the line that a server prints when it listens. Fails if no line comes within
+/// [`START`].
 fn port(server: &mut Child) -> Result<u16, String> {
     let out = server.stdout.take().ok_or("the output of the server is not piped")?;
     let (sender, line) = mpsc::channel();
@@ -94,7 +95,8 @@ fn measure(server: &mut Child, port: u16, procs: usize, quick: bool) -> Result<R
     check(&line, &["http".into()], ["server_cpu_us_per_req", "req_per_s", "p50_us", "p99_us"])
 }
 
-/// Checks that the server's answers equal the workload's answer, byte by byte. The second request is sent in two parts.
+/// Checks that the server's answers equal the workload's answer, byte by byte. The second request is sent in
+/// two parts.
 fn ask_once(port: u16) -> Result<(), String> {
     let ask = || -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;

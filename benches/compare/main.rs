@@ -1,4 +1,5 @@
-//! Runs the workloads of the comparison on this runtime and on its peers, interleaved, and writes tables and a plot.
+//! Runs the workloads of the comparison on this runtime and on its peers, interleaved, and writes tables and
+//! a plot.
 //!
 //! ```sh
 //! cargo run --release -p benches --bin compare -- --rounds 5                 # everything
@@ -6,8 +7,9 @@
 //! cargo run --release -p benches --bin compare -- --from benches/results/2026-11-22-two-cores.jsonl   # only the plots
 //! ```
 //!
-//! `cases.rs` has the cases. `programs.rs` finds and builds the programs. `run.rs` does one run; `http.rs` does so with a load
-//! generator. `outcome.rs` computes the figures and verdicts. `recorded.rs` reads an earlier run. benches/README.md says how to read the results.
+//! `cases.rs` has the cases. `programs.rs` finds and builds the programs. `run.rs` does one run; `http.rs`
+//! does so with a load generator. `outcome.rs` computes the figures and verdicts. `recorded.rs` reads an
+//! earlier run. benches/README.md says how to read the results.
 
 mod calm;
 mod cases;

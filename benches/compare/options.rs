@@ -30,8 +30,8 @@ pub(crate) struct Options {
     /// Takes the program NAME from PATH. A new NAME is an added program, with the arguments of ours
     #[arg(long = "impl", value_name = "NAME=PATH", value_parser = name_and_path)]
     pub(crate) brought: Vec<(String, PathBuf)>,
-    /// Waits for a quiet machine, for SECS in all [default: 900; with --quick 0]. A run that other programs disturb is left out and
-    /// run again. 0: all runs count, and the page says if they were disturbed
+    /// Waits for a quiet machine, for SECS in all [default: 900; with --quick 0]. A run that other programs
+    /// disturb is left out and run again. 0: all runs count, and the page says if they were disturbed
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     wait: Option<Duration>,
     /// Runs nothing, and draws the plots of an earlier run again, from the lines in FILE

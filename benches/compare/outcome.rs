@@ -1,4 +1,5 @@
-//! The outcome of a case: the median, least and greatest figure of each entrant, and the verdict on each goal.
+//! The outcome of a case: the median, least and greatest figure of each entrant, and the verdict on each
+//! goal.
 
 use std::path::PathBuf;
 
@@ -83,7 +84,8 @@ impl Outcome {
         self.entrants.iter().any(|(_, role, state)| *role == Role::Ours && matches!(state, State::Fails(..)))
     }
 
-    /// Returns a verdict for each goal with this number of Ps. Returns none if this runtime did not take part.
+    /// Returns a verdict for each goal with this number of Ps. Returns none if this runtime did not take
+    /// part.
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         let Some((_, _, ours)) = self.entrants.iter().find(|(_, role, _)| *role == Role::Ours) else {
             return Vec::new();

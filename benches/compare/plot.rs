@@ -1,4 +1,5 @@
-//! The results as plots. Each figure has a line, with each entrant's figure as a multiple of the best peer's. Better is to the left.
+//! The results as plots. Each figure has a line, with each entrant's figure as a multiple of the best peer's.
+//! Better is to the left.
 
 use driver::plot::{Area, Drawn, HPos, INK, PALE, bold, document, text, width, write};
 use driver::spread::{Spread, number};
@@ -127,7 +128,8 @@ fn plot(layout: &Layout, lines: &[Line]) -> String {
     })
 }
 
-/// Returns the colour of an entrant, and whether its circle is filled. A variant, such as `go sleep`, has the colour of its program.
+/// Returns the colour of an entrant, and whether its circle is filled. A variant, such as `go sleep`, has the
+/// colour of its program.
 fn look(label: &str) -> (RGBColor, bool) {
     let program = label.split(' ').next().unwrap_or(label);
     let known = COLOURS.iter().find(|(name, _)| *name == program);

@@ -21,7 +21,8 @@ struct Program {
 }
 
 impl Programs {
-    /// Builds the programs in `needed`, except those that the user replaces. Adds the user's programs (`--impl`) unchanged.
+    /// Builds the programs in `needed`, except those that the user replaces. Adds the user's programs
+    /// (`--impl`) unchanged.
     pub(crate) fn find(options: &Options, needed: &[String]) -> Programs {
         let mut programs = BTreeMap::new();
         for name in needed {
@@ -131,7 +132,8 @@ fn go() -> Command {
     Command::new(std::env::var_os("GO").unwrap_or("go".into()))
 }
 
-/// Runs a build to its end. If the build fails, returns its first line that begins with "error", or else its last line.
+/// Runs a build to its end. If the build fails, returns its first line that begins with "error", or else its
+/// last line.
 fn run(mut command: Command) -> Result<(), String> {
     let name = command.get_program().display().to_string();
     let output = command.output().map_err(|error| format!("{name} cannot be run: {error}"))?;

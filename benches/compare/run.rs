@@ -117,7 +117,8 @@ fn last_line(text: &str) -> &str {
     text.lines().last().unwrap_or_default()
 }
 
-/// Checks that a line is the result of a run with `args`, and has all `wanted` figures. Returns the record, or the reason why not.
+/// Checks that a line is the result of a run with `args`, and has all `wanted` figures. Returns the record,
+/// or the reason why not.
 pub(crate) fn check<'a>(
     line: &str,
     args: &[String],

@@ -22,8 +22,8 @@ pub(crate) use wheel::Wheel;
 
 /// A design of timers. A timer calls its callback once, never before its time, unless the timer is cancelled.
 ///
-/// A callback runs on the thread on which the design fires its timers, and does not block. A cancel or reset may come after
-/// the design has removed the timer to fire. Then the callback still runs.
+/// A callback runs on the thread on which the design fires its timers, and does not block. A cancel or reset
+/// may come after the design has removed the timer to fire. Then the callback still runs.
 pub(crate) trait Timers: Send + Sync + 'static {
     /// The handle that cancels or resets a timer. The handle must be kept until the timer has fired.
     type Timer: Send;
@@ -77,7 +77,8 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Returns the time `after` from now. A time beyond the clock's range becomes `u64::MAX`, which never comes.
+    /// Returns the time `after` from now. A time beyond the clock's range becomes `u64::MAX`, which never
+    /// comes.
     fn after(self, after: Duration) -> u64 {
         self.now().saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))
     }

@@ -1,13 +1,15 @@
-//! Generations of timers: measures four designs under the same workloads. The designs are one heap with a timerproc, 64 such
-//! heaps, a timing wheel, and a heap in each P. All run on this runtime's scheduler, through its public API.
+//! Generations of timers: measures four designs under the same workloads. The designs are one heap with a
+//! timerproc, 64 such heaps, a timing wheel, and a heap in each P. All run on this runtime's scheduler,
+//! through its public API.
 //!
 //! ```sh
 //! cargo run --release -p benches --bin generations -- --rounds 5
 //! cargo run --release -p benches --bin generations -- --workload ticker --design one-heap,per-p
 //! ```
 //!
-//! The designs are in `designs/`, behind the trait in `designs.rs`. The workloads are in `workloads/`, each written once. All
-//! results are checked, and a wrong result ends the process. README.md in this folder explains the figures.
+//! The designs are in `designs/`, behind the trait in `designs.rs`. The workloads are in `workloads/`, each
+//! written once. All results are checked, and a wrong result ends the process. README.md in this folder
+//! explains the figures.
 
 #![deny(unsafe_code)]
 
@@ -66,7 +68,8 @@ fn main() {
     println!("\nwritten: {0}.md, {0}.svg", options.common.out.display());
 }
 
-/// Ends the process at the first panic. So no wrong result is reported, and no thread waits for a green thread that has ended.
+/// Ends the process at the first panic. So no wrong result is reported, and no thread waits for a green
+/// thread that has ended.
 fn end_at_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

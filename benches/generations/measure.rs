@@ -35,7 +35,8 @@ impl Span {
         let wall = self.start.elapsed();
         let usage = Usage::now() - self.usage;
         let counters = metrics::snapshot();
-        // A P went to another OS thread: its holder handed the P off, or sysmon took the P because the holder blocked or computed.
+        // A P went to another OS thread: its holder handed the P off, or sysmon took the P because the holder
+        // blocked or computed.
         let hand_offs = |all: &Snapshot| all.hand_offs + all.rescues_blocked + all.rescues_computing;
         Spent {
             wall,

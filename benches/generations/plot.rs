@@ -14,7 +14,8 @@ const TITLE: u32 = 44;
 const MARGIN: u32 = 14;
 const TOP: u32 = 76;
 const SIZE: f64 = 12.0;
-/// The greatest end of a line that is drawn, and the length of the axis, as multiples of the longest bar. The figure follows the bar.
+/// The greatest end of a line that is drawn, and the length of the axis, as multiples of the longest bar. The
+/// figure follows the bar.
 const MOST: f64 = 1.1;
 const AXIS: f64 = 1.4;
 

@@ -2,12 +2,13 @@
 
 #![allow(unsafe_code)]
 
-/// Returns the number of the processor on which the caller runs at this moment. `inline(never)`: the compiler must not reuse the
-/// number after a park.
+/// Returns the number of the processor on which the caller runs at this moment. `inline(never)`: the compiler
+/// must not reuse the number after a park.
 #[cfg(target_os = "linux")]
 #[inline(never)]
 pub(crate) fn current() -> usize {
-    // SAFETY: `sched_getcpu` takes no argument and writes no memory of this process that Rust code can access.
+    // SAFETY: `sched_getcpu` takes no argument and writes no memory of this process that Rust code can
+    // access.
     usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
 }
 

@@ -110,8 +110,8 @@ impl Start {
         Arc::new(Start { tasks, here: AtomicUsize::new(0) })
     }
 
-    /// Waits until all tasks have called this method. The wait does not yield, so that all tasks can arrive only if they run on
-    /// different Ps.
+    /// Waits until all tasks have called this method. The wait does not yield, so that all tasks can arrive
+    /// only if they run on different Ps.
     fn wait(&self) {
         let start = Instant::now();
         self.here.fetch_add(1, Ordering::AcqRel);
@@ -134,8 +134,8 @@ impl Moment {
     }
 }
 
-/// Runs `task` in `tasks` green threads, each with `n` operations. Returns the cost from the begin of the first task to the end
-/// of the last task.
+/// Runs `task` in `tasks` green threads, each with `n` operations. Returns the cost from the begin of the
+/// first task to the end of the last task.
 fn on_tasks<F>(tasks: usize, n: usize, task: impl Fn(usize) -> F) -> Figures
 where
     F: FnOnce() -> (Moment, Moment) + Send + 'static,

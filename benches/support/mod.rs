@@ -1,11 +1,13 @@
-//! Code that all criterion benches share: settings with which all benches end in a few minutes, and a runtime around the body.
+//! Code that all criterion benches share: settings with which all benches end in a few minutes, and a runtime
+//! around the body.
 
 use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{Bencher, BenchmarkGroup, Criterion};
 
-/// Returns settings for short measurements. More precision is not needed: a figure is either far from its goal or near the goal.
+/// Returns settings for short measurements. More precision is not needed: a figure is either far from its
+/// goal or near the goal.
 pub(crate) fn settings() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(500))

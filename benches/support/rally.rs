@@ -9,8 +9,8 @@ use runtime::thread::Thread;
 pub(crate) struct Rally(AtomicU64);
 
 impl Rally {
-    /// Plays the first side. In each of `rounds` rounds the caller wakes the other player, and then calls `park` until the
-    /// other player wakes the caller.
+    /// Plays the first side. In each of `rounds` rounds the caller wakes the other player, and then calls
+    /// `park` until the other player wakes the caller.
     pub(crate) fn serve(&self, rounds: u64, other: &Thread, park: fn()) {
         for round in 0..rounds {
             self.pass(2 * round, other);

@@ -1,4 +1,5 @@
-//! A client: finds the leader, and repeats a request until a node answers. A change has a number, so that it is applied once.
+//! A client: finds the leader, and repeats a request until a node answers. A change has a number, so that it
+//! is applied once.
 
 use std::fmt;
 use std::io;
@@ -30,7 +31,8 @@ pub(crate) struct Client {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// No leader has answered in time, or the cluster has forgotten the session. A change may have been made, or may be made later.
+    /// No leader has answered in time, or the cluster has forgotten the session. A change may have been made,
+    /// or may be made later.
     Unknown(io::Error),
     /// The request was refused. Nothing was changed.
     Refused(&'static str),
@@ -77,7 +79,8 @@ impl Client {
         }
     }
 
-    /// Returns what the node that is asked first knows: its number, its term, the leader, and the last committed index.
+    /// Returns what the node that is asked first knows: its number, its term, the leader, and the last
+    /// committed index.
     pub(crate) fn status(&mut self) -> Result<Reply, Error> {
         self.ask(Request::Status, self.deadline())
     }

@@ -1,4 +1,5 @@
-//! Raft: takes messages, requests and the time, and leaves what is to be written to disk and then sent. It does no input or output.
+//! Raft: takes messages, requests and the time, and leaves what is to be written to disk and then sent. It
+//! does no input or output.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -11,7 +12,8 @@ use super::storage::Record;
 
 /// How often a leader tells the others that it lives.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(50);
-/// After how long without a leader a node becomes a candidate: this, and a random time of at most as long again.
+/// After how long without a leader a node becomes a candidate: this, and a random time of at most as long
+/// again.
 pub(crate) const ELECTION: Duration = Duration::from_millis(300);
 /// After how long entries are sent again that were not answered.
 const RESEND: Duration = Duration::from_millis(150);
@@ -154,9 +156,11 @@ impl Raft {
         if broken!("read_unconfirmed") {
             return Some(Read { round: 0, index: self.committed });
         }
-        // Another leader may have been elected before now. A majority that answers a later round shows that there was none.
+        // Another leader may have been elected before now. A majority that answers a later round shows that
+        // there was none.
         leading.wants_round = true;
-        // A new leader does not know what its predecessors have committed, before it commits an entry of its own.
+        // A new leader does not know what its predecessors have committed, before it commits an entry of its
+        // own.
         Some(Read { round: leading.round + 1, index: self.committed.max(leading.start) })
     }
 
@@ -173,7 +177,8 @@ impl Raft {
         }
         let is_old = term < self.term;
         match message {
-            // No other answer will do: its round must not count for a leader that the sender has become meanwhile.
+            // No other answer will do: its round must not count for a leader that the sender has become
+            // meanwhile.
             Message::AskVote { .. } | Message::Append { .. } if is_old => self.send(from, Message::NewerTerm),
             _ if is_old => {}
             Message::NewerTerm => {}
@@ -225,7 +230,8 @@ impl Raft {
         self.count_vote(self.id, true, now);
     }
 
-    /// Gives the vote of this term to the first that asks with a log that has all that this one has. (Section 5.4.1)
+    /// Gives the vote of this term to the first that asks with a log that has all that this one has. (Section
+    /// 5.4.1)
     fn grant_vote(&mut self, from: Id, last: (u64, u64), now: Instant) -> bool {
         let has_all = last >= (self.log.last_term(), self.log.last_index());
         let granted = (has_all || broken!("old_log_elected")) && self.voted_for.is_none_or(|id| id == from);
@@ -264,7 +270,8 @@ impl Raft {
         self.log.put(index, entry);
     }
 
-    /// Takes a leader's entries. Returns up to which index the logs agree, or the index that the leader is to try next. (Section 5.3)
+    /// Takes a leader's entries. Returns up to which index the logs agree, or the index that the leader is to
+    /// try next. (Section 5.3)
     fn accept(&mut self, prev: u64, prev_term: u64, entries: Vec<Entry>, commit: u64) -> Result<u64, u64> {
         match self.log.term(prev) {
             None => return Err(self.log.last_index() + 1),
@@ -274,7 +281,8 @@ impl Raft {
         }
         let agreed = prev + entries.len() as u64;
         for (index, entry) in (prev + 1..).zip(entries) {
-            // A message that arrives late has entries that the log has. They must not remove what follows them.
+            // A message that arrives late has entries that the log has. They must not remove what follows
+            // them.
             if self.log.term(index) != Some(entry.term) {
                 self.put(index, entry);
             }
@@ -298,8 +306,8 @@ impl Raft {
         self.send_entries(from, now);
     }
 
-    /// Commits what a majority has on disk. An entry of an earlier term is committed only by a later one of this term, because
-    /// another leader may still replace it. (Section 5.4.2)
+    /// Commits what a majority has on disk. An entry of an earlier term is committed only by a later one of
+    /// this term, because another leader may still replace it. (Section 5.4.2)
     fn commit(&mut self) {
         let Role::Leader(leading) = &self.role else { return };
         let on_majority = leading.majority(leading.synced, |peer| peer.agreed);
@@ -319,7 +327,8 @@ impl Raft {
         }
     }
 
-    /// Sends the round with the entries that the node lacks; without entries if earlier ones are on their way.
+    /// Sends the round with the entries that the node lacks; without entries if earlier ones are on their
+    /// way.
     fn send_round(&mut self, to: Id, now: Instant) {
         let Role::Leader(leading) = &mut self.role else { return };
         let (round, Some(peer)) = (leading.round, leading.peers.get_mut(&to)) else { return };

@@ -1,4 +1,5 @@
-//! A replicated key-value store: Raft in plain blocking style, on sockets, files, channels and timers of the runtime.
+//! A replicated key-value store: Raft in plain blocking style, on sockets, files, channels and timers of the
+//! runtime.
 //!
 //! ```sh
 //! cargo run --release --example raft                       # a cluster in one process, for a moment; its leader crashes
@@ -9,7 +10,8 @@
 //! cargo run --release --example raft -- --cluster $NODES get name
 //! ```
 //!
-//! `tests/raft.rs` kills processes of such a cluster, and `tests/raft_sim.rs` runs the same code in simulations.
+//! `tests/raft.rs` kills processes of such a cluster, and `tests/raft_sim.rs` runs the same code in
+//! simulations.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +27,8 @@ use runtime::{JoinHandle, channel};
 use support::Args;
 use support::server::{Signals, wrong};
 
-/// Marks a step of Raft that `tests/raft_sim.rs` breaks, to see that the tests notice it. Here it is never broken.
+/// Marks a step of Raft that `tests/raft_sim.rs` breaks, to see that the tests notice it. Here it is never
+/// broken.
 macro_rules! broken {
     ($step:literal) => {
         false

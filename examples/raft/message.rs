@@ -1,4 +1,5 @@
-//! What nodes and clients send to each other, and its form on the wire: a length of four bytes, and a value in postcard's format.
+//! What nodes and clients send to each other, and its form on the wire: a length of four bytes, and a value
+//! in postcard's format.
 
 use std::io::{self, Read, Write};
 
@@ -90,7 +91,8 @@ pub(crate) enum Request {
 /// What a node answers to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The request is to be sent to another node; the leader, if it is known. The change may have been made, or may be made later.
+    /// The request is to be sent to another node; the leader, if it is known. The change may have been made,
+    /// or may be made later.
     Elsewhere {
         leader: Option<Id>,
     },

@@ -1,4 +1,5 @@
-//! A key-value store that Raft replicates: a majority of the nodes keeps each change on disk before the change is acknowledged.
+//! A key-value store that Raft replicates: a majority of the nodes keeps each change on disk before the
+//! change is acknowledged.
 //!
 //! ```text
 //!   client.rs     finds the leader, repeats requests; a repeated change is applied once
@@ -11,8 +12,9 @@
 //!      `------- log.rs, progress.rs, message.rs
 //! ```
 //!
-//! "In Search of an Understandable Consensus Algorithm" (Ongaro and Ousterhout, 2014) has the rules that the comments name by section.
-//! Two parts of a larger store are left out: snapshots, so that the log grows for ever, and changes of the cluster.
+//! "In Search of an Understandable Consensus Algorithm" (Ongaro and Ousterhout, 2014) has the rules that the
+//! comments name by section. Two parts of a larger store are left out: snapshots, so that the log grows for
+//! ever, and changes of the cluster.
 
 // A program or a test uses only some of these parts.
 #![allow(dead_code)]

@@ -1,4 +1,5 @@
-//! A node: one green thread owns the state and takes one event after another, so that there is nothing to lock.
+//! A node: one green thread owns the state and takes one event after another, so that there is nothing to
+//! lock.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -181,7 +182,8 @@ impl Node {
             }
         }
         if !self.raft.is_leader() {
-            // Another leader may commit these entries, or replace them. Dropping an answer's sender sends the client to that leader.
+            // Another leader may commit these entries, or replace them. Dropping an answer's sender sends the
+            // client to that leader.
             self.changes.clear();
         }
     }

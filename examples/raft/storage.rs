@@ -1,11 +1,13 @@
-//! The log and the vote on disk: one file that only grows, so that one sync makes a whole batch of records durable.
+//! The log and the vote on disk: one file that only grows, so that one sync makes a whole batch of records
+//! durable.
 //!
 //! ```text
 //!   batch = length of the records (4 bytes)  checksum of offset and records (4 bytes)  records (postcard)
 //! ```
 //!
-//! A batch is written after the one before it was synced. So a crash can damage the last batch only, and no message was sent that
-//! depends on it: it is cut off. Damage before the last batch is an error, because acknowledged changes would be lost.
+//! A batch is written after the one before it was synced. So a crash can damage the last batch only, and no
+//! message was sent that depends on it: it is cut off. Damage before the last batch is an error, because
+//! acknowledged changes would be lost.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -44,7 +46,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Returns `InvalidData` for a file that is damaged, and the system's errors, also if another process has the file open.
+    /// Returns `InvalidData` for a file that is damaged, and the system's errors, also if another process has
+    /// the file open.
     pub(crate) fn open(data: &Path) -> io::Result<(Storage, Recovered)> {
         fs::create_dir_all(data)?;
         let path = data.join("log");

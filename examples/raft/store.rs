@@ -1,5 +1,5 @@
-//! The state machine: the keys with their values, and for each session the answer to its last change. It depends on nothing but the
-//! entries that it applies, so that it is the same on all nodes.
+//! The state machine: the keys with their values, and for each session the answer to its last change. It
+//! depends on nothing but the entries that it applies, so that it is the same on all nodes.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! HTTP/1.1 for the servers of several examples, on the parser `httparse`: bounded, and strict. A request whose length is not
-//! certain is refused. Another server on the way may understand it otherwise, and would take a part of the body for the next
-//! request.
+//! HTTP/1.1 for the servers of several examples, on the parser `httparse`: bounded, and strict. A request
+//! whose length is not certain is refused. Another server on the way may understand it otherwise, and would
+//! take a part of the body for the next request.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -79,8 +79,8 @@ fn write(output: &mut impl Write, request: &Request, reply: &Reply) -> io::Resul
     output.write_all(&bytes)
 }
 
-/// Reads the next request. Returns `None` if the client has closed the connection between two requests. Calls `go_on` if the
-/// client waits for `100 Continue` before it sends the body.
+/// Reads the next request. Returns `None` if the client has closed the connection between two requests. Calls
+/// `go_on` if the client waits for `100 Continue` before it sends the body.
 pub(crate) fn request(
     input: &mut impl BufRead,
     go_on: impl FnOnce() -> io::Result<()>,
@@ -114,8 +114,8 @@ pub(crate) fn request(
     Ok(Some(request))
 }
 
-/// Reads a head and the empty line that ends it. Each line must end with CR and LF; the parser refuses a CR elsewhere. A line that
-/// continues the line before it is refused. Empty lines before a request are skipped.
+/// Reads a head and the empty line that ends it. Each line must end with CR and LF; the parser refuses a CR
+/// elsewhere. A line that continues the line before it is refused. Empty lines before a request are skipped.
 fn head(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     loop {

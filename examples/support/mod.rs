@@ -12,7 +12,8 @@ use std::ops::RangeInclusive;
 use std::process::exit;
 use std::time::Duration;
 
-/// The arguments that no option has taken yet. A wrong argument ends the program with a message and exit code 2.
+/// The arguments that no option has taken yet. A wrong argument ends the program with a message and exit code
+/// 2.
 pub(crate) struct Args {
     usage: &'static str,
     left: Vec<OsString>,

@@ -12,7 +12,8 @@ const LINE: usize = 64 * 1024;
 
 pub(crate) type Bytes = Vec<u8>;
 
-/// Reads the words of the next command: an array of strings, or a line. Returns `None` at the end of the stream.
+/// Reads the words of the next command: an array of strings, or a line. Returns `None` at the end of the
+/// stream.
 pub(crate) fn command(input: &mut impl BufRead) -> io::Result<Option<Vec<Bytes>>> {
     let Some(line) = line(input)? else { return Ok(None) };
     if line.first() != Some(&b'*') {

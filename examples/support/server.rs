@@ -1,4 +1,5 @@
-//! A server for several examples: each connection has a green thread of its own, and SIGTERM or SIGINT ends the server.
+//! A server for several examples: each connection has a green thread of its own, and SIGTERM or SIGINT ends
+//! the server.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, Read};
@@ -14,20 +15,23 @@ const CONNECTIONS: usize = 10_000;
 /// How long the connections may go on after a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a client may take for one request, or to read the reply. Clients that send nothing, or a byte now and then, would otherwise
-/// have all connections soon. The variable `EXAMPLE_REQUEST_MS` sets another time, for tests.
+/// How long a client may take for one request, or to read the reply. Clients that send nothing, or a byte now
+/// and then, would otherwise have all connections soon. The variable `EXAMPLE_REQUEST_MS` sets another time,
+/// for tests.
 pub(crate) fn request_time() -> Duration {
     let ms = std::env::var("EXAMPLE_REQUEST_MS").ok().and_then(|ms| ms.parse().ok());
     ms.map_or(Duration::from_secs(60), Duration::from_millis)
 }
 
-/// Runs a step of a connection, such as the reading of a whole request. Its waits end when it has taken [`request_time`].
+/// Runs a step of a connection, such as the reading of a whole request. Its waits end when it has taken
+/// [`request_time`].
 pub(crate) fn within<T, E: From<io::Error>>(step: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes too long").into());
     timeout(request_time(), step).unwrap_or_else(late)
 }
 
-/// With an address, serves there until a signal. Without an address, serves at a free port until `client` returns.
+/// With an address, serves there until a signal. Without an address, serves at a free port until `client`
+/// returns.
 pub(crate) fn run<E: Display>(
     addr: Option<&str>,
     serve: impl Fn(TcpStream) -> Result<(), E> + Send + Sync + 'static,
@@ -42,8 +46,8 @@ pub(crate) fn run<E: Display>(
     run_with(addr, Server::builder(), || (), serve, client)
 }
 
-/// As [`run`], for a protocol in which the server says goodbye: calls `tell`, which tells the connections, before the end of the
-/// server.
+/// As [`run`], for a protocol in which the server says goodbye: calls `tell`, which tells the connections,
+/// before the end of the server.
 pub(crate) fn run_with<E: Display>(
     addr: Option<&str>,
     settings: ServerBuilder,
@@ -116,8 +120,8 @@ impl Signals {
     }
 }
 
-/// Reads a line of at most `most` bytes, and returns it without its end: LF, or CR and LF. Returns `None` at the end of the
-/// stream. A line with control characters is refused, because it may be shown on a terminal.
+/// Reads a line of at most `most` bytes, and returns it without its end: LF, or CR and LF. Returns `None` at
+/// the end of the stream. A line with control characters is refused, because it may be shown on a terminal.
 pub(crate) fn line(input: &mut impl BufRead, most: usize) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     input.take(most as u64).read_until(b'\n', &mut bytes)?;

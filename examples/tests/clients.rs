@@ -1,8 +1,8 @@
-//! The server examples with clients of other projects: curl, openssl, nc, redis-cli, h2load, wrk, and tungstenite
-//! over std. The client example with servers of other projects: Python's and nghttpd.
+//! The server examples with clients of other projects: curl, openssl, nc, redis-cli, h2load, wrk, and
+//! tungstenite over std. The client example with servers of other projects: Python's and nghttpd.
 //!
-//! A test whose programs are not installed is reported as ignored, with the name of the missing program. With `CI=true`
-//! such a test fails. `ci/setup.sh` installs the programs.
+//! A test whose programs are not installed is reported as ignored, with the name of the missing program. With
+//! `CI=true` such a test fails. `ci/setup.sh` installs the programs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -253,8 +253,8 @@ fn hyper_serves_curl() {
         let args = ["--silent", version, "--data-binary", "@-", &server.url("/echo")];
         assert!(client("curl", &args, &body).stdout == body);
     }
-    // Over HTTP/2 each request has a connection of its own: curl 7.88 fails to share a connection, with nghttpd too,
-    // in its "HTTP2 framing layer".
+    // Over HTTP/2 each request has a connection of its own: curl 7.88 fails to share a connection, with
+    // nghttpd too, in its "HTTP2 framing layer".
     for more in [&["--http1.1"][..], &["--http2-prior-knowledge", "--parallel-immediate"]] {
         let slow = server.url("/slow");
         let said = curl(&[more, &["--parallel", &slow, &slow, &server.url("/")]].concat(), b"");
@@ -294,8 +294,8 @@ impl Drop for Foreign {
     }
 }
 
-/// Runs the hyper example at the path `hyper` as a client: `hyper get ARGS..`. A client that hangs ends with its server, which the
-/// panic of this test drops.
+/// Runs the hyper example at the path `hyper` as a client: `hyper get ARGS..`. A client that hangs ends with
+/// its server, which the panic of this test drops.
 fn get(hyper: &Path, args: &[&str]) -> Output {
     let (mut command, (ends, end)) = (Command::new(hyper), std::sync::mpsc::channel());
     command.arg("get").args(args);

@@ -171,7 +171,8 @@ fn websocket_refuses_large_messages() {
     other.read_exact(&mut [0; 1 << 20]).unwrap();
 }
 
-/// A client sends requests until the server takes no more, and reads nothing. A second client is served meanwhile.
+/// A client sends requests until the server takes no more, and reads nothing. A second client is served
+/// meanwhile.
 fn clients_that_read_nothing_use_little_memory() {
     let value = [&b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1000\r\n"[..], &[b'a'; 1000], b"\r\n"].concat();
     let large =

@@ -1,5 +1,6 @@
-//! The properties of the fuzz targets (`examples/fuzz`) with a stable toolchain: for the seeds, and for random changes of them.
-//! `PARSERS_SEED` repeats a run, and `PARSERS_RUNS` is the number of inputs for each parser.
+//! The properties of the fuzz targets (`examples/fuzz`) with a stable toolchain: for the seeds, and for
+//! random changes of them. `PARSERS_SEED` repeats a run, and `PARSERS_RUNS` is the number of inputs for each
+//! parser.
 
 #![allow(dead_code, unreachable_pub, clippy::duplicate_mod)]
 
@@ -53,8 +54,8 @@ const PIECES: &[&[u8]] = &[
     b"\x88\x80",
 ];
 
-/// Checks `property` for the seeds in `fuzz/seeds/NAME`, and for random changes of them. The parser may reserve `announced` bytes
-/// because a length in its input says so.
+/// Checks `property` for the seeds in `fuzz/seeds/NAME`, and for random changes of them. The parser may
+/// reserve `announced` bytes because a length in its input says so.
 fn check(name: &str, property: fn(&[u8]), announced: usize) {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
     let mut seeds: Vec<_> =
@@ -138,8 +139,8 @@ fn count(bytes: isize) {
     PEAK.set((now + bytes, peak.max(now + bytes)));
 }
 
-// SAFETY: every call goes on to the system's allocator with the same arguments. A `Cell` without destructor counts, and counting
-// allocates nothing.
+// SAFETY: every call goes on to the system's allocator with the same arguments. A `Cell` without destructor
+// counts, and counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -149,7 +150,8 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller keeps the contract of this function, and `alloc` got the memory from the same allocator.
+        // SAFETY: the caller keeps the contract of this function, and `alloc` got the memory from the same
+        // allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 }

@@ -200,7 +200,8 @@ fn what_breaks_the_protocol_ends_its_connection() {
     let cluster = Cluster::start(1);
     let mut client = cluster.client();
     client.put("name", "green").unwrap();
-    // A frame that is too long, one with a value of no type, one with bytes after its value, and a node of another cluster.
+    // A frame that is too long, one with a value of no type, one with bytes after its value, and a node of
+    // another cluster.
     let foreign = b"\x05\0\0\0\0\x09\x01\x04\x00";
     for bytes in [&b"\xFF\xFF\xFF\xFF"[..], b"\x01\0\0\0\x63", b"\x06\0\0\0\x01\x03\0\0\0\0", foreign] {
         let mut stream = std::net::TcpStream::connect(cluster.addrs[0]).unwrap();

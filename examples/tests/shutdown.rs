@@ -193,8 +193,8 @@ fn under_load<S: Read + Write + Send + 'static>(
     }
 }
 
-/// Runs `client` in several threads, each with a connection, and sends `signal` when many replies have come. The clients count the
-/// replies, and must end when the server does.
+/// Runs `client` in several threads, each with a connection, and sends `signal` when many replies have come.
+/// The clients count the replies, and must end when the server does.
 fn load_until<S: Send + 'static>(
     server: Server,
     signal: &str,

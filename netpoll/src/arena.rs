@@ -1,9 +1,10 @@
 //! The arena of descriptors: slots that never move, found by the token that the system returns with an event.
 //!
-//! A token is a slot's index and its generation. The generation is odd while the slot is free, and changes when the slot is
-//! given back: the token of a late event matches no slot. An event that has matched just *before* is still being delivered,
-//! and meanwhile the slot must get no new owner. So deliveries happen in rounds, with an odd number while a round runs. A
-//! slot given back during a round stays out of use until that round is over. (Protocol 3 in `lib.rs`.)
+//! A token is a slot's index and its generation. The generation is odd while the slot is free, and changes
+//! when the slot is given back: the token of a late event matches no slot. An event that has matched just
+//! *before* is still being delivered, and meanwhile the slot must get no new owner. So deliveries happen in
+//! rounds, with an odd number while a round runs. A slot given back during a round stays out of use until
+//! that round is over. (Protocol 3 in `lib.rs`.)
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -12,7 +13,8 @@ use crate::semaphore::Semaphore;
 use crate::sync::{AtomicU32, AtomicUsize, CacheLine, Mutex, Ordering, broken, fence};
 use crate::waiter::{Direction, Waiter};
 
-/// 64-bit systems have 2^32 indices and 2^32 generations; 32-bit systems have a million indices and 4096 generations.
+/// 64-bit systems have 2^32 indices and 2^32 generations; 32-bit systems have a million indices and 4096
+/// generations.
 const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 20 };
 const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;
 const GENERATION_MASK: u32 = (usize::MAX >> INDEX_BITS) as u32;
@@ -146,7 +148,8 @@ impl Arena {
             free.given_back.pop_front();
             return Some(index);
         }
-        // The oldest slot must wait for its round, so this takes a fresh slot. A round is short, so this happens to few slots.
+        // The oldest slot must wait for its round, so this takes a fresh slot. A round is short, so this
+        // happens to few slots.
         if free.fresh < CAPACITY {
             free.fresh += 1;
             return Some(free.fresh - 1);
@@ -155,7 +158,8 @@ impl Arena {
     }
 
     fn is_over(&self, round: u32) -> bool {
-        // Acquire: the partner is `Round::drop`. All that the round did to the slot comes before its next owner.
+        // Acquire: the partner is `Round::drop`. All that the round did to the slot comes before its next
+        // owner.
         round.is_multiple_of(2)
             || self.round.load(Ordering::Acquire) != round
             || broken!("netpoll_reuse_in_round")
@@ -180,10 +184,11 @@ impl Arena {
     /// Gives a slot back. *Runs on: the owner of the descriptor.*
     pub(crate) fn give_back(&self, index: usize) {
         self.slot(index).end();
-        // The partner is the fence in `begin_round`: either that round's deliveries find the new generation, or this load
-        // finds that round's number.
+        // The partner is the fence in `begin_round`: either that round's deliveries find the new generation,
+        // or this load finds that round's number.
         fence(Ordering::SeqCst);
-        // Acquire: pairs with `Round::drop`. If the number is even, all that the last round did comes before the next owner.
+        // Acquire: pairs with `Round::drop`. If the number is even, all that the last round did comes before
+        // the next owner.
         let round = self.round.load(Ordering::Acquire);
         self.in_use.0.fetch_sub(1, Ordering::Relaxed);
         self.free.lock().given_back.push_back((index, round));
@@ -194,8 +199,8 @@ impl Arena {
         self.in_use.0.load(Ordering::Relaxed)
     }
 
-    /// Delivers an event to the owner of `token`. Does nothing if the slot has been given back. *Runs on: the holder of a round, or a
-    /// caller that knows that no owner gives its slot back meanwhile.*
+    /// Delivers an event to the owner of `token`. Does nothing if the slot has been given back. *Runs on: the
+    /// holder of a round, or a caller that knows that no owner gives its slot back meanwhile.*
     pub(crate) fn deliver(&self, token: SlotToken, what: What, woken: &mut Vec<Waiter>) {
         let slot = self.slot(token.index());
         if !slot.is(token.generation()) {

@@ -1,4 +1,5 @@
-//! The blocked poller: the time until which it blocks, and the break that makes it return early. (Protocol 2 in `lib.rs`.)
+//! The blocked poller: the time until which it blocks, and the break that makes it return early. (Protocol 2
+//! in `lib.rs`.)
 
 use crate::sync::{AtomicBool, AtomicU64, CacheLine, Ordering, broken, fence};
 
@@ -21,12 +22,14 @@ pub enum WakeBy {
 pub(crate) enum Break {
     /// The caller wrote to the waker.
     Written,
-    /// The caller wrote nothing: the poller has not noticed an earlier break yet, and that break serves this one, too.
+    /// The caller wrote nothing: the poller has not noticed an earlier break yet, and that break serves this
+    /// one, too.
     Saved,
 }
 
 pub(crate) struct Blocker {
-    // Threads that add timers read `until` often, and every poll changes `pending`: each has its own cache line.
+    // Threads that add timers read `until` often, and every poll changes `pending`: each has its own cache
+    // line.
     /// Until when the poller blocks; `NONE` while no thread blocks.
     until: CacheLine<AtomicU64>,
     /// True if the poller has not noticed a requested break yet: the waker was written to, or is about to be.
@@ -46,8 +49,8 @@ impl Blocker {
 
     /// Takes the right to block. Returns `false` if another thread has it. *Runs on: any thread.*
     pub(crate) fn claim(&self) -> bool {
-        // Acquire: the partner is `yield_claim`. The thread that blocked before has withdrawn its time before this
-        // thread publishes.
+        // Acquire: the partner is `yield_claim`. The thread that blocked before has withdrawn its time before
+        // this thread publishes.
         !self.claimed.swap(true, Ordering::Acquire)
     }
 
@@ -57,18 +60,20 @@ impl Blocker {
         self.claimed.store(false, Ordering::Release);
     }
 
-    /// Publishes until when the caller will block. Afterwards the caller must look at timers and queues: it sees all that
-    /// was published by a thread that read an older time here. *Runs on: the thread that has the right.*
+    /// Publishes until when the caller will block. Afterwards the caller must look at timers and queues: it
+    /// sees all that was published by a thread that read an older time here. *Runs on: the thread that has
+    /// the right.*
     pub(crate) fn publish(&self, until: u64) {
         self.until.0.store(until.max(NONE + 1), Ordering::Relaxed);
-        // The partner is the fence in `published`: either that thread reads this time, or the caller sees its timer.
+        // The partner is the fence in `published`: either that thread reads this time, or the caller sees its
+        // timer.
         if !broken!("netpoll_publish_no_fence") {
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Returns until when a thread blocks; `None` if no thread does. The caller has made a timer visible before.
-    /// *Runs on: any thread.*
+    /// Returns until when a thread blocks; `None` if no thread does. The caller has made a timer visible
+    /// before. *Runs on: any thread.*
     pub(crate) fn published(&self) -> Option<u64> {
         // The partners are the fences in `publish` and `withdraw`.
         fence(Ordering::SeqCst);
@@ -83,11 +88,12 @@ impl Blocker {
         self.until.0.load(Ordering::Relaxed) != NONE
     }
 
-    /// Withdraws the published time. A thread that read that time relies on the caller to look at the timers after this.
-    /// *Runs on: the thread that has the right.*
+    /// Withdraws the published time. A thread that read that time relies on the caller to look at the timers
+    /// after this. *Runs on: the thread that has the right.*
     pub(crate) fn withdraw(&self) {
         self.until.0.store(NONE, Ordering::Relaxed);
-        // The partner is the fence in `published`: a thread that read the old time has a timer that the caller now sees.
+        // The partner is the fence in `published`: a thread that read the old time has a timer that the
+        // caller now sees.
         if !broken!("netpoll_withdraw_no_fence") {
             fence(Ordering::SeqCst);
         }
@@ -100,8 +106,8 @@ impl Blocker {
         outcome
     }
 
-    /// Polls by `wait`, then notices breaks. The caller looks at timers and queues only after this. *Runs on: the thread
-    /// that has the poller's lock.*
+    /// Polls by `wait`, then notices breaks. The caller looks at timers and queues only after this. *Runs on:
+    /// the thread that has the poller's lock.*
     pub(crate) fn poll<T>(&self, wait: impl FnOnce() -> T) -> T {
         if broken!("netpoll_break_clear_late") {
             // Too late for the previous wait: its caller has looked already.
@@ -113,10 +119,11 @@ impl Blocker {
         outcome
     }
 
-    /// Lowers `pending`. Runs after the wait has read the waker, and before the caller looks at timers and queues.
+    /// Lowers `pending`. Runs after the wait has read the waker, and before the caller looks at timers and
+    /// queues.
     fn notice_breaks(&self) {
-        // Acquire, by a swap: the partner is the swap in `break_with`. A thread that got `Saved` has made its work visible
-        // before its swap found the flag up. So the caller's look finds that work.
+        // Acquire, by a swap: the partner is the swap in `break_with`. A thread that got `Saved` has made its
+        // work visible before its swap found the flag up. So the caller's look finds that work.
         if broken!("netpoll_break_clear_store") {
             self.pending.0.store(false, Ordering::Relaxed);
         } else {
@@ -124,7 +131,8 @@ impl Blocker {
         }
     }
 
-    /// Makes the present or the next wait return: by `write`, unless an earlier write does so. *Runs on: any thread.*
+    /// Makes the present or the next wait return: by `write`, unless an earlier write does so. *Runs on: any
+    /// thread.*
     pub(crate) fn break_with(&self, write: impl FnOnce()) -> Break {
         // Release: the partner is the swap in `notice_breaks`.
         if self.pending.0.swap(true, Ordering::Release) {
@@ -142,7 +150,8 @@ mod model {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// What the poller and the other threads share. The gate is the waker: it keeps a write until the next wait.
+    /// What the poller and the other threads share. The gate is the waker: it keeps a write until the next
+    /// wait.
     struct World {
         blocker: Blocker,
         waker: Gate,

@@ -10,8 +10,8 @@ use crate::waiter::{Direction, Waiter};
 
 /// The descriptor by which threads wait for a registered source. All methods may run on any thread.
 ///
-/// Dropping the descriptor gives its slot back. Drop the source first, or [`deregister`](PollDesc::deregister) it: events of
-/// a source that outlives its descriptor are ignored.
+/// Dropping the descriptor gives its slot back. Drop the source first, or
+/// [`deregister`](PollDesc::deregister) it: events of a source that outlives its descriptor are ignored.
 pub struct PollDesc {
     netpoll: Arc<Netpoll>,
     index: usize,
@@ -29,14 +29,16 @@ impl PollDesc {
         PollDesc { netpoll, index }
     }
 
-    /// Begins an attempt. Call it *before* the system call whose `WouldBlock` leads to [`wait`](PollDesc::wait).
+    /// Begins an attempt. Call it *before* the system call whose `WouldBlock` leads to
+    /// [`wait`](PollDesc::wait).
     #[inline]
     pub fn prepare(&self, direction: Direction) -> Attempt {
         Attempt { direction, seen: self.netpoll.slot(self.index).side(direction).seen() }
     }
 
-    /// Records that the attempt took all there was. Further attempts would find nothing until the next event, and can be
-    /// left out. A short read of a stream is such an attempt where each arrival is an edge: epoll and kqueue.
+    /// Records that the attempt took all there was. Further attempts would find nothing until the next event,
+    /// and can be left out. A short read of a stream is such an attempt where each arrival is an edge: epoll
+    /// and kqueue.
     #[inline]
     pub fn set_drained(&self, attempt: Attempt) {
         self.netpoll.slot(self.index).side(attempt.direction).set_drained(attempt.seen);
@@ -59,14 +61,15 @@ impl PollDesc {
         self.netpoll.slot(self.index).side(attempt.direction).wait(attempt.seen, waiter)
     }
 
-    /// Removes a waiter whose wait has ended otherwise (a time-out, a cancellation). Returns `true` if the netpoller will not
-    /// return the waiter; `false` if a thread that polls or closes has taken the waiter already.
+    /// Removes a waiter whose wait has ended otherwise (a time-out, a cancellation). Returns `true` if the
+    /// netpoller will not return the waiter; `false` if a thread that polls or closes has taken the waiter
+    /// already.
     pub fn withdraw(&self, direction: Direction, waiter: Waiter) -> bool {
         self.netpoll.slot(self.index).side(direction).withdraw(waiter)
     }
 
-    /// Ends all waits: adds the waiters to `ready`, for the caller to wake. Further waits are errors. The source stays
-    /// registered until [`deregister`](PollDesc::deregister).
+    /// Ends all waits: adds the waiters to `ready`, for the caller to wake. Further waits are errors. The
+    /// source stays registered until [`deregister`](PollDesc::deregister).
     pub fn close(&self, ready: &mut Vec<Waiter>) {
         self.netpoll.slot(self.index).close(ready);
     }
@@ -76,8 +79,8 @@ impl PollDesc {
         self.netpoll.slot(self.index).side(Direction::Read).is_closed()
     }
 
-    /// Deregisters the source of this descriptor. This wakes no waiter: call [`close`](PollDesc::close) first if threads may
-    /// be waiting.
+    /// Deregisters the source of this descriptor. This wakes no waiter: call [`close`](PollDesc::close) first
+    /// if threads may be waiting.
     ///
     /// # Errors
     ///

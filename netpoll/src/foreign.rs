@@ -1,11 +1,14 @@
-//! Foreign descriptors: those of code that does not know the netpoller. They are in blocking mode, keep their owner's settings, and
-//! may be closed and their numbers used again without notice. (Linux; feature `foreign`.)
+//! Foreign descriptors: those of code that does not know the netpoller. They are in blocking mode, keep their
+//! owner's settings, and may be closed and their numbers used again without notice. (Linux; feature
+//! `foreign`.)
 //!
-//! They stand in epoll instances of their own. Each M has one, its [`Station`], for the green threads that wait on it. Such a green thread
-//! resumes on its M only, so no other M needs to hear of its events, and an event wakes the right OS thread at once. One more station is
-//! shared: that of green threads that may resume on any M. The poller waits for it as for a source, and whoever polls takes its events.
-//! Each registration is *one-shot*: a wait arms it, and its first event disarms it. So a registration never outlives the interest of its
-//! waiters by more than one event, and it cannot disturb a registration of the runtime's own sockets.
+//! They stand in epoll instances of their own. Each M has one, its [`Station`], for the green threads that
+//! wait on it. Such a green thread resumes on its M only, so no other M needs to hear of its events, and an
+//! event wakes the right OS thread at once. One more station is shared: that of green threads that may resume
+//! on any M. The poller waits for it as for a source, and whoever polls takes its events. Each registration
+//! is *one-shot*: a wait arms it, and its first event disarms it. So a registration never outlives the
+//! interest of its waiters by more than one event, and it cannot disturb a registration of the runtime's own
+//! sockets.
 //!
 //! ```text
 //!   the waiter, on its M                             its M, later
@@ -15,21 +18,23 @@
 //!   4  unlock, park; then attempt again              4  arm for the M's other waiters; unlock
 //! ```
 //!
-//! No event is lost: step 3 of the waiter makes the system look at the descriptor anew. An event of an earlier arming may wake a
-//! waiter without cause, which is harmless.
+//! No event is lost: step 3 of the waiter makes the system look at the descriptor anew. An event of an
+//! earlier arming may wake a waiter without cause, which is harmless.
 //!
-//! **A number that was used again.** The system forgets a registration when its file is closed. Arming (`EPOLL_CTL_MOD`) then fails
-//! with `ENOENT`, and the descriptor is registered anew. Waiters that stood in the list before, of this M or of others, belong to the
-//! closed file if their registration is gone, too. They are returned to the caller, which ends their waits as *closed*.
-//! [`Foreign::closed`] ends them earlier: a hint, not a duty.
+//! **A number that was used again.** The system forgets a registration when its file is closed. Arming
+//! (`EPOLL_CTL_MOD`) then fails with `ENOENT`, and the descriptor is registered anew. Waiters that stood in
+//! the list before, of this M or of others, belong to the closed file if their registration is gone, too.
+//! They are returned to the caller, which ends their waits as *closed*. [`Foreign::closed`] ends them
+//! earlier: a hint, not a duty.
 //!
 //! Rejected:
 //!
-//! - *mio's epoll instance for these, too*: `EPOLL_CTL_MOD` would overwrite a registration of the runtime's own if its owner also
-//!   calls libc with the same descriptor.
-//! - *The shared station for those that resume on their M*: each event first wakes the M that blocks in the poller, which then wakes
-//!   the M of the waiter. A round trip took two to four times as long.
-//! - *A registration for each wait* (`ADD`, `DEL`): four times the cost, and `DEL` may hit the next user of the number.
+//! - *mio's epoll instance for these, too*: `EPOLL_CTL_MOD` would overwrite a registration of the runtime's
+//!   own if its owner also calls libc with the same descriptor.
+//! - *The shared station for those that resume on their M*: each event first wakes the M that blocks in the
+//!   poller, which then wakes the M of the waiter. A round trip took two to four times as long.
+//! - *A registration for each wait* (`ADD`, `DEL`): four times the cost, and `DEL` may hit the next user of
+//!   the number.
 //! - *The semaphores of `PollDesc`*: one-shot needs the union of what the waiters want, under a lock.
 
 #![allow(unsafe_code)]
@@ -83,8 +88,8 @@ struct Wants {
     at: RawFd,
 }
 
-/// Where the green threads of one M wait for foreign descriptors: an epoll instance, and a way to wake the M that blocks there. It must
-/// outlive its waiters, because the lists have its number only.
+/// Where the green threads of one M wait for foreign descriptors: an epoll instance, and a way to wake the M
+/// that blocks there. It must outlive its waiters, because the lists have its number only.
 #[derive(Debug)]
 pub struct Station {
     epoll: OwnedFd,
@@ -106,7 +111,8 @@ impl Station {
         Ok(station)
     }
 
-    /// Makes the present [`block`](Foreign::block) at this station, or the next one, return. *Runs on: any thread.*
+    /// Makes the present [`block`](Foreign::block) at this station, or the next one, return. *Runs on: any
+    /// thread.*
     pub fn wake(&self) {
         write_event(&self.wakes);
     }
@@ -150,10 +156,12 @@ impl Foreign {
         self.shared.get().is_some() && self.waiters() > 0
     }
 
-    /// Adds a waiter at `station` for `events` of `fd`: bits of `EPOLLIN`, `EPOLLOUT`, `EPOLLPRI`, `EPOLLRDHUP`. An error or a hang-up
-    /// ends every wait. The first event wakes the waiter; until then the caller may [`withdraw`](Foreign::withdraw) it.
+    /// Adds a waiter at `station` for `events` of `fd`: bits of `EPOLLIN`, `EPOLLOUT`, `EPOLLPRI`,
+    /// `EPOLLRDHUP`. An error or a hang-up ends every wait. The first event wakes the waiter; until then the
+    /// caller may [`withdraw`](Foreign::withdraw) it.
     ///
-    /// Adds to `stale` the waiters for a closed file that had the same number. The caller must end their waits.
+    /// Adds to `stale` the waiters for a closed file that had the same number. The caller must end their
+    /// waits.
     ///
     /// # Errors
     ///
@@ -190,7 +198,8 @@ impl Foreign {
         self.change(fd, |list| list.waiters.retain(|wants| wants.waiter != waiter));
     }
 
-    /// Takes the waiters for `fd` if its number has been closed or has a new file. The caller must end their waits.
+    /// Takes the waiters for `fd` if its number has been closed or has a new file. The caller must end their
+    /// waits.
     pub fn closed(&self, fd: RawFd, waiters: &mut Vec<Waiter>) {
         self.change(fd, |list| list.take_closed(fd, waiters));
     }
@@ -205,8 +214,8 @@ impl Foreign {
         self.deliver(station, 0, ready);
     }
 
-    /// Blocks until `station` has an event, for `time` at most, and takes the waiters. It may return early, after a signal.
-    /// *Runs on: the M of the station.*
+    /// Blocks until `station` has an event, for `time` at most, and takes the waiters. It may return early,
+    /// after a signal. *Runs on: the M of the station.*
     pub fn block(&self, station: &Station, time: Option<Duration>, ready: &mut Vec<Waiter>) {
         match time {
             None => self.deliver(station, -1, ready),
@@ -318,7 +327,8 @@ enum Armed {
     Anew,
 }
 
-// The system calls. Each stands with the reading of its error in a function that is never inlined: see `poller.rs`.
+// The system calls. Each stands with the reading of its error in a function that is never inlined: see
+// `poller.rs`.
 
 #[inline(never)]
 fn create() -> io::Result<OwnedFd> {
@@ -367,7 +377,8 @@ fn look(station: &Station, events: &mut [libc::epoll_event; BATCH], milliseconds
     usize::try_from(count).unwrap_or(0)
 }
 
-/// Waits until one of some descriptors is readable, for `time` at most, and returns which are. A signal ends the wait, too.
+/// Waits until one of some descriptors is readable, for `time` at most, and returns which are. A signal ends
+/// the wait, too.
 #[inline(never)]
 pub(crate) fn wait_for_any<const N: usize>(fds: [RawFd; N], time: Option<Duration>) -> [bool; N] {
     let mut fds = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
@@ -378,7 +389,8 @@ pub(crate) fn wait_for_any<const N: usize>(fds: [RawFd; N], time: Option<Duratio
     // The system call, unlike libc's, writes what is left of the time.
     let mut time = time;
     let time = time.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
-    // SAFETY: the call fills the array of that length. The time lives until it returns, and it sets no signal mask.
+    // SAFETY: the call fills the array of that length. The time lives until it returns, and it sets no signal
+    // mask.
     let ready = unsafe { call!(libc::SYS_ppoll, fds.as_mut_ptr(), N, time, ptr::null::<u64>(), 0usize) };
     fds.map(|fd| ready > 0 && fd.revents != 0)
 }

@@ -1,8 +1,9 @@
 //! The netpoller: reports the readiness of descriptors, by mio. The crate knows nothing of green threads.
 //!
 //! A *source* is a descriptor that the system can report on. Its [`PollDesc`] has a *semaphore* for each
-//! [`Direction`]. A [`Waiter`] is an opaque word that names a wait. One thread at a time polls: the *poller*. It turns the
-//! system's events back into waiters and hands them to its caller. A *break* makes a blocked poller return early.
+//! [`Direction`]. A [`Waiter`] is an opaque word that names a wait. One thread at a time polls: the *poller*.
+//! It turns the system's events back into waiters and hands them to its caller. A *break* makes a blocked
+//! poller return early.
 //!
 //! # The life of a wait
 //!
@@ -17,8 +18,9 @@
 //!       └─────────────────┴────────┴──────────────────────────────────┘
 //! ```
 //!
-//! A source is registered once, for both directions, edge-triggered: the system reports each *change* once. So a caller
-//! makes the attempt first and waits only after `WouldBlock`. A wake-up is a hint to try again, never a promise.
+//! A source is registered once, for both directions, edge-triggered: the system reports each *change* once.
+//! So a caller makes the attempt first and waits only after `WouldBlock`. A wake-up is a hint to try again,
+//! never a promise.
 //!
 //! # Protocol 1: no readiness is lost (`semaphore.rs`)
 //!
@@ -31,9 +33,9 @@
 //!      changed -> take the waiter out, try again
 //! ```
 //!
-//! Both steps 3 are read-modify-writes of one word, so the later one sees the earlier one. A second waiter of the same
-//! direction joins the *crowd*, a list under a lock, and raises a flag in the count's word: one word decides here, too.
-//! Every event wakes all waiters. Closing is an event that leaves a mark.
+//! Both steps 3 are read-modify-writes of one word, so the later one sees the earlier one. A second waiter of
+//! the same direction joins the *crowd*, a list under a lock, and raises a flag in the count's word: one word
+//! decides here, too. Every event wakes all waiters. Closing is an event that leaves a mark.
 //!
 //! # Protocol 2: no break is lost (`blocker.rs`)
 //!
@@ -47,9 +49,9 @@
 //!   6  fence, then look at timers and queues
 //! ```
 //!
-//! A hundred breaks before step 5 cost one write. The poller may notice a break before the write of that break. Then a later
-//! wait returns early, which is harmless. A break between steps 1 and 4 makes step 4 return at once: the waker keeps a write
-//! until the next wait.
+//! A hundred breaks before step 5 cost one write. The poller may notice a break before the write of that
+//! break. Then a later wait returns early, which is harmless. A break between steps 1 and 4 makes step 4
+//! return at once: the waker keeps a write until the next wait.
 //!
 //! # Protocol 3: an event reaches only the owner of its descriptor (`arena.rs`)
 //!
@@ -63,20 +65,21 @@
 //!
 //! # Rejected
 //!
-//! - *A remembered "ready" bit in the slot*, as in Go. Two acceptors fail to accept; two connections come in one event.
-//!   The first waiter consumes the bit and takes one connection. The second waiter parks for ever beside the other
-//!   connection. (Go admits one reader at a time, so this cannot happen there.) With a count, each waiter compares with
-//!   the count that it saw, and a stale "ready" causes no useless attempt.
-//! - *A lock in each descriptor around every event*: simpler, but a thread that is preempted under such a lock would stop
-//!   the poller.
+//! - *A remembered "ready" bit in the slot*, as in Go. Two acceptors fail to accept; two connections come in
+//!   one event. The first waiter consumes the bit and takes one connection. The second waiter parks for ever
+//!   beside the other connection. (Go admits one reader at a time, so this cannot happen there.) With a
+//!   count, each waiter compares with the count that it saw, and a stale "ready" causes no useless attempt.
+//! - *A lock in each descriptor around every event*: simpler, but a thread that is preempted under such a
+//!   lock would stop the poller.
 //! - *mio's time-out on Linux*: whole milliseconds, rounded up. See [`Turn::block`].
 //! - *Several pollers*: a poller per P spreads the load but strands the events of a P whose thread computes.
 //!
 //! # Locks
 //!
-//! The poller's lock comes before the lock of a descriptor's crowd, and before the list of a foreign descriptor. Only the thread with the right to block waits for the
-//! poller's lock; all other threads try it. A holder of a crowd's lock, of such a list's lock, or of the lock of the
-//! arena's free slots, takes no other lock.
+//! The poller's lock comes before the lock of a descriptor's crowd, and before the list of a foreign
+//! descriptor. Only the thread with the right to block waits for the poller's lock; all other threads try it.
+//! A holder of a crowd's lock, of such a list's lock, or of the lock of the arena's free slots, takes no
+//! other lock.
 //!
 //! # Where things are
 //!
@@ -139,7 +142,8 @@ pub mod source {
     pub use mio::event::Source;
     #[cfg(unix)]
     pub use mio::unix::SourceFd;
-    /// What a source of the user's own is registered with. Its events come by [`Netpoll::report`](crate::Netpoll::report).
+    /// What a source of the user's own is registered with. Its events come by
+    /// [`Netpoll::report`](crate::Netpoll::report).
     #[cfg(feature = "sim")]
     pub use mio::{Interest, Registry, Token};
 

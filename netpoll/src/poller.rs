@@ -152,7 +152,8 @@ impl Netpoll {
         // From here on dropping `desc` gives the slot back.
         let desc = PollDesc::new(Arc::clone(self), token.index());
         register_with(&self.registry, source, Token(token.0)).map_err(explain)?;
-        // SeqCst: after the slot was taken. The partner is `close_all`, which stores first and then looks at the slots.
+        // SeqCst: after the slot was taken. The partner is `close_all`, which stores first and then looks at
+        // the slots.
         if self.closed.load(Ordering::SeqCst) {
             desc.close(&mut Vec::new());
         }
@@ -179,19 +180,20 @@ impl Netpoll {
         self.arena.give_back(index);
     }
 
-    /// Polls without blocking. Adds the woken waiters to `ready` and returns their number; `None` if another thread polls.
-    /// *Runs on: any thread.*
+    /// Polls without blocking. Adds the woken waiters to `ready` and returns their number; `None` if another
+    /// thread polls. *Runs on: any thread.*
     pub fn poll_now(&self, ready: &mut Vec<Waiter>) -> Option<usize> {
         let mut poller = self.poller.try_lock()?;
         let before = ready.len();
-        // The wait fails only if the process has closed the poller's descriptor: then there is no event to deliver.
+        // The wait fails only if the process has closed the poller's descriptor: then there is no event to
+        // deliver.
         let outcome = self.blocker.poll(|| wait_for_events(&mut poller, Some(Duration::ZERO)));
         let _ = self.deliver(&mut poller, outcome, ready);
         Some(ready.len() - before)
     }
 
-    /// Reports events of sources that no system knows, and adds the woken waiters to `ready`. No such source is dropped meanwhile.
-    /// *Runs on: any thread.*
+    /// Reports events of sources that no system knows, and adds the woken waiters to `ready`. No such source
+    /// is dropped meanwhile. *Runs on: any thread.*
     #[cfg(feature = "sim")]
     pub fn report(&self, events: &[Report], ready: &mut Vec<Waiter>) {
         for event in events {
@@ -206,14 +208,14 @@ impl Netpoll {
         if !self.blocker.claim() {
             return None;
         }
-        // Not `try_lock`: a thread in `poll_now` releases the lock at once. Giving up for its sake would leave no thread
-        // blocked in the poller.
+        // Not `try_lock`: a thread in `poll_now` releases the lock at once. Giving up for its sake would
+        // leave no thread blocked in the poller.
         let poller = self.poller.lock();
         Some(Turn { netpoll: self, poller, until: None })
     }
 
-    /// Breaks the poll: makes the present wait return, or the next wait if no thread blocks. Further breaks are free until
-    /// the poller notices the first. *Runs on: any thread.*
+    /// Breaks the poll: makes the present wait return, or the next wait if no thread blocks. Further breaks
+    /// are free until the poller notices the first. *Runs on: any thread.*
     pub fn break_poll(&self) {
         // The write fails only if the waker's count is full. Such a waker wakes the poller without it.
         let count = match self.blocker.break_with(|| drop(wake(&self.waker))) {
@@ -223,8 +225,8 @@ impl Netpoll {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Makes a thread that blocks in the poller return by `when`. The caller has just made a timer for `when` visible; this
-    /// function fences, so the caller needs no fence. *Runs on: any thread.*
+    /// Makes a thread that blocks in the poller return by `when`. The caller has just made a timer for `when`
+    /// visible; this function fences, so the caller needs no fence. *Runs on: any thread.*
     #[inline]
     pub fn wake_by(&self, when: u64) -> WakeBy {
         match self.blocker.published() {
@@ -237,7 +239,8 @@ impl Netpoll {
         }
     }
 
-    /// The time of the last poll, as told by [`polled`](Netpoll::polled); `u64::MAX` while a thread blocks in the poller.
+    /// The time of the last poll, as told by [`polled`](Netpoll::polled); `u64::MAX` while a thread blocks in
+    /// the poller.
     pub fn last_poll(&self) -> u64 {
         if self.blocker.is_blocked() { u64::MAX } else { self.last_poll.load(Ordering::Relaxed) }
     }
@@ -248,8 +251,8 @@ impl Netpoll {
         self.last_poll.store(now, Ordering::Relaxed);
     }
 
-    /// Returns `true` if any source is registered, so that a poll may find events. Foreign descriptors count if they are waited for at
-    /// the shared station: each M polls its own. The answer may be stale at once.
+    /// Returns `true` if any source is registered, so that a poll may find events. Foreign descriptors count
+    /// if they are waited for at the shared station: each M polls its own. The answer may be stale at once.
     pub fn has_sources(&self) -> bool {
         #[cfg(all(feature = "foreign", target_os = "linux"))]
         if self.foreign.get().is_some_and(Foreign::is_shared_in_use) {
@@ -258,7 +261,8 @@ impl Netpoll {
         self.arena.in_use() != 0
     }
 
-    /// How many sources are registered, with the waiters for foreign descriptors. The answer may be stale at once.
+    /// How many sources are registered, with the waiters for foreign descriptors. The answer may be stale at
+    /// once.
     pub fn sources(&self) -> usize {
         #[cfg(all(feature = "foreign", target_os = "linux"))]
         let foreign = self.foreign.get().map_or(0, |foreign| foreign.waiters());
@@ -279,7 +283,8 @@ impl Netpoll {
         self.foreign.get_or_init(Foreign::new)
     }
 
-    /// Returns the station of all waiters that may go on at any M. Each poll looks at it. *Runs on: any thread.*
+    /// Returns the station of all waiters that may go on at any M. Each poll looks at it. *Runs on: any
+    /// thread.*
     ///
     /// # Errors
     ///
@@ -360,8 +365,8 @@ impl fmt::Debug for Netpoll {
 /// // look at all timers and queues
 /// ```
 ///
-/// Dropping a turn gives the right up and withdraws the published time. The caller then looks at the timers: a thread that
-/// added a timer meanwhile may rely on that look.
+/// Dropping a turn gives the right up and withdraws the published time. The caller then looks at the timers:
+/// a thread that added a timer meanwhile may rely on that look.
 #[must_use]
 pub struct Turn<'a> {
     netpoll: &'a Netpoll,
@@ -371,30 +376,32 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Publishes until when the caller will block, by the caller's clock (`u64::MAX`: for ever). The caller's last look at
-    /// timers and queues comes after this call, which fences: that look needs no fence.
+    /// Publishes until when the caller will block, by the caller's clock (`u64::MAX`: for ever). The caller's
+    /// last look at timers and queues comes after this call, which fences: that look needs no fence.
     pub fn publish(&mut self, until: u64) {
         self.until = Some(until);
         self.netpoll.blocker.publish(until);
     }
 
-    /// Blocks until an event, a break or the time-out, and adds the woken waiters to `ready`. It may also return early
-    /// without any, after a signal or an alarm set by an earlier turn.
+    /// Blocks until an event, a break or the time-out, and adds the woken waiters to `ready`. It may also
+    /// return early without any, after a signal or an alarm set by an earlier turn.
     ///
-    /// `until` is the time that was published last, and `timeout` the time from now until then: `None` blocks for ever, zero
-    /// does not block.
+    /// `until` is the time that was published last, and `timeout` the time from now until then: `None` blocks
+    /// for ever, zero does not block.
     ///
-    /// On Linux a timerfd keeps the time-out, to some tens of microseconds. kqueue keeps it to the nanosecond. Windows rounds
-    /// it up to whole milliseconds.
+    /// On Linux a timerfd keeps the time-out, to some tens of microseconds. kqueue keeps it to the
+    /// nanosecond. Windows rounds it up to whole milliseconds.
     ///
     /// # Errors
     ///
-    /// The system's error if the wait fails. It fails only if this process has closed the poller's descriptor by mistake.
+    /// The system's error if the wait fails. It fails only if this process has closed the poller's descriptor
+    /// by mistake.
     pub fn block(self, until: u64, timeout: Option<Duration>, ready: &mut Vec<Waiter>) -> io::Result<()> {
         self.block_by(until, timeout, ready, wait_for_events)
     }
 
-    /// Blocks as `block` does, and also until `station` has an event, which the caller then polls. Returns `true` if it has.
+    /// Blocks as `block` does, and also until `station` has an event, which the caller then polls. Returns
+    /// `true` if it has.
     ///
     /// # Errors
     ///
@@ -457,8 +464,9 @@ impl fmt::Debug for Turn<'_> {
     }
 }
 
-/// Returns what an event reports. An error or a hang-up ends every wait, and the next attempt returns it. A read of TCP stops
-/// at an urgent byte, and the system reports no event for the bytes behind that byte which have come already.
+/// Returns what an event reports. An error or a hang-up ends every wait, and the next attempt returns it. A
+/// read of TCP stops at an urgent byte, and the system reports no event for the bytes behind that byte which
+/// have come already.
 fn what(event: &Event) -> What {
     let over = event.is_read_closed() || event.is_write_closed() || event.is_error();
     What {
@@ -468,7 +476,8 @@ fn what(event: &Event) -> What {
     }
 }
 
-/// What a source is registered for. `PRIORITY` tells of urgent bytes, and makes no event of its own where there are none.
+/// What a source is registered for. `PRIORITY` tells of urgent bytes, and makes no event of its own where
+/// there are none.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const INTERESTS: Interest = Interest::READABLE.add(Interest::WRITABLE).add(Interest::PRIORITY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -478,8 +487,8 @@ fn all_slots_taken() -> io::Error {
     io::Error::new(io::ErrorKind::OutOfMemory, "as many descriptors are registered as a token can number")
 }
 
-// The system calls. Each stands with the reading of its error in a function that is never inlined: `errno` is a
-// thread-local, and a caller that may resume on another OS thread must not keep its address.
+// The system calls. Each stands with the reading of its error in a function that is never inlined: `errno` is
+// a thread-local, and a caller that may resume on another OS thread must not keep its address.
 
 /// Waits. Returns `false` if a signal ended the wait, which then has no events.
 #[inline(never)]
@@ -511,7 +520,8 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// Each M that looks for work asks whether there are sources, and each poll writes to the lock and the counts.
+    /// Each M that looks for work asks whether there are sources, and each poll writes to the lock and the
+    /// counts.
     #[test]
     fn the_number_of_sources_lies_apart_from_what_polls_write() {
         const { assert!(align_of::<Netpoll>() >= 128) };

@@ -1,17 +1,18 @@
 //! The semaphore of one direction of a descriptor: its waiters, and a count of events.
 //!
-//! There are two words. `slot` is empty or holds a waiter. `events` counts events and has flags: `CROWD` says that more
-//! waiters stand in a list beside the slot, `CLOSED` that further waits are errors. `lib.rs` has the protocol as two lists.
-//! It needs neither a fence nor `SeqCst`, because while the descriptor has its owner both words are changed by
-//! read-modify-writes only. The read-modify-writes of a word have a single order. Each acquire among them sees all that came
-//! before every earlier release.
+//! There are two words. `slot` is empty or holds a waiter. `events` counts events and has flags: `CROWD` says
+//! that more waiters stand in a list beside the slot, `CLOSED` that further waits are errors. `lib.rs` has
+//! the protocol as two lists. It needs neither a fence nor `SeqCst`, because while the descriptor has its
+//! owner both words are changed by read-modify-writes only. The read-modify-writes of a word have a single
+//! order. Each acquire among them sees all that came before every earlier release.
 //!
-//! - **slot**: the waiter's exchange comes before or after the event's exchange. Before: the event finds the waiter. After:
-//!   the waiter acquires from the event, so its next look at the count sees the event.
-//! - **drained**: an attempt that took all there was records the count from *before* the attempt. A later event changes the
-//!   count. While the count is the same, another attempt would find nothing and can be left out.
-//! - **crowd**: raising the flag comes before or after the event's addition. Before: the addition returns the flag. After:
-//!   raising the flag returns the event.
+//! - **slot**: the waiter's exchange comes before or after the event's exchange. Before: the event finds the
+//!   waiter. After: the waiter acquires from the event, so its next look at the count sees the event.
+//! - **drained**: an attempt that took all there was records the count from *before* the attempt. A later
+//!   event changes the count. While the count is the same, another attempt would find nothing and can be left
+//!   out.
+//! - **crowd**: raising the flag comes before or after the event's addition. Before: the addition returns the
+//!   flag. After: raising the flag returns the event.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -24,15 +25,16 @@ const EMPTY: u64 = 0;
 
 const CLOSED: u32 = 1;
 const CROWD: u32 = 2;
-/// Attempts may find what no event reports: an end, an error, bytes behind an urgent byte. The mark stays, so that from then
-/// on each wait follows an attempt.
+/// Attempts may find what no event reports: an end, an error, bytes behind an urgent byte. The mark stays, so
+/// that from then on each wait follows an attempt.
 const UNREPORTED: u32 = 4;
 const EVENT: u32 = 8;
 
 /// A value that `Seen::of` never has.
 const NEVER_DRAINED: u32 = CROWD;
 
-/// The count of events before an attempt. An attempt would have to last for 2^29 events to mistake it for a later count.
+/// The count of events before an attempt. An attempt would have to last for 2^29 events to mistake it for a
+/// later count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen(u32);
 
@@ -101,8 +103,8 @@ impl Semaphore {
     /// The count of events up to now. A caller reads it before an attempt. *Runs on: any thread.*
     #[inline]
     pub(crate) fn seen(&self) -> Seen {
-        // Acquire: keeps the attempt's own loads, in the kernel, behind this load. An old count costs another attempt; a
-        // count newer than the attempt would lose an event.
+        // Acquire: keeps the attempt's own loads, in the kernel, behind this load. An old count costs another
+        // attempt; a count newer than the attempt would lose an event.
         Seen::of(self.events.load(Ordering::Acquire))
     }
 
@@ -114,8 +116,8 @@ impl Semaphore {
         self.drained.store(seen.0, Ordering::Relaxed);
     }
 
-    /// Returns `true` if an attempt now would find nothing; then the caller waits for an event after `seen`. *Runs on: any
-    /// thread.*
+    /// Returns `true` if an attempt now would find nothing; then the caller waits for an event after `seen`.
+    /// *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_drained(&self, seen: Seen) -> bool {
         self.drained.load(Ordering::Relaxed) == seen.0 && !seen.unreported()
@@ -130,20 +132,21 @@ impl Semaphore {
         if self.enter_slot(waiter) { self.settle_slot(seen, waiter) } else { self.join_crowd(seen, waiter) }
     }
 
-    /// Removes a waiter that no longer waits. Returns `true` if it will not be woken; `false` if the poller or a closer has
-    /// it already. *Runs on: any thread.*
+    /// Removes a waiter that no longer waits. Returns `true` if it will not be woken; `false` if the poller
+    /// or a closer has it already. *Runs on: any thread.*
     pub(crate) fn withdraw(&self, waiter: Waiter) -> bool {
         self.leave_slot(waiter) || self.leave_crowd(waiter)
     }
 
-    /// Counts an event and wakes all waiters. `unreported`: from now on an attempt may find what no event reports. *Runs on: the
-    /// poller.*
+    /// Counts an event and wakes all waiters. `unreported`: from now on an attempt may find what no event
+    /// reports. *Runs on: the poller.*
     pub(crate) fn event(&self, unreported: bool, woken: &mut Vec<Waiter>) {
         if unreported {
             // Relaxed: the addition below publishes it.
             self.events.fetch_or(UNREPORTED, Ordering::Relaxed);
         }
-        // AcqRel: release for a waiter's look at the count; acquire from a waiter that raised the crowd flag (`join_crowd`).
+        // AcqRel: release for a waiter's look at the count; acquire from a waiter that raised the crowd flag
+        // (`join_crowd`).
         let before = self.events.fetch_add(EVENT, Ordering::AcqRel);
         self.wake_all(before, woken);
     }
@@ -168,15 +171,16 @@ impl Semaphore {
             self.slot.store(waiter.word(), Ordering::Release);
             return true;
         }
-        // AcqRel: acquire from the last event's exchange, so that `settle_slot` sees its count; release for the next event's
-        // exchange, which hands the word to the poller.
+        // AcqRel: acquire from the last event's exchange, so that `settle_slot` sees its count; release for
+        // the next event's exchange, which hands the word to the poller.
         self.slot.compare_exchange(EMPTY, waiter.word(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Decides the outcome of `wait` for a waiter that has entered the slot. If an event came before that, takes the waiter
-    /// out of the slot.
+    /// Decides the outcome of `wait` for a waiter that has entered the slot. If an event came before that,
+    /// takes the waiter out of the slot.
     fn settle_slot(&self, seen: Seen, waiter: Waiter) -> Result<Wait, Closed> {
-        // Relaxed: if an event's exchange came before the waiter's, the waiter's exchange has acquired that count.
+        // Relaxed: if an event's exchange came before the waiter's, the waiter's exchange has acquired that
+        // count.
         let now = Seen::of(self.events.load(Ordering::Relaxed));
         if now == seen && !now.closed() || broken!("netpoll_wait_no_recheck") {
             return Ok(Wait::Park);
@@ -186,8 +190,8 @@ impl Semaphore {
     }
 
     fn leave_slot(&self, waiter: Waiter) -> bool {
-        // Relaxed: nothing is handed over. A read-modify-write does not end the release sequence of the last event's
-        // exchange, so a later waiter still acquires from that exchange.
+        // Relaxed: nothing is handed over. A read-modify-write does not end the release sequence of the last
+        // event's exchange, so a later waiter still acquires from that exchange.
         self.slot.compare_exchange(waiter.word(), EMPTY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
@@ -200,8 +204,8 @@ impl Semaphore {
         if now == seen && !now.closed() {
             return Ok(Wait::Park);
         }
-        // This thread has held the lock all along, so the waiter is still the last. The flag may stay up over an empty list:
-        // the next event lowers it.
+        // This thread has held the lock all along, so the waiter is still the last. The flag may stay up over
+        // an empty list: the next event lowers it.
         crowd.pop();
         happened(now)
     }
@@ -232,7 +236,8 @@ impl Semaphore {
             self.slot.store(EMPTY, Ordering::Release);
             return Waiter::from_slot(word);
         }
-        // An exchange even if the slot is empty: the next waiter's exchange acquires the count from this exchange.
+        // An exchange even if the slot is empty: the next waiter's exchange acquires the count from this
+        // exchange.
         // AcqRel: acquire from the waiter's exchange, release for the next waiter's exchange.
         Waiter::from_slot(self.slot.swap(EMPTY, Ordering::AcqRel))
     }
@@ -340,7 +345,8 @@ mod model {
     use loom::sync::Arc;
     use loom::thread::{self, JoinHandle};
 
-    /// A direction of a descriptor with a stock of pieces, and two threads that may wait. Waiter `i` has the word `i + 1`.
+    /// A direction of a descriptor with a stock of pieces, and two threads that may wait. Waiter `i` has the
+    /// word `i + 1`.
     struct World {
         side: Semaphore,
         stock: Mutex<usize>,
@@ -378,7 +384,8 @@ mod model {
             }
         }
 
-        /// Takes a piece, and waits for it if need be. Only an event ends the wait: a lost wake-up is a deadlock here.
+        /// Takes a piece, and waits for it if need be. Only an event ends the wait: a lost wake-up is a
+        /// deadlock here.
         fn take_one(&self, i: usize) -> Result<(), Closed> {
             loop {
                 let seen = self.side.seen();
@@ -431,7 +438,8 @@ mod model {
         woken
     }
 
-    /// Explores the schedules with at most three preemptions. With three threads all schedules would be too many.
+    /// Explores the schedules with at most three preemptions. With three threads all schedules would be too
+    /// many.
     fn bounded(model: impl Fn() + Sync + Send + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);

@@ -1,4 +1,5 @@
-//! The atomics and the lock that the protocols use: those of std and parking_lot, or those of loom in a model.
+//! The atomics and the lock that the protocols use: those of std and parking_lot, or those of loom in a
+//! model.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
@@ -23,12 +24,14 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A value apart from all others: on two cache lines of its own, because the processor fetches lines in pairs.
+/// A value apart from all others: on two cache lines of its own, because the processor fetches lines in
+/// pairs.
 #[repr(align(128))]
 pub(crate) struct CacheLine<T>(pub(crate) T);
 
-/// True if a model runs with `BROKEN=name` in the environment: the protocol step of that name is then wrong on purpose, to
-/// see its model fail. In every other build it is `false`, and the compiler drops the wrong branch.
+/// True if a model runs with `BROKEN=name` in the environment: the protocol step of that name is then wrong
+/// on purpose, to see its model fail. In every other build it is `false`, and the compiler drops the wrong
+/// branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]
@@ -48,7 +51,8 @@ pub(crate) mod model {
 
     use loom::sync::{Condvar, Mutex};
 
-    /// A gate for one waiting thread. An opened gate stays open until a thread has waited at it, as a waker keeps a write.
+    /// A gate for one waiting thread. An opened gate stays open until a thread has waited at it, as a waker
+    /// keeps a write.
     pub(crate) struct Gate {
         opened: Mutex<bool>,
         changed: Condvar,

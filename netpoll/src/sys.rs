@@ -1,4 +1,5 @@
-//! What each system needs beside mio: time-outs finer than a millisecond, clear errors, and a look at readiness.
+//! What each system needs beside mio: time-outs finer than a millisecond, clear errors, and a look at
+//! readiness.
 
 #[cfg(target_os = "linux")]
 mod linux;

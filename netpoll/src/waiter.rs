@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 /// An opaque word that names a wait. Only the caller that made it knows what it means.
 ///
-/// A word names a *wait*, not a thread: it should have a number that changes with each wait. Then a wake-up that crosses a
-/// time-out finds its wait over.
+/// A word names a *wait*, not a thread: it should have a number that changes with each wait. Then a wake-up
+/// that crosses a time-out finds its wait over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter(NonZeroU64);
 

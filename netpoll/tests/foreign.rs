@@ -81,7 +81,8 @@ fn a_withdrawn_waiter_is_not_woken() {
     assert_eq!(world.netpoll.sources(), 0);
 }
 
-/// The old waiters of all stations are found when the number is waited for again, at whichever station; the new ones never are.
+/// The old waiters of all stations are found when the number is waited for again, at whichever station; the
+/// new ones never are.
 #[test]
 fn a_number_that_is_used_again_gives_its_old_waiters_back() {
     let world = World::new();

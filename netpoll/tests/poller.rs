@@ -52,7 +52,8 @@ fn an_alarm_that_a_break_overtook_still_rings_at_its_time() {
 fn an_alarm_that_has_rung_is_set_anew() {
     let netpoll = Netpoll::new().unwrap();
     for _ in 0..2 {
-        // A clock that stands still: the same time twice. The second wait hangs if it relies on the first alarm.
+        // A clock that stands still: the same time twice. The second wait hangs if it relies on the first
+        // alarm.
         let mut turn = netpoll.begin_block().unwrap();
         turn.publish(100);
         turn.block(100, Some(Duration::from_millis(2)), &mut Vec::new()).unwrap();

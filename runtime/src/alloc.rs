@@ -1,15 +1,17 @@
 //! Allocators for closures with thread-locals of their own.
 //!
-//! An allocator keeps freed memory for each thread. With [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) each closure
-//! is such a thread. The memory that libc's `malloc` keeps is shared with the OS thread; that needs nothing. Other allocators are
-//! wrapped in [`OfOsThread`], or each green thread that allocates keeps a store of its own: measured in one parked closure each, 97 KB
-//! with jemalloc and 870 KB with mimalloc.
+//! An allocator keeps freed memory for each thread. With
+//! [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) each closure is such a thread. The
+//! memory that libc's `malloc` keeps is shared with the OS thread; that needs nothing. Other allocators are
+//! wrapped in [`OfOsThread`], or each green thread that allocates keeps a store of its own: measured in one
+//! parked closure each, 97 KB with jemalloc and 870 KB with mimalloc.
 
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
 
-/// An allocator that is always called with the thread-locals of the OS thread. All calls go to the wrapped allocator.
+/// An allocator that is always called with the thread-locals of the OS thread. All calls go to the wrapped
+/// allocator.
 ///
 /// ```
 /// use runtime::alloc::OfOsThread;
@@ -22,8 +24,9 @@ use std::alloc::{GlobalAlloc, Layout};
 /// assert_eq!(vec![1; 1_000].len(), 1_000);
 /// ```
 ///
-/// In a closure with thread-locals of its own a call costs about 40 ns more: it sets a register of the processor twice. Elsewhere it
-/// costs one load. A call that waits, for a lock of the allocator's, blocks its OS thread.
+/// In a closure with thread-locals of its own a call costs about 40 ns more: it sets a register of the
+/// processor twice. Elsewhere it costs one load. A call that waits, for a lock of the allocator's, blocks its
+/// OS thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfOsThread<A>(A);
 
@@ -39,7 +42,8 @@ impl<A> OfOsThread<A> {
     }
 }
 
-// SAFETY: the wrapped allocator keeps this trait's contract, on whatever thread it is called. Memory may be freed on another thread.
+// SAFETY: the wrapped allocator keeps this trait's contract, on whatever thread it is called. Memory may be
+// freed on another thread.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for OfOsThread<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

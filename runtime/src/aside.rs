@@ -9,10 +9,11 @@ use sched::{GHandle, fork};
 use crate::spawn::start::or_panic;
 use crate::thread::{Builder, JoinHandle};
 
-/// Runs `f`, which may block, on a new green thread of the caller's runtime, named `name`, and waits for its result.
+/// Runs `f`, which may block, on a new green thread of the caller's runtime, named `name`, and waits for its
+/// result.
 ///
-/// If the wait is ended by a cancellation or a time-out, the caller unwinds, and the new green thread is cancelled. `f` then
-/// goes on until it parks or returns.
+/// If the wait is ended by a cancellation or a time-out, the caller unwinds, and the new green thread is
+/// cancelled. `f` then goes on until it parks or returns.
 ///
 /// # Errors
 /// Returns an error if the green thread cannot be started, or ends without a result because its runtime ends.
@@ -39,8 +40,8 @@ pub(crate) async fn aside_async<T: Send + 'static>(
     thread.await.map_err(|_| ended(name))
 }
 
-/// Runs `f` in `blocking` on a new green thread, in a future. Dropping the future cancels that green thread. Panics if the
-/// green thread cannot be started, and as `f` does.
+/// Runs `f` in `blocking` on a new green thread, in a future. Dropping the future cancels that green thread.
+/// Panics if the green thread cannot be started, and as `f` does.
 pub(crate) async fn blocking_async<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let (thread, _cancel) = or_panic(start("blocking", move || crate::blocking(f)));
     thread.await.unwrap_or_else(|panic| resume_unwind(panic))

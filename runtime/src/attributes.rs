@@ -27,18 +27,19 @@ use crate::spawn::Entry;
 ///
 /// A setting without an argument is taken from the [environment](crate::docs::settings).
 ///
-/// The function may return what std's `main` may return: `()`, `ExitCode`, a `Result`. The value need not be [`Send`]. The
-/// process ends when the function has returned, and takes other green threads with it, as in Go.
+/// The function may return what std's `main` may return: `()`, `ExitCode`, a `Result`. The value need not be
+/// [`Send`]. The process ends when the function has returned, and takes other green threads with it, as in
+/// Go.
 ///
-/// A plain function is a closure for the runtime: it may [resume on another OS thread](crate::docs::moving) after a call that
-/// parks. The future of an `async` function need not be [`Send`]. One that is not stays on the OS thread where it began, as in
-/// [`block_on_local`](crate::block_on_local) on a green thread: if another green thread computes for long on that OS thread, the
-/// function waits for it.
+/// A plain function is a closure for the runtime: it may [resume on another OS thread](crate::docs::moving)
+/// after a call that parks. The future of an `async` function need not be [`Send`]. One that is not stays on
+/// the OS thread where it began, as in [`block_on_local`](crate::block_on_local) on a green thread: if
+/// another green thread computes for long on that OS thread, the function waits for it.
 ///
 /// # Errors
 ///
-/// If the default runtime cannot be started, the process prints the reason and ends with `ExitCode::FAILURE`: see
-/// [`Builder::build_global`](crate::Builder::build_global).
+/// If the default runtime cannot be started, the process prints the reason and ends with `ExitCode::FAILURE`:
+/// see [`Builder::build_global`](crate::Builder::build_global).
 ///
 /// # Panics
 ///
@@ -100,11 +101,12 @@ pub use runtime_macros::main;
 
 /// Makes a test of a plain or an `async` function, which runs as a green thread.
 ///
-/// Each test has a **runtime of its own**, so tests may run side by side: a test that keeps all Ps busy, or leaves green threads
-/// behind, does not disturb the others, and what its green threads print is captured as the output of that test.
+/// Each test has a **runtime of its own**, so tests may run side by side: a test that keeps all Ps busy, or
+/// leaves green threads behind, does not disturb the others, and what its green threads print is captured as
+/// the output of that test.
 ///
-/// The runtime ends with the test, whether the test passes or fails. Green threads that the test has left behind are cancelled,
-/// and the test waits until they have unwound.
+/// The runtime ends with the test, whether the test passes or fails. Green threads that the test has left
+/// behind are cancelled, and the test waits until they have unwound.
 ///
 /// The arguments are those of [`main`](macro@crate::main), and this one:
 ///
@@ -112,21 +114,22 @@ pub use runtime_macros::main;
 /// | --- | --- |
 /// | `timeout` | [`Duration`]: how long the test and the end of its green threads may take |
 ///
-/// A test fails with the report of a [deadlock](crate::docs::deadlock) if all green threads wait and none can ever be woken. Another
-/// test of the process that runs or waits for something else hides that until it has ended. Any other wait without an end hangs,
-/// unless there is a `timeout`.
+/// A test fails with the report of a [deadlock](crate::docs::deadlock) if all green threads wait and none can
+/// ever be woken. Another test of the process that runs or waits for something else hides that until it has
+/// ended. Any other wait without an end hangs, unless there is a `timeout`.
 ///
-/// A test that takes longer than `timeout` fails. Its output shows the [`dump`](crate::dump()) of that moment, with what each
-/// green thread of the process waits for. The test's green threads are then cancelled. Those that compute or block go
-/// on in the background, beside the next tests.
+/// A test that takes longer than `timeout` fails. Its output shows the [`dump`](crate::dump()) of that
+/// moment, with what each green thread of the process waits for. The test's green threads are then cancelled.
+/// Those that compute or block go on in the background, beside the next tests.
 ///
-/// `#[should_panic]`, `#[ignore]` and a returned `Result` have their usual meaning. A test that should panic does not pass by
-/// being late.
+/// `#[should_panic]`, `#[ignore]` and a returned `Result` have their usual meaning. A test that should panic
+/// does not pass by being late.
 ///
 /// # Simulations
 ///
-/// With the argument `sim` (feature `sim`) the test runs in a simulation (module `sim`) with each of some seeds. It fails with the first
-/// failure, whose text has the seed and the lines that replay the run. Such a test has these arguments only:
+/// With the argument `sim` (feature `sim`) the test runs in a simulation (module `sim`) with each of some
+/// seeds. It fails with the first failure, whose text has the seed and the lines that replay the run. Such a
+/// test has these arguments only:
 ///
 /// | argument | type of the value |
 /// | --- | --- |
@@ -186,7 +189,8 @@ pub use runtime_macros::main;
 #[doc(inline)]
 pub use runtime_macros::test;
 
-/// Calls the function. Turns its value into an exit code, and prints an error. *Runs on: the green thread of the function.*
+/// Calls the function. Turns its value into an exit code, and prints an error. *Runs on: the green thread of
+/// the function.*
 pub fn report<T: Termination>(function: impl FnOnce() -> T) -> ExitCode {
     function().report()
 }
@@ -196,8 +200,8 @@ pub async fn report_async<T: Termination>(future: impl Future<Output = T>) -> Ex
     future.await.report()
 }
 
-/// Knows the type of an `async` function's future. `(&kind_of(&make)).kind()` is a [`Task`] if that type is `Send`, and a [`Local`]
-/// if not: the compiler prefers the method that needs fewer references.
+/// Knows the type of an `async` function's future. `(&kind_of(&make)).kind()` is a [`Task`] if that type is
+/// `Send`, and a [`Local`] if not: the compiler prefers the method that needs fewer references.
 #[derive(Debug)]
 pub struct KindOf<F>(PhantomData<F>);
 
@@ -266,8 +270,8 @@ where
     }
 }
 
-/// Runs the function under `test` on a runtime of its own. If it is late, prints a dump and panics; returns a failure instead
-/// if the test `should_panic`.
+/// Runs the function under `test` on a runtime of its own. If it is late, prints a dump and panics; returns a
+/// failure instead if the test `should_panic`.
 ///
 /// # Panics
 /// Panics if the function panics, with that panic; if it is late; and if the runtime cannot be started.
@@ -322,8 +326,8 @@ pub fn run_simulated_test(
     ExitCode::SUCCESS
 }
 
-/// Runs `entry`, then ends the runtime. Returns `None` if both together take longer than `time`, and prints a dump of that
-/// moment. The caller's output is captured, so the caller prints.
+/// Runs `entry`, then ends the runtime. Returns `None` if both together take longer than `time`, and prints a
+/// dump of that moment. The caller's output is captured, so the caller prints.
 fn within<M, E>(time: Duration, runtime: Runtime, entry: E) -> Option<os::Result<ExitCode>>
 where
     M: 'static,

@@ -1,7 +1,8 @@
 //! `bounded`: the calls of this crate that block, with a bound on how many OS threads they use at once.
 //!
-//! The bound is for calls that this crate makes itself: `fs`, look-ups of names, starting processes. `blocking` runs code of the
-//! user. That code may wait for other code in `blocking`, so a bound there could make both wait for ever.
+//! The bound is for calls that this crate makes itself: `fs`, look-ups of names, starting processes.
+//! `blocking` runs code of the user. That code may wait for other code in `blocking`, so a bound there could
+//! make both wait for ever.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +15,8 @@ use crate::sync::Semaphore;
 /// The default of `Builder::blocking_threads`.
 pub(crate) const DEFAULT: usize = 512;
 
-/// What the scheduler keeps for this crate: the places for the blocking calls of a runtime, and the stacks of its hogs.
+/// What the scheduler keeps for this crate: the places for the blocking calls of a runtime, and the stacks of
+/// its hogs.
 pub(crate) struct Places {
     pub(crate) free: Semaphore,
     waiting: AtomicUsize,
@@ -28,8 +30,9 @@ pub(crate) fn places(n: usize) -> sched::Attached {
     std::sync::Arc::new(Places { free, waiting: AtomicUsize::new(0), stacks: Mutex::default() })
 }
 
-/// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the runtime's places are
-/// taken. A plain OS thread only calls `f`; for a green thread of a simulation that takes simulated time.
+/// Runs `f`, which blocks its OS thread and waits for no other green thread. Waits in line first if the
+/// runtime's places are taken. A plain OS thread only calls `f`; for a green thread of a simulation that
+/// takes simulated time.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
     #[cfg(all(
         feature = "sim",

@@ -1,4 +1,5 @@
-//! Channels and `select!` with the API of `crossbeam_channel`, for green threads, plain OS threads and futures.
+//! Channels and `select!` with the API of `crossbeam_channel`, for green threads, plain OS threads and
+//! futures.
 //!
 //! ```
 //! use runtime::channel::{bounded, unbounded};
@@ -15,8 +16,8 @@
 //! assert_eq!(done.iter().sum::<u64>(), 338_350);
 //! ```
 //!
-//! A channel passes messages from any number of senders to any number of receivers, first in, first out. Each message
-//! goes to one receiver.
+//! A channel passes messages from any number of senders to any number of receivers, first in, first out. Each
+//! message goes to one receiver.
 //!
 //! | function | channel |
 //! | --- | --- |
@@ -26,25 +27,26 @@
 //! | [`tick`] | gives a message at regular times |
 //! | [`never`](never()) | never gives a message |
 //!
-//! [`Select`] waits for the first of several operations. [`select!`](crate::select) also waits for whatever else a thread can
-//! wait for: the end of a thread, a connection, a permit, a future.
+//! [`Select`] waits for the first of several operations. [`select!`](crate::select) also waits for whatever
+//! else a thread can wait for: the end of a thread, a connection, a permit, a future.
 //!
-//! When all handles of one side are gone, the channel is *disconnected*. Sends then fail at once; receives fail when
-//! the channel is empty.
+//! When all handles of one side are gone, the channel is *disconnected*. Sends then fail at once; receives
+//! fail when the channel is empty.
 //!
 //! A call that has to wait parks a green thread, blocks a plain OS thread, or returns `Pending` in a future
 //! (`send_async`, `recv_async`). All three kinds may wait at the same channel. Waiting allocates nothing.
 //!
 //! # Cancellation and time-outs
 //!
-//! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout) is
-//! over. A sender then drops its message. A receiver loses no message: one that was on its way goes to the next
-//! receiver. An operation that need not wait is done, also by a cancelled green thread.
+//! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout)
+//! is over. A sender then drops its message. A receiver loses no message: one that was on its way goes to the
+//! next receiver. An operation that need not wait is done, also by a cancelled green thread.
 //!
 //! # Messages that are not received
 //!
-//! The drop of the last receiver drops the messages that are in the channel. If the destructor of such a message panics, that panic
-//! goes on in the thread that drops the receiver, as with the channels of std. The messages behind it are then not dropped.
+//! The drop of the last receiver drops the messages that are in the channel. If the destructor of such a
+//! message panics, that panic goes on in the thread that drops the receiver, as with the channels of std. The
+//! messages behind it are then not dropped.
 
 mod buffer;
 mod buffered;
@@ -125,8 +127,8 @@ pub fn bounded<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(Sends::Bounded(s)), Receiver(Receives::Bounded(r)))
 }
 
-/// Returns a channel that gives one message `duration` from now: the moment at which it was due. A duration beyond
-/// the clock's range means never.
+/// Returns a channel that gives one message `duration` from now: the moment at which it was due. A duration
+/// beyond the clock's range means never.
 ///
 /// No timer runs while no receiver waits, so dropping the channel costs nothing.
 ///
@@ -156,9 +158,9 @@ pub fn at(when: Instant) -> Receiver<Instant> {
 
 /// Returns a channel that gives a message after each `duration`: the moment at which it was due.
 ///
-/// All messages are due at multiples of `duration` after this call. If the receiver is late, one message waits, and
-/// further ones are left out. With a duration of zero, each receive gets a message at once. A duration beyond the
-/// clock's range means never.
+/// All messages are due at multiples of `duration` after this call. If the receiver is late, one message
+/// waits, and further ones are left out. With a duration of zero, each receive gets a message at once. A
+/// duration beyond the clock's range means never.
 ///
 /// ```
 /// use std::time::{Duration, Instant};

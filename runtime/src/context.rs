@@ -1,7 +1,7 @@
 //! Contexts as in Go: cancellation, deadlines and values for all functions that work on one task.
 //!
-//! A [`Context`] is passed down as an argument. It says whether the task is cancelled or its time is up, and may
-//! carry values. Contexts form a tree: a context that is made from another one is cancelled with it.
+//! A [`Context`] is passed down as an argument. It says whether the task is cancelled or its time is up, and
+//! may carry values. Contexts form a tree: a context that is made from another one is cancelled with it.
 //!
 //! ```
 //! use runtime::context::{Context, ContextError};
@@ -19,8 +19,8 @@
 //! assert_eq!(fetch(&context), Err(ContextError::DeadlineExceeded));
 //! ```
 //!
-//! A function checks a context ([`err`](Context::err)), or waits for [`done`](Context::done) beside what it waits for. Or the
-//! function runs in [`Context::run`], which ends every wait when the context is over.
+//! A function checks a context ([`err`](Context::err)), or waits for [`done`](Context::done) beside what it
+//! waits for. Or the function runs in [`Context::run`], which ends every wait when the context is over.
 //!
 //! | here | Go |
 //! | --- | --- |
@@ -83,7 +83,8 @@ pub enum ContextError {
     DeadlineExceeded,
 }
 
-/// Cancels its context: by [`cancel`](CancelHandle::cancel), or when it is dropped, as Go's `defer cancel()` does.
+/// Cancels its context: by [`cancel`](CancelHandle::cancel), or when it is dropped, as Go's `defer cancel()`
+/// does.
 ///
 /// ```
 /// use runtime::context::{Context, ContextError};
@@ -148,15 +149,15 @@ impl Context {
         (context, CancelCauseHandle(handle))
     }
 
-    /// Returns a child of this context that is over at `deadline` at the latest, and a handle that cancels it before.
-    /// The child is over earlier if this context is.
+    /// Returns a child of this context that is over at `deadline` at the latest, and a handle that cancels it
+    /// before. The child is over earlier if this context is.
     ///
     /// The child's timer exists until the child is over. So drop or use the handle when the work is done.
     ///
     /// # Panics
     ///
-    /// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime, whose timers
-    /// it uses, cannot be started.
+    /// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime, whose
+    /// timers it uses, cannot be started.
     ///
     /// ```
     /// use runtime::context::{Context, ContextError};
@@ -172,8 +173,8 @@ impl Context {
         self.until(deadline, None)
     }
 
-    /// Returns what [`with_deadline`](Context::with_deadline) returns. If the child is over because `deadline` has passed, its
-    /// [`cause`](Context::cause) is `cause`. The returned handle sets no cause.
+    /// Returns what [`with_deadline`](Context::with_deadline) returns. If the child is over because
+    /// `deadline` has passed, its [`cause`](Context::cause) is `cause`. The returned handle sets no cause.
     ///
     /// # Panics
     ///
@@ -210,8 +211,8 @@ impl Context {
     ///
     /// # Panics
     ///
-    /// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime, whose timers
-    /// it uses, cannot be started.
+    /// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime, whose
+    /// timers it uses, cannot be started.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -227,8 +228,8 @@ impl Context {
         }
     }
 
-    /// Returns what [`with_timeout`](Context::with_timeout) returns. If the child is over because `time` is over, its
-    /// [`cause`](Context::cause) is `cause`. The returned handle sets no cause.
+    /// Returns what [`with_timeout`](Context::with_timeout) returns. If the child is over because `time` is
+    /// over, its [`cause`](Context::cause) is `cause`. The returned handle sets no cause.
     ///
     /// # Panics
     ///
@@ -253,7 +254,8 @@ impl Context {
         }
     }
 
-    /// Returns a context with the values of this context that is not over when this context is. It has no deadline.
+    /// Returns a context with the values of this context that is not over when this context is. It has no
+    /// deadline.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -267,8 +269,8 @@ impl Context {
         self.child(None, None, None)
     }
 
-    /// Returns a child of this context with a value. [`value`](Context::value) finds it by its type, so let the type
-    /// be one of your own.
+    /// Returns a child of this context with a value. [`value`](Context::value) finds it by its type, so let
+    /// the type be one of your own.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -294,8 +296,8 @@ impl Context {
         self.0.as_ref()?.node.as_ref()
     }
 
-    /// Returns a channel that is disconnected when the context is over. No message is ever sent on it, so `recv`
-    /// returns an error then. Use it in `select!`, or as `done().recv_async().await`.
+    /// Returns a channel that is disconnected when the context is over. No message is ever sent on it, so
+    /// `recv` returns an error then. Use it in `select!`, or as `done().recv_async().await`.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -320,7 +322,8 @@ impl Context {
         self.ended().map(|end| end.error)
     }
 
-    /// Returns the cause for which the context is over, or `None` if it is not over. Once there is a cause, it stays the same.
+    /// Returns the cause for which the context is over, or `None` if it is not over. Once there is a cause,
+    /// it stays the same.
     ///
     /// The first end of this context or of an ancestor sets the cause. It is what that end was given:
     /// by a [`CancelCauseHandle`], [`with_deadline_cause`](Context::with_deadline_cause) or
@@ -374,7 +377,8 @@ impl Context {
     }
 }
 
-// A panic leaves no context half-changed: values are never changed, and locks are released before user code runs.
+// A panic leaves no context half-changed: values are never changed, and locks are released before user code
+// runs.
 impl UnwindSafe for Context {}
 impl RefUnwindSafe for Context {}
 impl UnwindSafe for CancelHandle {}
@@ -407,8 +411,9 @@ impl fmt::Debug for Context {
 }
 
 impl CancelHandle {
-    /// Cancels the context and its descendants, unless it is over already. When this returns, the context is over. A
-    /// descendant is over, too, or another thread that ended it at the same time is about to disconnect its `done`.
+    /// Cancels the context and its descendants, unless it is over already. When this returns, the context is
+    /// over. A descendant is over, too, or another thread that ended it at the same time is about to
+    /// disconnect its `done`.
     ///
     /// ```
     /// use runtime::context::Context;

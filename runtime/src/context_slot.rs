@@ -1,9 +1,10 @@
 //! Context slots: what code keeps for "the running thread" in its OS thread follows the green thread.
 //!
-//! Some libraries keep a *context* in a variable of `std::thread_local!`: the current request, the entered span, the locale. A green
-//! thread that parks leaves its OS thread, and other green threads run there. They would see its context, and it would see theirs
-//! when it resumes. A [`Slot`] prevents that. It has a pair of functions ([`ThreadContext`]) that take the context off the OS thread
-//! where the green thread leaves, and put it back where the green thread goes on.
+//! Some libraries keep a *context* in a variable of `std::thread_local!`: the current request, the entered
+//! span, the locale. A green thread that parks leaves its OS thread, and other green threads run there. They
+//! would see its context, and it would see theirs when it resumes. A [`Slot`] prevents that. It has a pair of
+//! functions ([`ThreadContext`]) that take the context off the OS thread where the green thread leaves, and
+//! put it back where the green thread goes on.
 //!
 //! ```
 //! use runtime::context_slot::{Slot, ThreadContext};
@@ -40,10 +41,12 @@
 //! });
 //! ```
 //!
-//! Code that can choose uses [`runtime::thread_local!`](macro@crate::thread_local) instead, whose values belong to the green thread.
-//! Slots are for libraries that cannot be changed. The feature `tracing` of this crate uses a slot for entered spans.
+//! Code that can choose uses [`runtime::thread_local!`](macro@crate::thread_local) instead, whose values
+//! belong to the green thread. Slots are for libraries that cannot be changed. The feature `tracing` of this
+//! crate uses a slot for entered spans.
 //!
-//! Not to be confused with [`context`](crate::context), which has Go's contexts: deadlines and values that are passed by hand.
+//! Not to be confused with [`context`](crate::context), which has Go's contexts: deadlines and values that
+//! are passed by hand.
 //!
 //! # When the functions run
 //!
@@ -61,16 +64,18 @@
 //!
 //! # What the functions may do
 //!
-//! In `save`, `restore` and `inherit` the caller counts as a plain OS thread. They may call any function. What waits there blocks
-//! the OS thread, and other green threads go on after 10 ms at most (see [blocking](crate::docs::blocking)). No cancellation and no
-//! time-out ends such a wait. [`thread::current`](crate::thread::current) is the OS thread. Attaching and detaching do nothing.
+//! In `save`, `restore` and `inherit` the caller counts as a plain OS thread. They may call any function.
+//! What waits there blocks the OS thread, and other green threads go on after 10 ms at most (see
+//! [blocking](crate::docs::blocking)). No cancellation and no time-out ends such a wait.
+//! [`thread::current`](crate::thread::current) is the OS thread. Attaching and detaching do nothing.
 //!
-//! A panic in one of them is reported by the panic hook and goes no further. The slot then keeps no context: the green thread goes
-//! on with what `restore` has left, or without a context if `save` panicked.
+//! A panic in one of them is reported by the panic hook and goes no further. The slot then keeps no context:
+//! the green thread goes on with what `restore` has left, or without a context if `save` panicked.
 //!
 //! # What it costs
 //!
-//! A green thread without slots pays nothing. One with slots pays for the functions and for about 100 ns each time it parks.
+//! A green thread without slots pays nothing. One with slots pays for the functions and for about 100 ns each
+//! time it parks.
 
 use std::fmt;
 
@@ -83,17 +88,20 @@ pub trait ThreadContext: Sync + 'static {
     /// What is kept while the green thread has no OS thread.
     type Saved: Send + 'static;
 
-    /// Takes the calling OS thread's context off and returns it. Leaves the OS thread as one that has no context.
+    /// Takes the calling OS thread's context off and returns it. Leaves the OS thread as one that has no
+    /// context.
     fn save(&self) -> Self::Saved;
 
     /// Puts a context that `save` or `inherit` has returned onto the calling OS thread, which has none.
     fn restore(&self, saved: Self::Saved);
 
-    /// Returns the context with which a green thread begins that the caller spawns now, or `None` if it begins without. The caller's
-    /// context is on the OS thread, and stays there. By default children inherit nothing.
+    /// Returns the context with which a green thread begins that the caller spawns now, or `None` if it
+    /// begins without. The caller's context is on the OS thread, and stays there. By default children inherit
+    /// nothing.
     ///
-    /// It is called where the slot is attached to the thread that spawns, green or plain. The slot is then attached to the child.
-    /// Functions of timers ([`after_func`](crate::time::after_func)) and foreign wakers inherit nothing.
+    /// It is called where the slot is attached to the thread that spawns, green or plain. The slot is then
+    /// attached to the child. Functions of timers ([`after_func`](crate::time::after_func)) and foreign
+    /// wakers inherit nothing.
     fn inherit(&self) -> Option<Self::Saved> {
         None
     }
@@ -121,10 +129,12 @@ impl<C: ThreadContext> Slot<C> {
         Slot { context, _not_empty: 0 }
     }
 
-    /// Makes the context of this kind follow the calling green thread from now on, until its end or [`detach`](Self::detach).
+    /// Makes the context of this kind follow the calling green thread from now on, until its end or
+    /// [`detach`](Self::detach).
     ///
-    /// Call it when the green thread's context begins. A context that is on the OS thread already counts as the caller's. A
-    /// second call does nothing. On a plain OS thread it only makes the threads that the caller spawns [inherit](ThreadContext::inherit).
+    /// Call it when the green thread's context begins. A context that is on the OS thread already counts as
+    /// the caller's. A second call does nothing. On a plain OS thread it only makes the threads that the
+    /// caller spawns [inherit](ThreadContext::inherit).
     ///
     /// ```
     /// # use runtime::context_slot::{Slot, ThreadContext};
@@ -141,9 +151,11 @@ impl<C: ThreadContext> Slot<C> {
         contexts::attach(self);
     }
 
-    /// Makes the context of this kind follow the calling green thread no more. A green thread without slots parks at full speed.
+    /// Makes the context of this kind follow the calling green thread no more. A green thread without slots
+    /// parks at full speed.
     ///
-    /// Call it when the context has been taken off the OS thread: what is there stays there. A second call does nothing.
+    /// Call it when the context has been taken off the OS thread: what is there stays there. A second call
+    /// does nothing.
     ///
     /// ```
     /// # use runtime::context_slot::{Slot, ThreadContext};
@@ -158,15 +170,18 @@ impl<C: ThreadContext> Slot<C> {
         contexts::detach(self);
     }
 
-    /// Returns `true` if the context of this kind follows the calling thread. Example at [`attach`](Self::attach).
+    /// Returns `true` if the context of this kind follows the calling thread. Example at
+    /// [`attach`](Self::attach).
     pub fn is_attached(&'static self) -> bool {
         contexts::is_attached(self)
     }
 
-    /// Attaches the slot to every green thread that is spawned from now on, in every runtime of the process. This cannot be undone.
+    /// Attaches the slot to every green thread that is spawned from now on, in every runtime of the process.
+    /// This cannot be undone.
     ///
-    /// It is for contexts that begin without a call at which [`attach`](Self::attach) could stand. All green threads then pay for the
-    /// slot whenever they park. Plain OS threads have the slot too, for [inheritance](ThreadContext::inherit).
+    /// It is for contexts that begin without a call at which [`attach`](Self::attach) could stand. All green
+    /// threads then pay for the slot whenever they park. Plain OS threads have the slot too, for
+    /// [inheritance](ThreadContext::inherit).
     ///
     /// ```
     /// # use runtime::context_slot::{Slot, ThreadContext};

@@ -11,28 +11,31 @@
 //! | `/trace?seconds=1` | a [trace](crate::trace) of the scheduler for Perfetto; `&format=html` gives a page |
 //! | `/profile?seconds=10` | a [CPU profile](crate::profile) for pprof; `&format=folded` gives the lines of a flame graph |
 //!
-//! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep every P.
+//! Requests are answered by plain OS threads of the server's own, so the page works while green threads keep
+//! every P.
 //!
-//! A trace or a profile ends soon after its client has closed the connection, or its side of the connection. A trace that begins during
-//! a recording shows that recording, the events before the request included. It stops no recording that the program has
-//! [started](crate::trace::start), before the trace or during it.
+//! A trace or a profile ends soon after its client has closed the connection, or its side of the connection.
+//! A trace that begins during a recording shows that recording, the events before the request included. It
+//! stops no recording that the program has [started](crate::trace::start), before the trace or during it.
 //!
 //! # Who may ask
 //!
 //! The answers tell names of functions, files and addresses of the program.
 //!
 //! - The server binds to loopback addresses only, unless [`Builder::allow_remote`] is called.
-//! - A request must name its host as `localhost`, as an IP address, or as a name of [`Builder::allow_host`]. So a page of another
-//!   site cannot reach the server by a name that it lets point to this machine (DNS rebinding). The addresses `0.0.0.0` and `::` are
-//!   refused.
-//! - A request that a page of another site makes is refused, by its headers `Origin` and `Sec-Fetch-Site`. Browsers send
-//!   `Sec-Fetch-Site` to `localhost`, to loopback addresses and over `https`. A plain `GET` over `http` to another host has neither
-//!   header, for example that of an image.
-//! - So with `allow_remote` this check does not hold for an address such as `http://10.0.0.5:6060`. A page of another site cannot read
-//!   the answers. But it can start profiles and traces, which cost time, from each browser that reaches the address.
-//! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served at once.
-//! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds, and a second more for each
-//!   64 KiB of it.
+//! - A request must name its host as `localhost`, as an IP address, or as a name of [`Builder::allow_host`].
+//!   So a page of another site cannot reach the server by a name that it lets point to this machine (DNS
+//!   rebinding). The addresses `0.0.0.0` and `::` are refused.
+//! - A request that a page of another site makes is refused, by its headers `Origin` and `Sec-Fetch-Site`.
+//!   Browsers send `Sec-Fetch-Site` to `localhost`, to loopback addresses and over `https`. A plain `GET`
+//!   over `http` to another host has neither header, for example that of an image.
+//! - So with `allow_remote` this check does not hold for an address such as `http://10.0.0.5:6060`. A page of
+//!   another site cannot read the answers. But it can start profiles and traces, which cost time, from each
+//!   browser that reaches the address.
+//! - Only `GET` and `HEAD` are served. A request has 8 KiB and 5 seconds at most, and 16 of them are served
+//!   at once.
+//! - A client that reads nothing of its answer for 30 seconds is dismissed. An answer has these 30 seconds,
+//!   and a second more for each 64 KiB of it.
 
 mod answer;
 mod client;
@@ -47,14 +50,14 @@ pub use server::{Builder, Server};
 
 /// Serves the page on `address` until the returned [`Server`] is dropped. Port 0 takes any free port.
 ///
-/// Locks record their holders while a server lives, as [`Builder::track_locks`](crate::Builder::track_locks) says, so serve before locks
-/// are taken that matter. The metrics are those of the caller's runtime. On a plain OS thread it is the default runtime. The green threads are those of
-/// all runtimes.
+/// Locks record their holders while a server lives, as [`Builder::track_locks`](crate::Builder::track_locks)
+/// says, so serve before locks are taken that matter. The metrics are those of the caller's runtime. On a
+/// plain OS thread it is the default runtime. The green threads are those of all runtimes.
 ///
 /// # Errors
 ///
-/// Returns `InvalidInput` if `address` is not a loopback address: see [`Builder::allow_remote`]. Returns the system's error if the
-/// address cannot be bound, or no thread can be started.
+/// Returns `InvalidInput` if `address` is not a loopback address: see [`Builder::allow_remote`]. Returns the
+/// system's error if the address cannot be bound, or no thread can be started.
 ///
 /// # Panics
 ///

@@ -1,4 +1,5 @@
-//! Pages about what matters for the whole crate: the hazards, and a glossary. There is no code in these modules.
+//! Pages about what matters for the whole crate: the hazards, and a glossary. There is no code in these
+//! modules.
 //!
 //! | page | what it answers |
 //! | --- | --- |

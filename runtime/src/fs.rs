@@ -1,8 +1,9 @@
 //! Files and directories with the API of `std::fs`. A call does not hold up other green threads.
 //!
-//! The system cannot wait for files as it can for sockets. So each call runs as in [`blocking`](crate::blocking): on the
-//! caller's OS thread, while other green threads run on other OS threads. At most
-//! [`Builder::blocking_threads`](crate::Builder::blocking_threads) such calls run at once; further ones wait in line.
+//! The system cannot wait for files as it can for sockets. So each call runs as in
+//! [`blocking`](crate::blocking): on the caller's OS thread, while other green threads run on other OS
+//! threads. At most [`Builder::blocking_threads`](crate::Builder::blocking_threads) such calls run at once;
+//! further ones wait in line.
 //!
 //! ```
 //! use runtime::fs;
@@ -18,8 +19,8 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! A small read or write costs as much as in std, and some 100 ns for the announcement. `std::io::BufReader` and `BufWriter`
-//! save both.
+//! A small read or write costs as much as in std, and some 100 ns for the announcement. `std::io::BufReader`
+//! and `BufWriter` save both.
 //!
 //! # Errors
 //!
@@ -27,8 +28,9 @@
 //!
 //! # Cancellation
 //!
-//! A call that runs is not interrupted, neither by a cancellation nor by a time-out. A cancelled green thread that has to wait
-//! in line unwinds from there, and the call is not made. [`File::lock`] waits by parking, and a cancellation ends it.
+//! A call that runs is not interrupted, neither by a cancellation nor by a time-out. A cancelled green thread
+//! that has to wait in line unwinds from there, and the call is not made. [`File::lock`] waits by parking,
+//! and a cancellation ends it.
 
 mod dir;
 mod file;
@@ -204,7 +206,8 @@ as_in_std! {
 
 #[cfg(unix)]
 as_in_std! {
-    /// Makes a symbolic link at `link` that leads to `original`. See [`std::os::unix::fs::symlink`]. Unix only.
+    /// Makes a symbolic link at `link` that leads to `original`. See [`std::os::unix::fs::symlink`]. Unix
+    /// only.
     ///
     /// ```
     /// let link = std::env::temp_dir().join(format!("fs-symlink-{}", std::process::id()));

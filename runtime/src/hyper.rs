@@ -1,6 +1,7 @@
 //! An executor and a timer for `hyper` 1.x. (Feature `hyper`.)
 //!
-//! With this feature [`TcpStream`](crate::net::TcpStream) and the other streams implement hyper's `Read` and `Write`:
+//! With this feature [`TcpStream`](crate::net::TcpStream) and the other streams implement hyper's `Read` and
+//! `Write`:
 //!
 //! ```
 //! # fn assert<T: hyper::rt::Read + hyper::rt::Write + Unpin>() {}

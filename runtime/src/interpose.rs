@@ -1,8 +1,10 @@
-//! Interposition: the process's `read`, `recv`, `poll`, `nanosleep` and others are defined here, in the place of libc's. The page
-//! [`docs::interpose`](crate::docs::interpose) says what users see. (Feature `interpose`, Linux with glibc.)
+//! Interposition: the process's `read`, `recv`, `poll`, `nanosleep` and others are defined here, in the place
+//! of libc's. The page [`docs::interpose`](crate::docs::interpose) says what users see. (Feature `interpose`,
+//! Linux with glibc.)
 //!
-//! An executable's own definition of a function of libc is found first, by Rust code as well as by C libraries. Each hook looks
-//! whether the code of a green thread runs here, and makes the system call itself otherwise.
+//! An executable's own definition of a function of libc is found first, by Rust code as well as by C
+//! libraries. Each hook looks whether the code of a green thread runs here, and makes the system call itself
+//! otherwise.
 //!
 //! ```text
 //!   hook ──not in a green thread, or descriptor 0 to 2──> the system call
@@ -51,8 +53,8 @@ use crate::syscall::fail;
 
 pub(crate) use futex::futex;
 
-/// Returns `true` if a call on `fd` may park: the code of a green thread runs here. Standard input, output and error belong to
-/// libc: std holds locks of the OS thread around them.
+/// Returns `true` if a call on `fd` may park: the code of a green thread runs here. Standard input, output
+/// and error belong to libc: std holds locks of the OS thread around them.
 #[inline]
 fn may_park(fd: c_int) -> bool {
     sched::foreign::is_user_code() && fd > libc::STDERR_FILENO

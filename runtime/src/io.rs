@@ -2,8 +2,8 @@
 //!
 //! The rest of `std::io` works as it is: its traits, for this crate's sockets, pipes and files.
 //!
-//! `std::io::stdout().lock()` must not be kept across a call that parks: its lock belongs to the OS thread (see
-//! [moving](crate::docs::moving)). The locks of this module belong to the green thread.
+//! `std::io::stdout().lock()` must not be kept across a call that parks: its lock belongs to the OS thread
+//! (see [moving](crate::docs::moving)). The locks of this module belong to the green thread.
 
 mod copy;
 mod descriptor;

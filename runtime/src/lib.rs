@@ -1,16 +1,18 @@
 //! Green threads for Rust: blocking-style code without `async`, on a few OS threads.
 //!
-//! A *green thread* is a thread that this crate schedules. A call that has to wait *parks* the green thread, and its OS thread
-//! runs other green threads meanwhile. A green thread takes one page of memory; a million of them may sleep at once.
+//! A *green thread* is a thread that this crate schedules. A call that has to wait *parks* the green thread,
+//! and its OS thread runs other green threads meanwhile. A green thread takes one page of memory; a million
+//! of them may sleep at once.
 //!
-//! Every call works on green threads, on plain OS threads and inside futures. On a plain OS thread, a call that has to wait
-//! blocks that OS thread. The words of these pages are in the [glossary](docs::glossary).
+//! Every call works on green threads, on plain OS threads and inside futures. On a plain OS thread, a call
+//! that has to wait blocks that OS thread. The words of these pages are in the [glossary](docs::glossary).
 //!
 //! # Run
 //!
-//! [`block_on`] runs a closure or a future as a green thread and returns its value. It starts the process-wide default
-//! runtime at its first call. [`#[runtime::main]`](macro@main) does so for a whole program, and
-//! [`#[runtime::test]`](macro@test) for a test. [`Builder`] and [`Runtime`] make further runtimes.
+//! [`block_on`] runs a closure or a future as a green thread and returns its value. It starts the
+//! process-wide default runtime at its first call. [`#[runtime::main]`](macro@main) does so for a whole
+//! program, and [`#[runtime::test]`](macro@test) for a test. [`Builder`] and [`Runtime`] make further
+//! runtimes.
 //!
 //! ```
 //! let sum = runtime::block_on(|| 1 + 2);
@@ -20,9 +22,9 @@
 //!
 //! # Spawn
 //!
-//! [`spawn()`] starts a green thread for a closure or a future and returns a [`JoinHandle`]. [`scope()`] starts green threads
-//! that borrow from the caller, [`try_scope()`] such green threads that may fail, and [`thread::JoinSet`] collects results as they
-//! come. [`thread::Builder`] sets a name and a stack size.
+//! [`spawn()`] starts a green thread for a closure or a future and returns a [`JoinHandle`]. [`scope()`]
+//! starts green threads that borrow from the caller, [`try_scope()`] such green threads that may fail, and
+//! [`thread::JoinSet`] collects results as they come. [`thread::Builder`] sets a name and a stack size.
 //!
 //! ```
 //! let threads: Vec<_> = (0..1000u64).map(|i| runtime::spawn(move || i)).collect();
@@ -36,9 +38,9 @@
 //!
 //! # Wait
 //!
-//! [`sleep`] and [`sleep_until`] wait for a time, [`JoinHandle::join`] for a green thread's end, [`thread::park`] for an
-//! [`unpark`](thread::Thread::unpark). Module [`time`] has timers and tickers. [`yield_now`] lets other green threads run, and
-//! [`blocking`] announces a call that blocks its OS thread.
+//! [`sleep`] and [`sleep_until`] wait for a time, [`JoinHandle::join`] for a green thread's end,
+//! [`thread::park`] for an [`unpark`](thread::Thread::unpark). Module [`time`] has timers and tickers.
+//! [`yield_now`] lets other green threads run, and [`blocking`] announces a call that blocks its OS thread.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -49,9 +51,9 @@
 //!
 //! # Talk
 //!
-//! Module [`channel`] sends values between threads, and [`select!`] waits for several channels at once. Module [`sync`] has locks,
-//! condition variables, semaphores and barriers. Modules [`net`], [`fs`], [`process`], [`signal`] and [`io`](mod@io) talk to
-//! other processes.
+//! Module [`channel`] sends values between threads, and [`select!`] waits for several channels at once.
+//! Module [`sync`] has locks, condition variables, semaphores and barriers. Modules [`net`], [`fs`],
+//! [`process`], [`signal`] and [`io`](mod@io) talk to other processes.
 //!
 //! ```
 //! use runtime::{channel, select};
@@ -69,9 +71,9 @@
 //!
 //! # Cancel
 //!
-//! [`JoinHandle::cancel`] ends a green thread at the call in which it waits. [`time::timeout`] ends a closure at such a call when
-//! its time is up. Both unwind, so destructors run: see [cancellation](docs::cancellation). Module [`context`] has Go's contexts,
-//! which a function checks itself.
+//! [`JoinHandle::cancel`] ends a green thread at the call in which it waits. [`time::timeout`] ends a closure
+//! at such a call when its time is up. Both unwind, so destructors run: see
+//! [cancellation](docs::cancellation). Module [`context`] has Go's contexts, which a function checks itself.
 //!
 //! ```
 //! use runtime::time::{Duration, sleep, timeout};
@@ -85,9 +87,10 @@
 //!
 //! # Look
 //!
-//! [`metrics::snapshot`] returns counters and gauges of the scheduler, and [`num_green_threads`] one of them. [`dump()`] writes one
-//! line for each green thread: what it waits for, for how long, and where it was spawned. With the feature `dump-stacks` it shows
-//! the stacks of parked closures, too: see [dumps](docs::dumps).
+//! [`metrics::snapshot`] returns counters and gauges of the scheduler, and [`num_green_threads`] one of them.
+//! [`dump()`] writes one line for each green thread: what it waits for, for how long, and where it was
+//! spawned. With the feature `dump-stacks` it shows the stacks of parked closures, too: see
+//! [dumps](docs::dumps).
 //!
 //! ```
 //! runtime::block_on(|| {
@@ -97,11 +100,13 @@
 //! });
 //! ```
 //!
-//! [`trace`](mod@trace) is a flight recorder: what the scheduler did in the last moments, as a page or for Perfetto.
+//! [`trace`](mod@trace) is a flight recorder: what the scheduler did in the last moments, as a page or for
+//! Perfetto.
 //!
 //! # How it works, in a drawing
 //!
-//! A green thread (G) runs on an OS thread (M) that has the right to run (P). The repository has a guide with the whole story.
+//! A green thread (G) runs on an OS thread (M) that has the right to run (P). The repository has a guide with
+//! the whole story.
 //!
 #![doc = include_str!("docs/overview.md")]
 //!
@@ -128,9 +133,9 @@
 //!
 //! # Settings
 //!
-//! [`Builder`] has the settings of a runtime, and [`Builder::build_global`] sets those of the default runtime. A setting that the
-//! program does not set is taken from an [environment variable](docs::settings): `RUNTIME_PROCS=4` lets four green threads run at
-//! the same moment.
+//! [`Builder`] has the settings of a runtime, and [`Builder::build_global`] sets those of the default
+//! runtime. A setting that the program does not set is taken from an [environment variable](docs::settings):
+//! `RUNTIME_PROCS=4` lets four green threads run at the same moment.
 //!
 //! | feature of this crate | what it adds |
 //! | --- | --- |
@@ -150,7 +155,8 @@
 //! | `panic-abort` | the crate compiles with `panic = "abort"`: see [cancellation](docs::cancellation#panic--abort) |
 
 #![deny(unsafe_code)]
-// Each item of the documentation names the feature that it needs. `docsrs` is set where the documentation is built for publishing.
+// Each item of the documentation names the feature that it needs. `docsrs` is set where the documentation is
+// built for publishing.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_debug_implementations)]
 
@@ -257,8 +263,8 @@ pub mod __attributes {
 
 /// Lets other ready green threads run first: the caller goes to the end of its run queue.
 ///
-/// On a plain OS thread it calls `std::thread::yield_now`. A cancellation or a time-out never ends it. A closure may
-/// [resume on another OS thread](docs::moving).
+/// On a plain OS thread it calls `std::thread::yield_now`. A cancellation or a time-out never ends it. A
+/// closure may [resume on another OS thread](docs::moving).
 ///
 /// ```
 /// runtime::block_on(|| {
@@ -273,8 +279,8 @@ pub fn yield_now() {
     sched::park::yield_now();
 }
 
-/// Returns a future that lets other ready green threads run first: its first poll is pending, and wakes the task at once. Tokio's
-/// name for it is `yield_now`.
+/// Returns a future that lets other ready green threads run first: its first poll is pending, and wakes the
+/// task at once. Tokio's name for it is `yield_now`.
 ///
 /// Other branches of the same task are polled, too. [`yield_now`] parks the whole task.
 ///
@@ -298,18 +304,19 @@ pub async fn yield_now_async() {
     .await;
 }
 
-/// Runs `f`, which blocks its OS thread or computes for long, and lets other green threads run meanwhile. Returns the
-/// value of `f`.
+/// Runs `f`, which blocks its OS thread or computes for long, and lets other green threads run meanwhile.
+/// Returns the value of `f`.
 ///
-/// `f` runs on the caller's OS thread. If other work waits, the caller's P is handed off to another OS thread at once; work that
-/// comes later gets the P after about 100 microseconds. After that the caller goes on without a P until it parks, for
-/// 10 ms at most. There is no second pool of threads: see [blocking](docs::blocking). A blocking call that is not wrapped
-/// in this function is noticed, too, but only after 10 ms at most.
+/// `f` runs on the caller's OS thread. If other work waits, the caller's P is handed off to another OS thread
+/// at once; work that comes later gets the P after about 100 microseconds. After that the caller goes on
+/// without a P until it parks, for 10 ms at most. There is no second pool of threads: see
+/// [blocking](docs::blocking). A blocking call that is not wrapped in this function is noticed, too, but only
+/// after 10 ms at most.
 ///
 /// On a plain OS thread it only calls `f`.
 ///
-/// `f` may call any function of this crate. If `f` parks, it may [resume on another OS thread](docs::moving). A
-/// cancellation ends such a wait in `f`, but not `blocking` itself.
+/// `f` may call any function of this crate. If `f` parks, it may [resume on another OS thread](docs::moving).
+/// A cancellation ends such a wait in `f`, but not `blocking` itself.
 ///
 /// # Panics
 ///
@@ -323,16 +330,16 @@ pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
     sched::park::blocking(f)
 }
 
-/// Runs `f`, which blocks its OS thread, computes or parks, aside from the calling task. Returns a future with the value of
-/// `f`. Tokio's name for it is `spawn_blocking`.
+/// Runs `f`, which blocks its OS thread, computes or parks, aside from the calling task. Returns a future
+/// with the value of `f`. Tokio's name for it is `spawn_blocking`.
 ///
-/// At the first poll a green thread of its own starts and runs `f` in [`blocking`]. Any function of this crate may be called
-/// in `f`, so this is the awaited variant of all calls without one: of [`fs`], [`process`], [`io::stdin`]. The
-/// number of such calls at once is not bounded, but that of calls of [`fs`] in them is:
-/// [`Builder::blocking_threads`].
+/// At the first poll a green thread of its own starts and runs `f` in [`blocking`]. Any function of this
+/// crate may be called in `f`, so this is the awaited variant of all calls without one: of [`fs`],
+/// [`process`], [`io::stdin`]. The number of such calls at once is not bounded, but that of calls of [`fs`]
+/// in them is: [`Builder::blocking_threads`].
 ///
-/// Dropping the future cancels the green thread. An `f` that has not begun is dropped. An `f` that has begun goes on until
-/// it returns or parks, and its value is dropped.
+/// Dropping the future cancels the green thread. An `f` that has not begun is dropped. An `f` that has begun
+/// goes on until it returns or parks, and its value is dropped.
 ///
 /// # Panics
 ///

@@ -1,8 +1,10 @@
 //! Counters and gauges of the scheduler: what a runtime has done, and what it has at this moment.
 //!
 //! [`snapshot`] reads those of the caller's runtime, [`Handle::metrics`](crate::Handle::metrics) those of any
-//! runtime. [`prometheus()`] writes a snapshot as Prometheus reads it. With `RUNTIME_SCHEDTRACE=1000` in the environment each
-//! runtime prints a line about itself every second: see [settings](crate::docs::settings#a-trace-of-the-scheduler). The [glossary](crate::docs::glossary) explains steals, hand-offs and rescues.
+//! runtime. [`prometheus()`] writes a snapshot as Prometheus reads it. With `RUNTIME_SCHEDTRACE=1000` in the
+//! environment each runtime prints a line about itself every second: see
+//! [settings](crate::docs::settings#a-trace-of-the-scheduler). The [glossary](crate::docs::glossary) explains
+//! steals, hand-offs and rescues.
 
 pub(crate) mod hogs;
 mod prometheus;
@@ -20,12 +22,13 @@ use crate::runtime::started_sched;
 
 /// Returns all counters and gauges of the caller's runtime. On a plain OS thread it is the default runtime.
 ///
-/// The time it takes does not grow with the number of green threads: some microseconds with two Ps and a million green
-/// threads.
+/// The time it takes does not grow with the number of green threads: some microseconds with two Ps and a
+/// million green threads.
 ///
 /// # Panics
 ///
-/// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime cannot be started.
+/// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime cannot be
+/// started.
 ///
 /// ```
 /// runtime::block_on(|| {
@@ -45,15 +48,18 @@ pub(crate) fn of(sched: &Arc<Sched>) -> Snapshot {
     now
 }
 
-/// Returns what the green threads of the caller's runtime do, by the place at which they were spawned, those that ran longest first.
+/// Returns what the green threads of the caller's runtime do, by the place at which they were spawned, those
+/// that ran longest first.
 ///
-/// The numbers of green threads that live are exact, and reading them visits every green thread of the process: about 10 ms with a
-/// million. The other figures are estimates from samples of the wake-ups, the samples of [`Snapshot::latency`]. With
-/// [`Builder::measure_all`](crate::Builder::measure_all) they count every run.
+/// The numbers of green threads that live are exact, and reading them visits every green thread of the
+/// process: about 10 ms with a million. The other figures are estimates from samples of the wake-ups, the
+/// samples of [`Snapshot::latency`]. With [`Builder::measure_all`](crate::Builder::measure_all) they count
+/// every run.
 ///
 /// # Panics
 ///
-/// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime cannot be started.
+/// Panics in a [forked child](crate::docs::fork), and on a plain OS thread if the default runtime cannot be
+/// started.
 ///
 /// ```
 /// runtime::block_on(|| {
@@ -69,12 +75,13 @@ pub fn by_place() -> Vec<AtPlace> {
     crate::Handle::current().by_place()
 }
 
-/// Returns the hogs of the caller's runtime by spawn place, the most frequent first: how often the [monitor thread](crate::docs::glossary#sysmon)
-/// took a P from green threads that kept it, and where they were.
+/// Returns the hogs of the caller's runtime by spawn place, the most frequent first: how often the [monitor
+/// thread](crate::docs::glossary#sysmon) took a P from green threads that kept it, and where they were.
 ///
-/// Each rescue is counted. With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, `stack` is where one of these green
-/// threads was when it was interrupted for a look: one of each place in a second, and ten in a second in all. The look is a signal,
-/// `SIGURG`. It goes only to green threads that compute, and to none if the program has an action of its own for that signal.
+/// Each rescue is counted. With the feature `dump-stacks`, on Linux on x86-64 and 64-bit Arm, `stack` is
+/// where one of these green threads was when it was interrupted for a look: one of each place in a second,
+/// and ten in a second in all. The look is a signal, `SIGURG`. It goes only to green threads that compute,
+/// and to none if the program has an action of its own for that signal.
 ///
 /// [`Builder::on_hog`](crate::Builder::on_hog) tells of each at once.
 ///
@@ -95,9 +102,9 @@ pub fn hogs() -> Vec<HogPlace> {
 
 /// Returns the number of green threads of the caller's runtime that have not ended: Go's `NumGoroutine`.
 ///
-/// On a plain OS thread it is the number of the default runtime, which is 0 before the first use. The count includes green
-/// threads that this crate starts for itself, for example to call a waker for a timer. Other threads spawn and end
-/// meanwhile, so the number may be high by those.
+/// On a plain OS thread it is the number of the default runtime, which is 0 before the first use. The count
+/// includes green threads that this crate starts for itself, for example to call a waker for a timer. Other
+/// threads spawn and end meanwhile, so the number may be high by those.
 ///
 /// It adds up two counters of each P, and visits no green thread. It may be called on any thread.
 ///

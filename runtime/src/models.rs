@@ -1,7 +1,8 @@
-//! The root of the crate `runtime/models`: the channels of the runtime alone, for loom models (`ci/models.sh`).
+//! The root of the crate `runtime/models`: the channels of the runtime alone, for loom models
+//! (`ci/models.sh`).
 //!
-//! Channels use the wait queue of `sched` and nothing else of it, and `sched` has a stand-in for that queue under
-//! loom. The rest of the runtime needs the operating system. This crate is empty in every other build.
+//! Channels use the wait queue of `sched` and nothing else of it, and `sched` has a stand-in for that queue
+//! under loom. The rest of the runtime needs the operating system. This crate is empty in every other build.
 
 #![cfg(loom)]
 #![deny(unsafe_code)]

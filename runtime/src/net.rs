@@ -1,5 +1,5 @@
-//! TCP, UDP and Unix sockets with the types and methods of `std::net`. A call that has to wait parks the green
-//! thread.
+//! TCP, UDP and Unix sockets with the types and methods of `std::net`. A call that has to wait parks the
+//! green thread.
 //!
 //! | | |
 //! | --- | --- |
@@ -12,14 +12,15 @@
 //! # Awaited
 //!
 //! Each call that may wait has a variant whose name ends in `_async`: [`TcpListener::accept_async`],
-//! [`TcpStream::connect_async`], [`UdpSocket::recv_from_async`], [`lookup_host_async`] and so on. It returns a future. While
-//! the future waits, the other branches of its task go on, for example in `join!`. A call without that ending parks the whole
-//! task.
+//! [`TcpStream::connect_async`], [`UdpSocket::recv_from_async`], [`lookup_host_async`] and so on. It returns
+//! a future. While the future waits, the other branches of its task go on, for example in `join!`. A call
+//! without that ending parks the whole task.
 //!
 //! - The futures work in any executor.
-//! - Several futures and threads may wait for one socket, in the same direction too. An event wakes all of them.
-//! - Dropping a future ends its wait. A read, a receive and an accept then have taken nothing, a connect closes its
-//!   half-made connection. What a dropped `write_all_async` has written is not known.
+//! - Several futures and threads may wait for one socket, in the same direction too. An event wakes all of
+//!   them.
+//! - Dropping a future ends its wait. A read, a receive and an accept then have taken nothing, a connect
+//!   closes its half-made connection. What a dropped `write_all_async` has written is not known.
 //! - The time-outs and the non-blocking mode of a socket hold for calls that park only. For futures there is
 //!   [`timeout_async`](crate::time::timeout_async).
 //!
@@ -46,19 +47,21 @@
 //!
 //! # Runtimes
 //!
-//! A socket belongs to the runtime in which it was made. It may be used in other runtimes and on plain OS threads.
-//! After the end of its runtime a call that has to wait returns an error of kind `NotConnected`. In a [forked
-//! child](crate::docs::fork) such a call, and making a socket, return an error of kind `Unsupported`.
+//! A socket belongs to the runtime in which it was made. It may be used in other runtimes and on plain OS
+//! threads. After the end of its runtime a call that has to wait returns an error of kind `NotConnected`. In
+//! a [forked child](crate::docs::fork) such a call, and making a socket, return an error of kind
+//! `Unsupported`.
 //!
-//! `&TcpStream` implements `Read` and `Write` as in std, so libraries for blocking streams (TLS, WebSocket, database
-//! drivers) run unchanged. For async libraries, the features `futures-io`, `tokio-io` and `hyper` give [`TcpStream`]
-//! and `UnixStream` the traits of those crates. A clone, or a reference with `futures-io`, implements them too. By these traits
-//! one task waits in each direction of a clone: further tasks use a clone each.
+//! `&TcpStream` implements `Read` and `Write` as in std, so libraries for blocking streams (TLS, WebSocket,
+//! database drivers) run unchanged. For async libraries, the features `futures-io`, `tokio-io` and `hyper`
+//! give [`TcpStream`] and `UnixStream` the traits of those crates. A clone, or a reference with `futures-io`,
+//! implements them too. By these traits one task waits in each direction of a clone: further tasks use a
+//! clone each.
 //!
 //! # Cancellation
 //!
-//! A call that has to wait unwinds a cancelled green thread. What need not wait is done, also by a cancelled green
-//! thread.
+//! A call that has to wait unwinds a cancelled green thread. What need not wait is done, also by a cancelled
+//! green thread.
 
 mod addrs;
 mod awaited;

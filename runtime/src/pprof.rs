@@ -1,5 +1,5 @@
-//! pprof's format, `profile.proto`: its messages, as far as dumps and CPU profiles use them, and the tables that the other messages
-//! refer to.
+//! pprof's format, `profile.proto`: its messages, as far as dumps and CPU profiles use them, and the tables
+//! that the other messages refer to.
 
 use std::collections::HashMap;
 
@@ -133,7 +133,8 @@ impl Tables {
         proto::Line { function_id, line: line.into() }
     }
 
-    /// Adds a location: the functions at an address, or at 0 if the address is not known; the innermost first. Returns its id.
+    /// Adds a location: the functions at an address, or at 0 if the address is not known; the innermost
+    /// first. Returns its id.
     pub(crate) fn add_location(&mut self, address: u64, line: Vec<proto::Line>) -> u64 {
         let id = self.profile.location.len() as u64 + 1;
         self.profile.location.push(proto::Location { id, address, line });

@@ -1,4 +1,5 @@
-//! Child processes with the API of `std::process`. A wait for a child, or for its pipes, parks the green thread. Unix only.
+//! Child processes with the API of `std::process`. A wait for a child, or for its pipes, parks the green
+//! thread. Unix only.
 //!
 //! ```
 //! use runtime::process::{Command, Stdio};
@@ -23,10 +24,11 @@
 //! Differences from std:
 //!
 //! - [`Command::kill_on_drop`] kills a child whose [`Child`] is dropped, for example by a time-out.
-//! - A [`Child`] that is dropped before its exit status was taken is not left as a zombie: its runtime takes the status in the
-//!   background.
+//! - A [`Child`] that is dropped before its exit status was taken is not left as a zombie: its runtime takes
+//!   the status in the background.
 //!
-//! On Linux a wait uses a pidfd and takes no OS thread. On other systems, and on a Linux before 5.3, `SIGCHLD` ends the wait.
+//! On Linux a wait uses a pidfd and takes no OS thread. On other systems, and on a Linux before 5.3,
+//! `SIGCHLD` ends the wait.
 //!
 //! # Cancellation
 //!

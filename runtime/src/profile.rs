@@ -1,14 +1,17 @@
-//! CPU profiles: what the process computes, by green thread and function. It needs the feature `debug`, on Linux on x86-64 and
-//! 64-bit Arm.
+//! CPU profiles: what the process computes, by green thread and function. It needs the feature `debug`, on
+//! Linux on x86-64 and 64-bit Arm.
 //!
-//! [`cpu`] takes 100 samples for each second of CPU time. A sample has the stack of the OS thread that runs at that moment, and the
-//! green thread on it: its id, name and spawn place. The stack of a green thread ends at its entry.
+//! [`cpu`] takes 100 samples for each second of CPU time. A sample has the stack of the OS thread that runs
+//! at that moment, and the green thread on it: its id, name and spawn place. The stack of a green thread ends
+//! at its entry.
 //!
-//! The samples come by the signal SIGPROF. Its handler stays installed from the first profile on. System calls that the signal
-//! interrupts are restarted, but for those that always return early, such as `nanosleep`.
+//! The samples come by the signal SIGPROF. Its handler stays installed from the first profile on. System
+//! calls that the signal interrupts are restarted, but for those that always return early, such as
+//! `nanosleep`.
 //!
-//! The timer of a profile outlives an `exec`, and the handler does not. A process that replaces itself by another program during a
-//! profile is ended by SIGPROF, so it waits for the end of the profile first. Children are not affected: a fork has no timer.
+//! The timer of a profile outlives an `exec`, and the handler does not. A process that replaces itself by
+//! another program during a profile is ended by SIGPROF, so it waits for the end of the profile first.
+//! Children are not affected: a fork has no timer.
 
 mod pprof;
 
@@ -54,12 +57,13 @@ struct Function {
     line: u32,
 }
 
-/// Takes a CPU profile of the process for `time`. Works as in [`blocking`](crate::blocking()): other green threads go on.
+/// Takes a CPU profile of the process for `time`. Works as in [`blocking`](crate::blocking()): other green
+/// threads go on.
 ///
 /// # Errors
 ///
-/// Returns `ResourceBusy` if another profile is being taken, or the program has an action of its own for SIGPROF. Returns
-/// `Unsupported` in a [forked child](crate::docs::fork).
+/// Returns `ResourceBusy` if another profile is being taken, or the program has an action of its own for
+/// SIGPROF. Returns `Unsupported` in a [forked child](crate::docs::fork).
 ///
 /// # Cancellation
 ///
@@ -138,14 +142,14 @@ impl Profile {
         self.lost
     }
 
-    /// Returns the profile in the form that `go tool pprof`, speedscope and others read: `profile.proto`, not compressed. Each
-    /// sample has the labels `green_thread`, `name` and `spawned_at`.
+    /// Returns the profile in the form that `go tool pprof`, speedscope and others read: `profile.proto`, not
+    /// compressed. Each sample has the labels `green_thread`, `name` and `spawned_at`.
     pub fn to_pprof(&self) -> Vec<u8> {
         pprof::of(self)
     }
 
-    /// Returns the lines that tools for flame graphs read: the frames, outermost first, and the number of samples. The first frame
-    /// names the green thread, or says that none ran.
+    /// Returns the lines that tools for flame graphs read: the frames, outermost first, and the number of
+    /// samples. The first frame names the green thread, or says that none ran.
     pub fn folded(&self) -> String {
         let mut lines: HashMap<String, u64> = HashMap::new();
         for ((thread, stack), n) in &self.counts {
@@ -165,7 +169,8 @@ impl Profile {
     }
 }
 
-/// Returns the first frame of a folded stack. Green threads of one place have the same one unless they have names.
+/// Returns the first frame of a folded stack. Green threads of one place have the same one unless they have
+/// names.
 fn root(thread: &Sampled) -> String {
     let place = thread
         .place

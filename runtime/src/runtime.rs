@@ -1,4 +1,5 @@
-//! `Runtime`: green threads with their own OS threads, netpoller and monitor. Also the process-wide default runtime.
+//! `Runtime`: green threads with their own OS threads, netpoller and monitor. Also the process-wide default
+//! runtime.
 //!
 //! - `runtime/builder.rs`: settings, and starting a runtime.
 //! - `runtime/environment.rs`: the settings that the program leaves to the environment.
@@ -38,22 +39,22 @@ pub use handle::Handle;
 
 /// A runtime of its own, with its own OS threads, netpoller and monitor thread.
 ///
-/// Dropping a `Runtime` ends it: all its green threads are cancelled, the drop waits until they have unwound, and
-/// joins the OS threads. A green thread that computes, or that waits in a destructor, is waited for.
+/// Dropping a `Runtime` ends it: all its green threads are cancelled, the drop waits until they have unwound,
+/// and joins the OS threads. A green thread that computes, or that waits in a destructor, is waited for.
 /// [`shutdown_timeout`](Runtime::shutdown_timeout) waits for a limited time.
 ///
 /// A `Runtime` may be dropped on any thread:
 ///
-/// - On one of its **own green threads** the drop cannot wait, because it would wait for its caller. It cancels all
-///   green threads, the caller included, and returns at once. A background thread does the rest. The caller unwinds
-///   from its next wait.
-/// - On a green thread of **another runtime** the drop blocks the OS thread as [`blocking`](crate::blocking) does,
-///   and disturbs no other green thread. If the caller is cancelled meanwhile, a background thread does the rest. So
-///   two runtimes may end each other.
+/// - On one of its **own green threads** the drop cannot wait, because it would wait for its caller. It
+///   cancels all green threads, the caller included, and returns at once. A background thread does the rest.
+///   The caller unwinds from its next wait.
+/// - On a green thread of **another runtime** the drop blocks the OS thread as [`blocking`](crate::blocking)
+///   does, and disturbs no other green thread. If the caller is cancelled meanwhile, a background thread does
+///   the rest. So two runtimes may end each other.
 /// - In a [forked child](crate::docs::fork) the drop does nothing.
 ///
-/// The drop waits for ever if one of the runtime's green threads waits for the dropping thread and a cancellation
-/// cannot end that wait: because it does not park, or because the green thread unwinds.
+/// The drop waits for ever if one of the runtime's green threads waits for the dropping thread and a
+/// cancellation cannot end that wait: because it does not park, or because the green thread unwinds.
 ///
 /// ```
 /// let runtime = runtime::Runtime::new()?;
@@ -87,7 +88,8 @@ impl Runtime {
         Builder::new().build()
     }
 
-    /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its value.
+    /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its
+    /// value.
     ///
     /// It may be called on plain OS threads and on green threads of any runtime.
     ///
@@ -116,7 +118,8 @@ impl Runtime {
     }
 
     /// Runs a future that need not be `Send` on the calling thread, and returns its output: see
-    /// [`block_on_local`](crate::block_on_local()). What the future spawns belongs to this runtime, and so do its timers and sockets.
+    /// [`block_on_local`](crate::block_on_local()). What the future spawns belongs to this runtime, and so do
+    /// its timers and sockets.
     ///
     /// # Panics
     ///
@@ -162,7 +165,8 @@ impl Runtime {
         start::or_panic(start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task))
     }
 
-    /// Returns a handle to this runtime, for use on other threads. The handle does not keep the runtime going.
+    /// Returns a handle to this runtime, for use on other threads. The handle does not keep the runtime
+    /// going.
     ///
     /// ```
     /// let runtime = runtime::Runtime::new()?;
@@ -174,12 +178,12 @@ impl Runtime {
         Handle { sched: Arc::clone(&self.sched) }
     }
 
-    /// Ends the runtime as its drop does, but waits at most `time` for its green threads. Returns `true` if all of
-    /// them have ended.
+    /// Ends the runtime as its drop does, but waits at most `time` for its green threads. Returns `true` if
+    /// all of them have ended.
     ///
-    /// Returns `false` if some have not ended in time, or if the caller is one of them. These are cancelled, and all
-    /// that they call goes on working. The runtime's OS threads end in the background when the last green thread has
-    /// ended.
+    /// Returns `false` if some have not ended in time, or if the caller is one of them. These are cancelled,
+    /// and all that they call goes on working. The runtime's OS threads end in the background when the last
+    /// green thread has ended.
     ///
     /// ```
     /// use std::time::Duration;

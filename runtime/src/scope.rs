@@ -1,4 +1,5 @@
-//! Scoped green threads, as in `std::thread::scope`: they borrow from their spawner, which waits for their end.
+//! Scoped green threads, as in `std::thread::scope`: they borrow from their spawner, which waits for their
+//! end.
 
 #![allow(unsafe_code)]
 
@@ -35,7 +36,8 @@ struct Family {
 #[derive(Default)]
 struct State {
     running: usize,
-    /// The number of threads that panicked and were not joined. It wraps below 0 while a join comes before the count.
+    /// The number of threads that panicked and were not joined. It wraps below 0 while a join comes before
+    /// the count.
     panicked: usize,
     /// The spawner's wait, once it has begun.
     waits: Option<Ticket>,
@@ -102,8 +104,8 @@ impl Family {
     }
 }
 
-/// Counts a thread that is about to start as running. Its drop takes the count back: no thread has started, because of an error or
-/// of a panic in the `clone` of a value that the thread would have inherited.
+/// Counts a thread that is about to start as running. Its drop takes the count back: no thread has started,
+/// because of an error or of a panic in the `clone` of a value that the thread would have inherited.
 struct Starting<'f>(&'f Family);
 
 impl<'f> Starting<'f> {
@@ -147,8 +149,8 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Runs `f`, which may spawn green threads that borrow from the caller, and waits until all of them have ended.
-/// Returns the value of `f`.
+/// Runs `f`, which may spawn green threads that borrow from the caller, and waits until all of them have
+/// ended. Returns the value of `f`.
 ///
 /// On a plain OS thread the green threads run in the default runtime.
 ///
@@ -223,7 +225,8 @@ impl<'scope> Scope<'scope, '_> {
         E: Entry<M> + Send + 'scope,
         E::Output: Send + 'scope,
     {
-        // SAFETY: what the task borrows lives for 'scope, and `add` explains why the thread does not outlive 'scope.
+        // SAFETY: what the task borrows lives for 'scope, and `add` explains why the thread does not outlive
+        // 'scope.
         self.add(|at, end| unsafe { task.start(at, spec, end) })
     }
 
@@ -238,15 +241,16 @@ impl<'scope> Scope<'scope, '_> {
         E: Entry<M> + Send + 'scope,
         U: Send + 'scope,
     {
-        // SAFETY: what the task and `map` borrow lives for 'scope, and `add` explains why the thread does not outlive 'scope.
+        // SAFETY: what the task and `map` borrow lives for 'scope, and `add` explains why the thread does not
+        // outlive 'scope.
         self.add(|at, end| unsafe { task.start_mapped(at, spec, end, map) })
     }
 
     /// Counts the thread that `start` starts as a member, and returns its handle.
     ///
-    /// 'scope ends after `Family::wait` has seen `running` at 0. The thread decrements `running` (`MemberEnd`) after it has
-    /// dropped its task and stored or dropped its result. A stored result belongs to the handle, which does not outlive
-    /// 'scope.
+    /// 'scope ends after `Family::wait` has seen `running` at 0. The thread decrements `running`
+    /// (`MemberEnd`) after it has dropped its task and stored or dropped its result. A stored result belongs
+    /// to the handle, which does not outlive 'scope.
     fn add<U>(
         &'scope self,
         start: impl FnOnce(Where<'static>, MemberEnd) -> io::Result<Join<U>>,
@@ -300,7 +304,8 @@ impl Builder {
     }
 }
 
-/// The right to wait for a scoped green thread and to take its result. It is also a future with the same output.
+/// The right to wait for a scoped green thread and to take its result. It is also a future with the same
+/// output.
 ///
 /// ```
 /// let n = 20;
@@ -314,18 +319,18 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    /// Waits for the green thread's end and returns its result. A panic is then the caller's to handle, and [`scope`]
-    /// does not report it.
+    /// Waits for the green thread's end and returns its result. A panic is then the caller's to handle, and
+    /// [`scope`] does not report it.
     ///
     /// # Errors
     ///
-    /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`](crate::thread::Cancelled)
-    /// if it was cancelled.
+    /// Returns the payload of the panic if the green thread has panicked, and
+    /// [`Cancelled`](crate::thread::Cancelled) if it was cancelled.
     ///
     /// # Panics
     ///
-    /// Panics if the caller is the green thread that it would wait for, and if the handle was polled and has returned
-    /// the result already.
+    /// Panics if the caller is the green thread that it would wait for, and if the handle was polled and has
+    /// returned the result already.
     ///
     /// # Cancellation
     ///
@@ -343,7 +348,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Passes the result on. A panic that the joiner takes is no longer counted in the scope.
     fn joined(family: &Family, result: Result<T>) -> Result<T> {
         if matches!(&result, Err(payload) if !payload.is::<crate::thread::Cancelled>()) {
-            // The thread counts its panic only after its result can be taken, so this decrement may come first.
+            // The thread counts its panic only after its result can be taken, so this decrement may come
+            // first.
             let mut state = family.state.lock();
             state.panicked = state.panicked.wrapping_sub(1);
         }
@@ -385,8 +391,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.join.cancel();
     }
 
-    /// Returns a handle that cancels the green thread, as [`JoinHandle::abort_handle`](crate::JoinHandle::abort_handle)
-    /// does. It may outlive the scope.
+    /// Returns a handle that cancels the green thread, as
+    /// [`JoinHandle::abort_handle`](crate::JoinHandle::abort_handle) does. It may outlive the scope.
     ///
     /// ```
     /// let handle = runtime::scope(|s| {

@@ -13,8 +13,8 @@
 //! # std::io::Result::Ok(())
 //! ```
 //!
-//! It uses the crate `signal-hook`. Other users of that crate in the process are not disturbed. What handlers of your own may
-//! do is on the page on [signals](crate::docs::signals).
+//! It uses the crate `signal-hook`. Other users of that crate in the process are not disturbed. What handlers
+//! of your own may do is on the page on [signals](crate::docs::signals).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -35,13 +35,13 @@ pub use signal_hook::consts::signal::*;
 
 /// Returns a channel that receives the numbers of these signals, until the returned value is dropped.
 ///
-/// While such a value exists, the signal does not have its default effect, which ends the process for most signals.
-/// When the last one is dropped, the default effect is back.
+/// While such a value exists, the signal does not have its default effect, which ends the process for most
+/// signals. When the last one is dropped, the default effect is back.
 ///
-/// Several calls may name the same signal: each gets it. A signal that comes again before its message was received
-/// gives one message, because the system keeps no count; real-time signals (`libc::SIGRTMIN()` and above) are merged as well, and
-/// their values are lost. A green thread of the caller's runtime passes the signals
-/// on. When that runtime ends, the channel is disconnected.
+/// Several calls may name the same signal: each gets it. A signal that comes again before its message was
+/// received gives one message, because the system keeps no count; real-time signals (`libc::SIGRTMIN()` and
+/// above) are merged as well, and their values are lost. A green thread of the caller's runtime passes the
+/// signals on. When that runtime ends, the channel is disconnected.
 ///
 /// # Errors
 ///
@@ -161,8 +161,8 @@ fn pass_on(
     sender: &Sender<i32>,
 ) -> io::Result<()> {
     let mut bytes = [0; 64];
-    // What is read here was written after the signal's flag was set, and the flags are read after this. The end of
-    // the socket means that no signal is wanted any more.
+    // What is read here was written after the signal's flag was set, and the flags are read after this. The
+    // end of the socket means that no signal is wanted any more.
     while wakes.read(&mut bytes)? > 0 {
         for (signal, came) in &flags {
             // SeqCst, as signal-hook stores the flag.
@@ -214,8 +214,8 @@ pub(crate) fn wake_for_ever(signal: i32, wake: std::os::unix::net::UnixStream) -
     low_level::pipe::register(signal, wake).map(drop).inspect_err(|_| end_interest(signal))
 }
 
-/// The number of users of a signal, and a flag for "none", with which the handler performs the default effect. (Once
-/// `signal-hook` handles a signal, it keeps its handler.)
+/// The number of users of a signal, and a flag for "none", with which the handler performs the default
+/// effect. (Once `signal-hook` handles a signal, it keeps its handler.)
 struct SignalUsers {
     count: usize,
     unwanted: Arc<AtomicBool>,
@@ -240,8 +240,8 @@ fn begin_interest(signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the signal its default effect while it is unwanted. `signal-hook` does so for the signals of its table alone: real-time signals and
-/// some of Linux's own are not in it.
+/// Gives the signal its default effect while it is unwanted. `signal-hook` does so for the signals of its
+/// table alone: real-time signals and some of Linux's own are not in it.
 #[allow(unsafe_code)]
 fn register_default(signal: i32, unwanted: Arc<AtomicBool>) -> io::Result<()> {
     let action = move || {

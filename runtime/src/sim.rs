@@ -1,21 +1,25 @@
-//! Runs a program deterministically: every choice of the scheduler comes from a seed, time is simulated, and deadlocks are found at
-//! once. (Feature `sim`, on Linux with glibc.)
+//! Runs a program deterministically: every choice of the scheduler comes from a seed, time is simulated, and
+//! deadlocks are found at once. (Feature `sim`, on Linux with glibc.)
 //!
-//! The program is an unchanged one. Its green threads, channels, locks, timers, contexts and futures are those of this crate, and run in
-//! a runtime with one P whose scheduler asks the simulation what to do next:
+//! The program is an unchanged one. Its green threads, channels, locks, timers, contexts and futures are
+//! those of this crate, and run in a runtime with one P whose scheduler asks the simulation what to do next:
 //!
-//! - **Choices.** Before each operation of a channel or a lock, and at each spawn, wait, sleep or yield, the simulation may let another green
-//!   thread run. [`Strategy`] says how it chooses. [`atomic`] has atomics whose accesses are such points too.
-//! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour of sleeps takes no time.
-//!   `std::time::Instant` and `SystemTime` read the simulated clock; a simulation begins on the first of January 2030.
-//! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a [dump](mod@crate::dump) of them
-//!   all, which has the stack of each, and says which of them wait for each other. A program that runs for ever fails after
-//!   [`Builder::max_steps`].
-//! - **The network** is one of [nodes](node()) within the process. TCP and UDP of [`runtime::net`](crate::net) work there, with names,
-//!   latency, [partitions](mod@net) and nodes that are killed and restarted. [`Faults`] happen by themselves. Unix sockets work within a node.
-//! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take simulated time. It outlives kills; a
-//!   power cut loses what is not synced.
-//! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on the seed.
+//! - **Choices.** Before each operation of a channel or a lock, and at each spawn, wait, sleep or yield, the
+//!   simulation may let another green thread run. [`Strategy`] says how it chooses. [`atomic`] has atomics
+//!   whose accesses are such points too.
+//! - **Time** stands still while a green thread can run, and jumps to the next timer when all wait. An hour
+//!   of sleeps takes no time. `std::time::Instant` and `SystemTime` read the simulated clock; a simulation
+//!   begins on the first of January 2030.
+//! - **Deadlocks** are found when all green threads wait and no timer is armed: the simulation fails with a
+//!   [dump](mod@crate::dump) of them all, which has the stack of each, and says which of them wait for each
+//!   other. A program that runs for ever fails after [`Builder::max_steps`].
+//! - **The network** is one of [nodes](node()) within the process. TCP and UDP of
+//!   [`runtime::net`](crate::net) work there, with names, latency, [partitions](mod@net) and nodes that are
+//!   killed and restarted. [`Faults`] happen by themselves. Unix sockets work within a node.
+//! - **Files.** Each node has a [disk](mod@fs), on which [`runtime::fs`](crate::fs) works. Its calls take
+//!   simulated time. It outlives kills; a power cut loses what is not synced.
+//! - **Randomness** of the system is simulated: the keys of `HashMap`s and the crate `getrandom` depend on
+//!   the seed.
 //!
 //! ```
 //! use runtime::sync::Mutex;
@@ -40,30 +44,34 @@
 //! println!("{failure}");
 //! ```
 //!
-//! A test that runs with each of some seeds has the attribute [`#[runtime::test(sim, seeds = 1000)]`](macro@crate::test).
+//! A test that runs with each of some seeds has the attribute [`#[runtime::test(sim, seeds =
+//! 1000)]`](macro@crate::test).
 //!
-//! `examples/raft`, a replicated key-value store, runs on real sockets and files, and unchanged in simulations with power cuts and
-//! partitions (`examples/tests/raft_sim.rs`). `benches/README.md` compares simulations with those of shuttle, madsim and turmoil.
+//! `examples/raft`, a replicated key-value store, runs on real sockets and files, and unchanged in
+//! simulations with power cuts and partitions (`examples/tests/raft_sim.rs`). `benches/README.md` compares
+//! simulations with those of shuttle, madsim and turmoil.
 //!
 //! # What is not simulated
 //!
-//! `std::fs`, child processes and signals of the system are real: a green thread that waits for a real socket ends the
-//! simulation with a failure. Memory orders weaker than sequential consistency are
-//! not explored: loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
+//! `std::fs`, child processes and signals of the system are real: a green thread that waits for a real socket
+//! ends the simulation with a failure. Memory orders weaker than sequential consistency are not explored:
+//! loom does that for small pieces of code. Code that spins without a call of this crate is not interrupted.
 //!
-//! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of the OS thread (`std::thread::sleep`), a
-//! device with random bytes. The locks of std and of parking_lot work as long as they are not held across a call that parks. If a green thread
-//! has waited for one for 15 s of real time, the process ends with a message, because the green thread cannot unwind. (With the feature
-//! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the counter of the processor, are
-//! real, and so is the time of the processor.
+//! What would get out of the simulation fails the run, with its stack: a thread of the system, a sleep of the
+//! OS thread (`std::thread::sleep`), a device with random bytes. The locks of std and of parking_lot work as
+//! long as they are not held across a call that parks. If a green thread has waited for one for 15 s of real
+//! time, the process ends with a message, because the green thread cannot unwind. (With the feature
+//! `interpose`, these sleeps and locks of std are simulated.) Clocks that are read without libc, such as the
+//! counter of the processor, are real, and so is the time of the processor.
 //!
-//! A channel with room that was made outside of the simulation is a point of choice only where a try fails or a call waits. A loop of calls
-//! on it that always succeed hangs the simulation: no other green thread runs, and the limit of steps does not end it. So make channels
-//! inside.
+//! A channel with room that was made outside of the simulation is a point of choice only where a try fails or
+//! a call waits. A loop of calls on it that always succeed hangs the simulation: no other green thread runs,
+//! and the limit of steps does not end it. So make channels inside.
 //!
-//! All green threads of a simulation run on one OS thread, pinned ones too. Their [ids](crate::thread::ThreadId) count from 1 in each
-//! simulation, so that they are the same in each run. Addresses of memory and the ids of std's threads are not:
-//! [`Builder::check_determinism`] finds a program that depends on them.
+//! All green threads of a simulation run on one OS thread, pinned ones too. Their
+//! [ids](crate::thread::ThreadId) count from 1 in each simulation, so that they are the same in each run.
+//! Addresses of memory and the ids of std's threads are not: [`Builder::check_determinism`] finds a program
+//! that depends on them.
 
 pub mod atomic;
 mod by_number;
@@ -104,13 +112,14 @@ use world::{Limits, Steps, World};
 
 /// Runs `main` in a simulation with the given seed, and returns its value.
 ///
-/// With the variable `RUNTIME_SIM_SEED` in the environment, that seed is used instead; with `RUNTIME_SIM_SCHEDULE`, that
-/// [`Schedule`].
+/// With the variable `RUNTIME_SIM_SEED` in the environment, that seed is used instead; with
+/// `RUNTIME_SIM_SCHEDULE`, that [`Schedule`].
 ///
 /// # Panics
 ///
-/// Panics if `main` panics, if a green thread panics whose result is dropped unseen, on a deadlock, after too many steps, and if the program uses
-/// what cannot be simulated. The message has the line that replays the run.
+/// Panics if `main` panics, if a green thread panics whose result is dropped unseen, on a deadlock, after too
+/// many steps, and if the program uses what cannot be simulated. The message has the line that replays the
+/// run.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -126,7 +135,8 @@ pub fn run<T: Send>(seed: u64, main: impl FnOnce() -> T + Send) -> T {
     Builder::new().run(seed, main)
 }
 
-/// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1, on several OS threads, until one fails.
+/// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1, on several OS threads, until one
+/// fails.
 ///
 /// With the variable `RUNTIME_SIM_SEED` in the environment, only that seed is used.
 ///
@@ -175,8 +185,8 @@ pub fn random() -> u64 {
         .expect("sim::random must be called by the code of a simulation: see runtime::sim::run")
 }
 
-/// A point of choice, as every operation of this crate is one: the simulation may let another green thread run here. It does nothing
-/// outside of a simulation.
+/// A point of choice, as every operation of this crate is one: the simulation may let another green thread
+/// run here. It does nothing outside of a simulation.
 ///
 /// ```
 /// runtime::sim::point();
@@ -185,10 +195,10 @@ pub fn point() {
     sched::simulation::point();
 }
 
-/// Returns `true` with the given probability, as the seed decides: something goes wrong here that the simulation does not know of, such
-/// as a call of a service that is refused. Such a fault is part of the [`Schedule`]: a replay makes it again, and a schedule is made
-/// shorter by leaving out the faults that a failure does not need. Returns `false` outside of a simulation, so that a program may keep
-/// the call.
+/// Returns `true` with the given probability, as the seed decides: something goes wrong here that the
+/// simulation does not know of, such as a call of a service that is refused. Such a fault is part of the
+/// [`Schedule`]: a replay makes it again, and a schedule is made shorter by leaving out the faults that a
+/// failure does not need. Returns `false` outside of a simulation, so that a program may keep the call.
 ///
 /// ```
 /// fn charge() -> Result<(), &'static str> {
@@ -246,8 +256,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Returns the default settings: random choices, at most 1,000,000 steps a run, an OS thread for each processor, failures made
-    /// shorter.
+    /// Returns the default settings: random choices, at most 1,000,000 steps a run, an OS thread for each
+    /// processor, failures made shorter.
     ///
     /// ```
     /// let builder = runtime::sim::Builder::new();
@@ -267,7 +277,8 @@ impl Builder {
         self
     }
 
-    /// Sets after how many steps a run fails. A step is a choice, or a place where there was nothing to choose.
+    /// Sets after how many steps a run fails. A step is a choice, or a place where there was nothing to
+    /// choose.
     ///
     /// ```
     /// let failure = runtime::sim::Builder::new().max_steps(100).try_explore(1, || loop {
@@ -290,8 +301,8 @@ impl Builder {
         self
     }
 
-    /// Makes each run twice and compares the steps. The exploration fails where they differ: the program depends on something that is
-    /// not simulated, such as an address of memory.
+    /// Makes each run twice and compares the steps. The exploration fails where they differ: the program
+    /// depends on something that is not simulated, such as an address of memory.
     ///
     /// ```
     /// runtime::sim::Builder::new().check_determinism(true).explore(10, || runtime::yield_now());
@@ -353,7 +364,8 @@ impl Builder {
         why.resume(failure.to_string())
     }
 
-    /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1. [`Strategy::Exhaustive`] makes all its runs with seed 0.
+    /// Runs `main` in a simulation with each of the seeds 0 to `seeds` - 1. [`Strategy::Exhaustive`] makes
+    /// all its runs with seed 0.
     ///
     /// # Panics
     ///
@@ -458,7 +470,8 @@ impl Failure {
         self.seed
     }
 
-    /// Returns how many runs were made to find the failure: for seeds that are tried in order, one more than those that did not fail.
+    /// Returns how many runs were made to find the failure: for seeds that are tried in order, one more than
+    /// those that did not fail.
     #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs

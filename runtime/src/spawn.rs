@@ -1,5 +1,5 @@
-//! `spawn` and `block_on`: starting green threads in the caller's runtime, and running one from outside of any
-//! runtime.
+//! `spawn` and `block_on`: starting green threads in the caller's runtime, and running one from outside of
+//! any runtime.
 
 pub(crate) mod entry;
 pub(crate) mod start;
@@ -15,14 +15,15 @@ use crate::thread::JoinHandle;
 
 /// Runs `main`, a closure or a future, as a green thread and returns its value.
 ///
-/// Outside of the runtime it starts the process-wide default runtime if this is the first use, and blocks the calling
-/// OS thread until `main` has ended. `main` may borrow from the caller. Other green threads go on after that: the
-/// default runtime lives as long as the process.
+/// Outside of the runtime it starts the process-wide default runtime if this is the first use, and blocks the
+/// calling OS thread until `main` has ended. `main` may borrow from the caller. Other green threads go on
+/// after that: the default runtime lives as long as the process.
 ///
 /// On a green thread, `block_on(future)` polls the future right there and parks between polls, and
 /// `block_on(closure)` calls the closure.
 ///
-/// `main` must be `Send`, because it may go on at another OS thread. [`block_on_local`] runs futures that are not.
+/// `main` must be `Send`, because it may go on at another OS thread. [`block_on_local`] runs futures that are
+/// not.
 ///
 /// # Panics
 ///
@@ -34,9 +35,9 @@ use crate::thread::JoinHandle;
 ///
 /// # Cancellation
 ///
-/// Outside of the runtime, a cancellation of the caller does not end the wait. If `main` is cancelled, the caller
-/// unwinds with [`thread::Cancelled`](crate::thread::Cancelled). On a green thread, a cancellation ends the wait for
-/// a future that is not ready.
+/// Outside of the runtime, a cancellation of the caller does not end the wait. If `main` is cancelled, the
+/// caller unwinds with [`thread::Cancelled`](crate::thread::Cancelled). On a green thread, a cancellation
+/// ends the wait for a future that is not ready.
 ///
 /// ```
 /// let mut words = vec!["green"];
@@ -60,18 +61,20 @@ where
 
 /// Runs a future that need not be `Send` on the calling thread, and returns its output.
 ///
-/// The future may keep values across an `.await` that must not leave their OS thread: an `Rc`, the guard of a lock of std.
-/// All its polls and its drop happen on the calling OS thread. So it is sound in both modes of
+/// The future may keep values across an `.await` that must not leave their OS thread: an `Rc`, the guard of a
+/// lock of std. All its polls and its drop happen on the calling OS thread. So it is sound in both modes of
 /// [migration](crate::Migration).
 ///
-/// - **On a plain OS thread**, for example in `main`, that OS thread polls the future and blocks between polls. The future
-///   is no green thread. What it calls, it calls as a plain OS thread: [`spawn()`] uses the default runtime
-///   ([`Runtime::block_on_local`](crate::Runtime::block_on_local) another), a call that parks blocks the OS thread. A
-///   [deadlock](crate::docs::deadlock) is not reported.
-/// - **On a green thread**, that green thread polls the future and parks between polls, and goes on at the same OS thread.
-///   Other green threads run there meanwhile. If one of them computes for long, the future waits for it.
+/// - **On a plain OS thread**, for example in `main`, that OS thread polls the future and blocks between
+///   polls. The future is no green thread. What it calls, it calls as a plain OS thread: [`spawn()`] uses the
+///   default runtime ([`Runtime::block_on_local`](crate::Runtime::block_on_local) another), a call that parks
+///   blocks the OS thread. A [deadlock](crate::docs::deadlock) is not reported.
+/// - **On a green thread**, that green thread polls the future and parks between polls, and goes on at the
+///   same OS thread. Other green threads run there meanwhile. If one of them computes for long, the future
+///   waits for it.
 ///
-/// With [`block_on`], which requires `Send`, the future runs as a green thread or may go on at another OS thread.
+/// With [`block_on`], which requires `Send`, the future runs as a green thread or may go on at another OS
+/// thread.
 ///
 /// # Panics
 ///
@@ -101,21 +104,23 @@ pub fn block_on_local<F: Future>(future: F) -> F::Output {
 
 /// Starts a green thread that runs a closure or a future, and returns a handle to wait for its result.
 ///
-/// The green thread belongs to the runtime of the calling green thread. On a plain OS thread it belongs to the
-/// default runtime, which is started if this is the first use. Dropping the handle lets the green thread go on.
+/// The green thread belongs to the runtime of the calling green thread. On a plain OS thread it belongs to
+/// the default runtime, which is started if this is the first use. Dropping the handle lets the green thread
+/// go on.
 ///
-/// A closure has a stack of its own. A future has a stack only while it is polled: while it waits, it takes about 300
-/// bytes.
+/// A closure has a stack of its own. A future has a stack only while it is polled: while it waits, it takes
+/// about 300 bytes.
 ///
-/// A closure may resume on another OS thread after it has parked. That is unsound for what it keeps of a thread-local
-/// or a lock of std: see [moving](crate::docs::moving). A future stays on one OS thread during each poll.
+/// A closure may resume on another OS thread after it has parked. That is unsound for what it keeps of a
+/// thread-local or a lock of std: see [moving](crate::docs::moving). A future stays on one OS thread during
+/// each poll.
 ///
 /// A panic in the new green thread ends that green thread only. [`JoinHandle::join`] returns it.
 ///
 /// # Panics
 ///
-/// Panics if no green thread can be started. The message gives the reason and the remedy: no address space for a
-/// stack, no memory, a default runtime that cannot be started, a runtime that has ended, a [forked
+/// Panics if no green thread can be started. The message gives the reason and the remedy: no address space
+/// for a stack, no memory, a default runtime that cannot be started, a runtime that has ended, a [forked
 /// child](crate::docs::fork). Other green threads are not disturbed, and a later call may succeed.
 /// [`thread::Builder::spawn`](crate::thread::Builder::spawn) returns an error instead.
 ///

@@ -9,8 +9,8 @@
 //! | `signal::Signals::into_stream` | signal numbers | when its runtime ends |
 //! | [`TcpListener::incoming`](crate::net::TcpListener::incoming), then `into_stream`; also of Unix sockets | connections, with its pauses after errors | never |
 //!
-//! A stream works in any executor, with any waker. It is `Unpin`. A drop loses no message of a channel that another
-//! receiver can still receive.
+//! A stream works in any executor, with any waker. It is `Unpin`. A drop loses no message of a channel that
+//! another receiver can still receive.
 //!
 //! ```
 //! use runtime::stream::Stream;
@@ -43,7 +43,8 @@ use crate::sync::broadcast::{self, error::RecvError};
 use crate::sync::watch;
 use crate::time::Ticker;
 
-/// The stream of the items of the futures that `next` returns. Such a future gets the state and gives it back with an item.
+/// The stream of the items of the futures that `next` returns. Such a future gets the state and gives it back
+/// with an item.
 struct Unfold<S, N, F> {
     next: N,
     /// `None` while a future has the state, and after the end.
@@ -126,8 +127,8 @@ impl Ticker {
 }
 
 impl<T> watch::Receiver<T> {
-    /// Returns a stream of the present value and then of each new one. A value that is replaced before it was received is left
-    /// out. The stream ends when all senders are gone.
+    /// Returns a stream of the present value and then of each new one. A value that is replaced before it was
+    /// received is left out. The stream ends when all senders are gone.
     ///
     /// ```
     /// use runtime::stream::Stream;
@@ -154,8 +155,8 @@ impl<T: Clone> broadcast::Receiver<T> {
     ///
     /// # Errors
     ///
-    /// An item is [`RecvError::Lagged`] if the stream was too slow and missed values. The next item is the oldest value
-    /// that is left.
+    /// An item is [`RecvError::Lagged`] if the stream was too slow and missed values. The next item is the
+    /// oldest value that is left.
     ///
     /// ```
     /// use runtime::stream::Stream;
@@ -179,7 +180,8 @@ impl<T: Clone> broadcast::Receiver<T> {
 }
 
 impl<'a> crate::net::Incoming<'a> {
-    /// Returns a stream of the connections, with the pauses of the iterator. It never ends. Dropping it loses no connection.
+    /// Returns a stream of the connections, with the pauses of the iterator. It never ends. Dropping it loses
+    /// no connection.
     ///
     /// ```
     /// use runtime::net::{TcpListener, TcpStream};
@@ -201,7 +203,8 @@ impl<'a> crate::net::Incoming<'a> {
 
 #[cfg(unix)]
 impl<'a> crate::net::unix::Incoming<'a> {
-    /// Returns a stream of the connections, with the pauses of the iterator. It never ends. Dropping it loses no connection.
+    /// Returns a stream of the connections, with the pauses of the iterator. It never ends. Dropping it loses
+    /// no connection.
     ///
     /// ```
     /// use runtime::net::unix::{UnixListener, UnixStream};

@@ -1,8 +1,8 @@
 //! Locks, condition variables, semaphores and other types for threads that share data.
 //!
-//! Each type has the API of the type that it replaces, so a program is ported by changing a path. A call that has to
-//! wait parks the green thread; on a plain OS thread it blocks that OS thread. Green threads, plain OS threads and
-//! threads of several runtimes may share a value.
+//! Each type has the API of the type that it replaces, so a program is ported by changing a path. A call that
+//! has to wait parks the green thread; on a plain OS thread it blocks that OS thread. Green threads, plain OS
+//! threads and threads of several runtimes may share a value.
 //!
 //! | here | API of |
 //! | --- | --- |
@@ -17,9 +17,9 @@
 //!
 //! # Cancellation and time-outs
 //!
-//! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout) is
-//! over. It has then left the queue, and a lock or permit that was on its way to it goes to the next waiter. Pages of
-//! types say what differs.
+//! A green thread unwinds if it is cancelled while it waits here, or if its [`timeout`](crate::time::timeout)
+//! is over. It has then left the queue, and a lock or permit that was on its way to it goes to the next
+//! waiter. Pages of types say what differs.
 
 mod barrier;
 pub mod broadcast;

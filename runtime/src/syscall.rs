@@ -1,5 +1,6 @@
-//! libc's `syscall`. Locks wait by `futex`; with the feature `sim`, `getrandom` and `clock_gettime` answer from the simulation, too. Every other
-//! number goes to the kernel as it is. (Features `interpose` and `sim`; with both, `futex` is that of `interpose`.)
+//! libc's `syscall`. Locks wait by `futex`; with the feature `sim`, `getrandom` and `clock_gettime` answer
+//! from the simulation, too. Every other number goes to the kernel as it is. (Features `interpose` and `sim`;
+//! with both, `futex` is that of `interpose`.)
 
 #![allow(unsafe_code)]
 
@@ -31,8 +32,8 @@ const GETRANDOM: c_long = libc::SYS_futex;
 ///
 /// # Safety
 /// As libc's.
-// libc's function takes a variable number of arguments. With both conventions they are where those of a function of seven arguments
-// are. The caller has not set those that the system call does not have.
+// libc's function takes a variable number of arguments. With both conventions they are where those of a
+// function of seven arguments are. The caller has not set those that the system call does not have.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

@@ -1,8 +1,8 @@
 //! Green threads with the API of `std::thread`, and their cancellation.
 //!
-//! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`], [`uncancellable`] and [`pin`]
-//! are additions.
-//! [`JoinSet`], [`AbortHandle`] and [`JoinError`] are those of tokio.
+//! Names, signatures and semantics are those of `std::thread`. [`JoinHandle::cancel`], [`cancelled`],
+//! [`uncancellable`] and [`pin`] are additions. [`JoinSet`], [`AbortHandle`] and [`JoinError`] are those of
+//! tokio.
 
 #![allow(unsafe_code)]
 
@@ -28,9 +28,11 @@ pub use abort_handle::AbortHandle;
 pub use join_error::JoinError;
 pub use join_set::{JoinSet, TrySpawnError};
 pub use name_panics::name_panics;
-/// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then returns.
+/// The payload with which a cancelled green thread unwinds, and the error that [`JoinHandle::join`] then
+/// returns.
 ///
-/// Code that catches unwinding sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding).
+/// Code that catches unwinding sees it: see
+/// [cancellation](crate::docs::cancellation#code-that-catches-unwinding).
 ///
 /// ```
 /// let thread = runtime::spawn(runtime::thread::park);
@@ -95,8 +97,8 @@ impl Builder {
         Builder::default()
     }
 
-    /// Sets the name, which [`Thread::name`], [`dump`](crate::dump()), reports of overflows and rescues show. It must
-    /// have no zero byte.
+    /// Sets the name, which [`Thread::name`], [`dump`](crate::dump()), reports of overflows and rescues show.
+    /// It must have no zero byte.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().name("parser".into());
@@ -106,12 +108,13 @@ impl Builder {
         self
     }
 
-    /// Sets the stack size in bytes of address space: from one page to less than 4 GiB. It is rounded up by a quarter
-    /// at most.
+    /// Sets the stack size in bytes of address space: from one page to less than 4 GiB. It is rounded up by a
+    /// quarter at most.
     ///
-    /// Such a stack is taken when the green thread is spawned, so [`spawn`](Builder::spawn) returns an error if there
-    /// is no room. A future keeps it between polls. After the end of the green thread the stack is kept for another
-    /// of about that size, without its memory. It is given up when there is no room for a stack of another size.
+    /// Such a stack is taken when the green thread is spawned, so [`spawn`](Builder::spawn) returns an error
+    /// if there is no room. A future keeps it between polls. After the end of the green thread the stack is
+    /// kept for another of about that size, without its memory. It is given up when there is no room for a
+    /// stack of another size.
     ///
     /// ```
     /// let builder = runtime::thread::Builder::new().stack_size(64 << 20);
@@ -129,13 +132,14 @@ impl Builder {
     ///
     /// - `InvalidInput`: the stack size is not possible (the text says what is), or the name has a zero byte.
     /// - `Unsupported`: this is a [forked child](crate::docs::fork).
-    /// - `OutOfMemory`: the system has no address space for a stack (a limit such as `RLIMIT_AS`, `RLIMIT_DATA` or
-    ///   `vm.max_map_count`), or no memory for another green thread. The text says what is missing and what to do.
-    /// - Another kind: this is the first use of the default runtime, and it cannot be started; or the runtime has
-    ///   ended.
+    /// - `OutOfMemory`: the system has no address space for a stack (a limit such as `RLIMIT_AS`,
+    ///   `RLIMIT_DATA` or `vm.max_map_count`), or no memory for another green thread. The text says what is
+    ///   missing and what to do.
+    /// - Another kind: this is the first use of the default runtime, and it cannot be started; or the runtime
+    ///   has ended.
     ///
-    /// After `OutOfMemory` a later call succeeds when another green thread has left its stack, a moment after it can
-    /// be joined, or when the system has room again. See [stacks](crate::docs::stacks#no-more-room).
+    /// After `OutOfMemory` a later call succeeds when another green thread has left its stack, a moment after
+    /// it can be joined, or when the system has room again. See [stacks](crate::docs::stacks#no-more-room).
     ///
     /// ```
     /// let error = runtime::thread::Builder::new().stack_size(1).spawn(|| ()).unwrap_err();
@@ -151,7 +155,8 @@ impl Builder {
         start::spawn(Where::Here(runtime::sched_of_plain_thread), spec, task)
     }
 
-    /// Starts a green thread as [`spawn`](Builder::spawn) does, in the runtime of `handle`. It may be called on any thread.
+    /// Starts a green thread as [`spawn`](Builder::spawn) does, in the runtime of `handle`. It may be called
+    /// on any thread.
     ///
     /// # Errors
     ///
@@ -185,13 +190,14 @@ impl Builder {
     }
 }
 
-/// The right to wait for a green thread and to take its result. Dropping the handle lets the green thread go on.
+/// The right to wait for a green thread and to take its result. Dropping the handle lets the green thread go
+/// on.
 ///
-/// A result that is not taken is dropped by the handle if the green thread has ended, else by the green thread at its
-/// end. If its destructor panics, the panic hook reports that, and the panic goes no further.
+/// A result that is not taken is dropped by the handle if the green thread has ended, else by the green
+/// thread at its end. If its destructor panics, the panic hook reports that, and the panic goes no further.
 ///
-/// The handle is also a future, whose output is what [`join`](JoinHandle::join) returns. Polling panics where `join`
-/// does. After it was ready, it must be neither polled nor joined.
+/// The handle is also a future, whose output is what [`join`](JoinHandle::join) returns. Polling panics where
+/// `join` does. After it was ready, it must be neither polled nor joined.
 ///
 /// ```
 /// let thread = runtime::spawn(|| 6);
@@ -205,8 +211,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`] if it was cancelled.
-    /// [`JoinError`] tells them apart: `thread.join().map_err(JoinError::from)`.
+    /// Returns the payload of the panic if the green thread has panicked, and [`Cancelled`] if it was
+    /// cancelled. [`JoinError`] tells them apart: `thread.join().map_err(JoinError::from)`.
     ///
     /// # Panics
     ///
@@ -251,15 +257,15 @@ impl<T> JoinHandle<T> {
         Thread::from_handle(self.0.thread())
     }
 
-    /// Cancels the green thread: its current wait, or its next one, unwinds with [`Cancelled`], and so does every
-    /// later wait.
+    /// Cancels the green thread: its current wait, or its next one, unwinds with [`Cancelled`], and so does
+    /// every later wait.
     ///
-    /// Destructors run, and no message is printed. A green thread that has not begun never begins. Code that does not
-    /// park is not interrupted. A call for a green thread that has ended, or was cancelled before, does nothing. It
-    /// returns at once and may be called on any thread.
+    /// Destructors run, and no message is printed. A green thread that has not begun never begins. Code that
+    /// does not park is not interrupted. A call for a green thread that has ended, or was cancelled before,
+    /// does nothing. It returns at once and may be called on any thread.
     ///
-    /// The page on [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind. A loop
-    /// that calls none of these asks [`cancelled`].
+    /// The page on [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind. A
+    /// loop that calls none of these asks [`cancelled`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -272,7 +278,8 @@ impl<T> JoinHandle<T> {
         self.0.cancel();
     }
 
-    /// Returns a handle that cancels the green thread. It can be cloned, and is usable after this handle was joined.
+    /// Returns a handle that cancels the green thread. It can be cloned, and is usable after this handle was
+    /// joined.
     ///
     /// ```
     /// let thread = runtime::spawn(runtime::thread::park);
@@ -293,7 +300,8 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-// As for std's handle: a panic of another thread leaves nothing half done that a caller could see through the handle.
+// As for std's handle: a panic of another thread leaves nothing half done that a caller could see through the
+// handle.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 impl UnwindSafe for Thread {}
@@ -305,7 +313,8 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// A reference to a thread, green or not: its id, its name, and waking it. It may be kept after the thread's end.
+/// A reference to a thread, green or not: its id, its name, and waking it. It may be kept after the thread's
+/// end.
 ///
 /// ```
 /// let main = runtime::thread::current();
@@ -363,8 +372,8 @@ impl fmt::Debug for Thread {
     }
 }
 
-/// Formats the thread for lines of a log, as dumps do: `'parser'` if it has a name, else its id, such as `green thread 7`. A plain OS
-/// thread without a name is `thread 7`.
+/// Formats the thread for lines of a log, as dumps do: `'parser'` if it has a name, else its id, such as
+/// `green thread 7`. A plain OS thread without a name is `thread 7`.
 ///
 /// ```
 /// use runtime::thread::{Builder, current};
@@ -424,8 +433,8 @@ pub fn current() -> Thread {
     Thread(GHandle::current())
 }
 
-/// Waits until [`Thread::unpark`] is called for the calling thread. Returns at once if it was called since the last
-/// `park`.
+/// Waits until [`Thread::unpark`] is called for the calling thread. Returns at once if it was called since
+/// the last `park`.
 ///
 /// It may also return without a reason, as in std. So call it in a loop that checks the condition.
 ///
@@ -487,27 +496,30 @@ pub fn cancelled() -> bool {
     sched::park::is_cancelled()
 }
 
-/// Runs `f`, in which no wait is ended from outside, and returns its value. (Kotlin: `NonCancellable`; Trio: a shielded scope.)
+/// Runs `f`, in which no wait is ended from outside, and returns its value. (Kotlin: `NonCancellable`; Trio:
+/// a shielded scope.)
 ///
 /// A cancellation of the green thread, the end of its runtime, and a [`timeout`](crate::time::timeout) or a
-/// [`Context::run`](crate::context::Context::run) around this call do not end waits in `f`. They take effect at the next wait after
-/// this call. This call itself does not look, so a value that `f` returns is not lost.
+/// [`Context::run`](crate::context::Context::run) around this call do not end waits in `f`. They take effect
+/// at the next wait after this call. This call itself does not look, so a value that `f` returns is not lost.
 ///
 /// Use it where an unwind would do harm:
 ///
-/// - In a callback that C code calls, such as the comparison of `qsort`. A function that is `extern "C"` must not unwind, so
-///   the process would end there.
+/// - In a callback that C code calls, such as the comparison of `qsort`. A function that is `extern "C"` must
+///   not unwind, so the process would end there.
 /// - In steps that must all be done, or none.
 ///
 /// Some details:
 ///
-/// - A `timeout` or a `run` that begins in `f` works as always: it ends what is inside of it. So `f` can bound its own waits.
+/// - A `timeout` or a `run` that begins in `f` works as always: it ends what is inside of it. So `f` can
+///   bound its own waits.
 /// - Calls nest. A panic in `f` goes on in the caller.
 /// - [`cancelled`] still tells of a cancellation.
-/// - Its canceller may wait longer: a [`join`](JoinHandle::join), the drop of a [`JoinSet`] or of a [`Runtime`](crate::Runtime) waits for
-///   the end of `f`. [`shutdown_timeout`](crate::Runtime::shutdown_timeout) bounds that.
-/// - In a future, it holds for code that parks inside of the poll, such as [`block_on`](crate::block_on). A future that is dropped
-///   between two polls is not told; spawn what must go on.
+/// - Its canceller may wait longer: a [`join`](JoinHandle::join), the drop of a [`JoinSet`] or of a
+///   [`Runtime`](crate::Runtime) waits for the end of `f`.
+///   [`shutdown_timeout`](crate::Runtime::shutdown_timeout) bounds that.
+/// - In a future, it holds for code that parks inside of the poll, such as [`block_on`](crate::block_on). A
+///   future that is dropped between two polls is not told; spawn what must go on.
 /// - [`Once`](crate::sync::Once) and [`LazyLock`](crate::sync::LazyLock) call their closures so.
 ///
 /// The page on [cancellation](crate::docs::cancellation#what-must-not-be-ended) has an example with C.
@@ -534,31 +546,32 @@ pub fn uncancellable<T>(f: impl FnOnce() -> T) -> T {
     sched::uncancellable(f)
 }
 
-/// Keeps the calling green thread on its OS thread while the guard lives (`LockOSThread` in Go). Guards nest, and may
-/// be dropped in any order.
+/// Keeps the calling green thread on its OS thread while the guard lives (`LockOSThread` in Go). Guards nest,
+/// and may be dropped in any order.
 ///
 /// Use it for libraries that bind something to the OS thread, such as a graphics context, and for code with
 /// thread-locals of std.
 ///
-/// A pinned green thread that parks blocks its OS thread: no other green thread runs there meanwhile. Its P goes to
-/// another OS thread. So each pinned green thread takes one OS thread. On a plain OS thread, and with
+/// A pinned green thread that parks blocks its OS thread: no other green thread runs there meanwhile. Its P
+/// goes to another OS thread. So each pinned green thread takes one OS thread. On a plain OS thread, and with
 /// [`Migration::BeforeStart`](crate::Migration::BeforeStart), the guard does nothing.
 ///
-/// Inside a future's poll, which stays on its OS thread anyway, the guard keeps other green threads off that OS
-/// thread. That is for code that parks within a scoped context of the OS thread, such as a tracing span or tokio's
-/// `EnterGuard`.
+/// Inside a future's poll, which stays on its OS thread anyway, the guard keeps other green threads off that
+/// OS thread. That is for code that parks within a scoped context of the OS thread, such as a tracing span or
+/// tokio's `EnterGuard`.
 ///
-/// A future that has parked inside its poll resumes on the OS thread where it parked. If that is the OS thread of a
-/// pinned green thread, the future's poll goes on while the pinned green thread is parked. Of two polls that are pinned
-/// on the same OS thread, the one that parked last resumes first, so that their scoped contexts nest.
+/// A future that has parked inside its poll resumes on the OS thread where it parked. If that is the OS
+/// thread of a pinned green thread, the future's poll goes on while the pinned green thread is parked. Of two
+/// polls that are pinned on the same OS thread, the one that parked last resumes first, so that their scoped
+/// contexts nest.
 ///
-/// What a pinned green thread changes about its OS thread (its signal mask, its scheduling attributes, `unshare` and then
-/// its working directory) stays there. The first pin of a runtime starts an OS thread that starts all further ones, so
-/// that these inherit nothing from a pinned green thread. The green thread undoes such changes before it drops the
-/// guard: other green threads run on the OS thread afterwards.
+/// What a pinned green thread changes about its OS thread (its signal mask, its scheduling attributes,
+/// `unshare` and then its working directory) stays there. The first pin of a runtime starts an OS thread that
+/// starts all further ones, so that these inherit nothing from a pinned green thread. The green thread undoes
+/// such changes before it drops the guard: other green threads run on the OS thread afterwards.
 ///
-/// A guard that is forgotten pins until its green thread ends. A guard that is dropped on another thread (through a
-/// thread-local of std) does nothing.
+/// A guard that is forgotten pins until its green thread ends. A guard that is dropped on another thread
+/// (through a thread-local of std) does nothing.
 ///
 /// ```
 /// use std::time::Duration;

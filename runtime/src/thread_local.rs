@@ -9,12 +9,12 @@ use std::rc::Rc;
 /// Declares variables of which each thread, green or not, has its own value. The syntax is that of
 /// `std::thread_local!`.
 ///
-/// A value is made when its thread first uses it, and dropped when that thread ends. A value belongs to the green
-/// thread on whatever OS thread that runs, so it may be used across calls that park. (A variable of std's belongs to
-/// the OS thread: see [moving](crate::docs::moving).)
+/// A value is made when its thread first uses it, and dropped when that thread ends. A value belongs to the
+/// green thread on whatever OS thread that runs, so it may be used across calls that park. (A variable of
+/// std's belongs to the OS thread: see [moving](crate::docs::moving).)
 ///
-/// A destructor of a value may call anything, and may wait. It may use further keys, whose values are then dropped
-/// after it.
+/// A destructor of a value may call anything, and may wait. It may use further keys, whose values are then
+/// dropped after it.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -36,10 +36,10 @@ use std::rc::Rc;
 ///
 /// # Inherited values
 ///
-/// With `#[inherit]` as its first attribute, a green thread begins with a clone of its spawner's value. The type must be `Clone` and
-/// `Send`. The clone is made during the spawn, if the spawner, green or plain, has a value by then. Later changes of one value do not
-/// change the other. A spawn panics if the `clone` panics, as that of a `RefCell` does while it is borrowed mutably. Functions of
-/// timers inherit nothing.
+/// With `#[inherit]` as its first attribute, a green thread begins with a clone of its spawner's value. The
+/// type must be `Clone` and `Send`. The clone is made during the spawn, if the spawner, green or plain, has a
+/// value by then. Later changes of one value do not change the other. A spawn panics if the `clone` panics,
+/// as that of a `RefCell` does while it is borrowed mutably. Functions of timers inherit nothing.
 ///
 /// ```
 /// use std::cell::{Cell, RefCell};
@@ -121,8 +121,8 @@ impl<T: 'static> LocalKey<T> {
         LocalKey { init, copy: None }
     }
 
-    /// Calls `f` with the calling thread's value and returns what `f` returns. The value is made if this is the first
-    /// use.
+    /// Calls `f` with the calling thread's value and returns what `f` returns. The value is made if this is
+    /// the first use.
     ///
     /// # Panics
     ///
@@ -136,8 +136,8 @@ impl<T: 'static> LocalKey<T> {
         self.try_with(f).expect("cannot access a thread-local value during or after its destruction")
     }
 
-    /// Calls `f` with the calling thread's value and returns what `f` returns. The value is made if this is the first
-    /// use.
+    /// Calls `f` with the calling thread's value and returns what `f` returns. The value is made if this is
+    /// the first use.
     ///
     /// # Errors
     ///

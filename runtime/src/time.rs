@@ -32,9 +32,9 @@ use std::task::{Context, Poll};
 pub use crate::channel::{after, at};
 /// The error of [`timeout`] and [`timeout_async`]: the time was up.
 ///
-/// It is also the payload with which a wait inside of [`timeout`] unwinds when the time is up. Code that catches unwinding
-/// sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding). It becomes an [`std::io::Error`] of
-/// kind `TimedOut`.
+/// It is also the payload with which a wait inside of [`timeout`] unwinds when the time is up. Code that
+/// catches unwinding sees it: see [cancellation](crate::docs::cancellation#code-that-catches-unwinding). It
+/// becomes an [`std::io::Error`] of kind `TimedOut`.
 ///
 /// ```
 /// assert_eq!(runtime::time::Elapsed.to_string(), "the time was up");
@@ -49,8 +49,8 @@ use sched::budget;
 
 use crate::runtime;
 
-/// Waits for at least `time`, usually a few tens of microseconds longer. Zero returns at once; a time beyond the
-/// clock's range means for ever.
+/// Waits for at least `time`, usually a few tens of microseconds longer. Zero returns at once; a time beyond
+/// the clock's range means for ever.
 ///
 /// It parks a green thread. On a plain OS thread it is `std::thread::sleep`.
 ///
@@ -119,16 +119,16 @@ impl Future for Sleep {
     }
 }
 
-/// Runs `f` on the calling thread for at most `time`. Returns the value of `f`, or an error if `f` waited beyond
-/// `time`.
+/// Runs `f` on the calling thread for at most `time`. Returns the value of `f`, or an error if `f` waited
+/// beyond `time`.
 ///
-/// When `time` is over, the call in which `f` waits unwinds to here, and so does every later call in `f` that waits.
-/// Destructors run, and no panic message is printed. The page on
+/// When `time` is over, the call in which `f` waits unwinds to here, and so does every later call in `f` that
+/// waits. Destructors run, and no panic message is printed. The page on
 /// [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind.
 ///
-/// Code in `f` that does not park is not interrupted: if `f` returns late, its value is returned. Time-outs nest, and
-/// each ends what is inside of it. In a destructor that runs while its thread unwinds, a time-out ends nothing, and
-/// this waits for `f`.
+/// Code in `f` that does not park is not interrupted: if `f` returns late, its value is returned. Time-outs
+/// nest, and each ends what is inside of it. In a destructor that runs while its thread unwinds, a time-out
+/// ends nothing, and this waits for `f`.
 ///
 /// It works on green threads and plain OS threads. On a plain OS thread only calls of this crate are ended.
 ///
@@ -151,11 +151,11 @@ pub fn timeout<T>(time: Duration, f: impl FnOnce() -> T) -> Result<T, Elapsed> {
     sched::park::timeout(time, f).ok_or(Elapsed)
 }
 
-/// Returns a future with the output of `future`, or [`Elapsed`] if `future` is not ready within `time`, counted from
-/// this call.
+/// Returns a future with the output of `future`, or [`Elapsed`] if `future` is not ready within `time`,
+/// counted from this call.
 ///
-/// `future` is then dropped with the returned future. It works in any executor, with any waker. A `future` whose awaited calls are
-/// always ready is ended, too: see [turns](crate::docs::calling#turns).
+/// `future` is then dropped with the returned future. It works in any executor, with any waker. A `future`
+/// whose awaited calls are always ready is ended, too: see [turns](crate::docs::calling#turns).
 ///
 /// # Panics
 ///

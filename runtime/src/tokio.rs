@@ -1,8 +1,9 @@
-//! Crates that need tokio: its timers, sockets, `spawn`, `spawn_blocking` and signals work in green threads. (Feature `tokio`.)
+//! Crates that need tokio: its timers, sockets, `spawn`, `spawn_blocking` and signals work in green threads.
+//! (Feature `tokio`.)
 //!
-//! With this feature, every runtime of this crate runs its OS threads within the context of one tokio runtime, the *reactor*.
-//! So `tokio::net`, `tokio::time`, `tokio::spawn` and the crates on top (reqwest, sqlx, tonic, axum) work unchanged in futures
-//! that this crate polls, and in closures:
+//! With this feature, every runtime of this crate runs its OS threads within the context of one tokio
+//! runtime, the *reactor*. So `tokio::net`, `tokio::time`, `tokio::spawn` and the crates on top (reqwest,
+//! sqlx, tonic, axum) work unchanged in futures that this crate polls, and in closures:
 //!
 //! ```
 //! use std::time::Duration;
@@ -38,42 +39,49 @@
 //! | `tokio::spawn`, and what crates start with it | the reactor's one OS thread |
 //! | `tokio::task::spawn_blocking` | OS threads of tokio's own |
 //!
-//! The reactor starts with the first runtime that is built, and ends with the process. It has one OS thread that polls, and
-//! starts more for tasks that block.
+//! The reactor starts with the first runtime that is built, and ends with the process. It has one OS thread
+//! that polls, and starts more for tasks that block.
 //!
 //! # Calls of this crate in tokio's tasks
 //!
-//! A task of the reactor may call anything of this crate, as a plain OS thread may. If such a call has to wait, the reactor's
-//! other tasks go on: they move to another OS thread (`tokio::task::block_in_place`). So an axum handler may call
-//! [`runtime::sleep`](crate::sleep). Each task that waits so takes an OS thread. Where many wait at a time, let a green
-//! thread do the work: `runtime::spawn(|| ..).await`.
+//! A task of the reactor may call anything of this crate, as a plain OS thread may. If such a call has to
+//! wait, the reactor's other tasks go on: they move to another OS thread (`tokio::task::block_in_place`). So
+//! an axum handler may call [`runtime::sleep`](crate::sleep). Each task that waits so takes an OS thread.
+//! Where many wait at a time, let a green thread do the work: `runtime::spawn(|| ..).await`.
 //!
 //! A blocking task may wait as well, also in a `current_thread` runtime or a `LocalSet` of its own. Such a
 //! wait blocks the OS thread, and with it the other tasks of that runtime or set.
 //!
 //! # Why no slot carries the context
 //!
-//! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is the same for all green
-//! threads, namely the one reactor. So each OS thread of a runtime enters it once, at its start, and a green thread finds it wherever it
-//! goes on. (A closure with [thread-locals of its own](crate::ThreadLocals::OfGreenThread) enters it at its start.) A slot would enter it
-//! for each poll, and could not carry it: tokio's guards stay on their OS thread and are dropped in reverse order. What differs between tokio's own tasks (their ids) exists on the reactor's OS threads only.
+//! Spans follow a green thread by a [context slot](crate::context_slot). Tokio's context needs none: it is
+//! the same for all green threads, namely the one reactor. So each OS thread of a runtime enters it once, at
+//! its start, and a green thread finds it wherever it goes on. (A closure with [thread-locals of its
+//! own](crate::ThreadLocals::OfGreenThread) enters it at its start.) A slot would enter it for each poll, and
+//! could not carry it: tokio's guards stay on their OS thread and are dropped in reverse order. What differs
+//! between tokio's own tasks (their ids) exists on the reactor's OS threads only.
 //!
 //! # Turns
 //!
-//! A poll of this crate has tokio's cooperative budget for tokio's calls, beside its [own](crate::docs::calling#turns): after 127 calls
-//! of tokio that were ready, the next one wakes the task and is pending. So a loop of such calls gives its task's time-out and the other
-//! branches a turn. There is none on a plain OS thread ([`block_on_local`](crate::block_on_local)), nor in a poll after a call that
+//! A poll of this crate has tokio's cooperative budget for tokio's calls, beside its
+//! [own](crate::docs::calling#turns): after 127 calls of tokio that were ready, the next one wakes the task
+//! and is pending. So a loop of such calls gives its task's time-out and the other branches a turn. There is
+//! none on a plain OS thread ([`block_on_local`](crate::block_on_local)), nor in a poll after a call that
 //! parks. `tokio::task::unconstrained` works as in tokio.
 //!
 //! # Limits
 //!
 //! - [Deadlocks](crate::docs::deadlock) are not reported: the reactor may always wake a green thread.
-//! - `Handle::block_on` of tokio blocks the OS thread of a green thread that calls it. Use [`block_on`](crate::block_on).
-//! - `tokio::task::block_in_place` in a green thread only calls its argument. Use [`blocking`](crate::blocking).
+//! - `Handle::block_on` of tokio blocks the OS thread of a green thread that calls it. Use
+//!   [`block_on`](crate::block_on).
+//! - `tokio::task::block_in_place` in a green thread only calls its argument. Use
+//!   [`blocking`](crate::blocking).
 //! - `tokio::task::spawn_local` needs a `LocalSet`, as in tokio itself.
-//! - A guard that `Handle::enter` returns must not be kept across a [call that parks](crate::docs::moving#calls-that-park).
-//! - A value of `tokio::task_local!` is in its OS thread during a poll. If that poll parks, other green threads on that OS thread see
-//!   it. Await in such a poll, or use [`runtime::thread_local!`](macro@crate::thread_local).
+//! - A guard that `Handle::enter` returns must not be kept across a [call that
+//!   parks](crate::docs::moving#calls-that-park).
+//! - A value of `tokio::task_local!` is in its OS thread during a poll. If that poll parks, other green
+//!   threads on that OS thread see it. Await in such a poll, or use
+//!   [`runtime::thread_local!`](macro@crate::thread_local).
 //! - A [forked child](crate::docs::fork) has no reactor.
 
 use std::cell::Cell;
@@ -97,8 +105,8 @@ static REACTOR: OnceLock<Runtime> = OnceLock::new();
 thread_local! {
     /// True on the reactor's OS threads.
     static IS_REACTOR: Cell<bool> = const { Cell::new(false) };
-    /// On an OS thread of a runtime: its drop sets tokio's budget there to a whole one. Without a destructor, which would do that when
-    /// the thread ends.
+    /// On an OS thread of a runtime: its drop sets tokio's budget there to a whole one. Without a destructor,
+    /// which would do that when the thread ends.
     static WHOLE: Cell<Option<ManuallyDrop<RestoreOnPending>>> = const { Cell::new(None) };
 }
 
@@ -137,11 +145,11 @@ pub(crate) fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Calls `run` within the reactor's context. *Runs on: the M's own stack, at its start; or a closure with thread-locals of its own, before
-/// its first line.*
+/// Calls `run` within the reactor's context. *Runs on: the M's own stack, at its start; or a closure with
+/// thread-locals of its own, before its first line.*
 ///
-/// The context is never left, because it ends with the thread-locals. Leaving it would panic if a green thread had dropped an own guard out of
-/// order.
+/// The context is never left, because it ends with the thread-locals. Leaving it would panic if a green
+/// thread had dropped an own guard out of order.
 pub(crate) fn in_context(run: &mut dyn FnMut()) {
     if let Some(reactor) = REACTOR.get() {
         // `block_on` gives each poll a whole budget.
@@ -152,8 +160,8 @@ pub(crate) fn in_context(run: &mut dyn FnMut()) {
     run();
 }
 
-/// Runs `f` without a budget of tokio's, and then sets the budget to what it was before. That is the only way in tokio's API to remove
-/// a budget.
+/// Runs `f` without a budget of tokio's, and then sets the budget to what it was before. That is the only way
+/// in tokio's API to remove a budget.
 fn apart(f: &mut dyn FnMut()) {
     let f = pin!(unconstrained(poll_fn(|_| {
         f();
@@ -164,7 +172,8 @@ fn apart(f: &mut dyn FnMut()) {
 
 /// Gives the poll that begins a budget of tokio's. Does nothing on an OS thread of no runtime.
 ///
-/// Tokio has no call that sets a budget. But what `poll_proceed` returns sets the budget, when it is dropped, to what it was before.
+/// Tokio has no call that sets a budget. But what `poll_proceed` returns sets the budget, when it is dropped,
+/// to what it was before.
 // Not inlined: a green thread calls it, and the address of the thread-local must not be kept across a switch.
 #[inline(never)]
 fn renew() {
@@ -175,8 +184,8 @@ fn renew() {
     }
 }
 
-/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Panics if the reactor cannot be
-/// started.
+/// Enters the reactor's context on a plain OS thread, until the result is dropped there. Panics if the
+/// reactor cannot be started.
 pub(crate) fn enter() -> ::tokio::runtime::EnterGuard<'static> {
     handle().unwrap_or_else(|error| panic!("cannot start tokio's reactor: {error}")).enter()
 }

@@ -1,9 +1,10 @@
 //! The flight recorder: records what the scheduler does in the last moments, cheaply enough to leave it on.
 //!
-//! Each P has a ring of small events, of which the newest stay: spawns, starts, parks with their reason, wake-ups with their
-//! waker, steals, hand-offs, preemptions, timers, the network, and OS threads. [`start`] starts a recording in all runtimes of
-//! the process, and [`snapshot`] reads it while they go on. The page about [traces](crate::docs::trace) shows how to find
-//! something, what it costs, and how a panic, a hog or a late timer writes a file by itself.
+//! Each P has a ring of small events, of which the newest stay: spawns, starts, parks with their reason,
+//! wake-ups with their waker, steals, hand-offs, preemptions, timers, the network, and OS threads. [`start`]
+//! starts a recording in all runtimes of the process, and [`snapshot`] reads it while they go on. The page
+//! about [traces](crate::docs::trace) shows how to find something, what it costs, and how a panic, a hog or a
+//! late timer writes a file by itself.
 //!
 //! ```
 //! use runtime::trace::{self, What};
@@ -41,10 +42,11 @@ use timeline::Timeline;
 /// How many events the ring of a P has if the program does not say: a megabyte.
 const EVENTS: usize = 1 << 16;
 
-/// Starts a recording in all runtimes of the process, those to come included. Returns `false` if one is on already: it goes on
-/// as it is until [`stop`], also if a request of the debug page has started it.
+/// Starts a recording in all runtimes of the process, those to come included. Returns `false` if one is on
+/// already: it goes on as it is until [`stop`], also if a request of the debug page has started it.
 ///
-/// The ring of each P has 65,536 places, which is 1 MiB; [`start_with`] takes another size. An earlier recording is forgotten.
+/// The ring of each P has 65,536 places, which is 1 MiB; [`start_with`] takes another size. An earlier
+/// recording is forgotten.
 ///
 /// # Panics
 ///
@@ -59,13 +61,16 @@ pub fn start() -> bool {
     start_with(EVENTS).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// As [`start`]. The ring of each P has places for `events` events or up to twice as many; an event has 16 bytes.
+/// As [`start`]. The ring of each P has places for `events` events or up to twice as many; an event has 16
+/// bytes.
 ///
-/// A ring that a P once had stays allocated as long as its runtime, and is used again by a recording of the same size.
+/// A ring that a P once had stays allocated as long as its runtime, and is used again by a recording of the
+/// same size.
 ///
 /// # Errors
 ///
-/// `InvalidInput`: fewer than 64 or more than 16,777,216 events. `Unsupported`: this is a [forked child](crate::docs::fork).
+/// `InvalidInput`: fewer than 64 or more than 16,777,216 events. `Unsupported`: this is a [forked
+/// child](crate::docs::fork).
 ///
 /// ```
 /// runtime::trace::start_with(1000)?;
@@ -77,14 +82,15 @@ pub fn start_with(events: usize) -> io::Result<bool> {
     recorder::start(events)
 }
 
-/// Takes part in the recording, or starts one that lasts as long as such shares in it. If the program calls [`start`] meanwhile, the
-/// recording is the program's, and goes on until [`stop`].
+/// Takes part in the recording, or starts one that lasts as long as such shares in it. If the program calls
+/// [`start`] meanwhile, the recording is the program's, and goes on until [`stop`].
 #[cfg(feature = "debug")]
 pub(crate) fn share() -> io::Result<recorder::Share> {
     recorder::share(EVENTS)
 }
 
-/// Stops the recording. What it has recorded can be read until the next start. Returns `false` if none was on.
+/// Stops the recording. What it has recorded can be read until the next start. Returns `false` if none was
+/// on.
 ///
 /// ```
 /// assert!(!runtime::trace::stop());
@@ -102,10 +108,12 @@ pub fn is_on() -> bool {
     recorder::is_on()
 }
 
-/// Returns what the current or the last recording has: the newest events of each P. Without a recording it is empty.
+/// Returns what the current or the last recording has: the newest events of each P. Without a recording it is
+/// empty.
 ///
-/// The green threads go on meanwhile. An event that is overwritten while it is read is left out. An event takes 120 to 150 ns and, until
-/// the end of this call, about 150 bytes; the snapshot keeps about 100. The names of green threads come on top.
+/// The green threads go on meanwhile. An event that is overwritten while it is read is left out. An event
+/// takes 120 to 150 ns and, until the end of this call, about 150 bytes; the snapshot keeps about 100. The
+/// names of green threads come on top.
 ///
 /// ```
 /// assert!(runtime::trace::snapshot().events().is_empty());
@@ -155,7 +163,8 @@ impl Snapshot {
         self.names.get(&id).map(|name| &**name)
     }
 
-    /// Returns where a green thread was spawned, if that is known: it lives, or it was spawned during the recording.
+    /// Returns where a green thread was spawned, if that is known: it lives, or it was spawned during the
+    /// recording.
     pub fn spawned_at(&self, id: u64) -> Option<&'static Location<'static>> {
         self.places.get(&id).copied()
     }
@@ -174,8 +183,8 @@ impl Snapshot {
 
     /// Writes the trace as Perfetto reads it (protobuf): open the file at <https://ui.perfetto.dev>.
     ///
-    /// It has a track for each P and for each OS thread. Slices are green threads by name, and arrows lead from the waker to the
-    /// woken green thread. Needs the feature `perfetto`.
+    /// It has a track for each P and for each OS thread. Slices are green threads by name, and arrows lead
+    /// from the waker to the woken green thread. Needs the feature `perfetto`.
     ///
     /// # Errors
     ///
@@ -191,8 +200,8 @@ impl Snapshot {
         w.write_all(&perfetto::encode(self, &Timeline::of(self)))
     }
 
-    /// Writes the last second of the trace as an HTML page that needs nothing else: a row for each P and each OS thread, the names of
-    /// green threads, and arrows from wakers.
+    /// Writes the last second of the trace as an HTML page that needs nothing else: a row for each P and each
+    /// OS thread, the names of green threads, and arrows from wakers.
     ///
     /// # Errors
     ///
@@ -210,7 +219,8 @@ impl Snapshot {
 
     /// Writes the trace to a new file: as HTML if its name ends with `.html`, else as Perfetto reads it.
     ///
-    /// Only the user of the process may read the file (mode 600 on Unix): a trace has names and places of the program.
+    /// Only the user of the process may read the file (mode 600 on Unix): a trace has names and places of the
+    /// program.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
 //! Entered spans and the default dispatcher of `tracing` follow the green thread. (Feature `tracing`.)
 //!
-//! `tracing` keeps the entered spans in the OS thread. A green thread that parks within `span.enter()` leaves that thread, so its next
-//! line may appear in the span of another green thread, with either [`Migration`](crate::Migration). Wrap the subscriber in
-//! [`Following`], and each line is under its own span:
+//! `tracing` keeps the entered spans in the OS thread. A green thread that parks within `span.enter()` leaves
+//! that thread, so its next line may appear in the span of another green thread, with either
+//! [`Migration`](crate::Migration). Wrap the subscriber in [`Following`], and each line is under its own
+//! span:
 //!
 //! ```
 //! use runtime::tracing::{Following, with_default};
@@ -30,21 +31,24 @@
 //!
 //! # What follows
 //!
-//! - **Entered spans.** Where the green thread leaves its OS thread, its spans are exited, the innermost first. Where it goes on, they
-//!   are entered again. So layers see the same calls as from a future that is instrumented, and work unchanged: `fmt` with
-//!   its busy and idle times, `EnvFilter`, `tracing-opentelemetry` with its own context. A green thread outside of spans pays nothing
-//!   when it parks.
-//! - **The scoped default dispatcher**, if it was set by [`with_default`] or [`set_default`] of this module. Those of `tracing` itself
-//!   set it for the OS thread: they must not be kept across a [call that parks](crate::docs::moving#calls-that-park).
+//! - **Entered spans.** Where the green thread leaves its OS thread, its spans are exited, the innermost
+//!   first. Where it goes on, they are entered again. So layers see the same calls as from a future that is
+//!   instrumented, and work unchanged: `fmt` with its busy and idle times, `EnvFilter`,
+//!   `tracing-opentelemetry` with its own context. A green thread outside of spans pays nothing when it
+//!   parks.
+//! - **The scoped default dispatcher**, if it was set by [`with_default`] or [`set_default`] of this module.
+//!   Those of `tracing` itself set it for the OS thread: they must not be kept across a [call that
+//!   parks](crate::docs::moving#calls-that-park).
 //! - **Into children**, if the subscriber asks for it: see [`Following::inherited`].
 //!
-//! A layer must not park: `tracing` itself keeps references to its thread-locals while it calls layers. Writers to files, standard
-//! streams and [`std::io`] in general do not park.
+//! A layer must not park: `tracing` itself keeps references to its thread-locals while it calls layers.
+//! Writers to files, standard streams and [`std::io`] in general do not park.
 //!
 //! # Naming the green thread
 //!
-//! Loggers that print the thread's name print that of the OS thread. [`thread::current`](crate::thread::current) knows the green
-//! thread, and formats itself as its name or id. With `tracing-subscriber`, put it before the format that you use:
+//! Loggers that print the thread's name print that of the OS thread.
+//! [`thread::current`](crate::thread::current) knows the green thread, and formats itself as its name or id.
+//! With `tracing-subscriber`, put it before the format that you use:
 //!
 //! ```ignore
 //! struct WithThread<F>(F);
@@ -116,8 +120,9 @@ impl<S: Subscriber + Send + Sync> Following<S> {
     /// Lets a green thread begin in the spans that its spawner has entered, as if the spawner had written
     /// `spawn(in_current_span(..))`. A scoped default dispatcher of this subscriber is inherited as well.
     ///
-    /// The child enters the spans before its first line and exits them at its end. They are not closed before that. Spawners may be
-    /// green threads and plain OS threads. A child that outlives a request keeps the request's span open, so this is off by default.
+    /// The child enters the spans before its first line and exits them at its end. They are not closed before
+    /// that. Spawners may be green threads and plain OS threads. A child that outlives a request keeps the
+    /// request's span open, so this is off by default.
     ///
     /// ```
     /// # use tracing_core::subscriber::NoSubscriber;
@@ -147,7 +152,8 @@ struct EnteredSpan {
     dispatch: Arc<OnceLock<WeakDispatch>>,
     id: Id,
     inherits: bool,
-    /// True if this keeps the span open: no guard of the green thread does, because it has inherited the span.
+    /// True if this keeps the span open: no guard of the green thread does, because it has inherited the
+    /// span.
     is_owned: bool,
 }
 
@@ -181,8 +187,8 @@ std::thread_local! {
     static ENTRIES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `f` with the entries of this OS thread; returns `None` at the end of that thread. `f` calls no subscriber. Never inlined: the
-/// compiler must not keep the address of the thread-local across a park.
+/// Calls `f` with the entries of this OS thread; returns `None` at the end of that thread. `f` calls no
+/// subscriber. Never inlined: the compiler must not keep the address of the thread-local across a park.
 #[inline(never)]
 fn with_entries<T>(f: impl FnOnce(&mut Vec<Entry>) -> T) -> Option<T> {
     ENTRIES.try_with(|entries| f(&mut entries.borrow_mut())).ok()
@@ -277,7 +283,8 @@ fn new_number() -> u64 {
 
 /// Calls `f` with `dispatch` as the default dispatcher of the calling thread, and returns what `f` returns.
 ///
-/// It is `tracing::dispatcher::with_default`, except that the dispatcher follows a green thread that parks in `f`.
+/// It is `tracing::dispatcher::with_default`, except that the dispatcher follows a green thread that parks in
+/// `f`.
 ///
 /// ```
 /// use tracing_core::{Dispatch, dispatcher::get_default, subscriber::NoSubscriber};
@@ -296,8 +303,8 @@ pub fn with_default<T>(dispatch: &Dispatch, f: impl FnOnce() -> T) -> T {
 
 /// Makes `dispatch` the default dispatcher of the calling thread until the guard is dropped.
 ///
-/// It is `tracing::dispatcher::set_default`, except that the dispatcher follows a green thread that parks. Drop guards in the reverse
-/// order. A guard that is forgotten counts until the green thread ends.
+/// It is `tracing::dispatcher::set_default`, except that the dispatcher follows a green thread that parks.
+/// Drop guards in the reverse order. A guard that is forgotten counts until the green thread ends.
 ///
 /// ```
 /// use tracing_core::{Dispatch, subscriber::NoSubscriber};
@@ -414,11 +421,13 @@ impl<S: Subscriber + Send + Sync> Subscriber for Following<S> {
     }
 }
 
-/// A subscriber that is always called with the thread-locals of the OS thread. All calls go to the wrapped subscriber.
+/// A subscriber that is always called with the thread-locals of the OS thread. All calls go to the wrapped
+/// subscriber.
 ///
 /// `tracing_subscriber::registry` knows at most 4,096 threads at a time, and panics at the next one. With
-/// [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) each closure that has used a span is a thread. So programs with
-/// more of them wrap the registry with its layers, and that in [`Following`], because then spans are entered on the OS thread:
+/// [`ThreadLocals::OfGreenThread`](crate::ThreadLocals::OfGreenThread) each closure that has used a span is a
+/// thread. So programs with more of them wrap the registry with its layers, and that in [`Following`],
+/// because then spans are entered on the OS thread:
 ///
 /// ```
 /// # use tracing_core::subscriber::NoSubscriber;
@@ -434,8 +443,9 @@ impl<S> OfOsThread<S> {
     ///
     /// # Safety
     ///
-    /// The subscriber formats values of spans and events, by code of their types. Neither that code nor a layer leaves in a thread-local
-    /// what belongs to one thread, such as an [`Rc`](std::rc::Rc) of the value's: other green threads run with the same thread-locals.
+    /// The subscriber formats values of spans and events, by code of their types. Neither that code nor a
+    /// layer leaves in a thread-local what belongs to one thread, such as an [`Rc`](std::rc::Rc) of the
+    /// value's: other green threads run with the same thread-locals.
     ///
     /// ```
     /// # use tracing_core::subscriber::NoSubscriber;

@@ -153,7 +153,8 @@ fn each_permit_that_is_notified_is_taken() {
     assert_eq!((permits.into_inner(), taken.into_inner()), (0, THREADS * ROUNDS));
 }
 
-/// A waiter takes its mutex and frees it while the notifier, which does not have that mutex, is still notifying.
+/// A waiter takes its mutex and frees it while the notifier, which does not have that mutex, is still
+/// notifying.
 #[test]
 fn a_waiter_frees_its_mutex_while_it_is_notified() {
     static CONDITION: Condvar = Condvar::new();

@@ -1,4 +1,5 @@
-//! What `runtime` calls on behalf of user code: spawning, joining, parking, sleeping, driving a future, values of a thread.
+//! What `runtime` calls on behalf of user code: spawning, joining, parking, sleeping, driving a future,
+//! values of a thread.
 
 pub mod block_on;
 pub mod budget;

@@ -1,7 +1,7 @@
 //! A G: one green thread, or the proxy G that stands for a plain OS thread in waits.
 //!
-//! Gs live in a process-wide table and are never freed, only reused. A stale pointer to a G is harmless: each wait
-//! has a number ([`wait`]), and each handle counts as a reference ([`life`]).
+//! Gs live in a process-wide table and are never freed, only reused. A stale pointer to a G is harmless: each
+//! wait has a number ([`wait`]), and each handle counts as a reference ([`life`]).
 //!
 //! ```text
 //!   spawn ─> Runnable ─> Running ─┬─> Waiting ─> Runnable ...      a stack is taken when the G first runs; a
@@ -103,8 +103,8 @@ impl Ticket {
     }
 }
 
-/// The runtime of a G or an M, as an opaque type. Only `Sched` casts pointers to it (`Sched::as_runtime` and its
-/// reverse); other code compares such pointers.
+/// The runtime of a G or an M, as an opaque type. Only `Sched` casts pointers to it (`Sched::as_runtime` and
+/// its reverse); other code compares such pointers.
 pub(crate) struct Runtime(());
 
 /// The inline room for a closure, a future or a result. A larger value is boxed.
@@ -152,13 +152,14 @@ pub(crate) struct G {
     waits_for: AtomicU8,
     /// True if the G drives a future; `wakes` belongs to that future.
     pub(crate) drives: Cell<bool>,
-    /// True while no cancellation ends the waits of the G: in a mask, and once the task is over. See `g/mask.rs`.
+    /// True while no cancellation ends the waits of the G: in a mask, and once the task is over. See
+    /// `g/mask.rs`.
     masked: Cell<bool>,
     /// The node of a simulation to which the G belongs.
     #[cfg(feature = "sim")]
     pub(crate) node: AtomicU32,
-    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`] and [`CLAIMS`], and
-    /// `SIMULATED`.
+    /// What keeps the G from simply leaving its OS thread now: a set of [`POLLS`], [`PINNED`], [`CONTEXTS`]
+    /// and [`CLAIMS`], and `SIMULATED`.
     keeps: Cell<u8>,
 }
 
@@ -171,8 +172,8 @@ const CONTEXTS: u8 = 4;
 /// In `G::keeps`: the G claims its M (`run/reserved.rs`).
 const CLAIMS: u8 = 8;
 
-/// In `G::keeps`: the G may belong to a simulation (`run/simulation.rs`). Its yields and parks take the way of Gs that are kept, where the
-/// simulation is told. So other Gs pay nothing for simulations there.
+/// In `G::keeps`: the G may belong to a simulation (`run/simulation.rs`). Its yields and parks take the way
+/// of Gs that are kept, where the simulation is told. So other Gs pay nothing for simulations there.
 #[cfg(feature = "sim")]
 pub(crate) const SIMULATED: u8 = 16;
 
@@ -189,19 +190,22 @@ pub(crate) struct Rare {
     pub(crate) contexts: Contexts,
     /// The number of guards that pin the G to its OS thread.
     pub(crate) pins: Cell<u32>,
-    /// The shares of reader-writer locks that the thread has, by the address of the lock: `wait/locks/holder.rs`.
+    /// The shares of reader-writer locks that the thread has, by the address of the lock:
+    /// `wait/locks/holder.rs`.
     pub(crate) shares: RefCell<Shares>,
-    /// The return addresses on the stack on which the waker of its future was cloned last; none if they are not kept
-    /// (`watch/await_stacks.rs`).
+    /// The return addresses on the stack on which the waker of its future was cloned last; none if they are
+    /// not kept (`watch/await_stacks.rs`).
     pub(crate) await_stack: RefCell<Box<[usize]>>,
-    /// The thread has unwound because it was cancelled. If it unwinds so again, or returns, user code has caught that.
+    /// The thread has unwound because it was cancelled. If it unwinds so again, or returns, user code has
+    /// caught that.
     pub(crate) unwound: Cell<bool>,
 }
 
-// SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`, `task`, `drives`,
-// `masked`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of its list. `payload` does too,
-// until `Life::complete` passes it to the join handle. `joiner` belongs to the join handle or, if `complete` found a
-// waiter, to the G. `origin` changes only while the G has no reference (`begin`, `forget`).
+// SAFETY: any thread may use the atomics. Each plain field has one owner at a time. `next`, `coro_ptr`,
+// `task`, `drives`, `masked`, `keeps` and `rare` belong to the spawner, then to the G's M or the holder of
+// its list. `payload` does too, until `Life::complete` passes it to the join handle. `joiner` belongs to the
+// join handle or, if `complete` found a waiter, to the G. `origin` changes only while the G has no reference
+// (`begin`, `forget`).
 unsafe impl Sync for G {}
 
 impl G {
@@ -327,14 +331,15 @@ impl G {
         unsafe { *self.rare.get() = Some(Box::new(rare)) };
     }
 
-    /// Takes the rare fields at the thread's end. *Runs on: the thread itself, which has no reference into them.*
+    /// Takes the rare fields at the thread's end. *Runs on: the thread itself, which has no reference into
+    /// them.*
     pub(crate) fn take_rare(&self) -> Option<Box<Rare>> {
         // SAFETY: only the thread itself has references into the box, and it has none now, by this contract.
         unsafe { (*self.rare.get()).take() }
     }
 
-    /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind there: it polls no future, is
-    /// not pinned, claims no M, and has no contexts. *Runs on: the thread itself.*
+    /// Returns `true` if the G may move to another OS thread when it parks, and leaves nothing behind there:
+    /// it polls no future, is not pinned, claims no M, and has no contexts. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn is_unkept(&self) -> bool {
         self.keeps.get() == 0
@@ -385,7 +390,8 @@ impl G {
         self.keeps.get() & POLLS != 0
     }
 
-    /// Sets whether the G polls a future. Returns the value before. *Runs on: the thread itself, or the spawner.*
+    /// Sets whether the G polls a future. Returns the value before. *Runs on: the thread itself, or the
+    /// spawner.*
     #[inline]
     pub(crate) fn set_polls(&self, polls: bool) -> bool {
         let before = self.keeps.get();
@@ -423,14 +429,16 @@ impl G {
 
     #[inline]
     pub(crate) fn set_status(&self, status: Status) {
-        // Release: a dumper that sees a G ready or waiting sees its stack as the G left it. Pairs with the Acquire of `status`.
+        // Release: a dumper that sees a G ready or waiting sees its stack as the G left it. Pairs with the
+        // Acquire of `status`.
         self.status.store(status as u8, Ordering::Release);
     }
 
     /// Records what the next wait is for. `on` is its object or null. *Runs on: the thread itself.*
     #[inline]
     pub(crate) fn set_waits_for(&self, why: Why, on: *const On) {
-        // Relaxed: for dumps only. A dumper that reads `on` holds the parked G, which has published both by its commit.
+        // Relaxed: for dumps only. A dumper that reads `on` holds the parked G, which has published both by
+        // its commit.
         self.waits_for.store(why as u8, Ordering::Relaxed);
         self.waits_on.store(on.cast_mut(), Ordering::Relaxed);
     }
@@ -454,7 +462,8 @@ impl G {
         (Why::of_number(word & !TIMED), word & TIMED != 0)
     }
 
-    /// Returns the object of the current wait; null if it has none. Only the holder of the parked G may follow the pointer.
+    /// Returns the object of the current wait; null if it has none. Only the holder of the parked G may
+    /// follow the pointer.
     pub(crate) fn waits_on(&self) -> *const On {
         self.waits_on.load(Ordering::Relaxed)
     }
@@ -514,11 +523,12 @@ impl G {
         self.payload.get().cast()
     }
 
-    /// Writes the waiter for the end. Returns the waiter before: perhaps a waker, which has a destructor of the
-    /// user's.
+    /// Writes the waiter for the end. Returns the waiter before: perhaps a waker, which has a destructor of
+    /// the user's.
     ///
     /// # Safety
-    /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has returned `true` since.
+    /// The caller is the join handle, and `Life::wait` has not been called, or `unwait` has returned `true`
+    /// since.
     #[inline(always)]
     pub(crate) unsafe fn replace_joiner(&self, joiner: Joiner) -> Joiner {
         // SAFETY: `WAITER` is not set in `Life`, by this contract, so the G does not use the field.
@@ -542,8 +552,8 @@ impl G {
     /// `Life::wait` has not been called, or `unwait` has returned `true` since.
     #[inline(always)]
     pub(crate) unsafe fn take_joiner(&self) -> Joiner {
-        // SAFETY: if `complete` found a waiter, the join handle does not use the field any more. Else `WAITER` is not
-        // set, so the G does not use the field.
+        // SAFETY: if `complete` found a waiter, the join handle does not use the field any more. Else
+        // `WAITER` is not set, so the G does not use the field.
         unsafe { (*self.joiner.get()).replace(Joiner::Absent) }
     }
 }

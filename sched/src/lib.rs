@@ -1,10 +1,12 @@
 //! The scheduler: runs green threads (G) on OS threads (M), each of which needs the right to run Gs (P).
 //!
-//! - A **G** is a green thread: a closure or a future, a word that decides its current wait, and a timer. A G has a stack
-//!   only while something lies on that stack. (`g.rs`; the stack in `stack/coro.rs` and `stack.rs`)
-//! - An **M** is an OS thread. The scheduler runs on the M's own stack: the loop in `run/run_loop.rs` resumes a G, and gets
-//!   control back together with the reason why the G stopped. (`m.rs`)
-//! - A **P** is the right to run Gs. A P has a run queue, a heap of timers and a pool of warm stacks. (`p.rs`)
+//! - A **G** is a green thread: a closure or a future, a word that decides its current wait, and a timer. A G
+//!   has a stack only while something lies on that stack. (`g.rs`; the stack in `stack/coro.rs` and
+//!   `stack.rs`)
+//! - An **M** is an OS thread. The scheduler runs on the M's own stack: the loop in `run/run_loop.rs` resumes
+//!   a G, and gets control back together with the reason why the G stopped. (`m.rs`)
+//! - A **P** is the right to run Gs. A P has a run queue, a heap of timers and a pool of warm stacks.
+//!   (`p.rs`)
 //!
 //! `ARCHITECTURE.md` has a glossary of every term that these comments use.
 //!
@@ -25,8 +27,9 @@
 //! | `sys/` | calls of the OS, `fork`, catching panics |
 //! | `sync` | atomics and locks, or loom's |
 //!
-//! A room knows those below it: `sys`, `g`, `stack`, `p`, `m`, then `run`, then `api` and `wait`. The state types of
-//! `timer`, `end` and `watch` are used by `run`; their methods on `Sched` use `run`. `ci/layout.sh` checks this.
+//! A room knows those below it: `sys`, `g`, `stack`, `p`, `m`, then `run`, then `api` and `wait`. The state
+//! types of `timer`, `end` and `watch` are used by `run`; their methods on `Sched` use `run`. `ci/layout.sh`
+//! checks this.
 //!
 //! # The life of a G
 //!
@@ -45,33 +48,41 @@
 //! # The protocols, each in one file, most with a loom model beside it
 //!
 //! - `g/wait.rs`: each wait is decided once, by the first waker, and that waker alone makes the G runnable.
-//! - `m/thread_parker.rs`: a plain OS thread stays asleep until its waker has finished with it, and stands in one list at a time.
+//! - `m/thread_parker.rs`: a plain OS thread stays asleep until its waker has finished with it, and stands in
+//!   one list at a time.
 //! - `g/revocable.rs`: revoking a stretch of code ends each wait in that stretch and no wait after it.
 //! - `g/token.rs`: a wake-up that comes before the wait is kept (`unpark`, a future's waker).
 //! - `g/life.rs`: counts the references to a G, and lets the end of a G meet its join handle.
-//! - `p/lease.rs`: the lent P. An M lends its P when it resumes a G, and every call into the runtime takes the P back.
-//!   Sysmon may retake a P that stays lent for too long. (Go treats only system calls so.) A G that computes or blocks in
-//!   the kernel therefore delays no other G. If a G calls too often for a retake, sysmon asks for the P, and the way out of
-//!   the next call gives the P up. `run/boundary.rs` says what a G does that has lost its P.
-//! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or the limit.
+//! - `p/lease.rs`: the lent P. An M lends its P when it resumes a G, and every call into the runtime takes
+//!   the P back. Sysmon may retake a P that stays lent for too long. (Go treats only system calls so.) A G
+//!   that computes or blocks in the kernel therefore delays no other G. If a G calls too often for a retake,
+//!   sysmon asks for the P, and the way out of the next call gives the P up. `run/boundary.rs` says what a G
+//!   does that has lost its P.
+//! - `m/in_place.rs`: a late wake-up of an M ends no wait of the G that is parked on it; its waker does, or
+//!   the limit.
 //! - `m/capture.rs`: what a signal handler takes for a reader is read whole or not at all.
-//! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime, and goes on when sysmon lets it go.
+//! - `m/pause.rs`: an M is paused only in user code without a P and without a lock of the runtime, and goes
+//!   on when sysmon lets it go.
 //! - `sync/hold.rs`: a thread that has a lock of the runtime, or is about to take it, counts as its holder.
 //! - `m/refusal.rs`: sysmon asks again for a thread that was refused, and then finds the P for it.
 //! - `m/rest.rs`: a G that is bound to an M finds that M awake or wakes it, and that M does not end.
-//! - `m/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M takes it over.
+//! - `m/wish.rs`: a P that is handed to an M which is being woken has one holder, also if another M takes it
+//!   over.
 //! - `stack/shortage.rs`: no G waits for a stack while a stack lies idle.
-//! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never lost.
+//! - `wait/queue.rs`: the wait queue under all blocking primitives. What is granted to a waiter is never
+//!   lost.
 //! - `wait/due.rs`: a deadline that a channel waits for is either taken once or stopped.
-//! - `timer/refcount.rs`: a timer's function runs unless it was stopped, and is dropped once, where user code may run.
+//! - `timer/refcount.rs`: a timer's function runs unless it was stopped, and is dropped once, where user code
+//!   may run.
 //! - `end/deadlock.rs`: a thread that may still run is never counted as asleep.
 //! - `wait/futex.rs`: a wait for a word of memory sees the changed word or is woken (feature `interpose`).
-//! - `run/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping Ms. An M announces its
-//!   sleep and then looks for work.
+//! - `run/idle.rs`: no work is stranded. A maker of work publishes the work and then looks for sleeping Ms.
+//!   An M announces its sleep and then looks for work.
 //! - `watch/samples.rs`: a sample of a profile is read whole or lost.
 //! - `watch/plan.rs`: sysmon looks no later than the requested time, whenever the request comes.
 //! - `run/net_wakers.rs`: a future that waits for the network is woken once, or gives up.
-//! - `end/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps through the end.
+//! - `end/closing.rs`: the end of a runtime. Once no G lives, spawns from outside are refused. No M sleeps
+//!   through the end.
 //!
 //! ```text
 //!   leaving user code for the runtime             leaving the runtime for user code
@@ -87,10 +98,11 @@
 //!
 //! # Where an M looks for work (`run/find.rs`)
 //!
-//! 1. The due timers of its own P; then the run-next slot, the woken Gs and the new Gs of its own P, by turns with the Gs that are
-//!    bound to the M.
+//! 1. The due timers of its own P; then the run-next slot, the woken Gs and the new Gs of its own P, by turns
+//!    with the Gs that are bound to the M.
 //! 2. The global queue, then the network.
-//! 3. The other Ps. The M spins over them for about 5 us; the last round also takes from run-next slots and due timers.
+//! 3. The other Ps. The M spins over them for about 5 us; the last round also takes from run-next slots and
+//!    due timers.
 //! 4. The M gives its P up and looks at everything once more.
 //! 5. The M parks, or becomes the one M that blocks in the netpoller until the next timer of all Ps.
 //!
@@ -121,54 +133,61 @@
 //! - the spare M;
 //! - the Ms about to park.
 //!
-//! `Config::max_threads` limits them all. A crowd of computing Gs takes one M for
-//! each G that has begun. Each P adds one M per 10 ms, and one for each timer that was overdue behind a computing G. Most of
-//! these Ms are paused (`run/crowd.rs`).
+//! `Config::max_threads` limits them all. A crowd of computing Gs takes one M for each G that has begun. Each
+//! P adds one M per 10 ms, and one for each timer that was overdue behind a computing G. Most of these Ms are
+//! paused (`run/crowd.rs`).
 //!
 //! # Gs that are bound to their M
 //!
 //! A poll never changes its OS thread. A G that stops inside a poll is bound to its M until it resumes there
-//! (`boundary::stop_at_home`). A G that stops while it unwinds, on an M to which other Gs are bound, is bound too. Strict mode
-//! (`Config::strict`) binds each G from its first line on.
+//! (`boundary::stop_at_home`). A G that stops while it unwinds, on an M to which other Gs are bound, is bound
+//! too. Strict mode (`Config::strict`) binds each G from its first line on.
 //!
-//! The queues of the Ps hold only Gs that may run on any M; a future between two polls is such a G. A bound G waits in the
-//! queue of its M (`M::home`); the waker that puts the G there wakes that M if the M sleeps (`m/rest.rs`). An M that has a G
-//! in `home` and finds no idle P joins the line for Ps (`Idle::take_or_want`). Ps are given to that line first, and an M
-//! passes its P on after a millisecond. An M to which Gs are bound does not end (`Homes`). While a G is parked in the middle
-//! of an unwind, its panics are set aside (`g/panics.rs`).
+//! The queues of the Ps hold only Gs that may run on any M; a future between two polls is such a G. A bound G
+//! waits in the queue of its M (`M::home`); the waker that puts the G there wakes that M if the M sleeps
+//! (`m/rest.rs`). An M that has a G in `home` and finds no idle P joins the line for Ps
+//! (`Idle::take_or_want`). Ps are given to that line first, and an M passes its P on after a millisecond. An
+//! M to which Gs are bound does not end (`Homes`). While a G is parked in the middle of an unwind, its panics
+//! are set aside (`g/panics.rs`).
 //!
-//! A pinned G keeps other Gs off its OS thread, but not Gs that are bound to its M: it may wait for one of them. Then the pinned G
-//! is bound too and *reserves* the M, which runs only bound Gs meanwhile (`run/reserved.rs`).
+//! A pinned G keeps other Gs off its OS thread, but not Gs that are bound to its M: it may wait for one of
+//! them. Then the pinned G is bound too and *reserves* the M, which runs only bound Gs meanwhile
+//! (`run/reserved.rs`).
 //!
-//! Rejected: parking the M with each bound G, as with a pinned one. Ten thousand polls that park would take ten thousand OS threads.
+//! Rejected: parking the M with each bound G, as with a pinned one. Ten thousand polls that park would take
+//! ten thousand OS threads.
 //!
 //! # Where user code runs
 //!
-//! User code runs on green threads and plain OS threads. User code never runs on an M's own stack, under a lock, or inside
-//! the runtime, with one exception. Closures, futures, wakers (`timer/user_wakers.rs` for foreign wakers that a timer or the
-//! network calls) and destructors may therefore park, panic (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`).
+//! User code runs on green threads and plain OS threads. User code never runs on an M's own stack, under a
+//! lock, or inside the runtime, with one exception. Closures, futures, wakers (`timer/user_wakers.rs` for
+//! foreign wakers that a timer or the network calls) and destructors may therefore park, panic
+//! (`sys/catch_panic.rs`), or return as a forked child (`sys/fork.rs`).
 //!
-//! The exception: if no memory is left for the G that would call a foreign waker, the M or sysmon calls that waker at once, on
-//! its own stack, inside the runtime and without a lock.
+//! The exception: if no memory is left for the G that would call a foreign waker, the M or sysmon calls that
+//! waker at once, on its own stack, inside the runtime and without a lock.
 //!
 //! # Rejected
 //!
 //! - *Switching stacks in a signal handler* to preempt: the interrupted code may hold malloc's lock.
-//! - *A commit function per primitive*, run on the M's stack (Go's `gopark`): a lock is then held across every switch. One
-//!   word per wait serves all primitives.
+//! - *A commit function per primitive*, run on the M's stack (Go's `gopark`): a lock is then held across
+//!   every switch. One word per wait serves all primitives.
 //! - *Freeing Gs*: a stale waker would touch freed memory. Gs are reused instead, and each wait has a number.
 //! - *A join packet in an `Arc`*: costs a malloc and two counts per spawn. Closure and result lie in the G.
-//! - *Waking an M for each piece of work, and for each added timer*: a futex wake costs microseconds. Instead one M spins and
-//!   promises to look, and an M that adds a timer and then parks finds that timer itself (`run/poll.rs`, `ensure_watcher`).
+//! - *Waking an M for each piece of work, and for each added timer*: a futex wake costs microseconds. Instead
+//!   one M spins and promises to look, and an M that adds a timer and then parks finds that timer itself
+//!   (`run/poll.rs`, `ensure_watcher`).
 //!
 //! # Locks, outer first
 //!
-//! 1. The lock of a primitive with a wait queue (`wait/queue/lock.rs`). Under it a wait may begin, which may allocate the proxy G
-//!    of a plain OS thread. No G is made runnable under it.
+//! 1. The lock of a primitive with a wait queue (`wait/queue/lock.rs`). Under it a wait may begin, which may
+//!    allocate the proxy G of a plain OS thread. No G is made runnable under it.
 //! 2. The poller of the netpoller.
-//! 3. The list of Ms, or the set of retired Ps (`run/resize.rs`). While stacks are short, the pool of stacks is locked under these.
-//! 4. One at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap of timers, the pools, the
-//!    wakers of futures that wait for the network. Moving one heap of timers into another locks two heaps.
+//! 3. The list of Ms, or the set of retired Ps (`run/resize.rs`). While stacks are short, the pool of stacks
+//!    is locked under these.
+//! 4. One at a time: the idle lists, the line of Gs that wait for a stack, the global queue, a heap of
+//!    timers, the pools, the wakers of futures that wait for the network. Moving one heap of timers into
+//!    another locks two heaps.
 //!
 //! No lock is held while a G is switched or user code runs.
 

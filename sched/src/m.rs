@@ -1,7 +1,7 @@
 //! An M: an OS thread that runs Gs while it has a P. The scheduler runs on the M's own stack.
 //!
-//! Sysmon, wakers and the dump read an M's atomics from other threads; the cells belong to the M's own thread. A thread that
-//! wakes a parked M first leaves a [`wish`], which says what the M is woken for.
+//! Sysmon, wakers and the dump read an M's atomics from other threads; the cells belong to the M's own
+//! thread. A thread that wakes a parked M first leaves a [`wish`], which says what the M is woken for.
 
 #![allow(unsafe_code)]
 
@@ -76,7 +76,8 @@ pub(crate) enum Loan {
 /// The most dead Gs that an M keeps for its next spawns.
 const KEPT_GS: usize = 128;
 
-/// One M. Ms live as long as their runtime, because sysmon reads them; an M whose thread has ended serves the next thread.
+/// One M. Ms live as long as their runtime, because sysmon reads them; an M whose thread has ended serves the
+/// next thread.
 pub(crate) struct M {
     pub(crate) runtime: *const Runtime,
     pub(crate) note: Note,
@@ -90,7 +91,8 @@ pub(crate) struct M {
     pub(crate) pause: Pause,
     /// The G whose code the M runs. Sysmon and the overflow report read it.
     running: AtomicPtr<G>,
-    /// The G whose contexts are being saved or restored by user code (`run/contexts.rs`); `running` is null meanwhile.
+    /// The G whose contexts are being saved or restored by user code (`run/contexts.rs`); `running` is null
+    /// meanwhile.
     hooked: AtomicPtr<G>,
     /// The kernel's id of the thread.
     tid: AtomicI32,
@@ -111,12 +113,13 @@ pub(crate) struct M {
     /// The M's own count of its runtime (`run/kept.rs`); null while no thread runs the M.
     pub(crate) keeper: Cell<*const ()>,
     pub(crate) loan: Cell<Loan>,
-    /// The pinned G that is parked here at home and has parked last: the M runs no Gs but those that are bound to it
-    /// (`run/reserved.rs`).
+    /// The pinned G that is parked here at home and has parked last: the M runs no Gs but those that are
+    /// bound to it (`run/reserved.rs`).
     pub(crate) reserved_by: Cell<Option<GRef>>,
     /// How many Gs claim this M: it runs no Gs but those that are bound to it (`run/reserved.rs`).
     pub(crate) claims: Cell<usize>,
-    /// Until when the M may run user code without a P, after a call that blocked; 0 if it may not (`run/roaming.rs`).
+    /// Until when the M may run user code without a P, after a call that blocked; 0 if it may not
+    /// (`run/roaming.rs`).
     pub(crate) roams_until: Cell<u64>,
     pub(crate) spinning: Cell<bool>,
     /// True if the M was started as a spare and has not parked yet (`Sched::spares_coming`).
@@ -141,7 +144,8 @@ pub(crate) struct M {
 
 // SAFETY: only the M's own thread touches the cells; all other fields are atomic or synchronise themselves.
 unsafe impl Sync for M {}
-// SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches the cells.
+// SAFETY: `run/threads.rs` makes an M on one thread and hands it to its own thread before any thread touches
+// the cells.
 unsafe impl Send for M {}
 
 impl M {
@@ -188,8 +192,8 @@ impl M {
     #[inline]
     pub(crate) fn held(&self) -> Option<Held<'_>> {
         debug_assert!(matches!(self.loan.get(), Loan::InRuntime), "a lent P is not held");
-        // SAFETY: Ps live as long as their runtime. `acquire` and `let_go` keep `p` set only while this M holds or has lent that P,
-        // and the entry into the runtime has taken a lent P back.
+        // SAFETY: Ps live as long as their runtime. `acquire` and `let_go` keep `p` set only while this M
+        // holds or has lent that P, and the entry into the runtime has taken a lent P back.
         unsafe { self.p.get().as_ref().map(|p| Held::new(p)) }
     }
 
@@ -200,7 +204,8 @@ impl M {
         unsafe { self.p.get().as_ref() }
     }
 
-    /// Returns `true` if the M runs user code and sysmon has taken its P. *Runs on: this M, also in a signal handler.*
+    /// Returns `true` if the M runs user code and sysmon has taken its P. *Runs on: this M, also in a signal
+    /// handler.*
     pub(crate) fn has_lost_p(&self) -> bool {
         self.lent_p().is_some_and(|p| p.lease.is_lost(&self.lender))
     }
@@ -219,8 +224,8 @@ impl M {
         self.p.set(ptr::null());
     }
 
-    /// Ends the wait of the G that is parked in place on this M. *Runs on: the thread that has decided that wait. The call is its
-    /// last use of the G's coroutine.*
+    /// Ends the wait of the G that is parked in place on this M. *Runs on: the thread that has decided that
+    /// wait. The call is its last use of the G's coroutine.*
     pub(crate) fn wake_in_place(&self) {
         self.in_place.end_wait(|| self.note.wake());
     }
@@ -238,7 +243,8 @@ impl M {
     #[inline]
     pub(crate) fn set_running(&self, g: Option<GRef>) {
         let g = g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut());
-        // Release: pairs with `running`. Sysmon and the metrics read words of the G, which this thread may have just initialised.
+        // Release: pairs with `running`. Sysmon and the metrics read words of the G, which this thread may
+        // have just initialised.
         self.running.store(g, Ordering::Release);
     }
 
@@ -250,9 +256,9 @@ impl M {
         unsafe { self.running.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes `hooks` the running code instead of that of `g`, which runs on this M. Until it returns, the caller counts as a plain
-    /// OS thread: it waits with its OS thread, no cancellation unwinds it, and it has no G to attach contexts to. *Runs on: this
-    /// M, in user code.*
+    /// Makes `hooks` the running code instead of that of `g`, which runs on this M. Until it returns, the
+    /// caller counts as a plain OS thread: it waits with its OS thread, no cancellation unwinds it, and it
+    /// has no G to attach contexts to. *Runs on: this M, in user code.*
     pub(crate) fn run_hooks(&self, g: GRef, hooks: impl FnOnce()) {
         debug_assert!(!matches!(self.loan.get(), Loan::InRuntime), "hooks are user code");
         // Release, as in `set_running`.
@@ -304,14 +310,16 @@ impl M {
         self.records.set(held.own().records());
     }
 
-    /// Records why the G has stopped whose run was recorded. *Runs on: this M, before a waker may make that G ready.*
+    /// Records why the G has stopped whose run was recorded. *Runs on: this M, before a waker may make that G
+    /// ready.*
     #[inline]
     pub(crate) fn record_stop(&self, held: Held<'_>, stopped: Stopped) {
         held.stops(stopped);
         self.records.set(held.own().records());
     }
 
-    /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its runtime exits.*
+    /// Releases what the M keeps, because its thread ends. *Runs on: this M. No G is bound to it, or its
+    /// runtime exits.*
     pub(crate) fn end(&self) {
         // SAFETY: only this thread touches `dead`, and it calls neither `take_g` nor `give_g` here.
         table::give(unsafe { &mut *self.dead.get() }.drain(..));
@@ -341,7 +349,8 @@ impl P {
         self.lease.look(|| self.lender())
     }
 
-    /// Takes the P if it has stayed lent since `seen`; see [`Lease::retake`](crate::p::lease::Lease::retake). *Runs on: sysmon.*
+    /// Takes the P if it has stayed lent since `seen`; see [`Lease::retake`](crate::p::lease::Lease::retake).
+    /// *Runs on: sysmon.*
     pub(crate) fn retake(&self, seen: Seen) -> bool {
         self.lease.retake(seen, || self.lender())
     }

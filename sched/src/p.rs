@@ -1,8 +1,8 @@
 //! A P: the right to run Gs, and the state that the holder of this right uses.
 //!
-//! Any thread may touch the fields of [`P`]: they are atomic, or synchronise themselves. The fields of [`Own`] belong to the
-//! thread that holds the P. A [`Held`] is the proof that this thread holds the P, and the only way to reach `Own`. The lease
-//! (`p/lease.rs`) decides which thread holds the P.
+//! Any thread may touch the fields of [`P`]: they are atomic, or synchronise themselves. The fields of
+//! [`Own`] belong to the thread that holds the P. A [`Held`] is the proof that this thread holds the P, and
+//! the only way to reach `Own`. The lease (`p/lease.rs`) decides which thread holds the P.
 
 #![allow(unsafe_code)]
 
@@ -36,7 +36,8 @@ use run_queue::RunQueue;
 use sampler::Sampler;
 
 /// One P: the part that any thread may touch. The rest is behind [`Held`].
-// In the order of the declaration, so that the index, which thieves read, lies apart from all that the holder writes.
+// In the order of the declaration, so that the index, which thieves read, lies apart from all that the holder
+// writes.
 #[repr(C)]
 pub(crate) struct P {
     pub(crate) index: usize,
@@ -48,8 +49,8 @@ pub(crate) struct P {
     pub(crate) measured: Measured,
     /// The flight recorder. Only the holder records.
     pub(crate) recorder: Recorder,
-    /// Counts the rounds of the holder, for everything that happens every so many rounds, and in the first. The holder writes, sysmon
-    /// reads.
+    /// Counts the rounds of the holder, for everything that happens every so many rounds, and in the first.
+    /// The holder writes, sysmon reads.
     rounds: AtomicU32,
     /// For how long the G had kept the lent P when sysmon asked for the P, in ns.
     away_ns: AtomicU64,
@@ -58,8 +59,8 @@ pub(crate) struct P {
     own: Own,
 }
 
-/// In `Own::alerts`: an M left the netpoller or a promise to look, so perhaps no M watches the timers of any P and the network.
-/// See `poll::ensure_watcher`.
+/// In `Own::alerts`: an M left the netpoller or a promise to look, so perhaps no M watches the timers of any
+/// P and the network. See `poll::ensure_watcher`.
 const UNCOVERED: u8 = 1;
 /// In `Own::alerts`: the flight recorder is on, as far as this P has noticed.
 const RECORDS: u8 = 2;
@@ -75,15 +76,16 @@ pub(crate) struct Own {
     pub(crate) gate: Gate,
     /// Chooses the wake-ups that are measured.
     pub(crate) sampler: Sampler,
-    /// What the M must do before it runs a G: a set of [`UNCOVERED`], [`ADDED`] and [`RECORDS`]. One look serves all.
+    /// What the M must do before it runs a G: a set of [`UNCOVERED`], [`ADDED`] and [`RECORDS`]. One look
+    /// serves all.
     alerts: Cell<u8>,
     /// The state of the generator behind `random_below`.
     seed: Cell<u64>,
 }
 
-// SAFETY: `own` and the holder's side of `queue` are reached only through a `Held`. A `Held` exists only on the thread that
-// holds the P; the Release and Acquire of `lease` order one holder after the other. All other fields, and the length of
-// `own.coros`, are atomic.
+// SAFETY: `own` and the holder's side of `queue` are reached only through a `Held`. A `Held` exists only on
+// the thread that holds the P; the Release and Acquire of `lease` order one holder after the other. All other
+// fields, and the length of `own.coros`, are atomic.
 unsafe impl Sync for P {}
 // SAFETY: no field belongs to a particular thread; see `Sync` above for what orders the holders.
 unsafe impl Send for P {}
@@ -119,8 +121,8 @@ impl P {
         self.own.coros.len()
     }
 
-    /// Asks the G that runs on the P to give it up when the G next leaves the runtime. The G has kept the P for `away_ns`. *Runs
-    /// on: sysmon.*
+    /// Asks the G that runs on the P to give it up when the G next leaves the runtime. The G has kept the P
+    /// for `away_ns`. *Runs on: sysmon.*
     pub(crate) fn ask(&self, away_ns: u64) {
         self.away_ns.store(away_ns, Ordering::Relaxed);
         self.lease.ask();
@@ -162,8 +164,9 @@ pub(crate) struct Held<'p> {
 
 impl<'p> Held<'p> {
     /// # Safety
-    /// One of two conditions holds while the value is used. Either the lease of `p` says Held and this thread holds `p`. Or `p`
-    /// is in the idle list and this thread has the lock of that list, so that no other thread can take `p`.
+    /// One of two conditions holds while the value is used. Either the lease of `p` says Held and this thread
+    /// holds `p`. Or `p` is in the idle list and this thread has the lock of that list, so that no other
+    /// thread can take `p`.
     #[inline]
     pub(crate) unsafe fn new(p: &'p P) -> Self {
         Held { p, _here: std::marker::PhantomData }
@@ -200,8 +203,8 @@ impl<'p> Held<'p> {
         self.p
     }
 
-    /// Notes that the holder has added `timer`, which may be the first of its heap. The holder looks at its timers soon, or calls
-    /// `ensure_watcher` before it runs another G.
+    /// Notes that the holder has added `timer`, which may be the first of its heap. The holder looks at its
+    /// timers soon, or calls `ensure_watcher` before it runs another G.
     #[inline]
     pub(crate) fn notes_first_timer(self, timer: &Timer) {
         // The timer may lie in the heap of another P, on which its G parked before.

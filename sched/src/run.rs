@@ -1,4 +1,5 @@
-//! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps that this takes.
+//! Running Gs: choosing the next one, running it until it stops, waking those that wait, and the Ms and Ps
+//! that this takes.
 
 pub(crate) mod boundary;
 pub(crate) mod case_waker;

@@ -21,10 +21,11 @@
 //!
 //! Rejected:
 //!
-//! - *A mapping per stack.* With its guard a stack takes two, so the kernel's limit of 65,530 mappings ends a program near
-//!   32,000 green threads.
+//! - *A mapping per stack.* With its guard a stack takes two, so the kernel's limit of 65,530 mappings ends a
+//!   program near 32,000 green threads.
 //! - *Moving stacks to grow them.* That needs a compiler that knows every pointer into the stack.
-//! - *Growing stacks in place from a fault handler.* The kernel supplies pages at the first access without a handler.
+//! - *Growing stacks in place from a fault handler.* The kernel supplies pages at the first access without a
+//!   handler.
 
 #![allow(unsafe_code)]
 
@@ -65,7 +66,8 @@ pub(crate) use self::windows::{Slabs, Stack};
 #[cfg(unix)]
 pub(crate) use self::{slab::Slabs, unix::Stack};
 
-/// The largest stack that is allowed. A larger size is a mistake: a process can address only a few such stacks.
+/// The largest stack that is allowed. A larger size is a mistake: a process can address only a few such
+/// stacks.
 #[cfg(target_pointer_width = "64")]
 const MOST_STACK_BYTES: usize = 64 << 30;
 #[cfg(not(target_pointer_width = "64"))]
@@ -107,7 +109,8 @@ mod unix {
         /// Makes the stack of the range `limit..base`, guard included.
         ///
         /// # Safety
-        /// The range is mapped, its lowest `guard_bytes` fault, and no other `Stack` is made of any part of it.
+        /// The range is mapped, its lowest `guard_bytes` fault, and no other `Stack` is made of any part of
+        /// it.
         pub(super) unsafe fn new(limit: usize, base: usize) -> Stack {
             let address = |address| NonZeroUsize::new(address).expect("the kernel maps nothing at 0");
             Stack { base: address(base), limit: address(limit) }
@@ -133,12 +136,14 @@ mod unix {
             self.limit()..self.limit() + guard_bytes()
         }
 
-        /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address (16-aligned) and
-        /// the rest of the stack. Only that pointer gives access to the header. `release_pages` leaves the header's page
-        /// alone; `Slabs::whole` gives the header's bytes back to the stack.
+        /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address
+        /// (16-aligned) and the rest of the stack. Only that pointer gives access to the header.
+        /// `release_pages` leaves the header's page alone; `Slabs::whole` gives the header's bytes back to
+        /// the stack.
         ///
         /// # Panics
-        /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include the header.
+        /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include
+        /// the header.
         pub(crate) fn reserve_top(self, bytes: usize) -> (NonNull<u8>, Stack) {
             let bytes = bytes.next_multiple_of(STACK_ALIGNMENT);
             let left = self.usable_bytes().checked_sub(bytes).filter(|&left| left >= MIN_STACK_SIZE);
@@ -150,8 +155,8 @@ mod unix {
         }
     }
 
-    // SAFETY: the caller of `new` promised a guard at the bottom. `Slabs::new` and `reserve_top` check the size. Both ends are
-    // aligned: slabs are cut at pages, and `reserve_top` rounds to the stack alignment.
+    // SAFETY: the caller of `new` promised a guard at the bottom. `Slabs::new` and `reserve_top` check the
+    // size. Both ends are aligned: slabs are cut at pages, and `reserve_top` rounds to the stack alignment.
     unsafe impl corosensei::stack::Stack for Stack {
         #[inline]
         fn base(&self) -> StackPointer {
@@ -172,8 +177,9 @@ pub(crate) mod testing {
 
     const ALONE: &str = "STACK_TEST_ALONE";
 
-    /// Runs `body` in a process where no other test runs: starts this test once more in a child. Returns the child's output;
-    /// `None` in the child, after `body` has returned. In the child, `body` runs on a thread of std.
+    /// Runs `body` in a process where no other test runs: starts this test once more in a child. Returns the
+    /// child's output; `None` in the child, after `body` has returned. In the child, `body` runs on a thread
+    /// of std.
     pub(crate) fn alone(module: &str, test: &str, body: impl FnOnce()) -> Option<Output> {
         let (_, path) = module.split_once("::").expect("a module of this crate");
         let test = format!("{path}::{test}");

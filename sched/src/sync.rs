@@ -1,7 +1,7 @@
 //! Atomics, locks and cells for the protocol files: the real ones, or loom's in a model.
 //!
-//! Also here: `wait_on`, a wait on a condition; `full_fence`, the fence of the handshakes; and `broken!`, which breaks
-//! one step in a model. That model must then fail.
+//! Also here: `wait_on`, a wait on a condition; `full_fence`, the fence of the handshakes; and `broken!`,
+//! which breaks one step in a model. That model must then fail.
 
 pub(crate) mod hold;
 #[cfg(all(test, loom))]
@@ -163,7 +163,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Waits on a condition, for at most `time`. May return without a notification. In a model the time never runs out.
+/// Waits on a condition, for at most `time`. May return without a notification. In a model the time never
+/// runs out.
 pub(crate) fn wait_on<'l, T>(
     condition: &Condvar,
     #[cfg_attr(loom, expect(unused_mut, reason = "loom takes it by value"))] mut guard: MutexGuard<'l, T>,
@@ -184,8 +185,8 @@ pub(crate) fn wait_on<'l, T>(
     }
 }
 
-/// True in a model that runs with `BROKEN=name` in the environment: the transition of that name is then wrong on
-/// purpose, and its model must fail. In every other build the compiler removes the wrong branch.
+/// True in a model that runs with `BROKEN=name` in the environment: the transition of that name is then wrong
+/// on purpose, and its model must fail. In every other build the compiler removes the wrong branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]
@@ -199,17 +200,18 @@ macro_rules! broken {
 }
 pub(crate) use broken;
 
-/// The full fence of a handshake in which each side stores and then loads. The caller's comment names the partner.
+/// The full fence of a handshake in which each side stores and then loads. The caller's comment names the
+/// partner.
 ///
-/// A lock, or an Acquire and a Release, must order the plain data that the handshake leads to. ThreadSanitizer
-/// ignores fences.
+/// A lock, or an Acquire and a Release, must order the plain data that the handshake leads to.
+/// ThreadSanitizer ignores fences.
 #[inline]
 pub(crate) fn full_fence() {
     atomic::fence(atomic::Ordering::SeqCst);
 }
 
-/// The cheap half of an asymmetric barrier: the place at which the barrier takes effect that another thread imposes
-/// (`impose_barrier`). It orders the compiler only.
+/// The cheap half of an asymmetric barrier: the place at which the barrier takes effect that another thread
+/// imposes (`impose_barrier`). It orders the compiler only.
 #[inline]
 pub(crate) fn imposed_barrier() {
     #[cfg(not(loom))]
@@ -219,7 +221,8 @@ pub(crate) fn imposed_barrier() {
     full_fence();
 }
 
-/// The other half of the barrier. Returns `true` if every other thread of the process has passed a full fence since the call.
+/// The other half of the barrier. Returns `true` if every other thread of the process has passed a full fence
+/// since the call.
 pub(crate) fn impose_barrier() -> bool {
     full_fence();
     #[cfg(not(loom))]
@@ -228,7 +231,8 @@ pub(crate) fn impose_barrier() -> bool {
     true
 }
 
-/// Returns which pairs of cache lines a field touches: `lines!(Type, field)`. The processor fetches lines in pairs of 128 bytes.
+/// Returns which pairs of cache lines a field touches: `lines!(Type, field)`. The processor fetches lines in
+/// pairs of 128 bytes.
 #[cfg(all(test, not(loom)))]
 macro_rules! lines {
     ($of:ty, $field:ident) => {{

@@ -1,4 +1,5 @@
-//! The calls of the operating system that the scheduler needs: one file per system, chosen here and nowhere else.
+//! The calls of the operating system that the scheduler needs: one file per system, chosen here and nowhere
+//! else.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux;
@@ -7,8 +8,8 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
-/// How many bytes of address space the runtime leaves unused when it starts an OS thread. With none left, `malloc` fails in the
-/// rest of the process, which ends the process.
+/// How many bytes of address space the runtime leaves unused when it starts an OS thread. With none left,
+/// `malloc` fails in the rest of the process, which ends the process.
 #[cfg(target_pointer_width = "64")]
 pub(crate) const LEFT_BY_THREADS: usize = 4 << 20;
 #[cfg(not(target_pointer_width = "64"))]
@@ -17,7 +18,8 @@ pub(crate) const LEFT_BY_THREADS: usize = 1 << 20;
 #[cfg(unix)]
 pub(crate) const LEFT_BY_STACKS: usize = 4 * LEFT_BY_THREADS;
 
-/// How many mappings must be left when an OS thread starts: std ends the process if a thread cannot get its signal stack.
+/// How many mappings must be left when an OS thread starts: std ends the process if a thread cannot get its
+/// signal stack.
 pub(crate) const MAPPINGS_LEFT: usize = 8;
 
 // Memory of stacks.

@@ -1,8 +1,9 @@
 //! Thread-locals of its own for each closure: the block of thread-locals is switched together with the stack.
 //!
-//! The block of an OS thread has all its thread-locals: those of `std::thread_local!`, of C's `__thread`, and libc's own record of the
-//! thread with `errno` and the values of pthread's keys. A register of the processor, the *base*, says where the block is. Here each
-//! coroutine has a block, made by libc as for a new thread:
+//! The block of an OS thread has all its thread-locals: those of `std::thread_local!`, of C's `__thread`, and
+//! libc's own record of the thread with `errno` and the values of pthread's keys. A register of the
+//! processor, the *base*, says where the block is. Here each coroutine has a block, made by libc as for a new
+//! thread:
 //!
 //! ```text
 //!   the M's base                          the base of the coroutine's block
@@ -16,20 +17,23 @@
 //!
 //! From one G straight to the next the M goes from block to block (`pass`; `run/with_locals.rs`).
 //!
-//! The closure may go on under another M: its block comes along, so everything that it knows of "its thread" holds. Rust's argument for
-//! `std::thread::spawn` holds for it, too: it has a block that no other code uses meanwhile.
+//! The closure may go on under another M: its block comes along, so everything that it knows of "its thread"
+//! holds. Rust's argument for `std::thread::spawn` holds for it, too: it has a block that no other code uses
+//! meanwhile.
 //!
 //! - Between the two settings of a base and the switch of stacks nothing touches a thread-local.
-//! - Destructors run at the end of a closure, on its stack and under its block, before its join returns (`end`).
-//! - Polls of futures keep the M's block, because a poll does not change its OS thread. While a poll is parked the M's block is its, and
-//!   other polls on the M have the blocks of their coroutines until they end: so no code finds a scope that another poll has begun.
-//! - malloc keeps what a thread has freed in the block. A block takes over the two words of the M that runs it, or each would have a
-//!   store of its own.
-//! - glibc changes the user of a process by a signal to all threads, and marks each thread in its block. The handler therefore runs under
-//!   the M's own base.
+//! - Destructors run at the end of a closure, on its stack and under its block, before its join returns
+//!   (`end`).
+//! - Polls of futures keep the M's block, because a poll does not change its OS thread. While a poll is
+//!   parked the M's block is its, and other polls on the M have the blocks of their coroutines until they
+//!   end: so no code finds a scope that another poll has begun.
+//! - malloc keeps what a thread has freed in the block. A block takes over the two words of the M that runs
+//!   it, or each would have a store of its own.
+//! - glibc changes the user of a process by a signal to all threads, and marks each thread in its block. The
+//!   handler therefore runs under the M's own base.
 //!
-//! What the blocks rely on is not in glibc's interface. So the first runtime with such blocks looks up each name and offset, tries each
-//! use, and refuses if anything differs ([`check`]).
+//! What the blocks rely on is not in glibc's interface. So the first runtime with such blocks looks up each
+//! name and offset, tries each use, and refuses if anything differs ([`check`]).
 
 #![allow(unsafe_code)]
 
@@ -68,8 +72,8 @@ impl Under {
     /// Goes to the block `to`, or to the M's own.
     ///
     /// # Safety
-    /// This runs on the M, and no other thread is in `to`. The calling function and what is inlined into it touch no thread-local. Another
-    /// thread may enter the block that was left only after this call.
+    /// This runs on the M, and no other thread is in `to`. The calling function and what is inlined into it
+    /// touch no thread-local. Another thread may enter the block that was left only after this call.
     #[inline(always)]
     pub(crate) unsafe fn go(&mut self, to: Option<Block>) {
         // SAFETY: this contract.

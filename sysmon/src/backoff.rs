@@ -1,5 +1,5 @@
-//! The backoff of sysmon: it sleeps 20 us after a round that found work. Each round that finds none doubles the time, up to
-//! 10 ms.
+//! The backoff of sysmon: it sleeps 20 us after a round that found work. Each round that finds none doubles
+//! the time, up to 10 ms.
 
 const SHORTEST_NS: u64 = 20_000;
 const LONGEST_NS: u64 = 10_000_000;

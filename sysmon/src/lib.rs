@@ -1,7 +1,8 @@
-//! The monitor thread, sysmon: decides when to preempt, poll and start Ms, and sleeps while there is nothing to watch.
+//! The monitor thread, sysmon: decides when to preempt, poll and start Ms, and sleeps while there is nothing
+//! to watch.
 //!
-//! Sysmon has no P and runs no G. The scheduler's own progress always wins: sysmon does not take a P that was entered
-//! meanwhile, and starts no M for a timer that has fired meanwhile.
+//! Sysmon has no P and runs no G. The scheduler's own progress always wins: sysmon does not take a P that was
+//! entered meanwhile, and starts no M for a timer that has fired meanwhile.
 //!
 //! ```text
 //!   a round of sysmon                              sysmon then sleeps until the first of these
@@ -21,10 +22,11 @@
 //!
 //! # Rejected
 //!
-//! - *A constant tick*: such a tick keeps waking an idle process, and is too late or too frequent for a busy process.
+//! - *A constant tick*: such a tick keeps waking an idle process, and is too late or too frequent for a busy
+//!   process.
 //! - *Judging a thread by its CPU clock*: a starved thread looks blocked.
-//! - *Retaking only, without asking*: code that calls the runtime each microsecond changes its P's word as often. Then
-//!   sysmon's compare-exchange always fails, because the word has changed since sysmon read it.
+//! - *Retaking only, without asking*: code that calls the runtime each microsecond changes its P's word as
+//!   often. Then sysmon's compare-exchange always fails, because the word has changed since sysmon read it.
 
 #![forbid(unsafe_code)]
 
@@ -42,13 +44,13 @@ const UNPOLLED_NS: u64 = 10_000_000;
 const TIMER_LOOK_NS: u64 = 1_000_000;
 /// The time between two searches for idle stacks to trim.
 const TRIM_NS: u64 = 1_000_000_000;
-/// The longest time for which a round trims stacks: sysmon watches nothing meanwhile. A round may exceed the time by one
-/// portion of stacks.
+/// The longest time for which a round trims stacks: sysmon watches nothing meanwhile. A round may exceed the
+/// time by one portion of stacks.
 const TRIM_PORTION_NS: u64 = 1_000_000;
 /// The time from one round that trims to the next. So trimming takes at most half of a processor.
 const TRIM_ROUND_NS: u64 = 2_000_000;
-/// The time between two searches for Ms that were not needed since the last search. So such an M ends five to ten seconds after it
-/// was last needed, and 110 of them are gone after twelve.
+/// The time between two searches for Ms that were not needed since the last search. So such an M ends five to
+/// ten seconds after it was last needed, and 110 of them are gone after twelve.
 const IDLE_MS_NS: u64 = 5_000_000_000;
 /// The time on the runtime's clock that never comes.
 const NEVER: u64 = u64::MAX;
@@ -91,15 +93,16 @@ struct Sysmon<'m> {
     end_ms_at: u64,
     /// When this sysmon last asked again for refused memory or threads.
     asked_at: u64,
-    /// True if the last round found threads that block outside of `blocking`. The next round looks for more of them sooner.
+    /// True if the last round found threads that block outside of `blocking`. The next round looks for more
+    /// of them sooner.
     blocked_ones: bool,
     /// True if the last round asked for a P.
     asked: bool,
 }
 
 impl Sysmon<'_> {
-    /// Performs one round. Returns the time of the next round, and `true` if all is idle: then nothing happens until some
-    /// thread has work.
+    /// Performs one round. Returns the time of the next round, and `true` if all is idle: then nothing
+    /// happens until some thread has work.
     fn round(&mut self) -> (u64, bool) {
         let now = self.monitor.now();
         let polled = self.poll_network(now);
@@ -159,8 +162,8 @@ impl Sysmon<'_> {
         }
     }
 
-    /// Judges each P, and takes the P or asks for it if need be. Returns `true` if a P was taken, or asked for after a round
-    /// without a request; and the time by which the other Ps must be judged again.
+    /// Judges each P, and takes the P or asks for it if need be. Returns `true` if a P was taken, or asked
+    /// for after a round without a request; and the time by which the other Ps must be judged again.
     fn look_at_ps(&mut self, now: u64) -> (bool, u64) {
         let unpolled = self.monitor.unpolled_ns(now) >= UNPOLLED_NS && !self.monitor.any_idle();
         let (mut taken, mut look_by, mut blocked, mut asked) = (false, NEVER, false, false);
@@ -184,7 +187,8 @@ impl Sysmon<'_> {
                     continue;
                 }
                 Verdict::Take => {
-                    // The request comes first: a G that enters and leaves while sysmon reads `/proc` gives the P up.
+                    // The request comes first: a G that enters and leaves while sysmon reads `/proc` gives
+                    // the P up.
                     self.monitor.ask(p, away_ns);
                     asked = true;
                     self.monitor.doing(p)
@@ -201,8 +205,9 @@ impl Sysmon<'_> {
             taken |= self.monitor.retake(p, look.seen, away_ns, doing);
         }
         self.blocked_ones = blocked;
-        // A request may be lost, so a first request counts as a find: sysmon looks again soon. A repeated request does not
-        // count: otherwise a G that never leaves the runtime would keep the backoff at its shortest.
+        // A request may be lost, so a first request counts as a find: sysmon looks again soon. A repeated
+        // request does not count: otherwise a G that never leaves the runtime would keep the backoff at its
+        // shortest.
         let asked_before = std::mem::replace(&mut self.asked, asked);
         (taken || asked && !asked_before, look_by)
     }
@@ -221,15 +226,16 @@ impl Sysmon<'_> {
             let soonest = now + self.backoff.ns().min(TIMER_LOOK_NS);
             let timer = self.monitor.next_timer();
             let overdue_at = timer.saturating_add(OVERDUE_NS);
-            // A due timer that has not fired may wait behind a G that computes. Sysmon looks again when that timer is overdue.
+            // A due timer that has not fired may wait behind a G that computes. Sysmon looks again when that
+            // timer is overdue.
             let waits = timer <= now && now < overdue_at;
             next = next.min(if waits { overdue_at } else { overdue_at.max(soonest) });
         }
         (next, false)
     }
 
-    /// Returns the time of the next chore while all is idle; NEVER if there is none. After a burst, sysmon trims surplus
-    /// stacks, ends surplus Ms, and asks again for what the system has refused.
+    /// Returns the time of the next chore while all is idle; NEVER if there is none. After a burst, sysmon
+    /// trims surplus stacks, ends surplus Ms, and asks again for what the system has refused.
     fn next_chore(&self) -> u64 {
         let chores = [
             (self.monitor.is_short(), self.asked_at + ASK_AGAIN_NS),

@@ -1,5 +1,5 @@
-//! The judgement of one P over time: leave the P, look again soon, ask for it, or take it. `judge` has no effect, so that
-//! each rule has its test.
+//! The judgement of one P over time: leave the P, look again soon, ask for it, or take it. `judge` has no
+//! effect, so that each rule has its test.
 
 use sched::{Look, OVERDUE_NS, Seen, State};
 
@@ -11,8 +11,8 @@ const ASK_NS: u64 = 1_000_000;
 const ASK_AGAIN_NS: u64 = 100_000;
 /// A G in `blocking` keeps its P for this long while another G could use the P: one short round.
 const BLOCKING_NS: u64 = 20_000;
-/// A G in `blocking` keeps its P for this long while no G could use the P. Then the P goes idle: sysmon sleeps only when all
-/// Ps are idle.
+/// A G in `blocking` keeps its P for this long while no G could use the P. Then the P goes idle: sysmon
+/// sleeps only when all Ps are idle.
 const BLOCKING_UNWANTED_NS: u64 = 10_000_000;
 
 /// Since when a P has stood still.
@@ -29,7 +29,8 @@ pub(crate) struct Stretch {
 pub(crate) struct Age {
     /// The time since the P's word changed: since its G last entered or left the runtime.
     pub(crate) lent_ns: u64,
-    /// The time since the P's M last looked for a G. The same G has run since, and may have called the runtime.
+    /// The time since the P's M last looked for a G. The same G has run since, and may have called the
+    /// runtime.
     pub(crate) stuck_ns: u64,
 }
 
@@ -67,9 +68,9 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Judges a P. The verdict is `Leave` unless taking the P helps: Gs wait for it, its timers are overdue, or no thread polls
-/// the network (`unpolled`). But a lent P whose G is in `blocking` is taken after 10 ms in any case. `blocked_ones` is true
-/// if the last round found blocked threads.
+/// Judges a P. The verdict is `Leave` unless taking the P helps: Gs wait for it, its timers are overdue, or
+/// no thread polls the network (`unpolled`). But a lent P whose G is in `blocking` is taken after 10 ms in
+/// any case. `blocked_ones` is true if the last round found blocked threads.
 pub(crate) fn judge(look: &Look, age: Age, unpolled: bool, blocked_ones: bool) -> Verdict {
     let gain = look.work_waits || look.overdue_ns > 0 || unpolled;
     let ask_ns = if blocked_ones { ASK_AGAIN_NS } else { ASK_NS };

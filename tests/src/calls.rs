@@ -1,4 +1,5 @@
-//! A table of calls, one for each kind in the API. Tests make these calls in unusual places, such as destructors.
+//! A table of calls, one for each kind in the API. Tests make these calls in unusual places, such as
+//! destructors.
 
 use std::cell::Cell;
 use std::io::{Read, Write};

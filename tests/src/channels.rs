@@ -67,8 +67,8 @@ impl<T> Either<T> {
         match self {
             Either::Green(thread) => thread.join().unwrap(),
             Either::Plain(thread) => {
-                // Polls, and does not block: in a strict runtime, the plain thread may wait for green threads of this
-                // OS thread.
+                // Polls, and does not block: in a strict runtime, the plain thread may wait for green threads
+                // of this OS thread.
                 crate::wait_until("a plain thread has ended", || thread.is_finished());
                 thread.join().unwrap()
             }

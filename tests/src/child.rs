@@ -11,7 +11,8 @@ const ALONE: &str = "TESTS_CHILD_ALONE";
 /// Returns the name that the harness gives to the test `test` of the calling file: `module::test`.
 #[track_caller]
 pub fn path(test: &str) -> String {
-    // tests/tests/PROGRAM/main.rs and tests/tests/PROGRAM/MODULE.rs; one file that is a program has no module.
+    // tests/tests/PROGRAM/main.rs and tests/tests/PROGRAM/MODULE.rs; one file that is a program has no
+    // module.
     let file = Path::new(Location::caller().file()).with_extension("");
     let names: Vec<_> = file.components().map(Component::as_os_str).collect();
     let tests = names.iter().rposition(|name| *name == "tests").map_or(0, |at| at + 1);
@@ -27,9 +28,9 @@ pub fn command(test: &str) -> Command {
     command
 }
 
-/// Makes the calling test run in a process of its own, for a test that measures or changes what all threads of a
-/// process share. nextest gives each test a process. Under `cargo test`, the macro runs the test once more in a child,
-/// and returns from the caller.
+/// Makes the calling test run in a process of its own, for a test that measures or changes what all threads
+/// of a process share. nextest gives each test a process. Under `cargo test`, the macro runs the test once
+/// more in a child, and returns from the caller.
 #[macro_export]
 macro_rules! alone {
     () => {{
@@ -41,8 +42,8 @@ macro_rules! alone {
     }};
 }
 
-/// Runs the test that has the function `here` in a child, and returns `true`, unless this process has only that test.
-/// For [`alone!`](crate::alone).
+/// Runs the test that has the function `here` in a child, and returns `true`, unless this process has only
+/// that test. For [`alone!`](crate::alone).
 ///
 /// # Panics
 /// If the test fails in the child.
@@ -62,8 +63,8 @@ pub fn is_repeated_alone(here: &str) -> bool {
     true
 }
 
-/// Runs `body` in a child process, and `check` on the child's output. The child is this test binary, which runs only
-/// the test `test` of the calling file. `case` distinguishes several children of a test.
+/// Runs `body` in a child process, and `check` on the child's output. The child is this test binary, which
+/// runs only the test `test` of the calling file. `case` distinguishes several children of a test.
 #[track_caller]
 pub fn run(test: &str, case: &str, body: impl FnOnce(), check: impl FnOnce(&Output)) {
     run_with(test, case, &[], body, check);
@@ -131,8 +132,8 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs the case that the program's first argument names, and prints `ok`. For an unknown case, prints the names of all
-/// cases and exits with code 2.
+/// Runs the case that the program's first argument names, and prints `ok`. For an unknown case, prints the
+/// names of all cases and exits with code 2.
 pub fn run_case(cases: &[(&str, fn())]) {
     let case = std::env::args().nth(1).unwrap_or_default();
     let Some((_, run)) = cases.iter().find(|(name, _)| *name == case) else {

@@ -26,8 +26,8 @@ pub fn in_each(main: impl Fn() + Send + Sync) {
     main();
 }
 
-/// Runs `does` on `greens` green threads and `plains` plain OS threads, each with its number, the green threads
-/// first. Returns when all have ended. The caller is a green or a plain thread.
+/// Runs `does` on `greens` green threads and `plains` plain OS threads, each with its number, the green
+/// threads first. Returns when all have ended. The caller is a green or a plain thread.
 pub fn crowd(greens: usize, plains: usize, does: impl Fn(usize) + Send + Sync) {
     let does = &does;
     runtime::scope(|s| {
@@ -44,8 +44,8 @@ pub fn crowd(greens: usize, plains: usize, does: impl Fn(usize) + Send + Sync) {
                             drop(its);
                         });
                     }
-                    // `all.wait` parks, where std's scope blocks: in a strict runtime, threads that the plain ones
-                    // wait for may be bound to this M.
+                    // `all.wait` parks, where std's scope blocks: in a strict runtime, threads that the plain
+                    // ones wait for may be bound to this M.
                     all.wait();
                 });
             });

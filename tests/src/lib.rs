@@ -1,5 +1,5 @@
-//! Shared parts of the tests: runtimes, seeded random numbers, a watchdog, counted drops, crowds of threads, channels
-//! of each kind, small futures, child processes.
+//! Shared parts of the tests: runtimes, seeded random numbers, a watchdog, counted drops, crowds of threads,
+//! channels of each kind, small futures, child processes.
 
 pub mod calls;
 pub mod channels;
@@ -101,9 +101,9 @@ pub fn everywhere(main: impl Fn() + Send + Sync) {
     main();
 }
 
-/// Ends the process when a test hangs, and prints the metrics of runtimes and a dump of all green threads. With
-/// `TESTS_ON_HANG=wait` it keeps the process for a debugger. `TESTS_HANG_SECS` sets the time after which a test
-/// hangs.
+/// Ends the process when a test hangs, and prints the metrics of runtimes and a dump of all green threads.
+/// With `TESTS_ON_HANG=wait` it keeps the process for a debugger. `TESTS_HANG_SECS` sets the time after which
+/// a test hangs.
 #[derive(Debug)]
 pub struct Watchdog {
     shown: Arc<Mutex<Vec<Handle>>>,
@@ -164,7 +164,8 @@ pub fn hang(name: &str, handles: &[Handle]) -> ! {
     std::process::abort();
 }
 
-/// Polls `condition` until it holds, for what has no wait of its own. Panics after 50 s. For plain and green threads.
+/// Polls `condition` until it holds, for what has no wait of its own. Panics after 50 s. For plain and green
+/// threads.
 pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {

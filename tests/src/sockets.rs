@@ -21,8 +21,8 @@ pub fn connected() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// Writes until a write fails, which needs a non-blocking socket or a time-out. Returns the number of bytes and the
-/// error.
+/// Writes until a write fails, which needs a non-blocking socket or a time-out. Returns the number of bytes
+/// and the error.
 pub fn fill(mut stream: &TcpStream) -> (usize, ErrorKind) {
     let mut written = 0;
     loop {

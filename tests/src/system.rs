@@ -9,15 +9,16 @@ pub fn threads() -> usize {
     threads
 }
 
-/// Returns the names of the OS threads whose name begins with `prefix`. It leaves out exiting threads, which the
-/// system lists for a moment after their joiner has returned.
+/// Returns the names of the OS threads whose name begins with `prefix`. It leaves out exiting threads, which
+/// the system lists for a moment after their joiner has returned.
 pub fn threads_named(prefix: &str) -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
     let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
     stats.filter_map(|stat| name_unless_exiting(&stat)).filter(|name| name.starts_with(prefix)).collect()
 }
 
-/// Parses a line of `/proc/../stat`: `number (name) state ..`. The seventh word after the name has the exiting flag.
+/// Parses a line of `/proc/../stat`: `number (name) state ..`. The seventh word after the name has the
+/// exiting flag.
 fn name_unless_exiting(stat: &str) -> Option<String> {
     const PF_EXITING: u32 = 4;
     let (begin, rest) = stat.rsplit_once(") ")?;
@@ -30,7 +31,8 @@ pub fn descriptors() -> usize {
     entries("/proc/self/fd")
 }
 
-/// Returns the number of open descriptors of this process that have a name or a number: files, pipes and sockets, but no epoll instances.
+/// Returns the number of open descriptors of this process that have a name or a number: files, pipes and
+/// sockets, but no epoll instances.
 pub fn descriptors_but_anonymous() -> usize {
     let all = std::fs::read_dir("/proc/self/fd").expect("a list of the descriptors");
     let name = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
@@ -140,7 +142,8 @@ pub fn no_core_dump() {
     }
 }
 
-/// Returns how often those OS threads of this process have gone to sleep so far whose names begin with `name`.
+/// Returns how often those OS threads of this process have gone to sleep so far whose names begin with
+/// `name`.
 #[cfg(target_os = "linux")]
 pub fn sleeps(name: &str) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("a list of the threads");

@@ -31,8 +31,8 @@ pub fn ends(what: &str, f: impl FnOnce() + Send + 'static) {
     thread.join().expect("the thread has not panicked");
 }
 
-/// Checks that the loop which `hog` makes gives a time-out around it, and the other branches of its task, a turn. A spawned task, a
-/// green thread, a poll of another future and a plain OS thread drive it.
+/// Checks that the loop which `hog` makes gives a time-out around it, and the other branches of its task, a
+/// turn. A spawned task, a green thread, a poll of another future and a plain OS thread drive it.
 pub fn gives_turns(hog: fn() -> Hog) {
     ends("a spawned task", move || runtime(2).block_on(turns(hog)));
     ends("block_on of a green thread", move || runtime(1).block_on(move || block_on(turns(hog))));

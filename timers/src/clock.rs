@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The time that never comes. A timer armed for this time stays in its heap and never fires; no thread is woken for it.
+/// The time that never comes. A timer armed for this time stays in its heap and never fires; no thread is
+/// woken for it.
 pub const NEVER: u64 = u64::MAX;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -21,8 +22,8 @@ pub fn after(delay: Duration) -> u64 {
     now().saturating_add(nanos(delay))
 }
 
-/// Returns the time of `instant`: 0, which is due at once, if `instant` is before the clock's beginning; [`NEVER`] if 64 bits
-/// cannot hold that time.
+/// Returns the time of `instant`: 0, which is due at once, if `instant` is before the clock's beginning;
+/// [`NEVER`] if 64 bits cannot hold that time.
 pub fn at(instant: Instant) -> u64 {
     instant.checked_duration_since(base()).map_or(0, nanos)
 }

@@ -1,7 +1,8 @@
 //! A 4-ary min-heap of (time, item), laid out so that the four children of an entry are one cache line.
 //!
-//! The heap is plain data and knows nothing of timers or threads. The parent of entry i is (i - 1) / 4, and its children are
-//! 4i + 1 to 4i + 4. A node has four slots and is aligned to a cache line. The first three slots of node 0 stay empty:
+//! The heap is plain data and knows nothing of timers or threads. The parent of entry i is (i - 1) / 4, and
+//! its children are 4i + 1 to 4i + 4. A node has four slots and is aligned to a cache line. The first three
+//! slots of node 0 stay empty:
 //!
 //! ```text
 //! node 0  [ -  -  -  0 ]     the root alone
@@ -9,17 +10,19 @@
 //! node 2  [ 5  6  7  8 ]     the children of 1: node i + 1 has the children of entry i and nothing else
 //! ```
 //!
-//! So a sift reads one line a level. An empty slot has the time [`NEVER`], which no time exceeds. So the search for the least
-//! of four children needs no check of the length. A leaf is an entry whose children's node is empty or does not exist.
+//! So a sift reads one line a level. An empty slot has the time [`NEVER`], which no time exceeds. So the
+//! search for the least of four children needs no check of the length. A leaf is an entry whose children's
+//! node is empty or does not exist.
 //!
-//! The nodes lie in chunks of 4 KiB. So the heap grows without copying, and returns its memory chunk by chunk. A single
-//! vector of a million entries would be copied in 17 ms when it grows, and unmapped in 4 ms.
+//! The nodes lie in chunks of 4 KiB. So the heap grows without copying, and returns its memory chunk by
+//! chunk. A single vector of a million entries would be copied in 17 ms when it grows, and unmapped in 4 ms.
 //!
 //! # Where an entry is
 //!
-//! Each item keeps a place. The item's entry is at that place, or at an ancestor of it ([`Heap::find`]). A sift writes the
-//! place of the entry that it sifts, and of each entry that it moves down. An entry that moves up moves to its parent, so
-//! its old place still leads to it. So a removal of the head writes one place, and not one for each level.
+//! Each item keeps a place. The item's entry is at that place, or at an ancestor of it ([`Heap::find`]). A
+//! sift writes the place of the entry that it sifts, and of each entry that it moves down. An entry that
+//! moves up moves to its parent, so its old place still leads to it. So a removal of the head writes one
+//! place, and not one for each level.
 
 use std::mem;
 
@@ -27,8 +30,9 @@ const NEVER: u64 = u64::MAX;
 const ARITY: usize = 4;
 /// The slot of entry 0: the last slot of node 0.
 const SHIFT: usize = ARITY - 1;
-/// How many nodes a chunk has: 256 entries, 4 KiB. A chunk is small, because each P with a timer has one, and a process that is
-/// short of memory gets small pieces for longer. A model makes many heaps, so its chunks have few nodes.
+/// How many nodes a chunk has: 256 entries, 4 KiB. A chunk is small, because each P with a timer has one, and
+/// a process that is short of memory gets small pieces for longer. A model makes many heaps, so its chunks
+/// have few nodes.
 const CHUNK: usize = if cfg!(loom) { 4 } else { 64 };
 
 /// What the heap sorts. See "Where an entry is" in the head of this file.
@@ -60,8 +64,8 @@ struct Node<T>([Slot<T>; ARITY]);
 impl<T> Node<T> {
     const EMPTY: Self = Self([const { Slot::EMPTY }; ARITY]);
 
-    /// Returns the slot with the least time in the node, and that time. Compares two pairs and then the lesser of each: no
-    /// branch depends on the data.
+    /// Returns the slot with the least time in the node, and that time. Compares two pairs and then the
+    /// lesser of each: no branch depends on the data.
     #[inline]
     fn least(&self) -> (usize, u64) {
         let [a, b, c, d] = &self.0;
@@ -136,9 +140,9 @@ impl<T: Item> Heap<T> {
         self.sift_up(last, Slot { when, item: Some(item) });
     }
 
-    /// Removes entry `i`. The entry at place `i` afterwards was behind `i` before, or was an ancestor of `i`. No other entry
-    /// moves from a place before `i` to `i` or behind it. So a walk from the last entry to the first that examines `i` again
-    /// after a removal examines every entry.
+    /// Removes entry `i`. The entry at place `i` afterwards was behind `i` before, or was an ancestor of `i`.
+    /// No other entry moves from a place before `i` to `i` or behind it. So a walk from the last entry to the
+    /// first that examines `i` again after a removal examines every entry.
     pub(crate) fn remove(&mut self, i: usize) -> (u64, T) {
         let removed = self.slot_mut(i).take();
         let last = self.take_last();
@@ -148,16 +152,16 @@ impl<T: Item> Heap<T> {
         removed.open()
     }
 
-    /// Gives entry `i` another time. Returns its new place. If entry `i` moves, an entry from the path to the new place takes
-    /// place `i`; no other entry passes place `i`.
+    /// Gives entry `i` another time. Returns its new place. If entry `i` moves, an entry from the path to the
+    /// new place takes place `i`; no other entry passes place `i`.
     pub(crate) fn reschedule(&mut self, i: usize, when: u64) -> usize {
         let mut slot = self.slot_mut(i).take();
         slot.when = when;
         self.sift(i, slot)
     }
 
-    /// Returns the place of an entry, which is `kept` or an ancestor of it; `None` if `is` returns `true` for none of these
-    /// entries. Examines one entry for each level of the heap.
+    /// Returns the place of an entry, which is `kept` or an ancestor of it; `None` if `is` returns `true` for
+    /// none of these entries. Examines one entry for each level of the heap.
     pub(crate) fn find(&self, kept: usize, is: impl Fn(u64, &T) -> bool) -> Option<usize> {
         let mut i = kept;
         loop {
@@ -190,8 +194,8 @@ impl<T: Item> Heap<T> {
         }
     }
 
-    /// Returns the memory that the heap does not need, for the caller to drop after the unlock. The heap keeps one empty
-    /// chunk: so it next grows or shrinks only after some hundred entries.
+    /// Returns the memory that the heap does not need, for the caller to drop after the unlock. The heap
+    /// keeps one empty chunk: so it next grows or shrinks only after some hundred entries.
     #[must_use]
     #[inline]
     pub(crate) fn give_back(&mut self) -> Option<Spare<T>> {
@@ -216,7 +220,8 @@ impl<T: Item> Heap<T> {
         if parent_is_later { self.sift_up(hole, slot) } else { self.sift_down(hole, slot) }
     }
 
-    /// Puts `slot` at `hole`, or above the hole where its time belongs: later ancestors move down. Returns its place.
+    /// Puts `slot` at `hole`, or above the hole where its time belongs: later ancestors move down. Returns
+    /// its place.
     #[inline]
     fn sift_up(&mut self, mut hole: usize, slot: Slot<T>) -> usize {
         while hole > 0 {
@@ -232,12 +237,14 @@ impl<T: Item> Heap<T> {
         hole
     }
 
-    /// Puts `slot` at `hole`, or below the hole where its time belongs: earlier children move up. Returns its place.
+    /// Puts `slot` at `hole`, or below the hole where its time belongs: earlier children move up. Returns its
+    /// place.
     #[inline]
     fn sift_down(&mut self, mut hole: usize, slot: Slot<T>) -> usize {
         while let Some(children) = self.node_mut(hole + 1) {
             let (nth, least) = children.least();
-            // An empty slot has the time NEVER, which is not less than any time: no entry sinks into an empty slot.
+            // An empty slot has the time NEVER, which is not less than any time: no entry sinks into an empty
+            // slot.
             if slot.when <= least {
                 break;
             }

@@ -12,8 +12,8 @@ use crate::timers::{Checked, Locked, Timers};
 
 /// The timers of one runtime, a heap for each P.
 ///
-/// When `add`, `modify` or `move_all` returns a time, the caller must wake each thread that sleeps until a later time.
-/// Otherwise the timer fires late. The callers follow this protocol:
+/// When `add`, `modify` or `move_all` returns a time, the caller must wake each thread that sleeps until a
+/// later time. Otherwise the timer fires late. The callers follow this protocol:
 ///
 /// ```text
 /// adder                                  sleeper
@@ -24,10 +24,11 @@ use crate::timers::{Checked, Locked, Timers};
 ///   4. later than this timer: wake it      5. check the heaps that are due, and begin again
 /// ```
 ///
-/// `add`, `modify` and `move_all` publish all times before they return. `add` and `modify` return a time only if that may be
-/// the first time of its heap. Otherwise the heap has published an earlier time. The adder of that time has told the
-/// sleeper, or is about to, and the sleeper looks at the heap again by then. The adder compares under the heap's lock, because
-/// a heap publishes a later first time only under this lock. So the holder that removes the earlier timer finds the new one.
+/// `add`, `modify` and `move_all` publish all times before they return. `add` and `modify` return a time only
+/// if that may be the first time of its heap. Otherwise the heap has published an earlier time. The adder of
+/// that time has told the sleeper, or is about to, and the sleeper looks at the heap again by then. The adder
+/// compares under the heap's lock, because a heap publishes a later first time only under this lock. So the
+/// holder that removes the earlier timer finds the new one.
 pub struct Heaps<H: Handle> {
     heaps: Box<[OnceLock<Box<Timers<H>>>]>,
 }
@@ -45,10 +46,10 @@ impl<H: Handle> Heaps<H> {
         self.heaps[p].get_or_init(|| Box::new(Timers::new(p)));
     }
 
-    /// Arms a fresh timer: `fire` gets the timer and `seq` at `when`. With a `period` other than 0, `fire` gets them again
-    /// after each period. Returns the time for which to wake the netpoller; `None` if this is not the first timer of the heap.
-    /// Precondition: no other thread arms this timer meanwhile.
-    /// Go: `addtimer`. Runs on: any thread; `p` is the thread's P, or any P if the thread has none.
+    /// Arms a fresh timer: `fire` gets the timer and `seq` at `when`. With a `period` other than 0, `fire`
+    /// gets them again after each period. Returns the time for which to wake the netpoller; `None` if this is
+    /// not the first timer of the heap. Precondition: no other thread arms this timer meanwhile. Go:
+    /// `addtimer`. Runs on: any thread; `p` is the thread's P, or any P if the thread has none.
     ///
     /// # Panics
     ///
@@ -60,17 +61,17 @@ impl<H: Handle> Heaps<H> {
         locked.insert(when, h)
     }
 
-    /// Stops a timer. Returns `true` if the timer was armed and will not fire; `false` if the timer has fired, is being
-    /// fired, or was not armed. After `true` for a ticker, a tick that was taken before may still fire, with the `seq` that the
-    /// ticker had then. Never touches the heap; a holder of the heap's lock removes the entry later.
-    /// Go: `deltimer`. Runs on: any thread.
+    /// Stops a timer. Returns `true` if the timer was armed and will not fire; `false` if the timer has
+    /// fired, is being fired, or was not armed. After `true` for a ticker, a tick that was taken before may
+    /// still fire, with the `seq` that the ticker had then. Never touches the heap; a holder of the heap's
+    /// lock removes the entry later. Go: `deltimer`. Runs on: any thread.
     pub fn delete(&self, timer: &Timer) -> bool {
         timer.delete(|p| self.counts(p))
     }
 
-    /// Arms a timer for `when`, in whichever state the timer is. An armed timer gets this time instead of its own. Takes time
-    /// in proportion to the logarithm of the heap's size. Go: `modtimer`. Runs on: any thread; `p` is the thread's P, or any P
-    /// if the thread has none.
+    /// Arms a timer for `when`, in whichever state the timer is. An armed timer gets this time instead of its
+    /// own. Takes time in proportion to the logarithm of the heap's size. Go: `modtimer`. Runs on: any
+    /// thread; `p` is the thread's P, or any P if the thread has none.
     ///
     /// # Panics
     ///
@@ -79,7 +80,8 @@ impl<H: Handle> Heaps<H> {
         self.modify_by(p, h, (when, period, seq), Timers::try_lock)
     }
 
-    /// [`Heaps::modify`]; `lock` returns `None` if another thread has the lock of the heap in which the timer is.
+    /// [`Heaps::modify`]; `lock` returns `None` if another thread has the lock of the heap in which the timer
+    /// is.
     fn modify_by<'a>(
         &'a self,
         p: usize,
@@ -108,8 +110,8 @@ impl<H: Handle> Heaps<H> {
         }
     }
 
-    /// Inserts a timer that is in no heap. Returns `None` if the timer is no longer in `from`. The lock comes before the
-    /// claim: a thread never waits for a lock while its timer is in a brief state.
+    /// Inserts a timer that is in no heap. Returns `None` if the timer is no longer in `from`. The lock comes
+    /// before the claim: a thread never waits for a lock while its timer is in a brief state.
     fn insert_again(&self, p: usize, h: &H, from: State, to: (u64, u64, u64)) -> Option<Modified> {
         let (timer, (when, period, seq)) = (h.timer(), to);
         let entry = h.clone();
@@ -132,14 +134,14 @@ impl<H: Handle> Heaps<H> {
         self.modify_by(p, h, (when, 0, seq), |_| None)
     }
 
-    /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and the time at which it was due, without
-    /// a lock. If no timer is due, returns at once and takes no lock. `own` is true if the caller has this P: the call then
-    /// also removes deleted timers if they are more than a quarter of the heap. A call removes a bounded portion of the
-    /// deleted timers, due or not; [`Checked::more`] asks for another call.
-    /// Go: `checkTimers`. Runs on: any thread.
+    /// Fires the timers in the heap of `p` that are due at `now`: calls `fire` with each timer, its `seq` and
+    /// the time at which it was due, without a lock. If no timer is due, returns at once and takes no lock.
+    /// `own` is true if the caller has this P: the call then also removes deleted timers if they are more
+    /// than a quarter of the heap. A call removes a bounded portion of the deleted timers, due or not;
+    /// [`Checked::more`] asks for another call. Go: `checkTimers`. Runs on: any thread.
     ///
-    /// `fire` may add, delete and modify timers. `fire` should not panic. If `fire` panics, the timers that were taken
-    /// together with this one fire before the panic goes on, and no timer is lost.
+    /// `fire` may add, delete and modify timers. `fire` should not panic. If `fire` panics, the timers that
+    /// were taken together with this one fire before the panic goes on, and no timer is lost.
     pub fn check(&self, p: usize, now: u64, own: bool, fire: &mut impl FnMut(H, u64, u64)) -> Checked {
         match self.heap(p) {
             Some(timers) => timers.check(now, own, fire),
@@ -147,14 +149,15 @@ impl<H: Handle> Heaps<H> {
         }
     }
 
-    /// Removes a bounded portion of the deleted timers of `p` if they are many, and more than a quarter. Returns `true` if
-    /// they were many: call again soon. Costs two loads if they are few. Runs on: the owner of P `p`.
+    /// Removes a bounded portion of the deleted timers of `p` if they are many, and more than a quarter.
+    /// Returns `true` if they were many: call again soon. Costs two loads if they are few. Runs on: the owner
+    /// of P `p`.
     pub fn tidy(&self, p: usize) -> bool {
         self.heap(p).is_some_and(Timers::tidy)
     }
 
-    /// Returns the time by which the heap of `p` must be checked; [`NEVER`] if the heap is empty. That time is never later
-    /// than the next timer, but may be earlier. Costs two loads. Runs on: any thread.
+    /// Returns the time by which the heap of `p` must be checked; [`NEVER`] if the heap is empty. That time
+    /// is never later than the next timer, but may be earlier. Costs two loads. Runs on: any thread.
     #[inline]
     pub fn earliest(&self, p: usize) -> u64 {
         self.heap(p).map_or(NEVER, |timers| timers.counts.earliest())
@@ -167,14 +170,15 @@ impl<H: Handle> Heaps<H> {
         opened.map(|timers| timers.counts.earliest()).min().unwrap_or(NEVER)
     }
 
-    /// Returns about how many timers of `p` are armed. Other threads may arm and stop timers meanwhile. Runs on: any thread.
+    /// Returns about how many timers of `p` are armed. Other threads may arm and stop timers meanwhile. Runs
+    /// on: any thread.
     pub fn len(&self, p: usize) -> usize {
         self.heap(p).map_or(0, |timers| timers.counts.live())
     }
 
-    /// Moves all armed timers of P `from` to P `to`; the caller is about to retire `from`. Returns the time for which to wake
-    /// the netpoller: the earliest of the moved timers; `None` if none of them will fire. Go: `moveTimers`. Runs on: any
-    /// thread.
+    /// Moves all armed timers of P `from` to P `to`; the caller is about to retire `from`. Returns the time
+    /// for which to wake the netpoller: the earliest of the moved timers; `None` if none of them will fire.
+    /// Go: `moveTimers`. Runs on: any thread.
     ///
     /// # Panics
     ///
@@ -184,16 +188,16 @@ impl<H: Handle> Heaps<H> {
         self.heap(from).map(|from| from.move_all(to)).filter(|&when| when != NEVER)
     }
 
-    /// Examines the heap of `p`. Panics if the heap is out of order, or holds a timer that it must not hold. Other threads
-    /// may use the heap meanwhile.
+    /// Examines the heap of `p`. Panics if the heap is out of order, or holds a timer that it must not hold.
+    /// Other threads may use the heap meanwhile.
     pub fn verify(&self, p: usize) {
         if let Some(timers) = self.heap(p) {
             timers.lock().verify();
         }
     }
 
-    /// [`Heaps::verify`], and panics if a count or a published time is wrong. Precondition: no other thread uses the timers
-    /// of `p`.
+    /// [`Heaps::verify`], and panics if a count or a published time is wrong. Precondition: no other thread
+    /// uses the timers of `p`.
     pub fn verify_idle(&self, p: usize) {
         if let Some(timers) = self.heap(p) {
             timers.lock().verify_idle();
@@ -328,7 +332,8 @@ mod models {
         });
     }
 
-    /// The protocol of [`Heaps`](super::Heaps): the sleeper sees the timer, or the adder sees that the sleeper must be woken.
+    /// The protocol of [`Heaps`](super::Heaps): the sleeper sees the timer, or the adder sees that the
+    /// sleeper must be woken.
     fn never_oversleeps(arm: fn(&World, &Arc<Timer>)) {
         explore(5, move || {
             let world = World::new(1);
@@ -367,7 +372,8 @@ mod models {
         never_oversleeps(|world, timer| _ = world.modify_unlocked(0, timer, 50, 3));
     }
 
-    /// A sleeper, as `never_oversleeps` has it, that adders tell only of timers for which they are to wake it.
+    /// A sleeper, as `never_oversleeps` has it, that adders tell only of timers for which they are to wake
+    /// it.
     struct Sleeper {
         world: Arc<World>,
         wakes_at: AtomicU64,
@@ -433,7 +439,8 @@ mod models {
         });
     }
 
-    /// Two adders: the later timer may be left to the adder of the earlier one, which may not have told the sleeper yet.
+    /// Two adders: the later timer may be left to the adder of the earlier one, which may not have told the
+    /// sleeper yet.
     #[test]
     fn a_sleeper_does_not_miss_the_earlier_of_two_new_timers() {
         explore(2, || {

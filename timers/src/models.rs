@@ -1,7 +1,8 @@
 //! The world of the loom models: some heaps, and a log of the timers that were armed and that fired.
 //!
-//! Each arming ends in exactly one way: the timer fires, a `delete` returns true, or a `modify` finds the timer pending. So
-//! the number of armings is the number of ends. The sum is wrong if a timer is lost, fires twice, or fires after its `delete`.
+//! Each arming ends in exactly one way: the timer fires, a `delete` returns true, or a `modify` finds the
+//! timer pending. So the number of armings is the number of ends. The sum is wrong if a timer is lost, fires
+//! twice, or fires after its `delete`.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +10,8 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{Checked, Heaps, Modified, Timer};
 
-/// Explores the interleavings with at most `preemptions` involuntary switches, so that a model takes only seconds.
+/// Explores the interleavings with at most `preemptions` involuntary switches, so that a model takes only
+/// seconds.
 pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -30,9 +32,10 @@ pub(crate) type Modify = fn(&World, usize, &Arc<Timer>, u64, u64) -> Modified;
 pub(crate) struct World {
     pub(crate) heaps: Heaps<Arc<Timer>>,
     ps: usize,
-    /// Every operation begins with a read-modify-write of this word. loom remembers only the last access to each atomic. If
-    /// thread A loads a word, and then thread B loads and exchanges that word, B's load hides A's load. So loom never tries
-    /// B's exchange before A's load. Because of the gate, loom tries B's operation before A's, and then all orders of both.
+    /// Every operation begins with a read-modify-write of this word. loom remembers only the last access to
+    /// each atomic. If thread A loads a word, and then thread B loads and exchanges that word, B's load hides
+    /// A's load. So loom never tries B's exchange before A's load. Because of the gate, loom tries B's
+    /// operation before A's, and then all orders of both.
     gate: AtomicUsize,
     // std's mutex, not loom's: the log is no part of the protocol and must add no interleavings.
     log: Mutex<Log>,
@@ -72,7 +75,8 @@ impl World {
         self.log_modified(modified)
     }
 
-    /// As `modify`, while another thread has the lock of the timer's heap: an entry in the heap stays where it is.
+    /// As `modify`, while another thread has the lock of the timer's heap: an entry in the heap stays where
+    /// it is.
     pub(crate) fn modify_unlocked(&self, p: usize, timer: &Arc<Timer>, when: u64, seq: u64) -> Modified {
         self.turn();
         let modified = self.heaps.modify_unlocked(p, timer, when, seq);
@@ -86,8 +90,8 @@ impl World {
         modified
     }
 
-    /// Checks P `p` until no timer is due any more. Returns the result of the last check, but `ran` is true if a timer fired
-    /// in any of these checks.
+    /// Checks P `p` until no timer is due any more. Returns the result of the last check, but `ran` is true
+    /// if a timer fired in any of these checks.
     pub(crate) fn check(&self, p: usize, now: u64, own: bool) -> Checked {
         let mut ran = false;
         loop {
@@ -123,8 +127,8 @@ impl World {
         fired
     }
 
-    /// Fires all timers that are due by `end`, and panics if a count is wrong, a timer is left, or armings and ends differ.
-    /// Precondition: all other threads are done.
+    /// Fires all timers that are due by `end`, and panics if a count is wrong, a timer is left, or armings
+    /// and ends differ. Precondition: all other threads are done.
     pub(crate) fn finish(&self, end: u64) {
         (0..self.ps).for_each(|p| self.heaps.verify_idle(p));
         for p in 0..self.ps {

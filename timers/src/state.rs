@@ -4,8 +4,9 @@ use crate::sync::{AtomicU8, Ordering};
 
 /// The state of a timer. Go: `timerNoStatus` and the nine constants after it.
 ///
-/// In a *brief* state the timer belongs to one thread, which ends that state within a few instructions. This thread neither
-/// waits nor calls a function that may wait. Every other thread that reads a brief state yields and reads again.
+/// In a *brief* state the timer belongs to one thread, which ends that state within a few instructions. This
+/// thread neither waits nor calls a function that may wait. Every other thread that reads a brief state
+/// yields and reads again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -82,7 +83,8 @@ impl Status {
     }
 
     /// Returns the state.
-    // Acquire: the partner is the Release in `put` and `step`. A thread that reads a state sees its fields and counts.
+    // Acquire: the partner is the Release in `put` and `step`. A thread that reads a state sees its fields
+    // and counts.
     pub(crate) fn get(&self) -> State {
         State::ALL[self.0.load(Ordering::Acquire) as usize]
     }
@@ -97,17 +99,19 @@ impl Status {
     /// Changes the state from `from` to `to`. Returns `false` if the timer is not in `from`.
     pub(crate) fn step(&self, from: State, to: State) -> bool {
         debug_assert!(from.may_become(to), "no such transition: {from:?} -> {to:?}");
-        // Acquire: the partner is the Release in `put`. The winner sees the fields as the last claimer has left them.
-        // Release: the partners are the Acquires in `get` and `step`. `add` changes NoStatus to Waiting in this one step, and
-        // the next claimer must see the fields that `add` has set.
+        // Acquire: the partner is the Release in `put`. The winner sees the fields as the last claimer has
+        // left them.
+        // Release: the partners are the Acquires in `get` and `step`. `add` changes NoStatus to Waiting in
+        // this one step, and the next claimer must see the fields that `add` has set.
         self.0.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Changes the state from the brief `from` to `to`. Precondition: the caller has claimed the timer, so no other thread
-    /// writes the word meanwhile.
+    /// Changes the state from the brief `from` to `to`. Precondition: the caller has claimed the timer, so no
+    /// other thread writes the word meanwhile.
     pub(crate) fn put(&self, from: State, to: State) {
         debug_assert!(from.is_brief() && from.may_become(to), "no such transition: {from:?} -> {to:?}");
-        // Release: the partners are the Acquires in `get` and `step`. Publishes what was done in the brief state.
+        // Release: the partners are the Acquires in `get` and `step`. Publishes what was done in the brief
+        // state.
         self.0.store(to as u8, Ordering::Release);
     }
 

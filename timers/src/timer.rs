@@ -1,8 +1,9 @@
 //! One timer: its fields, and the two operations that need no heap, delete and modify.
 //!
-//! The state protects the fields. A thread writes them only while its claim keeps the timer in a brief state. The state that
-//! follows publishes them (`state.rs`). While the timer is in a heap, `when` and `owner` change only under that heap's lock.
-//! The fields are atomics because several threads share them. Their accesses are `Relaxed` because the state orders them.
+//! The state protects the fields. A thread writes them only while its claim keeps the timer in a brief state.
+//! The state that follows publishes them (`state.rs`). While the timer is in a heap, `when` and `owner`
+//! change only under that heap's lock. The fields are atomics because several threads share them. Their
+//! accesses are `Relaxed` because the state orders them.
 
 use crate::counts::Counts;
 use crate::state::{State, Status};
@@ -10,8 +11,8 @@ use crate::sync::{AtomicU16, AtomicU64, Ordering, broken, yield_now};
 
 /// A timer, a field of the object that it wakes. A timer has 40 bytes and may be armed any number of times.
 ///
-/// A timer has no callback. Its heap entry holds a [`Handle`](crate::Handle), which leads to the timer. The function that
-/// fires the timer gets that handle.
+/// A timer has no callback. Its heap entry holds a [`Handle`](crate::Handle), which leads to the timer. The
+/// function that fires the timer gets that handle.
 pub struct Timer {
     /// The time by which the heap sorts the timer's entry.
     when: AtomicU64,
@@ -21,8 +22,8 @@ pub struct Timer {
     period: AtomicU64,
     /// A word of the timer's user, which `fire` gets.
     seq: AtomicU64,
-    /// Where the timer's entry is in its heap, or was: see `heap.rs`. Belongs to the holder of that heap's lock. So this is
-    /// std's atomic in models, too: its accesses make no interleavings.
+    /// Where the timer's entry is in its heap, or was: see `heap.rs`. Belongs to the holder of that heap's
+    /// lock. So this is std's atomic in models, too: its accesses make no interleavings.
     place: std::sync::atomic::AtomicU32,
     /// The index of the P that has the timer in its heap.
     owner: AtomicU16,
@@ -34,8 +35,9 @@ pub struct Timer {
 pub struct Modified {
     /// True if the timer was armed and had not fired for that.
     pub was_pending: bool,
-    /// The time for which to wake the netpoller, if the timer may be the first of its heap. Otherwise `None`: another thread
-    /// was told, or is about to be told, of an earlier timer, and will look at this heap again by then.
+    /// The time for which to wake the netpoller, if the timer may be the first of its heap. Otherwise `None`:
+    /// another thread was told, or is about to be told, of an earlier timer, and will look at this heap again
+    /// by then.
     pub wake_for: Option<u64>,
 }
 
@@ -76,7 +78,8 @@ impl Timer {
         self.status.get()
     }
 
-    /// Returns when the timer is about to fire; `None` if it is not pending, or another thread changes it at this moment.
+    /// Returns when the timer is about to fire; `None` if it is not pending, or another thread changes it at
+    /// this moment.
     pub fn due(&self) -> Option<u64> {
         match self.state() {
             State::Waiting => Some(self.when()),
@@ -103,7 +106,8 @@ impl Timer {
         self.seq.load(Ordering::Relaxed)
     }
 
-    /// Returns the index of the P that has the timer in its heap, or had it there last. The answer may be stale at once.
+    /// Returns the index of the P that has the timer in its heap, or had it there last. The answer may be
+    /// stale at once.
     #[inline]
     pub fn owner(&self) -> usize {
         self.owner.load(Ordering::Relaxed) as usize
@@ -126,8 +130,8 @@ impl Timer {
         self.status.put(claim.0, to);
     }
 
-    /// Sets all fields and changes the state from NoStatus to Waiting. Returns `false` if the timer is not in NoStatus.
-    /// Runs on: the only thread that arms this timer; it holds the lock of heap `owner`.
+    /// Sets all fields and changes the state from NoStatus to Waiting. Returns `false` if the timer is not in
+    /// NoStatus. Runs on: the only thread that arms this timer; it holds the lock of heap `owner`.
     pub(crate) fn begin(&self, owner: usize, when: u64, period: u64, seq: u64) -> bool {
         if self.state() != State::NoStatus {
             return false;
@@ -141,8 +145,8 @@ impl Timer {
         self.set(owner, when, period, seq);
     }
 
-    /// Returns the time by which its heap must be checked for this timer; its entry has the time `when`. Runs on: the lock's
-    /// holder, while no other thread uses the timer.
+    /// Returns the time by which its heap must be checked for this timer; its entry has the time `when`. Runs
+    /// on: the lock's holder, while no other thread uses the timer.
     pub(crate) fn earliest(&self, when: u64) -> u64 {
         match self.state() {
             State::ModifiedEarlier => self.nextwhen.load(Ordering::Relaxed),
@@ -190,8 +194,8 @@ impl Timer {
         self.owner.store(u16::try_from(owner).expect("fewer Ps than 2^16"), Ordering::Relaxed);
     }
 
-    /// Stops the timer. Its entry stays in the heap until a lock's holder examines that entry. Returns `true` if the timer
-    /// was pending. Go: `deltimer`. Runs on: any thread; `counts` returns the counts of a P.
+    /// Stops the timer. Its entry stays in the heap until a lock's holder examines that entry. Returns `true`
+    /// if the timer was pending. Go: `deltimer`. Runs on: any thread; `counts` returns the counts of a P.
     pub(crate) fn delete<'c>(&self, counts: impl Fn(usize) -> &'c Counts) -> bool {
         use State::*;
         loop {
@@ -213,8 +217,8 @@ impl Timer {
         }
     }
 
-    /// Counts the timer as deleted, then changes its state to Deleted. Once the state is Deleted, the lock's holder may
-    /// remove and uncount the timer at any moment.
+    /// Counts the timer as deleted, then changes its state to Deleted. Once the state is Deleted, the lock's
+    /// holder may remove and uncount the timer at any moment.
     fn delete_claimed(&self, claim: Claim, from: State, counts: &Counts) {
         if broken!("timers_delete_counts_late") {
             self.settle(claim, State::Deleted);
@@ -228,8 +232,9 @@ impl Timer {
         self.settle(claim, State::Deleted);
     }
 
-    /// Arms a timer that is in a heap for another time. Its entry stays where it is. Returns `None` if the timer is no longer
-    /// in state `from`. Go: `modtimer`, its `wasRemoved == false` half. Runs on: any thread.
+    /// Arms a timer that is in a heap for another time. Its entry stays where it is. Returns `None` if the
+    /// timer is no longer in state `from`. Go: `modtimer`, its `wasRemoved == false` half. Runs on: any
+    /// thread.
     pub(crate) fn modify_in_heap<'c>(
         &self,
         from: State,
@@ -259,8 +264,8 @@ impl Timer {
         Some(Modified { was_pending: from != State::Deleted, wake_for: earlier.then_some(when) })
     }
 
-    /// Sets all fields of a timer that stays in its heap, and whose entry the caller moves to `when`; uncounts the state
-    /// `from`. Runs on: the lock's holder.
+    /// Sets all fields of a timer that stays in its heap, and whose entry the caller moves to `when`;
+    /// uncounts the state `from`. Runs on: the lock's holder.
     pub(crate) fn begin_earlier(
         &self,
         claim: &Claim,
@@ -285,8 +290,8 @@ impl Default for Timer {
     }
 }
 
-/// Returns the first tick after `now`: the ticks are at `when` and after each period. Ticks that were missed are left out.
-/// Precondition: `when` is not after `now`.
+/// Returns the first tick after `now`: the ticks are at `when` and after each period. Ticks that were missed
+/// are left out. Precondition: `when` is not after `now`.
 pub(crate) fn next_tick(when: u64, period: u64, now: u64) -> u64 {
     let late = now - when;
     when.saturating_add(period.saturating_mul(1 + late / period))
@@ -443,7 +448,8 @@ mod models {
         });
     }
 
-    /// Two threads insert a timer that is in no heap, each into another heap: the timer gets into one of the heaps.
+    /// Two threads insert a timer that is in no heap, each into another heap: the timer gets into one of the
+    /// heaps.
     #[test]
     fn two_inserting_modifies() {
         explore(2, || {
@@ -479,7 +485,8 @@ mod models {
         });
     }
 
-    /// Three threads spin on each other. loom explores one involuntary switch at once, but two take more than half a minute.
+    /// Three threads spin on each other. loom explores one involuntary switch at once, but two take more than
+    /// half a minute.
     #[test]
     fn delete_and_modify_against_run() {
         explore(1, || {

@@ -1,6 +1,7 @@
 //! The timers of one P: checks, tidies and moves the P's heap in bounded portions.
 //!
-//! Each portion holds the heap's lock once; `timers/locked.rs` has the steps. Callbacks and drops run after the unlock.
+//! Each portion holds the heap's lock once; `timers/locked.rs` has the steps. Callbacks and drops run after
+//! the unlock.
 
 mod batch;
 mod locked;
@@ -23,19 +24,20 @@ use locked::Sorted;
 /// How many heads one lock hold takes, moves or removes at most while it takes due timers.
 const HEADS: usize = 64;
 
-/// How many entries one portion of the P's owner examines for deleted timers. A portion takes some tens of microseconds.
+/// How many entries one portion of the P's owner examines for deleted timers. A portion takes some tens of
+/// microseconds.
 const PORTION: usize = 512;
 
-/// How many entries one portion of adjust examines. A portion takes some hundred microseconds. In a model, each portion
-/// examines one entry, so that the lock is released between any two entries.
+/// How many entries one portion of adjust examines. A portion takes some hundred microseconds. In a model,
+/// each portion examines one entry, so that the lock is released between any two entries.
 const ADJUST_PORTION: usize = if cfg!(loom) { 1 } else { 16 * 1024 };
 /// How many entries adjust examines in one check, in several portions.
 const ADJUST_AT_CHECK: usize = 4 * ADJUST_PORTION;
 
 /// How many heads an insertion moves or removes.
 const HEADS_AT_INSERTION: usize = 4;
-/// How many entries an insertion examines if more than a quarter of the heap is deleted. On average this removes more than one
-/// deleted timer, and the insertion adds one timer. So such a heap shrinks.
+/// How many entries an insertion examines if more than a quarter of the heap is deleted. On average this
+/// removes more than one deleted timer, and the insertion adds one timer. So such a heap shrinks.
 const PORTION_AT_INSERTION: usize = 16;
 
 /// The result of [`Heaps::check`](crate::Heaps::check).
@@ -45,7 +47,8 @@ pub struct Checked {
     pub next: u64,
     /// True if any timer fired.
     pub ran: bool,
-    /// True if the call has done its portion and there is more to tidy, to adjust or to fire: check again soon.
+    /// True if the call has done its portion and there is more to tidy, to adjust or to fire: check again
+    /// soon.
     pub more: bool,
 }
 
@@ -71,15 +74,16 @@ impl<H: Handle> Drop for Timers<H> {
     }
 }
 
-/// The state of a timer in the heap, as the lock's holder found it. A timer that must be removed or moved is claimed.
+/// The state of a timer in the heap, as the lock's holder found it. A timer that must be removed or moved is
+/// claimed.
 enum Met {
     Waiting,
     /// The timer is in Modifying, and its next state is not known yet.
     Busy,
     /// The timer was in Deleted and is in Removing.
     Deleted(Claim),
-    /// The timer was in ModifiedEarlier or ModifiedLater and is in Moving. The time is the new one; the timer's `when` has it
-    /// already.
+    /// The timer was in ModifiedEarlier or ModifiedLater and is in Moving. The time is the new one; the
+    /// timer's `when` has it already.
     Modified(Claim, u64),
 }
 
@@ -97,8 +101,8 @@ impl<H: Handle> Timers<H> {
         Some(Locked::new(self, self.sorted.try_lock()?))
     }
 
-    /// Fires the due timers: see [`Heaps::check`](crate::Heaps::check). Go: `checkTimers`. Runs on: any thread; `own` is true
-    /// on the owner of the P.
+    /// Fires the due timers: see [`Heaps::check`](crate::Heaps::check). Go: `checkTimers`. Runs on: any
+    /// thread; `own` is true on the owner of the P.
     #[inline(always)]
     pub(crate) fn check(&self, now: u64, own: bool, fire: &mut impl FnMut(H, u64, u64)) -> Checked {
         // A timer for NEVER is never due.
@@ -115,12 +119,13 @@ impl<H: Handle> Timers<H> {
         if let Some(checked) = over(sweep, ran, removed, adjusted) {
             return checked;
         }
-        // One batch, filled in place, because a copy would copy each of its places. `fire` empties it, also if a callback panics, so it
-        // has nothing to drop, and no place needs a look.
+        // One batch, filled in place, because a copy would copy each of its places. `fire` empties it, also
+        // if a callback panics, so it has nothing to drop, and no place needs a look.
         let mut due = ManuallyDrop::new(Batch::new());
         loop {
             self.take_due(now, sweep, &mut due);
-            // Sweeps once a call: a sweep cannot remove a deleted timer in a brief state, so more sweeps might not end.
+            // Sweeps once a call: a sweep cannot remove a deleted timer in a brief state, so more sweeps
+            // might not end.
             sweep = false;
             removed += due.removed;
             adjusted += due.adjusted;
@@ -132,8 +137,9 @@ impl<H: Handle> Timers<H> {
         }
     }
 
-    /// Adjusts a portion, and takes due timers out of the heap into the empty batch `due`; then sweeps a portion if `sweep`. The callbacks
-    /// run after this, without the lock: they may add timers (Go's issue 35532).
+    /// Adjusts a portion, and takes due timers out of the heap into the empty batch `due`; then sweeps a
+    /// portion if `sweep`. The callbacks run after this, without the lock: they may add timers (Go's issue
+    /// 35532).
     fn take_due(&self, now: u64, sweep: bool, due: &mut Batch<H>) {
         let mut locked = self.lock();
         due.adjusted = locked.adjust(now, ADJUST_PORTION);
@@ -147,8 +153,8 @@ impl<H: Handle> Timers<H> {
         due.removed = locked.count_removed();
     }
 
-    /// Removes a portion of the deleted timers if they are many. Returns `true` if they were many: call again soon.
-    /// Runs on: the owner of the P.
+    /// Removes a portion of the deleted timers if they are many. Returns `true` if they were many: call again
+    /// soon. Runs on: the owner of the P.
     pub(crate) fn tidy(&self) -> bool {
         let many = self.counts.many_deleted(PORTION);
         if many {
@@ -157,8 +163,8 @@ impl<H: Handle> Timers<H> {
         many
     }
 
-    /// Moves every live timer to `to`, and removes the deleted timers. Returns the earliest time of a moved timer.
-    /// Go: `moveTimers`. Runs on: any thread.
+    /// Moves every live timer to `to`, and removes the deleted timers. Returns the earliest time of a moved
+    /// timer. Go: `moveTimers`. Runs on: any thread.
     pub(crate) fn move_all(&self, to: &Self) -> u64 {
         assert_ne!(self.index, to.index, "timers: a heap cannot move to itself");
         // Locks the heap with the lower index first. Two movers use the same order, so they cannot deadlock.
@@ -172,8 +178,8 @@ impl<H: Handle> Timers<H> {
         from.move_to(&mut to)
     }
 
-    /// Stops and removes every timer: a timer may outlive its heap and be armed again in another heap. Runs on: the thread
-    /// that drops the heap.
+    /// Stops and removes every timer: a timer may outlive its heap and be armed again in another heap. Runs
+    /// on: the thread that drops the heap.
     fn release_all(&self) {
         let mut locked = self.lock();
         locked.drain(|h| {
@@ -186,8 +192,8 @@ impl<H: Handle> Timers<H> {
         });
     }
 
-    /// Reads the state of a timer of this heap, and claims the timer if it must be removed or moved. Runs on: the lock's
-    /// holder.
+    /// Reads the state of a timer of this heap, and claims the timer if it must be removed or moved. Runs on:
+    /// the lock's holder.
     fn meet(&self, timer: &Timer) -> Met {
         loop {
             let met = match timer.state() {
@@ -205,15 +211,16 @@ impl<H: Handle> Timers<H> {
         }
     }
 
-    /// Claims a timer, to remove it. Returns `None` if the timer is not in Deleted. Runs on: the lock's holder.
+    /// Claims a timer, to remove it. Returns `None` if the timer is not in Deleted. Runs on: the lock's
+    /// holder.
     fn claim_deleted(&self, timer: &Timer) -> Option<Claim> {
         let claim = timer.claim(Deleted, Removing)?;
         self.counts.uncount_deleted();
         Some(claim)
     }
 
-    /// Claims a modified timer, to move it to its new time. Returns the claim and that time; `None` if the timer is not in
-    /// `from`. Runs on: the lock's holder.
+    /// Claims a modified timer, to move it to its new time. Returns the claim and that time; `None` if the
+    /// timer is not in `from`. Runs on: the lock's holder.
     fn claim_modified(&self, timer: &Timer, from: State) -> Option<(Claim, u64)> {
         let claim = timer.claim(from, Moving)?;
         if from == ModifiedEarlier {
@@ -223,8 +230,8 @@ impl<H: Handle> Timers<H> {
         Some((claim, when))
     }
 
-    /// Claims a timer that must leave the heap. Returns the claim and the time of a live timer; for a deleted timer, the claim
-    /// as an error. Waits while the timer is in Modifying. Runs on: the lock's holder.
+    /// Claims a timer that must leave the heap. Returns the claim and the time of a live timer; for a deleted
+    /// timer, the claim as an error. Waits while the timer is in Modifying. Runs on: the lock's holder.
     fn meet_to_move(&self, timer: &Timer) -> Result<(Claim, u64), Claim> {
         loop {
             match self.meet(timer) {
@@ -304,7 +311,8 @@ mod models {
         });
     }
 
-    /// A timer is modified to an earlier time while a walk looks for another timer. The next check fires both.
+    /// A timer is modified to an earlier time while a walk looks for another timer. The next check fires
+    /// both.
     #[test]
     fn modify_against_adjust() {
         explore(5, || {
@@ -323,7 +331,8 @@ mod models {
         });
     }
 
-    /// Adjust moves a time from `modified_earliest` to `timer0_when`. A reader always finds the time in one of these fields.
+    /// Adjust moves a time from `modified_earliest` to `timer0_when`. A reader always finds the time in one
+    /// of these fields.
     #[test]
     fn earliest_is_never_too_late() {
         explore(5, || {
@@ -341,7 +350,8 @@ mod models {
         });
     }
 
-    /// A modifier publishes a time while adjust moves another time to `timer0_when`. A reader never gets too late a time.
+    /// A modifier publishes a time while adjust moves another time to `timer0_when`. A reader never gets too
+    /// late a time.
     #[test]
     fn earliest_is_never_too_late_for_a_modifier() {
         explore(5, || {

@@ -122,7 +122,8 @@ fn a_timer_made_earlier_is_found_deep_in_the_heap() {
     assert_eq!(check(&heaps, 0, 3_000).0.len(), 900);
 }
 
-/// Only the first timer of a heap is reported: by then, another thread looks at the heap and finds the other timers.
+/// Only the first timer of a heap is reported: by then, another thread looks at the heap and finds the other
+/// timers.
 #[test]
 fn only_a_timer_that_lowers_the_first_time_of_its_heap_is_to_wake_for() {
     let heaps = heaps(2);
@@ -140,8 +141,8 @@ fn only_a_timer_that_lowers_the_first_time_of_its_heap_is_to_wake_for() {
     assert_eq!(wake_for(0, 70), Some(70), "the heap is empty");
 }
 
-/// Arms a timer for an earlier time among many others. Counts how often the heap looks into a timer, because each such look
-/// may be a cache miss.
+/// Arms a timer for an earlier time among many others. Counts how often the heap looks into a timer, because
+/// each such look may be a cache miss.
 #[test]
 #[cfg_attr(miri, ignore = "a hundred thousand timers take minutes")]
 fn a_timer_made_earlier_among_many_costs_a_few_looks() {
@@ -331,8 +332,8 @@ fn adding_twice_is_a_bug() {
     heaps.add(0, timer, 6, 0, 2);
 }
 
-/// Timers may outlive their heap: a live timer, a stopped timer whose entry was not yet removed, and modified timers can be
-/// armed again in another heap.
+/// Timers may outlive their heap: a live timer, a stopped timer whose entry was not yet removed, and modified
+/// timers can be armed again in another heap.
 #[test]
 fn timers_of_dropped_heaps_can_be_armed_in_others() {
     let timers: Vec<_> = (0..4).map(|_| Arc::new(Timer::new())).collect();

@@ -1,5 +1,5 @@
-//! Threads perform all operations at once. The number of armings must equal the number of firings, deletions and
-//! modifications of pending timers.
+//! Threads perform all operations at once. The number of armings must equal the number of firings, deletions
+//! and modifications of pending timers.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

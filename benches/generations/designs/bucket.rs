@@ -10,9 +10,10 @@
 //!   4 unlock, wait so                                5 after that record: wake the note, or unpark the timerproc
 //! ```
 //!
-//! In its note the timerproc blocks its OS thread, inside [`runtime::blocking`]. Its P goes to another OS thread as soon as
-//! other work needs the P, and the timerproc must find a P when it returns. Go's `notetsleepg` hands the P off at once, even
-//! if no work needs the P. In this one step the baseline is cheaper than Go's design.
+//! In its note the timerproc blocks its OS thread, inside [`runtime::blocking`]. Its P goes to another OS
+//! thread as soon as other work needs the P, and the timerproc must find a P when it returns. Go's
+//! `notetsleepg` hands the P off at once, even if no work needs the P. In this one step the baseline is
+//! cheaper than Go's design.
 
 use std::mem;
 use std::sync::Arc;
@@ -87,8 +88,9 @@ impl Bucket {
         self.unlock_and_wake(state, when);
     }
 
-    /// Wakes the timerproc if the timerproc waits for a time later than `when`. The wake comes after the unlock, because a
-    /// green thread may lose its P in any call of the runtime. That green thread would keep the lock until it has a P again.
+    /// Wakes the timerproc if the timerproc waits for a time later than `when`. The wake comes after the
+    /// unlock, because a green thread may lose its P in any call of the runtime. That green thread would keep
+    /// the lock until it has a P again.
     fn unlock_and_wake(self: &Arc<Self>, mut state: MutexGuard<'_, State>, when: u64) {
         match state.timerproc {
             Timerproc::Awake => return,

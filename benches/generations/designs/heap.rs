@@ -1,4 +1,5 @@
-//! A 4-ary min-heap that finds an item by its id. A cancelled timer can so be removed at once, as in Go until 1.13.
+//! A 4-ary min-heap that finds an item by its id. A cancelled timer can so be removed at once, as in Go until
+//! 1.13.
 
 const ARITY: usize = 4;
 

@@ -1,8 +1,8 @@
 //! 64 heaps with a timerproc each: Go 1.10 to 1.13. The P that adds a timer decides the heap.
 //!
-//! A green thread cannot read the number of its P. This design uses the number of the processor, modulo the number of Ps. So
-//! the number of used buckets is at most the number of Ps. If there are no more processors than Ps, two Ps that run at the
-//! same moment use different buckets.
+//! A green thread cannot read the number of its P. This design uses the number of the processor, modulo the
+//! number of Ps. So the number of used buckets is at most the number of Ps. If there are no more processors
+//! than Ps, two Ps that run at the same moment use different buckets.
 
 use std::sync::Arc;
 use std::task::Waker;

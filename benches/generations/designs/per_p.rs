@@ -1,4 +1,5 @@
-//! This runtime's design, through its public API only: a heap in each P, and the scheduler itself fires the timers.
+//! This runtime's design, through its public API only: a heap in each P, and the scheduler itself fires the
+//! timers.
 
 use std::task::Waker;
 use std::time::Duration;

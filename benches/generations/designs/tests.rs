@@ -30,7 +30,8 @@ fn run<T: Timers>(timers: T, procs: usize, test: &impl Test) {
     timers.end();
 }
 
-/// The callback of a timer. Records the timer's deadline and the number of firings; an early firing adds 1,000.
+/// The callback of a timer. Records the timer's deadline and the number of firings; an early firing adds
+/// 1,000.
 struct Probe {
     start: Instant,
     due_ns: AtomicU64,

@@ -1,8 +1,10 @@
-//! A hashed timing wheel: 4,096 slots of a millisecond, and a driver that ticks (Varghese and Lauck's scheme 6).
+//! A hashed timing wheel: 4,096 slots of a millisecond, and a driver that ticks (Varghese and Lauck's scheme
+//! 6).
 //!
-//! Adding, cancelling and resetting are O(1), each under the lock of one slot at a time. A timer's time is rounded up to a
-//! whole tick. A timer further away than one turn of the wheel is checked once a turn. The driver is a green thread that blocks
-//! its OS thread from tick to tick, as a timerproc does, whether a timer is due or not. So no thread needs to wake the driver.
+//! Adding, cancelling and resetting are O(1), each under the lock of one slot at a time. A timer's time is
+//! rounded up to a whole tick. A timer further away than one turn of the wheel is checked once a turn. The
+//! driver is a green thread that blocks its OS thread from tick to tick, as a timerproc does, whether a timer
+//! is due or not. So no thread needs to wake the driver.
 //!
 //! ```text
 //! the driver, each tick                            adding a timer
@@ -106,8 +108,8 @@ impl Shared {
         loop {
             let index = tick % SLOTS;
             let mut slot = self.slots[index as usize].lock();
-            // Relaxed: the slot's lock orders the accesses. If the driver held the lock before, its store of `begun` is
-            // visible here. If the driver gets the lock later, the driver sees the timer.
+            // Relaxed: the slot's lock orders the accesses. If the driver held the lock before, its store of
+            // `begun` is visible here. If the driver gets the lock later, the driver sees the timer.
             let begun = self.begun.load(Ordering::Relaxed);
             if tick > begun {
                 return slot.insert(index as u32, tick, callback);

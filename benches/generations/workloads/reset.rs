@@ -64,7 +64,8 @@ pub(super) fn run<T: Timers>(timers: &Arc<T>, tasks: usize, live: usize, n: usiz
     figures
 }
 
-/// Checks that each timer still fires exactly once after all resets: no timer is in two places, and no timer is lost.
+/// Checks that each timer still fires exactly once after all resets: no timer is in two places, and no timer
+/// is lost.
 fn all_fire_once<T: Timers>(timers: &T, mut own: Own<T>) {
     for timer in &mut own.timers {
         timers.reset(timer, HOUR, &own.callback);

@@ -1,4 +1,5 @@
-//! The classic table: many green threads sleep for the same time. Measures how long each green thread has slept.
+//! The classic table: many green threads sleep for the same time. Measures how long each green thread has
+//! slept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! A ticker: a green thread that sleeps a millisecond in a loop. Measures how late each tick is, and its cost.
+//! A ticker: a green thread that sleeps a millisecond in a loop. Measures how late each tick is, and its
+//! cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,9 @@
-//! Code that the drivers `compare` and `generations` share. Both run programs or designs in turn, round by round, and write the
-//! results as a page of Markdown with a plot.
+//! Code that the drivers `compare` and `generations` share. Both run programs or designs in turn, round by
+//! round, and write the results as a page of Markdown with a plot.
 //!
-//! [`options`] reads the common options. [`machine`] describes the machine. [`quiet`] detects disturbing programs. [`spread`]
-//! summarises a figure over all rounds. [`page`] and [`plot`] build the documents, and [`output`] writes the files.
+//! [`options`] reads the common options. [`machine`] describes the machine. [`quiet`] detects disturbing
+//! programs. [`spread`] summarises a figure over all rounds. [`page`] and [`plot`] build the documents, and
+//! [`output`] writes the files.
 
 #![forbid(unsafe_code)]
 
@@ -14,8 +15,8 @@ pub mod plot;
 pub mod quiet;
 pub mod spread;
 
-/// Returns the order in which `n` entrants run in a round. Each round begins with the next entrant, so that the first place
-/// rotates over all entrants.
+/// Returns the order in which `n` entrants run in a round. Each round begins with the next entrant, so that
+/// the first place rotates over all entrants.
 pub fn turns(round: usize, n: usize) -> impl Iterator<Item = usize> {
     (0..n).map(move |turn| (round + turn) % n)
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::exit;
 use std::time::Duration;
 
-/// The options that all drivers share. `rounds` and `out` need a default value, which a driver sets with clap's `mut_arg`.
+/// The options that all drivers share. `rounds` and `out` need a default value, which a driver sets with
+/// clap's `mut_arg`.
 #[derive(Debug, clap::Args)]
 pub struct Common {
     /// Number of rounds; what is compared runs in turn in each

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Writes the page and the plot that the page shows. The name of the plot is an argument of the function that makes the page.
+/// Writes the page and the plot that the page shows. The name of the plot is an argument of the function that
+/// makes the page.
 ///
 /// # Errors
 /// A folder or a file cannot be written.

@@ -8,8 +8,8 @@ use crate::options::Common;
 pub struct Page(String);
 
 impl Page {
-    /// Begins a page with a title, a description, and the things that run in turn. If the machine was `busy`, the page warns
-    /// that its figures are unreliable.
+    /// Begins a page with a title, a description, and the things that run in turn. If the machine was `busy`,
+    /// the page warns that its figures are unreliable.
     pub fn new(title: &str, about: &str, who: &str, options: &Common, busy: bool) -> Page {
         let mut page = Page(format!("# {title}\n\n"));
         let rounds = options.rounds;

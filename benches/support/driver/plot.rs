@@ -32,8 +32,8 @@ pub fn document(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Stri
     svg
 }
 
-/// Returns the style of text with a height of `size`. The position of the text is at the left, in the middle or at the right of it, and
-/// at half its height.
+/// Returns the style of text with a height of `size`. The position of the text is at the left, in the middle
+/// or at the right of it, and at half its height.
 pub fn text(size: f64, at: HPos) -> TextStyle<'static> {
     // The backend for SVG divides all sizes by 1.24.
     ("sans-serif", size * 1.24).into_font().color(&INK).pos(Pos::new(at, VPos::Center))

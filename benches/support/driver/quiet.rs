@@ -12,8 +12,8 @@ const ROUNDING: Duration = Duration::from_millis(20);
 /// The machine counts as quiet if this window of time was quiet.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// A stretch of time in which the driver watches the processor time of others. Others are the hypervisor, and all processes
-/// that the driver did not start.
+/// A stretch of time in which the driver watches the processor time of others. Others are the hypervisor, and
+/// all processes that the driver did not start.
 pub struct Stretch {
     start: Instant,
     others: Duration,
@@ -68,15 +68,16 @@ fn time_of_others() -> Option<Duration> {
     Some(sum_of_others(&processes, std::process::id()) + stolen)
 }
 
-/// Adds up the processor time of all processes except `own`, its descendants and kernel threads. The sum stays the same when a
-/// process ends and its parent waits for that process.
+/// Adds up the processor time of all processes except `own`, its descendants and kernel threads. The sum
+/// stays the same when a process ends and its parent waits for that process.
 fn sum_of_others(processes: &[Process], own: u32) -> Duration {
     const KERNEL_THREADS: u32 = 2;
     let parents: BTreeMap<u32, u32> = processes.iter().map(|process| (process.id, process.parent)).collect();
     let left_out = |id: u32| {
         let mut seen = BTreeSet::new();
         let mut line = std::iter::successors(Some(id), |id| parents.get(id).copied());
-        // Processes may end and start during the reading, so the parents may form a circle. A circle ends the search.
+        // Processes may end and start during the reading, so the parents may form a circle. A circle ends the
+        // search.
         line.by_ref().take_while(|id| seen.insert(*id)).any(|id| id == own || id == KERNEL_THREADS)
     };
     processes.iter().filter(|process| !left_out(process.id)).map(|process| process.time).sum()

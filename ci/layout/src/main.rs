@@ -1,11 +1,12 @@
 //! Measures how the files of each crate depend on each other, and fails if a crate exceeds its bounds.
 //!
-//! A file depends on another one if it names an item of that file by a path (in `use`, in code, in a macro), or if it calls a method that
-//! only that file defines for a type that several files extend (`Sched`, `M`). A path that leads through a re-export counts for the file
-//! that defines the item. Items that only tests and models build do not count.
+//! A file depends on another one if it names an item of that file by a path (in `use`, in code, in a macro),
+//! or if it calls a method that only that file defines for a type that several files extend (`Sched`, `M`). A
+//! path that leads through a re-export counts for the file that defines the item. Items that only tests and
+//! models build do not count.
 //!
-//! `layout FOLDER [--arrows]` measures the crates in `FOLDER`; `--arrows` also prints each dependency between rooms. A room is a file or a
-//! folder at the top of a crate's sources.
+//! `layout FOLDER [--arrows]` measures the crates in `FOLDER`; `--arrows` also prints each dependency between
+//! rooms. A room is a file or a folder at the top of a crate's sources.
 
 mod arrows;
 mod circles;
@@ -27,7 +28,8 @@ struct Bounds {
     /// Rooms, and pairs of rooms that import each other.
     rooms: usize,
     pairs: usize,
-    /// Files of the largest circle of imports that goes through several rooms, and of the largest circle of rooms.
+    /// Files of the largest circle of imports that goes through several rooms, and of the largest circle of
+    /// rooms.
     circle: usize,
     circle_of_rooms: usize,
     /// As `circle`, and counts calls of methods as well.

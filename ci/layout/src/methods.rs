@@ -24,7 +24,7 @@ pub(crate) fn calls(of: &Crate) -> Arrows {
     arrows
 }
 
-/// Returns the methods of shared types whose names only one file defines, each with its file.
+/// Returns the methods of shared types, each with its file. A name that several files define is left out.
 fn only_here(of: &Crate) -> BTreeMap<String, usize> {
     // The files of each type, and of each name of a method; all methods of a type.
     let (mut extended, mut names) =

@@ -42,8 +42,9 @@ fn read(mut from: impl Read) -> Option<Frame> {
     Some(Frame { kind: head[3], flags: head[4], stream, payload })
 }
 
-/// Keeps `most` requests for `/slow` open until the server says goodbye, and counts the replies in `replies`. Panics if the server ends without
-/// `GOAWAY`, or if a request that the server has accepted has no whole reply.
+/// Keeps `most` requests for `/slow` open until the server says goodbye, and counts the replies in `replies`.
+/// Panics if the server ends without `GOAWAY`, or if a request that the server has accepted has no whole
+/// reply.
 pub(crate) fn whole_replies(mut socket: TcpStream, most: usize, replies: &AtomicUsize) {
     let (mut open, mut next, mut goodbye) = (BTreeSet::new(), 1, None);
     let mut body = Vec::new();

@@ -1,5 +1,5 @@
-//! A checker of linearizability: each operation seems to happen at one moment between its call and its return. Each key is checked
-//! alone, with the search of Wing and Gong, and Lowe's memory of what was tried.
+//! A checker of linearizability: each operation seems to happen at one moment between its call and its
+//! return. Each key is checked alone, with the search of Wing and Gong, and Lowe's memory of what was tried.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -21,7 +21,8 @@ pub(crate) enum Action {
 pub(crate) struct Operation {
     pub(crate) key: String,
     pub(crate) client: u64,
-    /// The times of the call and of the return, on one clock. An operation that has not returned may happen at any later time, or never.
+    /// The times of the call and of the return, on one clock. An operation that has not returned may happen
+    /// at any later time, or never.
     pub(crate) called: u64,
     pub(crate) returned: Option<u64>,
     pub(crate) action: Action,
@@ -43,7 +44,8 @@ impl fmt::Display for Violation {
 }
 
 impl Action {
-    /// Returns the value after the action, or `None` if the action cannot have had its result with this value.
+    /// Returns the value after the action, or `None` if the action cannot have had its result with this
+    /// value.
     fn apply(self, value: Option<u64>) -> Option<Option<u64>> {
         match self {
             Action::Read(read) => (read == value).then_some(value),
@@ -116,8 +118,8 @@ impl Search<'_> {
         false
     }
 
-    /// Returns the operations that may happen next: those that were called before any that is left has returned. Returns `None` if
-    /// no operation is left that has returned.
+    /// Returns the operations that may happen next: those that were called before any that is left has
+    /// returned. Returns `None` if no operation is left that has returned.
     fn next(&self, state: &State) -> Option<Vec<usize>> {
         let (mut next, mut first_return) = (Vec::new(), u64::MAX);
         for at in (state.from..self.operations.len()).filter(|at| !state.ahead.contains(at)) {

@@ -56,8 +56,9 @@ const OWN_FEATURES: [(&str, bool); 4] = [
     ("tracing", cfg!(feature = "tracing")),
 ];
 
-/// Builds an example with the features that it needs and those of this test program, so that the test does not run an
-/// old build. With `EXAMPLES_BUILT=true` all examples have just been built by the caller. Returns the path of the example's program.
+/// Builds an example with the features that it needs and those of this test program, so that the test does
+/// not run an old build. With `EXAMPLES_BUILT=true` all examples have just been built by the caller. Returns
+/// the path of the example's program.
 pub(crate) fn build(example: &str, features: &[&str]) -> PathBuf {
     let directory = std::env::current_exe().expect("this test").with_file_name("..");
     if std::env::var("EXAMPLES_BUILT").is_ok_and(|built| built == "true") {

@@ -1,4 +1,5 @@
-//! The clients of a cluster under test: each does random operations on a few keys, and notes them in a history.
+//! The clients of a cluster under test: each does random operations on a few keys, and notes them in a
+//! history.
 
 use std::time::{Duration, Instant};
 

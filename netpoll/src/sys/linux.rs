@@ -15,8 +15,8 @@ use mio::{Interest, Registry, Token};
 
 const UNSET: u64 = u64::MAX;
 
-/// An earlier alarm at least this far ahead is left as it is. Such an alarm ends at most one wait too early. Until it rings,
-/// each wait saves a system call. (A server moves an I/O time-out with each request.)
+/// An earlier alarm at least this far ahead is left as it is. Such an alarm ends at most one wait too early.
+/// Until it rings, each wait saves a system call. (A server moves an I/O time-out with each request.)
 const LEAVE: Duration = Duration::from_millis(1);
 
 /// An alarm that ends a wait at a given time, to the microsecond.
@@ -35,8 +35,8 @@ impl Alarm {
         Alarm { timer, until: UNSET }
     }
 
-    /// Makes the wait end by `until`, which is `timeout` from now. `timeout` is not zero, which would turn the alarm off.
-    /// Returns the time-out that the wait itself needs.
+    /// Makes the wait end by `until`, which is `timeout` from now. `timeout` is not zero, which would turn
+    /// the alarm off. Returns the time-out that the wait itself needs.
     pub(crate) fn set(&mut self, until: u64, timeout: Duration) -> Option<Duration> {
         let Some(timer) = &self.timer else { return Some(timeout) };
         if serves(self.until, until, timeout) {
@@ -89,8 +89,8 @@ fn set(timer: &OwnedFd, timeout: Duration) -> io::Result<()> {
         tv_nsec: timeout.subsec_nanos() as _,
     };
     let once = libc::itimerspec { it_interval: never, it_value: value };
-    // SAFETY: `once` outlives the call, which only reads it. A null pointer means that the old setting is not wanted.
-    // `timer` keeps the descriptor open.
+    // SAFETY: `once` outlives the call, which only reads it. A null pointer means that the old setting is not
+    // wanted. `timer` keeps the descriptor open.
     let result = unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &once, ptr::null_mut()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

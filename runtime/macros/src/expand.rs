@@ -9,7 +9,8 @@ use crate::Kind;
 use crate::arguments::Arguments;
 use crate::function;
 
-/// Expands an attribute. An error becomes a `compile_error!` beside a function that compiles, so it is the only error.
+/// Expands an attribute. An error becomes a `compile_error!` beside a function that compiles, so it is the
+/// only error.
 pub(crate) fn attribute(kind: Kind, arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = Arguments::parse(kind, arguments);
     match (arguments, function::parse(kind, item.clone())) {

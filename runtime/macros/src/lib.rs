@@ -10,10 +10,12 @@
 //!                                          }
 //! ```
 //!
-//! The entry of a plain function is a closure that calls it, and that of an `async` function is its future. A future that is not
-//! `Send` is made by a closure on the green thread, and stays there (`KindOf` in `runtime/src/attributes.rs`).
+//! The entry of a plain function is a closure that calls it, and that of an `async` function is its future. A
+//! future that is not `Send` is made by a closure on the green thread, and stays there (`KindOf` in
+//! `runtime/src/attributes.rs`).
 //!
-//! The value is turned into an `ExitCode` on the green thread. So it need not be `Send`, as std's `main` does not need it.
+//! The value is turned into an `ExitCode` on the green thread. So it need not be `Send`, as std's `main` does
+//! not need it.
 //!
 //! - `arguments`: what stands in the parentheses of the attribute.
 //! - `function`: what the attribute demands of the function.

@@ -1,9 +1,9 @@
-//! Trait `Buffer`: the memory of a channel's messages. `Ring` is for bounded channels, `Chain` (linked blocks) for
-//! unbounded channels. No lock is held while the next block of a chain is allocated.
+//! Trait `Buffer`: the memory of a channel's messages. `Ring` is for bounded channels, `Chain` (linked
+//! blocks) for unbounded channels. No lock is held while the next block of a chain is allocated.
 //!
-//! A buffer is used from two ends. Each end is used by one thread at a time, the holder of that end's lock, with a
-//! cursor of its own. The two counts of the channel (`buffered.rs`) tell one end that the other has filled or emptied
-//! a slot.
+//! A buffer is used from two ends. Each end is used by one thread at a time, the holder of that end's lock,
+//! with a cursor of its own. The two counts of the channel (`buffered.rs`) tell one end that the other has
+//! filled or emptied a slot.
 
 #![allow(unsafe_code)]
 
@@ -41,8 +41,8 @@ pub(super) unsafe trait Buffer<T> {
     unsafe fn put(&self, tail: &mut Self::Tail, message: T);
 
     /// # Safety
-    /// The caller has the head's lock, `head` is this buffer's cursor, and the caller has seen that there is a
-    /// message.
+    /// The caller has the head's lock, `head` is this buffer's cursor, and the caller has seen that there is
+    /// a message.
     unsafe fn take(&self, head: &mut Self::Head) -> T;
 
     /// Frees the memory, in which no message is left. *Runs on: the last owner.*
@@ -79,8 +79,8 @@ impl<T> Ring<T> {
     /// Returns a ring for `capacity` messages, at least one.
     pub(super) fn new(capacity: usize) -> Self {
         #[cfg(not(loom))]
-        // SAFETY: an empty slot may be uninitialized, because a slot is a `MaybeUninit`. Pages that are never used
-        // take no memory.
+        // SAFETY: an empty slot may be uninitialized, because a slot is a `MaybeUninit`. Pages that are never
+        // used take no memory.
         let slots = unsafe { Box::<[Slot<T>]>::new_uninit_slice(capacity).assume_init() };
         #[cfg(loom)]
         let slots = (0..capacity).map(|_| empty_slot()).collect();
@@ -98,7 +98,8 @@ impl<T> Ring<T> {
     }
 }
 
-// SAFETY: both cursors visit the slots in the same order. The callers' contracts say which thread may use which slot.
+// SAFETY: both cursors visit the slots in the same order. The callers' contracts say which thread may use
+// which slot.
 unsafe impl<T> Buffer<T> for Ring<T> {
     type Tail = usize;
     type Head = usize;
@@ -120,8 +121,8 @@ unsafe impl<T> Buffer<T> for Ring<T> {
 
     #[inline]
     unsafe fn put(&self, tail: &mut usize, message: T) {
-        // SAFETY: the buffer has fewer messages than slots. So the taker of the last message in this slot is done,
-        // and the next taker comes only after this message is counted.
+        // SAFETY: the buffer has fewer messages than slots. So the taker of the last message in this slot is
+        // done, and the next taker comes only after this message is counted.
         unsafe { fill(self.next(tail), message) };
     }
 
@@ -147,8 +148,8 @@ impl<T> Block<T> {
     #[cfg(not(loom))]
     fn new() -> Box<Self> {
         let mut block = Box::<Self>::new_uninit();
-        // SAFETY: `next` is written in place, and empty slots may be uninitialized. So no large block is copied over
-        // the stack.
+        // SAFETY: `next` is written in place, and empty slots may be uninitialized. So no large block is
+        // copied over the stack.
         unsafe {
             (&raw mut (*block.as_mut_ptr()).next).write(AtomicPtr::new(ptr::null_mut()));
             block.assume_init()
@@ -184,8 +185,8 @@ impl<T> Default for Cursor<T> {
     }
 }
 
-// SAFETY: a cursor is used by the holder of its end's lock only. What it gives access to is messages, which are
-// `Send`.
+// SAFETY: a cursor is used by the holder of its end's lock only. What it gives access to is messages, which
+// are `Send`.
 unsafe impl<T: Send> Send for Cursor<T> {}
 
 impl<T> Chain<T> {
@@ -202,8 +203,8 @@ impl<T> Chain<T> {
     }
 
     fn keep_spare(&self, block: Box<Block<T>>) {
-        // Relaxed: this thread alone has the box. The swap below is Release for `take_spare`, and Acquire for the
-        // block that it gets back and frees.
+        // Relaxed: this thread alone has the box. The swap below is Release for `take_spare`, and Acquire for
+        // the block that it gets back and frees.
         block.next.store(ptr::null_mut(), Ordering::Relaxed);
         let old = self.spare.swap(Box::into_raw(block), Ordering::AcqRel);
         if !old.is_null() {
@@ -239,8 +240,8 @@ unsafe impl<T> Buffer<T> for Chain<T> {
             return self.keep_spare(more);
         }
         let more = Box::into_raw(more);
-        // SAFETY: the head frees the tail's block only after it has moved to the next block, and the link to that is
-        // stored here.
+        // SAFETY: the head frees the tail's block only after it has moved to the next block, and the link to
+        // that is stored here.
         let link = unsafe { tail.block.as_ref() }.map_or(&self.first, |block| &block.next);
         // Relaxed: the count of the first message in the new block orders this store before the head's load
         // (`buffered.rs`).
@@ -260,7 +261,8 @@ unsafe impl<T> Buffer<T> for Chain<T> {
         if head.index == BLOCK {
             self.next_block(head);
         }
-        // SAFETY: the caller has seen a message, so its block is linked, and this slot has the oldest message.
+        // SAFETY: the caller has seen a message, so its block is linked, and this slot has the oldest
+        // message.
         let message = unsafe { empty(&(*head.block).slots[head.index]) };
         head.index += 1;
         message
@@ -283,7 +285,8 @@ impl<T> Chain<T> {
         let old = head.block;
         // SAFETY: only the head frees a block, below.
         let link = unsafe { old.as_ref() }.map_or(&self.first, |block| &block.next);
-        // Relaxed: the caller has seen the count of a message in the next block, and the link was stored before that.
+        // Relaxed: the caller has seen the count of a message in the next block, and the link was stored
+        // before that.
         *head = Cursor { block: link.load(Ordering::Relaxed), index: 0 };
         if !old.is_null() {
             // SAFETY: both ends have used the block up, and it was made from a box.

@@ -1,5 +1,5 @@
-//! Channels with room for messages, bounded or not. Each end has its own lock, so that a sender and a receiver that
-//! run at the same time do not contend.
+//! Channels with room for messages, bounded or not. Each end has its own lock, so that a sender and a
+//! receiver that run at the same time do not contend.
 //!
 //! ```text
 //!   tail (senders)                                    head (receivers)
@@ -10,27 +10,29 @@
 //!     enter the *head's* queue, unlock both, park       enter the *tail's* queue, unlock both, park
 //! ```
 //!
-//! Each queue of waiters lies at the end of the wakers. Waiting receivers are in the tail, where a sender finds them
-//! under the lock that it has anyway. Waiting senders are in the head. No fence is needed: a waiter enters a queue,
-//! and looks for the last time, with that end's lock held.
+//! Each queue of waiters lies at the end of the wakers. Waiting receivers are in the tail, where a sender
+//! finds them under the lock that it has anyway. Waiting senders are in the head. No fence is needed: a
+//! waiter enters a queue, and looks for the last time, with that end's lock held.
 //!
 //! - A receiver waits only while the buffer is empty, so a message that is handed to it overtakes none.
-//! - A sender waits only while the buffer is full. Each message that is taken wakes one sender. If there is still
-//!   room, that sender puts its message. If another sender was faster, the woken sender waits as the first in the
-//!   queue. If a receiver waits by then, the woken sender hands its message over, and wakes the next sender for the
-//!   room.
-//! - An end reads the count of the other end only when the value last seen says full or empty. So a busy pair of ends
-//!   reads each other's cache line once for many messages.
+//! - A sender waits only while the buffer is full. Each message that is taken wakes one sender. If there is
+//!   still room, that sender puts its message. If another sender was faster, the woken sender waits as the
+//!   first in the queue. If a receiver waits by then, the woken sender hands its message over, and wakes the
+//!   next sender for the room.
+//! - An end reads the count of the other end only when the value last seen says full or empty. So a busy pair
+//!   of ends reads each other's cache line once for many messages.
 //!
-//! A select that chose to send has its room counted in `reserved` until it sends. The lock order is tail, then head.
+//! A select that chose to send has its room counted in `reserved` until it sends. The lock order is tail,
+//! then head.
 //!
-//! In a channel that was made in a simulation both ends are `unusual` for ever, and an operation begins with a point of choice. So the
-//! usual operation pays nothing for simulations: it tests the flag for other reasons.
+//! In a channel that was made in a simulation both ends are `unusual` for ever, and an operation begins with
+//! a point of choice. So the usual operation pays nothing for simulations: it tests the flag for other
+//! reasons.
 //!
 //! Rejected: one lock for both ends, because two cores that send and receive at the same time contend for it.
-//! Rejected: a ring of stamped slots without locks (crossbeam's). Waiting senders and receivers need fences against
-//! each other there, and a woken one has to look again. A slot that a select has reserved holds up all messages
-//! behind it.
+//! Rejected: a ring of stamped slots without locks (crossbeam's). Waiting senders and receivers need fences
+//! against each other there, and a woken one has to look again. A slot that a select has reserved holds up
+//! all messages behind it.
 
 #![allow(unsafe_code)]
 
@@ -107,8 +109,8 @@ fn senders<T, B: Buffer<T>>(head: &mut Head<T, B>) -> &mut Queue<WaiterKind> {
     &mut head.senders
 }
 
-// SAFETY: messages (`T: Send`) pass through the channel between threads, and the buffer is used only under the locks
-// of its ends.
+// SAFETY: messages (`T: Send`) pass through the channel between threads, and the buffer is used only under
+// the locks of its ends.
 unsafe impl<T: Send, B: Buffer<T>> Send for Buffered<T, B> {}
 // SAFETY: a shared reference allows the same operations as an owned channel, under the same locks.
 unsafe impl<T: Send, B: Buffer<T>> Sync for Buffered<T, B> {}
@@ -199,8 +201,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         if used.wrapping_sub(tail.head_seen) < self.buffer.limit() {
             return true;
         }
-        // Acquire: the taker's use of the emptied slots happens before they are filled again. Partner: the Release in
-        // `take`.
+        // Acquire: the taker's use of the emptied slots happens before they are filled again. Partner: the
+        // Release in `take`.
         tail.head_seen = self.head.count.load(Ordering::Acquire);
         used.wrapping_sub(tail.head_seen) < self.buffer.limit()
     }
@@ -213,8 +215,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         );
         // SAFETY: the caller has the tail's lock, taken with memory for a message, and has seen room.
         unsafe { self.buffer.put(&mut tail.cursor, message) };
-        // Relaxed load: the holder of this lock is the only writer. Release store: the message happens before its
-        // taking. Partner: the Acquire in the look at the tail's count.
+        // Relaxed load: the holder of this lock is the only writer. Release store: the message happens before
+        // its taking. Partner: the Acquire in the look at the tail's count.
         let count = self.tail.count.load(Ordering::Relaxed).wrapping_add(1);
         let order = if broken!("channel_put_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         self.tail.count.store(count, order);
@@ -274,8 +276,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         Ok(Sent::ToBuffer)
     }
 
-    /// Offers a message as [`offer`](Buffered::offer) does. A sender that was woken for room (`has_been_told`) and
-    /// did not use it wakes the next one.
+    /// Offers a message as [`offer`](Buffered::offer) does. A sender that was woken for room
+    /// (`has_been_told`) and did not use it wakes the next one.
     #[inline]
     fn offer_with(&self, has_been_told: bool, message: T) -> Result<(), Refused<'_, T, B>> {
         let sent = self.offer(message)?;
@@ -457,8 +459,8 @@ impl<T, B: Buffer<T>> Buffered<T, B> {
         self.messages(&tail, &head) + tail.reserved >= self.buffer.limit()
     }
 
-    /// Takes back a message that was given to a receiver which left: for the first waiting receiver, or the next to
-    /// come.
+    /// Takes back a message that was given to a receiver which left: for the first waiting receiver, or the
+    /// next to come.
     fn take_back(&self, mut tail: TailGuard<'_, T, B>, message: T) {
         match hand_over(&mut tail.receivers, message) {
             Ok(wake) => {
@@ -521,8 +523,8 @@ impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
     }
 
     fn fill(&self) -> (usize, Option<usize>) {
-        // Relaxed: the answer may be out of date on return. The ends are read at two moments, the head first, so the difference is
-        // not negative, but it may be too large.
+        // Relaxed: the answer may be out of date on return. The ends are read at two moments, the head first,
+        // so the difference is not negative, but it may be too large.
         let head = self.head.count.load(Ordering::Relaxed);
         let messages = self.tail.count.load(Ordering::Relaxed).wrapping_sub(head);
         let limit = self.capacity();
@@ -535,7 +537,8 @@ impl<T, B: Buffer<T>> Disconnect for Buffered<T, B> {
 
     fn receivers_gone(&self) {
         self.close();
-        // No sender is left, and no other receiver. Not `try_recv`: a point of choice may unwind, and this is a destructor.
+        // No sender is left, and no other receiver. Not `try_recv`: a point of choice may unwind, and this is
+        // a destructor.
         let next = || self.take(&mut self.head.lock.lock());
         while let Some(message) = next() {
             drop(message);

@@ -1,4 +1,5 @@
-//! One case of a select: how a sender or a receiver begins, waits and completes in it, for each kind of channel.
+//! One case of a select: how a sender or a receiver begins, waits and completes in it, for each kind of
+//! channel.
 
 #![allow(unsafe_code)]
 
@@ -38,11 +39,12 @@ impl std::fmt::Debug for Case<'_> {
 
 /// A [`Sender`] or a [`Receiver`] in a select.
 ///
-/// An operation goes in two steps. It *begins*: the receive has its message (or the promise of one), the send has its
-/// room or its receiver. What it has begun with lies in a `Begun` slot. Then the user completes it with `finish`, or
-/// it is abandoned. Only the handle that filled a slot takes the value out.
+/// An operation goes in two steps. It *begins*: the receive has its message (or the promise of one), the send
+/// has its room or its receiver. What it has begun with lies in a `Begun` slot. Then the user completes it
+/// with `finish`, or it is abandoned. Only the handle that filled a slot takes the value out.
 pub trait SelectHandle {
-    /// Begins the operation if it is ready. Returns `true` and fills the empty slot `begun`, or returns `false`.
+    /// Begins the operation if it is ready. Returns `true` and fills the empty slot `begun`, or returns
+    /// `false`.
     fn try_begin(&self, begun: &mut Begun) -> bool;
 
     /// Returns `true` if the operation could begin now.
@@ -51,17 +53,18 @@ pub trait SelectHandle {
     /// Returns the moment at which the operation becomes ready by itself, or `None`.
     fn due(&self) -> Option<Instant>;
 
-    /// Tells a dump what the case waits for; `None` if that is not known. *Runs on: any thread, while the select is parked.*
+    /// Tells a dump what the case waits for; `None` if that is not known. *Runs on: any thread, while the
+    /// select is parked.*
     fn awaited(&self) -> Option<Awaited> {
         None
     }
 
-    /// Enters the queue of its channel with a node in `seat`. Returns `false` if the case is ready; the seat is then
-    /// empty.
+    /// Enters the queue of its channel with a node in `seat`. Returns `false` if the case is ready; the seat
+    /// is then empty.
     ///
     /// # Safety
-    /// The seat is empty. It stays where it is until `leave` or `accept`. If this returns `true`, one of these two
-    /// follows. Until then no `&mut` leads to the seat.
+    /// The seat is empty. It stays where it is until `leave` or `accept`. If this returns `true`, one of
+    /// these two follows. Until then no `&mut` leads to the seat.
     unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool;
 
     /// Leaves the queue and empties the seat.
@@ -70,11 +73,12 @@ pub trait SelectHandle {
     /// `enter` returned `true` for this seat, and neither `leave` nor `accept` has been called for it since.
     unsafe fn leave(&self, seat: &Seat);
 
-    /// Fills `begun` with what the waker granted, and empties the seat. Returns `false` if the waker granted nothing.
+    /// Fills `begun` with what the waker granted, and empties the seat. Returns `false` if the waker granted
+    /// nothing.
     ///
     /// # Safety
-    /// `enter` returned `true` for this seat, and this case was chosen by the waker, which took the node out of its
-    /// queue. `begun` is empty.
+    /// `enter` returned `true` for this seat, and this case was chosen by the waker, which took the node out
+    /// of its queue. `begun` is empty.
     unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool;
 
     /// Gives back what the operation has begun with.
@@ -102,8 +106,8 @@ impl<T> Receiver<T> {
     /// # Safety
     /// This handle filled `begun`, and the value is taken out once.
     pub(super) unsafe fn finish(&self, begun: &mut Begun) -> Result<T, RecvError> {
-        // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of this
-        // function.
+        // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of
+        // this function.
         match (unsafe { begun.take::<BegunReceive<T>>() }?, &self.0) {
             (Given::Message(message), _) => Ok(message),
             (given, Receives::Rendezvous(channel)) => channel.finish_recv(given),
@@ -183,8 +187,8 @@ impl<T> SelectHandle for Receiver<T> {
     }
 
     unsafe fn accept(&self, seat: &Seat, begun: &mut Begun) -> bool {
-        // SAFETY: `enter` filled the seat with this type. The waker took the node out of its queue before it ended
-        // the wait.
+        // SAFETY: `enter` filled the seat with this type. The waker took the node out of its queue before it
+        // ended the wait.
         let wanted = unsafe { seat.take::<Node<Wanted<T>>>() }.into_payload();
         // SAFETY: the slot is empty, and `&mut` makes this call its only user.
         wanted.got.map(|given| unsafe { begun.put::<BegunReceive<T>>(Ok(given)) }).is_some()
@@ -203,8 +207,8 @@ impl<T> SelectHandle for Receiver<T> {
     }
 }
 
-/// What a send has begun with: room in a buffer, a receiver that waits for a promised message, or the end of the
-/// channel.
+/// What a send has begun with: room in a buffer, a receiver that waits for a promised message, or the end of
+/// the channel.
 enum BegunSend<T> {
     Buffered(buffered::BegunSend),
     Rendezvous(rendezvous::BegunSend<T>),
@@ -222,8 +226,8 @@ impl<T> Sender<T> {
     /// # Safety
     /// This handle filled `begun`, and the value is taken out once.
     pub(super) unsafe fn finish(&self, begun: &mut Begun, message: T) -> Result<(), SendError<T>> {
-        // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of this
-        // function.
+        // SAFETY: `try_begin` or `accept` of this handle filled the slot with this type, by the contract of
+        // this function.
         match (unsafe { begun.take::<BegunSend<T>>() }, &self.0) {
             (BegunSend::Buffered(begun_send), Sends::Bounded(channel)) => {
                 channel.finish_send(begun_send, message)
@@ -266,8 +270,8 @@ impl<T> SelectHandle for Sender<T> {
     }
 
     unsafe fn enter(&self, seat: &Seat, entrant: Entrant) -> bool {
-        // SAFETY: `get` and `take` use the type that `put` has written. The node stays where it is until it is taken
-        // out in `leave` or `accept`, by the contract of `enter`.
+        // SAFETY: `get` and `take` use the type that `put` has written. The node stays where it is until it
+        // is taken out in `leave` or `accept`, by the contract of `enter`.
         unsafe {
             match &self.0 {
                 Sends::Rendezvous(channel) => {
@@ -313,8 +317,8 @@ impl<T> SelectHandle for Sender<T> {
             // The waker made room. The operation is tried again.
             Sends::Bounded(_) | Sends::Unbounded(_) => false,
             Sends::Rendezvous(_) => {
-                // SAFETY: `enter` filled the seat with this type. The waker took the node out of its queue before it
-                // ended the wait.
+                // SAFETY: `enter` filled the seat with this type. The waker took the node out of its queue
+                // before it ended the wait.
                 let offer = unsafe { seat.take::<Node<Offer<T>>>() }.into_payload();
                 // SAFETY: the slot is empty, and `&mut` makes this call its only user.
                 Rendezvous::begun_send_of(offer)

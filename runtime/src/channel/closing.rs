@@ -1,5 +1,5 @@
-//! `Receiver::disconnect`: ends a channel from the receiving side. The `done` channel of a context uses it. Such a
-//! channel has capacity 0 and never carries a message.
+//! `Receiver::disconnect`: ends a channel from the receiving side. The `done` channel of a context uses it.
+//! Such a channel has capacity 0 and never carries a message.
 
 use super::receiver::{Flavor, Receiver};
 use super::shared::Disconnect;

@@ -40,7 +40,8 @@ pub enum TrySendError<T> {
     Disconnected(T),
 }
 
-/// The error of [`Sender::send_timeout`](super::Sender::send_timeout) and `send_deadline`. It has the message.
+/// The error of [`Sender::send_timeout`](super::Sender::send_timeout) and `send_deadline`. It has the
+/// message.
 ///
 /// ```
 /// use runtime::channel::{SendTimeoutError, bounded};
@@ -108,8 +109,8 @@ pub enum RecvTimeoutError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrySelectError;
 
-/// The error of [`Select::select_timeout`](super::Select::select_timeout) and `select_deadline`: no operation was
-/// ready in time.
+/// The error of [`Select::select_timeout`](super::Select::select_timeout) and `select_deadline`: no operation
+/// was ready in time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -127,8 +128,8 @@ pub struct SelectTimeoutError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TryReadyError;
 
-/// The error of [`Select::ready_timeout`](super::Select::ready_timeout) and `ready_deadline`: no operation was ready
-/// in time.
+/// The error of [`Select::ready_timeout`](super::Select::ready_timeout) and `ready_deadline`: no operation
+/// was ready in time.
 ///
 /// ```
 /// use runtime::channel::{ReadyTimeoutError, Select};

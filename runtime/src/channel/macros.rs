@@ -1,10 +1,11 @@
-//! The macros `select!` and `select_biased!`, which wait for the first of several channel operations and futures.
+//! The macros `select!` and `select_biased!`, which wait for the first of several channel operations and
+//! futures.
 //!
 //! - `@read` sorts the cases into two lists: operations, and `default`.
 //! - `@build` makes the call of the select, or of `recv` and its like for a single receive.
-//! - `@bind` binds the handle or the future of each case by a `match` of its own, so that temporaries live as long as the
-//!   whole. Its last step chooses a case. Futures are pinned, chosen from and dropped in an inner block, which leaves their
-//!   outputs.
+//! - `@bind` binds the handle or the future of each case by a `match` of its own, so that temporaries live as
+//!   long as the whole. Its last step chooses a case. Futures are pinned, chosen from and dropped in an inner
+//!   block, which leaves their outputs.
 //! - `@future` names the future of each case that is no channel operation.
 //! - `@complete` is a chain of `if`s that completes the chosen operation.
 
@@ -34,24 +35,26 @@
 /// | `signal(signals)` | a signal of [`signal::notify`](crate::signal::notify) comes | `Result<i32, RecvError>` |
 /// | `future(f)` | the future is ready | its output |
 ///
-/// There may be any number of cases, the same object may be in several, and there is one `default` at most. `default` is
-/// chosen if no case is ready at once, or within the time-out. If several cases are ready, a random one is chosen;
-/// [`select_biased!`](crate::select_biased) chooses the first. An operation on a disconnected channel is ready, and
-/// its result is an error.
+/// There may be any number of cases, the same object may be in several, and there is one `default` at most.
+/// `default` is chosen if no case is ready at once, or within the time-out. If several cases are ready, a
+/// random one is chosen; [`select_biased!`](crate::select_biased) chooses the first. An operation on a
+/// disconnected channel is ready, and its result is an error.
 ///
-/// There is no `if` beside a case, as tokio's `select!` has. To leave a case out, give it something that never comes: for a receiver
-/// [`never()`](crate::channel::never()), as in `recv(open.then_some(&receiver).unwrap_or(&never()))`, and for a future
-/// [`std::future::pending`].
+/// There is no `if` beside a case, as tokio's `select!` has. To leave a case out, give it something that
+/// never comes: for a receiver [`never()`](crate::channel::never()), as in
+/// `recv(open.then_some(&receiver).unwrap_or(&never()))`, and for a future [`std::future::pending`].
 ///
-/// A result may be any irrefutable pattern. The comma after a `{ .. }` may be left out. The value of the macro is
-/// that of the chosen expression, which may also leave the macro by `break`, `continue`, `return` and `?`.
+/// A result may be any irrefutable pattern. The comma after a `{ .. }` may be left out. The value of the
+/// macro is that of the chosen expression, which may also leave the macro by `break`, `continue`, `return`
+/// and `?`.
 ///
-/// Receivers, senders and futures are evaluated first, in order. A message is evaluated only when its case has been chosen. On
-/// a channel of capacity 0 the receiver then waits for the message, and no cancellation ends that wait. (If
-/// evaluating the message unwinds, the receiver goes on waiting for another.)
+/// Receivers, senders and futures are evaluated first, in order. A message is evaluated only when its case
+/// has been chosen. On a channel of capacity 0 the receiver then waits for the message, and no cancellation
+/// ends that wait. (If evaluating the message unwinds, the receiver goes on waiting for another.)
 ///
-/// It works on green threads, on plain OS threads and in the poll of a future. It parks its caller. A future that must not
-/// park its task uses a `select!` of futures instead, with the methods of this crate that end in `_async`.
+/// It works on green threads, on plain OS threads and in the poll of a future. It parks its caller. A future
+/// that must not park its task uses a `select!` of futures instead, with the methods of this crate that end
+/// in `_async`.
 ///
 /// # The cases that are not chosen
 ///
@@ -67,18 +70,21 @@
 /// | `acquired` | the permit goes to the next waiter, or back |
 /// | `future(f)` | the future is dropped. `future(&mut f)`, for a future that is `Unpin` or pinned, keeps the future |
 ///
-/// `join(&mut handle)` and `future(&mut f)` must not wait again once they were chosen: the result has been taken.
+/// `join(&mut handle)` and `future(&mut f)` must not wait again once they were chosen: the result has been
+/// taken.
 ///
-/// Every case that is no channel operation is a future. It is polled on the calling thread: when the select begins, and after
-/// its waker was called. A select in a loop joins the line of a semaphore anew each time, behind those that wait there.
+/// Every case that is no channel operation is a future. It is polled on the calling thread: when the select
+/// begins, and after its waker was called. A select in a loop joins the line of a semaphore anew each time,
+/// behind those that wait there.
 ///
-/// A future need not be `Send`. A poll stays on its OS thread. Between two polls a green thread may move to another OS thread, as
-/// it may at every call that parks: see [moving](crate::docs::moving).
+/// A future need not be `Send`. A poll stays on its OS thread. Between two polls a green thread may move to
+/// another OS thread, as it may at every call that parks: see [moving](crate::docs::moving).
 ///
 /// # Cancellation
 ///
 /// A cancelled green thread that has to wait unwinds from here, and so does a green thread whose
-/// [`timeout`](crate::time::timeout) is over. Nothing has then been taken or sent, and all cases are withdrawn.
+/// [`timeout`](crate::time::timeout) is over. Nothing has then been taken or sent, and all cases are
+/// withdrawn.
 ///
 /// # Examples
 ///
@@ -373,8 +379,9 @@ macro_rules! __select {
         $crate::__select!(@bind $biased $default (0) () () () () [$($cases)*])
     };
 
-    // Binds one handle or future after the other. The first list gets all cases, the second those of channels, each as {index handle}.
-    // The third gets the futures, as {event future}. The completing chain gets {kind handle ..}.
+    // Binds one handle or future after the other. The first list gets all cases, the second those of
+    // channels, each as {index handle}. The third gets the futures, as {event future}. The completing chain
+    // gets {kind handle ..}.
     (@bind $biased:tt $default:tt ($($index:tt)*) ($($all:tt)*) ($($channels:tt)*) $futures:tt ($($bound:tt)*)
         [{recv ($r:expr) ($res:pat) $body:expr} $($rest:tt)*]
     ) => {
@@ -447,8 +454,8 @@ macro_rules! __select {
             [$($crate::channel::internal::Case::new($handle, $index)),*];
         $crate::__select!(@finish $default ($crate::__select!(@choose $biased $default cases)) $bound)
     }};
-    // With futures. They are dropped before the chosen expression, and before the message of a send is evaluated. So these may use
-    // what the futures have borrowed.
+    // With futures. They are dropped before the chosen expression, and before the message of a send is
+    // evaluated. So these may use what the futures have borrowed.
     (@bind $biased:tt $default:tt $count:tt ($({$index:tt $handle:ident})*) ($({$at:tt $channel:ident})*)
         ($({$event:ident $future:ident})+) $bound:tt []
     ) => {{

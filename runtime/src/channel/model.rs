@@ -3,8 +3,9 @@
 pub(super) use sched::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 pub(super) use sched::sync::cell::UnsafeCell;
 
-/// `true` when a model runs with `BROKEN=name` in the environment. The step marked by that name is then wrong on
-/// purpose, and its model must fail. In every other build this is `false`, and the compiler drops the wrong branch.
+/// `true` when a model runs with `BROKEN=name` in the environment. The step marked by that name is then wrong
+/// on purpose, and its model must fail. In every other build this is `false`, and the compiler drops the
+/// wrong branch.
 macro_rules! broken {
     ($name:literal) => {{
         #[cfg(loom)]

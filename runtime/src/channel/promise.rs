@@ -1,8 +1,9 @@
 //! `Promise`: a message that a select has promised to a receiver before the message was evaluated.
 //!
-//! A select that chose to send on a channel without a buffer evaluates its message only then. The receiver that it
-//! met waits here for the message. Either side may end the promise first. A sender that unwinds breaks it. A receiver
-//! leaves it if the receiver is a future that is dropped, or a select that is not completed.
+//! A select that chose to send on a channel without a buffer evaluates its message only then. The receiver
+//! that it met waits here for the message. Either side may end the promise first. A sender that unwinds
+//! breaks it. A receiver leaves it if the receiver is a future that is dropped, or a select that is not
+//! completed.
 
 use std::sync::Arc;
 
@@ -83,8 +84,8 @@ impl<T> Promise<T> {
 
     /// Waits for the message. Returns `None` if the sender broke the promise. *Runs on: the receiver.*
     ///
-    /// A cancellation does not end this wait. The sender has chosen its case. If its receiver left, the sender would
-    /// have to wait for another one, whatever its deadline.
+    /// A cancellation does not end this wait. The sender has chosen its case. If its receiver left, the
+    /// sender would have to wait for another one, whatever its deadline.
     pub(super) fn wait(self) -> Option<T> {
         loop {
             let state = self.0.lock();
@@ -111,8 +112,8 @@ mod futures {
     use super::{Promise, Step, receiver};
 
     impl<T> Promise<T> {
-        /// Waits as [`wait`](Promise::wait) does, in a future. If that is dropped early, a message that has come goes
-        /// to `pass_on`.
+        /// Waits as [`wait`](Promise::wait) does, in a future. If that is dropped early, a message that has
+        /// come goes to `pass_on`.
         pub(in super::super) async fn wait_async(self, pass_on: impl Fn(T)) -> Option<T> {
             let leaving = Leaving { promise: &self, pass_on };
             let mut wait = pin!(WaitFuture::new(&self.0, receiver, ()));

@@ -15,8 +15,8 @@ use super::timed::{self, Timed};
 
 /// The receiving side of a channel.
 ///
-/// Clones receive from the same channel, and each message goes to one of them. When all of them are dropped, senders
-/// get an error.
+/// Clones receive from the same channel, and each message goes to one of them. When all of them are dropped,
+/// senders get an error.
 ///
 /// ```
 /// let (s, r) = runtime::channel::unbounded();
@@ -47,8 +47,8 @@ impl Receiver<Instant> {
 impl<T> Receiver<T> {
     /// Receives a message without waiting.
     ///
-    /// On a channel of capacity 0 it succeeds only if a sender waits. (If that sender is a `select!`, this waits
-    /// until the message has been evaluated.)
+    /// On a channel of capacity 0 it succeeds only if a sender waits. (If that sender is a `select!`, this
+    /// waits until the message has been evaluated.)
     ///
     /// # Errors
     ///
@@ -99,8 +99,8 @@ impl<T> Receiver<T> {
     /// assert_eq!(r.recv(), Ok(5));
     /// assert_eq!(r.recv(), Err(RecvError));
     /// ```
-    // Inlined for the reason that `sched::park::yield_now` gives. The functions called here are out of line, but for
-    // the switch.
+    // Inlined for the reason that `sched::park::yield_now` gives. The functions called here are out of line,
+    // but for the switch.
     #[inline(always)]
     pub fn recv(&self) -> Result<T, RecvError> {
         self.recv_until(None).map_err(|_| RecvError)
@@ -268,8 +268,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns `true` if both handles receive from the same channel. All channels of [`never`](super::never()) count
-    /// as one.
+    /// Returns `true` if both handles receive from the same channel. All channels of
+    /// [`never`](super::never()) count as one.
     ///
     /// ```
     /// let (_s, r) = runtime::channel::unbounded::<i32>();
@@ -287,7 +287,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Returns an iterator over the messages. It waits for each, and ends when the channel is empty and disconnected.
+    /// Returns an iterator over the messages. It waits for each, and ends when the channel is empty and
+    /// disconnected.
     ///
     /// ```
     /// let (s, r) = runtime::channel::unbounded();

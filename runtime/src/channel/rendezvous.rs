@@ -1,11 +1,12 @@
 //! Channels without a buffer: a sender and a receiver meet, and the second to come does the work of both.
 //!
-//! One lock guards two queues, of waiting senders and of waiting receivers. At most one queue has a waiter that can
-//! be met. The other may have watchers. (A select that both sends and receives here may be in both, because it does
-//! not meet itself.)
+//! One lock guards two queues, of waiting senders and of waiting receivers. At most one queue has a waiter
+//! that can be met. The other may have watchers. (A select that both sends and receives here may be in both,
+//! because it does not meet itself.)
 //!
-//! A select that sends evaluates its message only after it has chosen. So when it meets a receiver, it makes a
-//! [`Promise`], and the receiver waits for the message. The same happens when a receiver finds such a select waiting.
+//! A select that sends evaluates its message only after it has chosen. So when it meets a receiver, it makes
+//! a [`Promise`], and the receiver waits for the message. The same happens when a receiver finds such a
+//! select waiting.
 
 #![allow(unsafe_code)]
 
@@ -157,8 +158,8 @@ impl<T> State<T> {
     }
 }
 
-/// Returns `true` if a waiter is met by a sender or receiver that comes: not if it only watches, or is the same
-/// select.
+/// Returns `true` if a waiter is met by a sender or receiver that comes: not if it only watches, or is the
+/// same select.
 #[inline]
 fn meets(comes: WaiterKind, waits: WaiterKind) -> bool {
     !waits.watches && (waits.select == 0 || waits.select != comes.select)
@@ -203,8 +204,8 @@ unsafe fn send_or_enqueue<'c, T>(
     Start::Waits(waiting)
 }
 
-/// Leaves the queue after a wait. Returns the result of the send. The error is the message again if the caller must
-/// send anew.
+/// Leaves the queue after a wait. Returns the result of the send. The error is the message again if the
+/// caller must send anew.
 ///
 /// # Safety
 /// The contract of [`Spot::leave`] holds.
@@ -268,7 +269,8 @@ unsafe fn receive_or_enqueue<'c, T>(
             "a receiver and a sender wait that could meet"
         );
         let how = WaitOptions { wakes: watchers, ..WaitOptions::from(deadline) };
-        // SAFETY: `ends` lies in the channel of the spot, which the caller borrows until it has left the spot.
+        // SAFETY: `ends` lies in the channel of the spot, which the caller borrows until it has left the
+        // spot.
         let waiting = unsafe { Waiting::begin_on(sched::Why::Receive, ends.on(), Cancel::Ends) };
         // SAFETY: the caller keeps the contract of `Spot::enter`.
         unsafe { spot.enter(state, &waiting, how, Wanted::message()) };
@@ -276,7 +278,8 @@ unsafe fn receive_or_enqueue<'c, T>(
     }
 }
 
-/// Leaves the queue after a wait. Returns the result of the receive, or `None` if the caller must receive anew.
+/// Leaves the queue after a wait. Returns the result of the receive, or `None` if the caller must receive
+/// anew.
 ///
 /// # Safety
 /// The contract of [`Spot::leave`] holds.
@@ -349,8 +352,8 @@ impl<T> Rendezvous<T> {
         let mut spot = Spot::new(&self.0, senders);
         let mut message = Some(message);
         loop {
-            // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does not
-            // unwind.
+            // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does
+            // not unwind.
             let waiting = match unsafe { send_or_enqueue(&mut spot, &self.1, &mut message, deadline) } {
                 Start::Waits(waiting) => waiting,
                 Start::Done(result) => return result,
@@ -382,8 +385,8 @@ impl<T> Rendezvous<T> {
     pub(super) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut spot = Spot::new(&self.0, receivers);
         loop {
-            // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does not
-            // unwind.
+            // SAFETY: the spot stays in this frame. It is left as soon as the wait has ended, and a park does
+            // not unwind.
             let waiting = match unsafe { receive_or_enqueue(&mut spot, &self.1, deadline) } {
                 Start::Waits(waiting) => waiting,
                 Start::Done(result) => return result,
@@ -404,8 +407,8 @@ impl<T> Rendezvous<T> {
         true
     }
 
-    /// Takes back a message that was given to a receiver which left: for the first waiting receiver, or the next to
-    /// come.
+    /// Takes back a message that was given to a receiver which left: for the first waiting receiver, or the
+    /// next to come.
     fn take_back(&self, mut state: StateGuard<'_, T>, message: T) {
         match hand_over(&mut state.receivers, message) {
             Ok(wake) => {

@@ -9,12 +9,12 @@
 //!   leave all queues but the chosen case's; what its waker granted is in its node, else try that case again
 //! ```
 //!
-//! A select with a deadline in the past also enters all queues, if there are several, and gives up at once. Only when
-//! it was in all of them was there a moment at which no case was ready. (If it looked at one after the other, it
-//! could miss a message that went from one channel to another.)
+//! A select with a deadline in the past also enters all queues, if there are several, and gives up at once.
+//! Only when it was in all of them was there a moment at which no case was ready. (If it looked at one after
+//! the other, it could miss a message that went from one channel to another.)
 //!
-//! A chosen operation has begun: a receive has its message (or the promise of one), a send has its room or its
-//! receiver.
+//! A chosen operation has begun: a receive has its message (or the promise of one), a send has its room or
+//! its receiver.
 
 #![allow(unsafe_code)]
 
@@ -228,8 +228,8 @@ impl Entries<'_, '_> {
         let mut accepted = false;
         for at in 0..std::mem::take(&mut self.entered) {
             let (handle, seat) = (self.cases[at].handle, &self.seats[at]);
-            // SAFETY: each of these cases was entered, and leaves once. The wait was ended by `case`, whose waker
-            // took its node out.
+            // SAFETY: each of these cases was entered, and leaves once. The wait was ended by `case`, whose
+            // waker took its node out.
             unsafe {
                 if at == case && !broken!("channel_select_forgets_its_message") {
                     accepted = handle.accept(seat, begun);
@@ -255,8 +255,8 @@ thread_local! {
     static SEED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Makes the order of cases depend on `seed` from now on. A simulation, whose green threads all run on the calling OS thread, begins
-/// so.
+/// Makes the order of cases depend on `seed` from now on. A simulation, whose green threads all run on the
+/// calling OS thread, begins so.
 #[cfg(feature = "sim")]
 #[allow(dead_code, reason = "not used where simulations do not work")]
 pub(crate) fn set_seed(seed: u64) {
@@ -284,7 +284,8 @@ fn random_below(n: usize) -> usize {
     })
 }
 
-/// Returns with what the thread-locals of a thread begin. A green thread with its own may choose once in its life.
+/// Returns with what the thread-locals of a thread begin. A green thread with its own may choose once in its
+/// life.
 fn first_seed() -> u64 {
     #[cfg(feature = "sim")]
     if let Some(random) = sched::simulation::with(|simulation| simulation.random()) {
@@ -318,19 +319,20 @@ pub fn select_timeout<'a>(
     choose(cases, WaitLimit::of(timeout), biased).ok_or(SelectTimeoutError)
 }
 
-/// A list of channel operations, of which one is chosen: [`select!`](crate::select) for lists that are made at run
-/// time. A list of futures is one case `future(..)` of [`select!`](crate::select), for example a `FuturesUnordered` of the crate
-/// `futures`, or [`JoinSet::join_next_async`](crate::thread::JoinSet::join_next_async).
+/// A list of channel operations, of which one is chosen: [`select!`](crate::select) for lists that are made
+/// at run time. A list of futures is one case `future(..)` of [`select!`](crate::select), for example a
+/// `FuturesUnordered` of the crate `futures`, or
+/// [`JoinSet::join_next_async`](crate::thread::JoinSet::join_next_async).
 ///
 /// There are two ways to use it:
 ///
-/// - [`select`](Select::select), `try_select`, `select_timeout` and `select_deadline` choose an operation that *has
-///   begun*. It must be completed.
-/// - [`ready`](Select::ready), `try_ready`, `ready_timeout` and `ready_deadline` return which operation could be done
-///   now. Another thread may be faster, so use them in a loop.
+/// - [`select`](Select::select), `try_select`, `select_timeout` and `select_deadline` choose an operation
+///   that *has begun*. It must be completed.
+/// - [`ready`](Select::ready), `try_ready`, `ready_timeout` and `ready_deadline` return which operation could
+///   be done now. Another thread may be faster, so use them in a loop.
 ///
-/// An operation whose channel is disconnected is ready, too. If several are ready, a random one is chosen, or, with
-/// [`new_biased`](Select::new_biased), the first.
+/// An operation whose channel is disconnected is ready, too. If several are ready, a random one is chosen,
+/// or, with [`new_biased`](Select::new_biased), the first.
 ///
 /// ```
 /// use runtime::channel::{Receiver, RecvError, Select, unbounded};
@@ -355,8 +357,8 @@ pub struct Select<'a> {
     biased: bool,
 }
 
-// SAFETY: another thread can only choose with it. Channels move messages under their locks, and the message of a
-// chosen operation comes out through that thread's `Receiver`, or goes back into the channel.
+// SAFETY: another thread can only choose with it. Channels move messages under their locks, and the message
+// of a chosen operation comes out through that thread's `Receiver`, or goes back into the channel.
 unsafe impl Send for Select<'_> {}
 // SAFETY: a shared reference allows cloning only.
 unsafe impl Sync for Select<'_> {}
@@ -478,7 +480,8 @@ impl<'a> Select<'a> {
         select(&mut self.cases, self.biased)
     }
 
-    /// Waits at most for `timeout` until an operation is ready, and chooses it. With an empty list it only waits.
+    /// Waits at most for `timeout` until an operation is ready, and chooses it. With an empty list it only
+    /// waits.
     ///
     /// # Errors
     ///
@@ -499,8 +502,8 @@ impl<'a> Select<'a> {
         select_timeout(&mut self.cases, timeout, self.biased)
     }
 
-    /// Waits at most until `deadline` for an operation that is ready, and chooses it. With an empty list it only
-    /// waits.
+    /// Waits at most until `deadline` for an operation that is ready, and chooses it. With an empty list it
+    /// only waits.
     ///
     /// # Errors
     ///
@@ -636,7 +639,8 @@ impl fmt::Debug for Select<'_> {
 ///
 /// # Panics
 ///
-/// Panics if it is dropped without being completed, unless the thread unwinds already. What had begun is given back.
+/// Panics if it is dropped without being completed, unless the thread unwinds already. What had begun is
+/// given back.
 ///
 /// ```
 /// use runtime::channel::{Select, bounded};
@@ -678,9 +682,9 @@ impl<'a> SelectedOperation<'a> {
 
     /// Completes a send operation.
     ///
-    /// It waits in one case only: on a channel of capacity 0, the receiver that it met has left meanwhile. That
-    /// receiver was a future that was dropped, or an operation that was not completed. (A thread that receives stays,
-    /// even if it is cancelled.)
+    /// It waits in one case only: on a channel of capacity 0, the receiver that it met has left meanwhile.
+    /// That receiver was a future that was dropped, or an operation that was not completed. (A thread that
+    /// receives stays, even if it is cancelled.)
     ///
     /// # Errors
     ///
@@ -701,13 +705,15 @@ impl<'a> SelectedOperation<'a> {
     pub fn send<T>(self, s: &Sender<T>, msg: T) -> Result<(), SendError<T>> {
         assert!(self.is_of(s), "passed a sender that wasn't selected");
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `s` has begun this operation, and the value is taken out once, because `this` is not dropped.
+        // SAFETY: `s` has begun this operation, and the value is taken out once, because `this` is not
+        // dropped.
         unsafe { s.finish(&mut this.begun, msg) }
     }
 
     /// Completes a receive operation, and returns the message.
     ///
-    /// On a channel of capacity 0 it may wait until a `select!` on the sending side has evaluated its message.
+    /// On a channel of capacity 0 it may wait until a `select!` on the sending side has evaluated its
+    /// message.
     ///
     /// # Errors
     ///
@@ -728,7 +734,8 @@ impl<'a> SelectedOperation<'a> {
     pub fn recv<T>(self, r: &Receiver<T>) -> Result<T, RecvError> {
         assert!(self.is_of(r), "passed a receiver that wasn't selected");
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: `r` has begun this operation, and the value is taken out once, because `this` is not dropped.
+        // SAFETY: `r` has begun this operation, and the value is taken out once, because `this` is not
+        // dropped.
         unsafe { r.finish(&mut this.begun) }
     }
 
@@ -745,8 +752,8 @@ impl fmt::Debug for SelectedOperation<'_> {
 
 impl Drop for SelectedOperation<'_> {
     fn drop(&mut self) {
-        // SAFETY: the handle has begun this operation, and the value has not been taken out, because the operation
-        // was not completed.
+        // SAFETY: the handle has begun this operation, and the value has not been taken out, because the
+        // operation was not completed.
         unsafe { self.case.handle.abandon(&mut self.begun) };
         if !std::thread::panicking() {
             panic!("dropped `SelectedOperation` without completing the operation");

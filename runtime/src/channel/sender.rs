@@ -12,8 +12,8 @@ use super::shared::{Handle, Sending};
 
 /// The sending side of a channel.
 ///
-/// Clones send into the same channel. When all of them are dropped, receivers get the messages that are left, and
-/// then an error.
+/// Clones send into the same channel. When all of them are dropped, receivers get the messages that are left,
+/// and then an error.
 ///
 /// ```
 /// let (s1, r) = runtime::channel::unbounded();
@@ -30,8 +30,8 @@ pub(super) enum Flavor<T> {
     Rendezvous(Handle<Rendezvous<T>, Sending>),
 }
 
-/// Matches on the kind of channel, with the same code for each kind. With `at_point`, after a point of choice; channels with room make
-/// their own.
+/// Matches on the kind of channel, with the same code for each kind. With `at_point`, after a point of
+/// choice; channels with room make their own.
 macro_rules! each {
     (at_point, $sender:expr, $channel:ident => $do:expr) => {
         match &$sender.0 {
@@ -75,7 +75,8 @@ impl<T> Sender<T> {
         each!(at_point, self, channel => channel.try_send(msg))
     }
 
-    /// Sends `msg`. Waits until there is room; on a channel of capacity 0, until a receiver takes the message.
+    /// Sends `msg`. Waits until there is room; on a channel of capacity 0, until a receiver takes the
+    /// message.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Counted handles of a channel: the last handle of a side disconnects the channel, and the last of all frees it.
+//! Counted handles of a channel: the last handle of a side disconnects the channel, and the last of all frees
+//! it.
 //!
 //! A handle is one word.
 
@@ -17,8 +18,8 @@ pub(super) trait Disconnect: Sized {
     /// Returns the counts of the handles.
     fn ends(&self) -> &Ends;
     fn ends_mut(&mut self) -> &mut Ends;
-    /// Returns how many messages lie in the channel, and for how many it has room. Takes no lock, so the first number may be out of
-    /// date.
+    /// Returns how many messages lie in the channel, and for how many it has room. Takes no lock, so the
+    /// first number may be out of date.
     fn fill(&self) -> (usize, Option<usize>);
     /// Called when the last sender is gone. Receivers get the messages that are left, and then an error.
     fn senders_gone(&self);
@@ -30,7 +31,8 @@ pub(super) trait Disconnect: Sized {
 pub(super) struct Ends {
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    /// `new` sets it, before another thread knows the channel. The models' channels have no handles, and name nothing.
+    /// `new` sets it, before another thread knows the channel. The models' channels have no handles, and name
+    /// nothing.
     on: On,
 }
 
@@ -39,7 +41,8 @@ impl Ends {
         Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1), on: On::new(&(), |()| None) }
     }
 
-    /// Returns what a waiter names as the object of its wait. It lies in the channel, and so lasts as long as the channel.
+    /// Returns what a waiter names as the object of its wait. It lies in the channel, and so lasts as long as
+    /// the channel.
     pub(super) fn on(&self) -> &On {
         &self.on
     }
@@ -101,8 +104,8 @@ pub(super) struct Handle<C: Disconnect, S: Side> {
     _side: PhantomData<(Box<Counted<C>>, S)>,
 }
 
-// SAFETY: like an `Arc`, many threads use the channel through handles, and any of them may free it. So the channel
-// must be `Send + Sync`.
+// SAFETY: like an `Arc`, many threads use the channel through handles, and any of them may free it. So the
+// channel must be `Send + Sync`.
 unsafe impl<C: Disconnect + Send + Sync, S: Side> Send for Handle<C, S> {}
 // SAFETY: a shared `Handle` gives `&C` and clones of itself; `C: Send + Sync` allows both on any thread.
 unsafe impl<C: Disconnect + Send + Sync, S: Side> Sync for Handle<C, S> {}
@@ -145,7 +148,8 @@ impl<C: Disconnect, S: Side> Clone for Handle<C, S> {
         // Relaxed: the caller has a handle, so the channel cannot end meanwhile.
         let count = S::count(self.ends()).fetch_add(1, Ordering::Relaxed);
         if count > isize::MAX as usize {
-            // Billions of handles were forgotten. A count that overflowed would free a channel that is in use.
+            // Billions of handles were forgotten. A count that overflowed would free a channel that is in
+            // use.
             abort();
         }
         Handle { counted: self.counted, _side: PhantomData }
@@ -156,17 +160,18 @@ impl<C: Disconnect, S: Side> Drop for Handle<C, S> {
     fn drop(&mut self) {
         crate::point_in_drop();
         let counted = self.counted();
-        // Release: what was done through this handle happens before the end of its side. Acquire: the last handle of
-        // the side sees what was done through the others. Partner: this operation of the other handles.
+        // Release: what was done through this handle happens before the end of its side. Acquire: the last
+        // handle of the side sees what was done through the others. Partner: this operation of the other
+        // handles.
         if S::count(counted.channel.ends()).fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         S::gone(&counted.channel);
-        // Release: what this side did happens before the other side frees the channel. Acquire: the side that frees
-        // it sees that. Partner: this swap on the other side.
+        // Release: what this side did happens before the other side frees the channel. Acquire: the side that
+        // frees it sees that. Partner: this swap on the other side.
         if counted.half_gone.swap(true, Ordering::AcqRel) {
-            // SAFETY: no handle is left on this side, and `half_gone` says that none is left on the other. `new` made
-            // the pointer from a box.
+            // SAFETY: no handle is left on this side, and `half_gone` says that none is left on the other.
+            // `new` made the pointer from a box.
             drop(unsafe { Box::from_raw(self.counted.as_ptr()) });
         }
     }

@@ -1,9 +1,9 @@
-//! `Slot`: storage for one value of a type that the select does not know. A case uses two slots: `Begun` holds what an
-//! operation has begun with, and `Seat` holds the case's node while the select waits.
+//! `Slot`: storage for one value of a type that the select does not know. A case uses two slots: `Begun`
+//! holds what an operation has begun with, and `Seat` holds the case's node while the select waits.
 //!
-//! A case's node lies in its `Seat` while the node is linked into a queue. Other threads write the node's cells under
-//! the lock of that queue. So a select reaches its nodes by `&Seat`, and the words of a slot are an `UnsafeCell`. A
-//! `&mut Seat` would claim that the select alone uses the node.
+//! A case's node lies in its `Seat` while the node is linked into a queue. Other threads write the node's
+//! cells under the lock of that queue. So a select reaches its nodes by `&Seat`, and the words of a slot are
+//! an `UnsafeCell`. A `&mut Seat` would claim that the select alone uses the node.
 
 #![allow(unsafe_code)]
 
@@ -61,8 +61,8 @@ impl<const WORDS: usize> Slot<WORDS> {
             "a value of another type is in the slot"
         );
         match self.boxed.get() {
-            // SAFETY: the words have a `V`, by the contract of `get`. The pointer comes from the `UnsafeCell`, so
-            // cells in the value may be written by other threads.
+            // SAFETY: the words have a `V`, by the contract of `get`. The pointer comes from the
+            // `UnsafeCell`, so cells in the value may be written by other threads.
             None => unsafe { &*self.words.get().cast::<V>() },
             // SAFETY: `put` made the pointer from a box of a `V`, by the contract of `get`.
             Some(boxed) => unsafe { boxed.cast::<V>().as_ref() },
@@ -83,7 +83,8 @@ impl<const WORDS: usize> Slot<WORDS> {
         match self.boxed.take() {
             // SAFETY: the words have a `V` that is taken once, by the contract of `take`.
             None => unsafe { self.words.get().cast::<V>().read() },
-            // SAFETY: `put` made the pointer from a box of a `V`, which is taken once, by the contract of `take`.
+            // SAFETY: `put` made the pointer from a box of a `V`, which is taken once, by the contract of
+            // `take`.
             Some(boxed) => *unsafe { Box::from_raw(boxed.cast::<V>().as_ptr()) },
         }
     }

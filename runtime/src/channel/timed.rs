@@ -1,7 +1,8 @@
-//! Channels whose messages are moments: the channels of `after`, `at` and `tick`, and of `Timer` and `Ticker`.
+//! Channels whose messages are moments: the channels of `after`, `at` and `tick`, and of `Timer` and
+//! `Ticker`.
 //!
-//! A message exists from the moment at which it is due, without a sender. No timer runs while no receiver waits. The
-//! channels of a `Timer` and a `Ticker` can be stopped and started again.
+//! A message exists from the moment at which it is due, without a sender. No timer runs while no receiver
+//! waits. The channels of a `Timer` and a `Ticker` can be stopped and started again.
 
 #![allow(unsafe_code)]
 
@@ -52,7 +53,8 @@ impl<T> Timed<T> {
             if deadline.is_some_and(|deadline| deadline <= now) {
                 return Err(RecvTimeoutError::Timeout);
             }
-            // Another receiver may take the message first. Then this one waits for the next message, or for ever.
+            // Another receiver may take the message first. Then this one waits for the next message, or for
+            // ever.
             if self.0.wait(now, deadline, Wanted::message()) == Outcome::Cancelled {
                 park::unwind_if_cancelled();
             }
@@ -85,8 +87,8 @@ impl<T> Timed<T> {
         .await
     }
 
-    /// Enters `node` into the queue of receivers, as `Buffered::enter_recv` does. Its waiter is woken when `due` may
-    /// have become earlier.
+    /// Enters `node` into the queue of receivers, as `Buffered::enter_recv` does. Its waiter is woken when
+    /// `due` may have become earlier.
     ///
     /// # Safety
     /// The contract of `Queue::push_back` holds, with `leave_recv` in the place of `remove`.
@@ -110,7 +112,8 @@ impl Receiver<Instant> {
         Receiver::timed(Instant::now().checked_add(time), period)
     }
 
-    /// Sets the first message to `time` from now. Returns `true` if a message was pending; that message is dropped.
+    /// Sets the first message to `time` from now. Returns `true` if a message was pending; that message is
+    /// dropped.
     pub(crate) fn restart(&self, time: Duration, period: Option<Duration>) -> bool {
         self.timing().set(Next::after(Instant::now(), time), period)
     }

@@ -1,6 +1,6 @@
-//! What waiting senders and receivers leave in a channel's queues, and how they are served. `Wanted` is the payload of
-//! a receiver, `Given` is what a receiver gets, and `WaiterKind` marks selects. `Entrant` makes the node of a select's
-//! case. `hand_over` gives a message to the first receiver.
+//! What waiting senders and receivers leave in a channel's queues, and how they are served. `Wanted` is the
+//! payload of a receiver, `Given` is what a receiver gets, and `WaiterKind` marks selects. `Entrant` makes
+//! the node of a select's case. `hand_over` gives a message to the first receiver.
 
 use std::time::Instant;
 
@@ -69,7 +69,8 @@ impl std::fmt::Debug for Entrant {
     }
 }
 
-/// Gives the message to the receiver that has waited longest, not counting watchers (`watches`). Returns its wake-up.
+/// Gives the message to the receiver that has waited longest, not counting watchers (`watches`). Returns its
+/// wake-up.
 ///
 /// # Errors
 /// Returns the message if no receiver waits.

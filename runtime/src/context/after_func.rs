@@ -12,8 +12,8 @@ use super::Context;
 use super::node::Node;
 use crate::Handle;
 
-/// The association of a function with a context, which [`Context::after_func`] returns. Dropping it changes nothing: the
-/// function still runs.
+/// The association of a function with a context, which [`Context::after_func`] returns. Dropping it changes
+/// nothing: the function still runs.
 pub struct AfterFunc {
     /// The node and the key of the function. `None` if the function has run or can never run.
     registered: Option<(Arc<Node>, usize)>,
@@ -23,8 +23,8 @@ pub struct AfterFunc {
 impl AfterFunc {
     /// Ends the association. Returns `true` if this call has kept the function from running.
     ///
-    /// If it returns `false`, the context is over and the green thread of the function was started, or the function was stopped
-    /// before. It does not wait for the end of the function.
+    /// If it returns `false`, the context is over and the green thread of the function was started, or the
+    /// function was stopped before. It does not wait for the end of the function.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -52,17 +52,18 @@ impl fmt::Debug for AfterFunc {
 }
 
 impl Context {
-    /// Arranges that `f` runs on a green thread of its own after this context is over. Returns what [stops](AfterFunc::stop) that.
+    /// Arranges that `f` runs on a green thread of its own after this context is over. Returns what
+    /// [stops](AfterFunc::stop) that.
     ///
-    /// If the context is over already, the green thread is started at once. Several functions of a context are independent of each
-    /// other. A panic in `f` ends its green thread, with the usual message.
+    /// If the context is over already, the green thread is started at once. Several functions of a context
+    /// are independent of each other. A panic in `f` ends its green thread, with the usual message.
     ///
-    /// The green thread belongs to the runtime of the caller; on a plain OS thread it belongs to the default runtime. If no green
-    /// thread can be started, the thread that ends the context calls `f` itself. That is so if there is no memory, or if that
-    /// runtime has ended. A runtime that is being ended drops `f`.
+    /// The green thread belongs to the runtime of the caller; on a plain OS thread it belongs to the default
+    /// runtime. If no green thread can be started, the thread that ends the context calls `f` itself. That is
+    /// so if there is no memory, or if that runtime has ended. A runtime that is being ended drops `f`.
     ///
-    /// `f` is also dropped when it is stopped, or with the last reference to a context that never ends. If its destructor panics, the
-    /// panic hook reports that, and the panic goes no further.
+    /// `f` is also dropped when it is stopped, or with the last reference to a context that never ends. If
+    /// its destructor panics, the panic hook reports that, and the panic goes no further.
     ///
     /// # Panics
     ///

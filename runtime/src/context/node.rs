@@ -9,9 +9,9 @@
 //!   end the children; call the functions
 //! ```
 //!
-//! So a child is ended by its parent, or has seen that the parent is over. No two locks are held at once, and none
-//! while a waiter is woken. The error becomes visible when `done` is disconnected. A second thread that ends the node
-//! at the same time also disconnects `done` before it returns, so it sees the error as well.
+//! So a child is ended by its parent, or has seen that the parent is over. No two locks are held at once, and
+//! none while a waiter is woken. The error becomes visible when `done` is disconnected. A second thread that
+//! ends the node at the same time also disconnects `done` before it returns, so it sees the error as well.
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Weak};
@@ -57,7 +57,8 @@ impl From<ContextError> for End {
     }
 }
 
-/// What the end of a node calls, on the thread that ends the node, after all descendants have ended. It does not panic.
+/// What the end of a node calls, on the thread that ends the node, after all descendants have ended. It does
+/// not panic.
 type AtEnd = Box<dyn FnOnce() + Send>;
 
 struct State {
@@ -117,7 +118,8 @@ impl Node {
         end.filter(|_| self.done.try_recv() == Err(TryRecvError::Disconnected))
     }
 
-    /// Returns why the node has ended. *Runs on: a function of the node, or after `at_end` has returned an error.*
+    /// Returns why the node has ended. *Runs on: a function of the node, or after `at_end` has returned an
+    /// error.*
     pub(super) fn end_of_ended(&self) -> End {
         self.state.lock().end.clone().expect("the node has ended")
     }
@@ -143,7 +145,8 @@ impl Node {
         drop(unneeded);
     }
 
-    /// Lets the end of the node call `function`, and returns the key for `forget`. If the node has ended, returns `function`.
+    /// Lets the end of the node call `function`, and returns the key for `forget`. If the node has ended,
+    /// returns `function`.
     pub(super) fn at_end<F: FnOnce() + Send + 'static>(&self, function: F) -> Result<usize, F> {
         let mut state = self.state.lock();
         if state.end.is_some() {
@@ -155,7 +158,8 @@ impl Node {
         Ok(state.functions.insert(Box::new(function)))
     }
 
-    /// Takes the function of `key` out. Returns `None` if the end of the node has taken it. The caller forgets each key once.
+    /// Takes the function of `key` out. Returns `None` if the end of the node has taken it. The caller
+    /// forgets each key once.
     pub(super) fn forget(&self, key: usize) -> Option<AtEnd> {
         self.state.lock().functions.try_remove(key)
     }
@@ -178,7 +182,8 @@ impl Node {
         functions.into_iter().for_each(|function| function());
     }
 
-    /// Ends this node only, and adds its functions to `functions`. Returns the children that are still to be ended.
+    /// Ends this node only, and adds its functions to `functions`. Returns the children that are still to be
+    /// ended.
     fn end_alone(&self, end: End, functions: &mut Vec<AtEnd>) -> HashMap<usize, Weak<Node>> {
         let mut state = self.state.lock();
         state.end.get_or_insert(end);

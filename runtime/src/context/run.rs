@@ -19,7 +19,8 @@ use super::{Context, ContextError};
 /// It is also the payload with which a wait inside of `run` unwinds. Code that catches unwinding sees it: see
 /// [cancellation](crate::docs::cancellation#code-that-catches-unwinding).
 ///
-/// It becomes an [`std::io::Error`], of kind `TimedOut` if the deadline has passed. `Error::source` is the cause.
+/// It becomes an [`std::io::Error`], of kind `TimedOut` if the deadline has passed. `Error::source` is the
+/// cause.
 ///
 /// ```
 /// use runtime::context::{Context, ContextError};
@@ -127,25 +128,25 @@ impl Drop for Registered<'_> {
 }
 
 impl Context {
-    /// Runs `f` on the calling thread until this context is over. Returns the value of `f`, or an error if a call in `f` waited
-    /// when the context was over.
+    /// Runs `f` on the calling thread until this context is over. Returns the value of `f`, or an error if a
+    /// call in `f` waited when the context was over.
     ///
-    /// When the context is over, the call in which `f` waits unwinds to here, and so does every later call in `f` that waits.
-    /// Destructors run, and no panic message is printed. The page on
+    /// When the context is over, the call in which `f` waits unwinds to here, and so does every later call in
+    /// `f` that waits. Destructors run, and no panic message is printed. The page on
     /// [cancellation](crate::docs::cancellation#which-calls-it-ends) lists which calls unwind.
     ///
-    /// - Code in `f` that does not park is not interrupted: if `f` returns late, its value is returned. So `f` also begins if the
-    ///   context is over already.
-    /// - A [`scope()`](crate::scope()) in `f` cancels its green threads and waits for them. Other green threads that `f` has
-    ///   spawned go on.
-    /// - Calls nest, also with [`timeout`](crate::time::timeout). If several contexts are over, the unwind goes to the outermost
-    ///   call of `run` for them.
-    /// - Code in `f` that catches the unwind is unwound again by its next wait, until `f` returns. After that, the end of the
-    ///   context ends no wait.
+    /// - Code in `f` that does not park is not interrupted: if `f` returns late, its value is returned. So
+    ///   `f` also begins if the context is over already.
+    /// - A [`scope()`](crate::scope()) in `f` cancels its green threads and waits for them. Other green
+    ///   threads that `f` has spawned go on.
+    /// - Calls nest, also with [`timeout`](crate::time::timeout). If several contexts are over, the unwind
+    ///   goes to the outermost call of `run` for them.
+    /// - Code in `f` that catches the unwind is unwound again by its next wait, until `f` returns. After
+    ///   that, the end of the context ends no wait.
     /// - In a destructor that runs while its thread unwinds, it ends nothing and waits for `f`.
     ///
-    /// It works on green threads and plain OS threads. On a plain OS thread only calls of this crate are ended. For a future:
-    /// [`run_async`](Context::run_async).
+    /// It works on green threads and plain OS threads. On a plain OS thread only calls of this crate are
+    /// ended. For a future: [`run_async`](Context::run_async).
     ///
     /// # Errors
     ///
@@ -187,10 +188,11 @@ impl Context {
         })
     }
 
-    /// Returns a future with the output of `future`, or with an error if this context is over before `future` is ready.
+    /// Returns a future with the output of `future`, or with an error if this context is over before `future`
+    /// is ready.
     ///
-    /// `future` is polled first. It is dropped with the returned future. It works in any executor, with any waker. Calls that
-    /// park inside of a poll are not ended; [`run`](Context::run) ends them.
+    /// `future` is polled first. It is dropped with the returned future. It works in any executor, with any
+    /// waker. Calls that park inside of a poll are not ended; [`run`](Context::run) ends them.
     ///
     /// # Errors
     ///

@@ -48,7 +48,8 @@ impl Answer {
             _ => "Service Unavailable",
         };
         let file = self.file.map(|name| format!("Content-Disposition: attachment; filename=\"{name}\"\r\n"));
-        // No page of another site may load, frame or guess the type of an answer, and the page loads nothing from elsewhere.
+        // No page of another site may load, frame or guess the type of an answer, and the page loads nothing
+        // from elsewhere.
         format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Connection: close\r\n\
              Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\
@@ -114,7 +115,8 @@ fn seconds(request: &Request, default: u64, most: u64) -> Result<Duration, Answe
     }
 }
 
-/// Records a trace of `?seconds=`, as Perfetto reads it or `?format=html`. If a recording is on, its last events are the answer.
+/// Records a trace of `?seconds=`, as Perfetto reads it or `?format=html`. If a recording is on, its last
+/// events are the answer.
 fn trace(request: &Request, client: &Client<'_>) -> Answer {
     type Form = (fn(&trace::Snapshot, &mut Vec<u8>) -> io::Result<()>, fn(Vec<u8>) -> Answer);
     let (write, answer): Form = match request.parameter("format") {

@@ -1,4 +1,5 @@
-//! The client of one connection: its request, the wait for which it stays, and the answer that it reads in time.
+//! The client of one connection: its request, the wait for which it stays, and the answer that it reads in
+//! time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -56,7 +57,8 @@ impl<'c> Client<'c> {
         }
     }
 
-    /// Waits for `time`. Returns `false` soon after the client has closed the connection, and at once when the server ends.
+    /// Waits for `time`. Returns `false` soon after the client has closed the connection, and at once when
+    /// the server ends.
     pub(super) fn wait(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         loop {
@@ -70,8 +72,8 @@ impl<'c> Client<'c> {
         }
     }
 
-    /// Returns `true` if the client has closed its side of the connection. What it sent after its request is thrown away: an unread
-    /// byte would hide the end.
+    /// Returns `true` if the client has closed its side of the connection. What it sent after its request is
+    /// thrown away: an unread byte would hide the end.
     fn has_left(&self) -> bool {
         let read = self.stream.set_nonblocking(true).and_then(|()| (&self.stream).read(&mut [0; 1024]));
         let is_there = match read {
@@ -95,7 +97,8 @@ impl<'c> Client<'c> {
         self.part()
     }
 
-    /// Waits until the client has closed: a close with unread bytes of the client would take the answer away from it.
+    /// Waits until the client has closed: a close with unread bytes of the client would take the answer away
+    /// from it.
     fn part(&mut self) -> io::Result<()> {
         let until = Instant::now() + PARTING;
         loop {
@@ -116,7 +119,8 @@ fn time_for(bytes: usize) -> Duration {
     STALL + Duration::from_secs(bytes as u64 / LEAST_BYTES_A_SECOND)
 }
 
-/// Writes all `bytes`. Fails after `until`: the time-out of a socket alone would begin anew with each part that the client reads.
+/// Writes all `bytes`. Fails after `until`: the time-out of a socket alone would begin anew with each part
+/// that the client reads.
 fn write_by(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = until.saturating_duration_since(Instant::now());

@@ -20,8 +20,8 @@ pub(super) struct Request {
 pub(super) struct Refusal(pub(super) u16, pub(super) &'static str);
 
 impl Request {
-    /// Reads the head of a request. Returns `None` if `bytes` is only the beginning of one. `hosts` are the names of this server
-    /// beside `localhost` and IP addresses.
+    /// Reads the head of a request. Returns `None` if `bytes` is only the beginning of one. `hosts` are the
+    /// names of this server beside `localhost` and IP addresses.
     pub(super) fn parse(bytes: &[u8], hosts: &[String]) -> Result<Option<Request>, Refusal> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Request::new(&mut headers);
@@ -77,8 +77,9 @@ fn check_origin(headers: &[httparse::Header<'_>], hosts: &[String]) -> Result<()
     Ok(())
 }
 
-/// Returns `true` if a page of another site cannot have such a `host`. A foreign name could lead to this machine (DNS rebinding). So do
-/// the unspecified addresses in some browsers, which do not protect them as addresses of the machine's own.
+/// Returns `true` if a page of another site cannot have such a `host`. A foreign name could lead to this
+/// machine (DNS rebinding). So do the unspecified addresses in some browsers, which do not protect them as
+/// addresses of the machine's own.
 fn is_ours(host: &str, hosts: &[String]) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -1,8 +1,8 @@
 //! The server: an OS thread that accepts, and one for each connection.
 //!
-//! The head of a request is read by `httparse`. The rest of a server for such requests is short: one request a connection, no body,
-//! no chunks. hyper would need an executor that works while all Ps are kept, and tiny_http waits without a time limit for the
-//! head of a request.
+//! The head of a request is read by `httparse`. The rest of a server for such requests is short: one request
+//! a connection, no body, no chunks. hyper would need an executor that works while all Ps are kept, and
+//! tiny_http waits without a time limit for the head of a request.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -32,9 +32,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Lets the server bind to addresses that other machines can reach. They can then read names of functions, files and sockets of
-    /// the program, and cost it time. There is no password. A page of another site in a browser on one of them can start profiles and
-    /// traces; see [who may ask](super#who-may-ask).
+    /// Lets the server bind to addresses that other machines can reach. They can then read names of
+    /// functions, files and sockets of the program, and cost it time. There is no password. A page of another
+    /// site in a browser on one of them can start profiles and traces; see [who may ask](super#who-may-ask).
     pub fn allow_remote(mut self) -> Builder {
         self.remote = true;
         self

@@ -1,10 +1,11 @@
-//! Code that computes for long or blocks its OS thread: what it costs the green thread itself, and what it costs others.
+//! Code that computes for long or blocks its OS thread: what it costs the green thread itself, and what it
+//! costs others.
 //!
 //! # Nothing stands still
 //!
-//! A green thread may compute for seconds, or call a function that blocks its OS thread: reading a file, a lock of std, a C
-//! library. It keeps its OS thread. The other green threads go on, because the runtime takes the right to run
-//! (the [P](super::glossary#p)) away from it and gives that P to another OS thread.
+//! A green thread may compute for seconds, or call a function that blocks its OS thread: reading a file, a
+//! lock of std, a C library. It keeps its OS thread. The other green threads go on, because the runtime takes
+//! the right to run (the [P](super::glossary#p)) away from it and gives that P to another OS thread.
 //!
 //! | a green thread that | lets others run after |
 //! | --- | --- |
@@ -13,13 +14,13 @@
 //! | computes or blocks without telling | at most 10 ms; 200 microseconds if timers are due |
 //! | yields ([`yield_now`](crate::yield_now)) | no time at all |
 //!
-//! So wrap calls that are known to block in [`blocking`](crate::blocking). A call that is not wrapped is found by the monitor thread
-//! ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the last ones are named, in
-//! [`metrics::snapshot`](crate::metrics::snapshot).
+//! So wrap calls that are known to block in [`blocking`](crate::blocking). A call that is not wrapped is
+//! found by the monitor thread ([sysmon](super::glossary#sysmon)). Each such *rescue* is counted, and the
+//! last ones are named, in [`metrics::snapshot`](crate::metrics::snapshot).
 //!
-//! A green thread that has lost its P by a call that blocked goes on without a P until it parks or yields, for 10 ms at most. Up to four for each P
-//! do so at a time; others wait for a P first. So a client that blocks several times in one query pays as little for each call as
-//! on an OS thread.
+//! A green thread that has lost its P by a call that blocked goes on without a P until it parks or yields,
+//! for 10 ms at most. Up to four for each P do so at a time; others wait for a P first. So a client that
+//! blocks several times in one query pays as little for each call as on an OS thread.
 //!
 //! ```
 //! let text = runtime::spawn(|| runtime::blocking(|| std::fs::read_to_string("Cargo.toml")));
@@ -28,16 +29,19 @@
 //!
 //! # OS threads
 //!
-//! There is no second pool of threads for blocking calls. The runtime starts one OS thread for each green thread that blocks or
-//! computes at the same time, up to [`Builder::max_threads`](crate::Builder::max_threads). An OS thread that has not been needed for
-//! five to ten seconds ends.
+//! There is no second pool of threads for blocking calls. The runtime starts one OS thread for each green
+//! thread that blocks or computes at the same time, up to
+//! [`Builder::max_threads`](crate::Builder::max_threads). An OS thread that has not been needed for five to
+//! ten seconds ends.
 //!
-//! The blocking calls of this crate itself ([`fs`](crate::fs), look-ups of host names, starting processes) use at most
-//! [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once; further calls wait in line. Code in
-//! [`blocking`](crate::blocking) is not bounded, because it may wait for other code in `blocking`.
+//! The blocking calls of this crate itself ([`fs`](crate::fs), look-ups of host names, starting processes)
+//! use at most [`Builder::blocking_threads`](crate::Builder::blocking_threads) OS threads at once; further
+//! calls wait in line. Code in [`blocking`](crate::blocking) is not bounded, because it may wait for other
+//! code in `blocking`.
 //!
 //! A thousand green threads that compute for long take up to a thousand OS threads. On Linux most of them are
-//! [paused](#paused-green-threads) at any moment. A program with many of them limits how many compute at once:
+//! [paused](#paused-green-threads) at any moment. A program with many of them limits how many compute at
+//! once:
 //!
 //! ```
 //! use runtime::sync::Semaphore;
@@ -56,27 +60,33 @@
 //!
 //! # Paused green threads
 //!
-//! If more than eight green threads per P go on to compute after their P was taken, they run by turns of 10 ms, on Linux. So a
-//! thousand of them do not keep the processors from new and woken green threads. Those that do not have their turn are paused: the
-//! runtime sends their OS thread the signal SIGURG, and its handler sleeps. With N such green threads a pause lasts about N times
-//! 10 ms, divided by the number of Ps; twice as long while all Ps are busy.
+//! If more than eight green threads per P go on to compute after their P was taken, they run by turns of 10
+//! ms, on Linux. So a thousand of them do not keep the processors from new and woken green threads. Those
+//! that do not have their turn are paused: the runtime sends their OS thread the signal SIGURG, and its
+//! handler sleeps. With N such green threads a pause lasts about N times 10 ms, divided by the number of Ps;
+//! twice as long while all Ps are busy.
 //!
-//! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library. Others wait for such a
-//!   lock until its next turn. A green thread that is inside a call of the runtime, for instance in `try_send`, is not paused there,
-//!   nor in the C library, nor in the library that replaces its `malloc`.
-//! - A program that is linked statically with its C library (musl) has no pauses: the runtime cannot see there what `malloc` does. An
-//!   allocator that is part of the program (`#[global_allocator]`) is a library whose locks a paused green thread may have.
-//! - A system call that waits is not interrupted on purpose. In rare cases the signal comes just as a call begins: some calls then
-//!   return `EINTR`, such as `poll`. Most calls are restarted, because the handler has `SA_RESTART`.
-//! - A program that has its own action for SIGURG keeps that action, and nothing is paused. This is also the way to turn pauses
-//!   off: ignore SIGURG (`SIG_IGN`) before the first runtime is built.
+//! - A paused green thread keeps the locks that it has: a [`std::sync::Mutex`], or a lock inside a library.
+//!   Others wait for such a lock until its next turn. A green thread that is inside a call of the runtime,
+//!   for instance in `try_send`, is not paused there, nor in the C library, nor in the library that replaces
+//!   its `malloc`.
+//! - A program that is linked statically with its C library (musl) has no pauses: the runtime cannot see
+//!   there what `malloc` does. An allocator that is part of the program (`#[global_allocator]`) is a library
+//!   whose locks a paused green thread may have.
+//! - A system call that waits is not interrupted on purpose. In rare cases the signal comes just as a call
+//!   begins: some calls then return `EINTR`, such as `poll`. Most calls are restarted, because the handler
+//!   has `SA_RESTART`.
+//! - A program that has its own action for SIGURG keeps that action, and nothing is paused. This is also the
+//!   way to turn pauses off: ignore SIGURG (`SIG_IGN`) before the first runtime is built.
 //!
 //! # Where a green thread does hold up others
 //!
-//! - A future that has parked inside its poll resumes on the same OS thread. It waits while another green thread computes or
-//!   blocks there: see [what a poll that parks costs](super::moving#what-a-poll-that-parks-costs).
-//! - With [`Migration::BeforeStart`](crate::Migration::BeforeStart), every green thread that has started waits in this way.
-//! - Without the monitor thread ([`Builder::sysmon`](crate::Builder::sysmon)) no P is taken away. Green threads in the same run
-//!   queue wait, and so may timers and sockets.
-//! - At [`Builder::max_threads`](crate::Builder::max_threads), or while the system refuses further OS threads, no OS thread can
-//!   take the P. One line on stderr says so.
+//! - A future that has parked inside its poll resumes on the same OS thread. It waits while another green
+//!   thread computes or blocks there: see [what a poll that parks
+//!   costs](super::moving#what-a-poll-that-parks-costs).
+//! - With [`Migration::BeforeStart`](crate::Migration::BeforeStart), every green thread that has started
+//!   waits in this way.
+//! - Without the monitor thread ([`Builder::sysmon`](crate::Builder::sysmon)) no P is taken away. Green
+//!   threads in the same run queue wait, and so may timers and sockets.
+//! - At [`Builder::max_threads`](crate::Builder::max_threads), or while the system refuses further OS
+//!   threads, no OS thread can take the P. One line on stderr says so.

@@ -1,7 +1,8 @@
-//! Where calls work: in wakers, in destructors, after the end of a runtime, in a forked child, in a signal handler.
+//! Where calls work: in wakers, in destructors, after the end of a runtime, in a forked child, in a signal
+//! handler.
 //!
-//! What the page of a function says holds on green threads, on plain OS threads, inside [`block_on`](crate::block_on) and inside a
-//! future's `poll`. In other places:
+//! What the page of a function says holds on green threads, on plain OS threads, inside
+//! [`block_on`](crate::block_on) and inside a future's `poll`. In other places:
 //!
 //! | place of the call | effect |
 //! | --- | --- |
@@ -15,9 +16,10 @@
 //!
 //! # In futures
 //!
-//! Every call works inside a future. But a call that parks parks the whole task: the other branches of a `join!` or a `select!`
-//! stand still with it. (Other tasks go on; [moving](super::moving#what-a-poll-that-parks-costs) says what that costs.) The
-//! awaited variant parks no branch. Its name ends in `_async`, and it works in any executor. A call that is always ready gives the
+//! Every call works inside a future. But a call that parks parks the whole task: the other branches of a
+//! `join!` or a `select!` stand still with it. (Other tasks go on;
+//! [moving](super::moving#what-a-poll-that-parks-costs) says what that costs.) The awaited variant parks no
+//! branch. Its name ends in `_async`, and it works in any executor. A call that is always ready gives the
 //! other branches their [turn](#turns).
 //!
 //! | calls that park | awaited |
@@ -34,9 +36,10 @@
 //!
 //! # Turns
 //!
-//! A future that never has to wait would never return from its poll: its task's time-out, and the other branches of its task, would
-//! never get a turn. So each poll of a task has a budget, as in tokio. After 128 awaited calls of this crate that were ready, the
-//! next one takes nothing, wakes the task, and is pending. The next poll has a new budget.
+//! A future that never has to wait would never return from its poll: its task's time-out, and the other
+//! branches of its task, would never get a turn. So each poll of a task has a budget, as in tokio. After 128
+//! awaited calls of this crate that were ready, the next one takes nothing, wakes the task, and is pending.
+//! The next poll has a new budget.
 //!
 //! ```
 //! use runtime::time::{Duration, timeout_async};
@@ -51,13 +54,17 @@
 //! assert!(late.is_err());
 //! ```
 //!
-//! - A branch that is polled behind the one that used the budget up may complete one more call. So combinators that poll in a fixed
-//!   order, as `futures::join!`, get each branch on.
-//! - [`timeout_async`](crate::time::timeout_async) and [`Context::run_async`](crate::context::Context::run_async) look at their time
-//!   also if what they limit has used the budget up.
-//! - Spawned futures have a budget, and futures in [`block_on`](crate::block_on), [`block_on_local`](crate::block_on_local) and
-//!   [`select!`](crate::select), each of its own. In another crate's executor nothing is refused, because that executor gives no
-//!   new budget. Such an executor within a poll goes on, too, but slowly once the budget is used up.
-//! - A call that parks has no budget. A loop of such calls that never have to park keeps its task's branches waiting, but not other
-//!   green threads. [`yield_now_async`](crate::yield_now_async) gives a turn, also in a loop that only computes.
-//! - A future that is polled once, as `now_or_never` of the crate `futures` does, may be pending although it is ready, after 128 others.
+//! - A branch that is polled behind the one that used the budget up may complete one more call. So
+//!   combinators that poll in a fixed order, as `futures::join!`, get each branch on.
+//! - [`timeout_async`](crate::time::timeout_async) and
+//!   [`Context::run_async`](crate::context::Context::run_async) look at their time also if what they limit
+//!   has used the budget up.
+//! - Spawned futures have a budget, and futures in [`block_on`](crate::block_on),
+//!   [`block_on_local`](crate::block_on_local) and [`select!`](crate::select), each of its own. In another
+//!   crate's executor nothing is refused, because that executor gives no new budget. Such an executor within
+//!   a poll goes on, too, but slowly once the budget is used up.
+//! - A call that parks has no budget. A loop of such calls that never have to park keeps its task's branches
+//!   waiting, but not other green threads. [`yield_now_async`](crate::yield_now_async) gives a turn, also in
+//!   a loop that only computes.
+//! - A future that is polled once, as `now_or_never` of the crate `futures` does, may be pending although it
+//!   is ready, after 128 others.

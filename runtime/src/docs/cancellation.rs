@@ -10,33 +10,38 @@
 //! - The end of a [`Runtime`](crate::Runtime), by `drop` or `shutdown_timeout`, cancels its green threads.
 //! - [`block_on`](crate::block_on) cancels its `main` when it reports a [deadlock](super::deadlock).
 //! - [`time::timeout`](crate::time::timeout) ends its closure when the time is up. Its caller goes on.
-//! - [`Context::run`](crate::context::Context::run) ends its closure when the context is over. Its caller goes on.
+//! - [`Context::run`](crate::context::Context::run) ends its closure when the context is over. Its caller
+//!   goes on.
 //!
 //! A cancelled green thread unwinds from the call in which it waits, or from the next such call, with
-//! [`thread::Cancelled`](crate::thread::Cancelled). Destructors run. No panic message is printed. Code that does not park is not
-//! interrupted. A closure that has not begun is dropped without running. A future is dropped and not polled again.
+//! [`thread::Cancelled`](crate::thread::Cancelled). Destructors run. No panic message is printed. Code that
+//! does not park is not interrupted. A closure that has not begun is dropped without running. A future is
+//! dropped and not polled again.
 //!
 //! # Which calls it ends
 //!
-//! - **Always**, even if the call would not have to wait this time: [`sleep`](crate::sleep), [`sleep_until`](crate::sleep_until),
-//!   [`thread::park`](crate::thread::park), [`thread::park_timeout`](crate::thread::park_timeout),
-//!   [`JoinHandle::join`](crate::JoinHandle::join), and the end of a [`scope()`](crate::scope()).
-//! - **When it has to wait**: a call that may finish at once. Such calls are locks and channels of this crate, reading, writing,
-//!   accepting and connecting, looking up host names, waiting for child processes, waiting in
-//!   line for an OS thread ([`fs`](crate::fs)), and [`block_on`](crate::block_on) of a future on a green thread. What such a call does at once is
-//!   done, and not lost.
+//! - **Always**, even if the call would not have to wait this time: [`sleep`](crate::sleep),
+//!   [`sleep_until`](crate::sleep_until), [`thread::park`](crate::thread::park),
+//!   [`thread::park_timeout`](crate::thread::park_timeout), [`JoinHandle::join`](crate::JoinHandle::join),
+//!   and the end of a [`scope()`](crate::scope()).
+//! - **When it has to wait**: a call that may finish at once. Such calls are locks and channels of this
+//!   crate, reading, writing, accepting and connecting, looking up host names, waiting for child processes,
+//!   waiting in line for an OS thread ([`fs`](crate::fs)), and [`block_on`](crate::block_on) of a future on a
+//!   green thread. What such a call does at once is done, and not lost.
 //! - **Never**: [`spawn()`](crate::spawn()), [`yield_now`](crate::yield_now), [`blocking`](crate::blocking),
 //!   [`Runtime::block_on`](crate::Runtime::block_on), locks of std. A loop that calls nothing else asks
 //!   [`thread::cancelled`](crate::thread::cancelled).
-//! - **Not in [`thread::uncancellable`](crate::thread::uncancellable)**: see [below](#what-must-not-be-ended).
-//! - **Not in a destructor while its thread unwinds**: there each call waits until it is done, because a second unwinding would
-//!   end the process. The same holds for destructors of the values that a never-started closure captured.
+//! - **Not in [`thread::uncancellable`](crate::thread::uncancellable)**: see
+//!   [below](#what-must-not-be-ended).
+//! - **Not in a destructor while its thread unwinds**: there each call waits until it is done, because a
+//!   second unwinding would end the process. The same holds for destructors of the values that a
+//!   never-started closure captured.
 //!
-//! A future that is cancelled is dropped. If its destructor panics, [`join`](crate::JoinHandle::join) returns that panic instead of
-//! the cancellation.
+//! A future that is cancelled is dropped. If its destructor panics, [`join`](crate::JoinHandle::join) returns
+//! that panic instead of the cancellation.
 //!
-//! A wait that is ended leaves nothing behind. The waiter has left its queue. A message, permit or lock that was on its way to the
-//! waiter goes to the next one.
+//! A wait that is ended leaves nothing behind. The waiter has left its queue. A message, permit or lock that
+//! was on its way to the waiter goes to the next one.
 //!
 //! ```
 //! use runtime::time::Duration;
@@ -58,9 +63,11 @@
 //!
 //! # What must not be ended
 //!
-//! An unwind through frames of C ends the process, with the message `panic in a function that cannot unwind`. So a callback that C
-//! calls must not be ended in a wait: not by a cancellation, not by a time-out or a context around it, and not by the end of the
-//! runtime. [`thread::uncancellable`](crate::thread::uncancellable) masks all of these. They take effect at the next wait after it.
+//! An unwind through frames of C ends the process, with the message `panic in a function that cannot unwind`.
+//! So a callback that C calls must not be ended in a wait: not by a cancellation, not by a time-out or a
+//! context around it, and not by the end of the runtime.
+//! [`thread::uncancellable`](crate::thread::uncancellable) masks all of these. They take effect at the next
+//! wait after it.
 //!
 //! ```
 //! use runtime::thread::uncancellable;
@@ -89,19 +96,22 @@
 //! assert_eq!(items, [1, 2, 3]);
 //! ```
 //!
-//! Calls in C that the feature [`interpose`](super::interpose) lets park never unwind: they end with an error code, or go on. A
-//! callback that only computes needs nothing. A panic in a callback ends the process as ever.
+//! Calls in C that the feature [`interpose`](super::interpose) lets park never unwind: they end with an error
+//! code, or go on. A callback that only computes needs nothing. A panic in a callback ends the process as
+//! ever.
 //!
-//! The closures of [`Once`](crate::sync::Once) and [`LazyLock`](crate::sync::LazyLock) are masked, because the end of a wait in them
-//! would poison the value for ever. Those of [`OnceLock`](crate::sync::OnceLock) and [`OnceCell`](crate::sync::OnceCell) are not:
-//! the next caller makes the value.
+//! The closures of [`Once`](crate::sync::Once) and [`LazyLock`](crate::sync::LazyLock) are masked, because
+//! the end of a wait in them would poison the value for ever. Those of [`OnceLock`](crate::sync::OnceLock)
+//! and [`OnceCell`](crate::sync::OnceCell) are not: the next caller makes the value.
 //!
-//! A time-out, and a context, that begin in the masked code work there as always. So masked code can bound its own waits.
+//! A time-out, and a context, that begin in the masked code work there as always. So masked code can bound
+//! its own waits.
 //!
 //! # Errors
 //!
-//! [`JoinHandle::join`](crate::JoinHandle::join) returns the payload, as std does. [`JoinError`](crate::thread::JoinError) says
-//! whether it is a panic or a cancellation, and implements `Error`:
+//! [`JoinHandle::join`](crate::JoinHandle::join) returns the payload, as std does.
+//! [`JoinError`](crate::thread::JoinError) says whether it is a panic or a cancellation, and implements
+//! `Error`:
 //!
 //! ```
 //! use runtime::thread::JoinError;
@@ -117,20 +127,22 @@
 //! # Code that catches unwinding
 //!
 //! `std::panic::catch_unwind` catches not only panics, but also a cancellation, with the payload
-//! [`Cancelled`](crate::thread::Cancelled), the end of a time-out, with the payload [`Elapsed`](crate::time::Elapsed), and the end
-//! of a context, with the payload [`Ended`](crate::context::Ended). Thread pools, web frameworks and test harnesses call
-//! `catch_unwind`, too.
+//! [`Cancelled`](crate::thread::Cancelled), the end of a time-out, with the payload
+//! [`Elapsed`](crate::time::Elapsed), and the end of a context, with the payload
+//! [`Ended`](crate::context::Ended). Thread pools, web frameworks and test harnesses call `catch_unwind`,
+//! too.
 //!
 //! - Code that catches such a payload should clean up and pass it on with `std::panic::resume_unwind`.
-//! - Code that swallows it goes on, until the next [call that it ends](#which-calls-it-ends). That call unwinds with a new
-//!   payload, and so does every later one. So a loop that swallows payloads and waits again does not end by cancellation; let it
-//!   ask [`thread::cancelled`](crate::thread::cancelled).
-//! - A green thread that swallows its cancellation and returns a value has that value as its result, although it was cancelled.
-//! - [`Snapshot::swallowed_cancellations`](crate::metrics::Snapshot::swallowed_cancellations) counts the cancellations that were
-//!   swallowed: a cancelled green thread that has unwound unwinds again, or returns a value. A figure that grows shows that code
-//!   in between, often a crate's, has to pass payloads on.
-//! - [`timeout`](crate::time::timeout) returns the value of a closure that swallows `Elapsed` and then returns, however late. So does
-//!   [`Context::run`](crate::context::Context::run) with `Ended`.
+//! - Code that swallows it goes on, until the next [call that it ends](#which-calls-it-ends). That call
+//!   unwinds with a new payload, and so does every later one. So a loop that swallows payloads and waits
+//!   again does not end by cancellation; let it ask [`thread::cancelled`](crate::thread::cancelled).
+//! - A green thread that swallows its cancellation and returns a value has that value as its result, although
+//!   it was cancelled.
+//! - [`Snapshot::swallowed_cancellations`](crate::metrics::Snapshot::swallowed_cancellations) counts the
+//!   cancellations that were swallowed: a cancelled green thread that has unwound unwinds again, or returns a
+//!   value. A figure that grows shows that code in between, often a crate's, has to pass payloads on.
+//! - [`timeout`](crate::time::timeout) returns the value of a closure that swallows `Elapsed` and then
+//!   returns, however late. So does [`Context::run`](crate::context::Context::run) with `Ended`.
 //!
 //! ```
 //! use runtime::thread::{Cancelled, park};
@@ -149,7 +161,8 @@
 //!
 //! # `panic = "abort"`
 //!
-//! This crate needs unwinding: with `panic = "abort"` in the profile it does not compile. A program that never cancels, has no
-//! time-outs and drops no runtime may switch on the feature `panic-abort`. With that feature the crate compiles. Whatever would
-//! then unwind a green thread ends the process instead, with a message on stderr: each item under "What cancels" above, and any
-//! panic. Futures are dropped and not unwound.
+//! This crate needs unwinding: with `panic = "abort"` in the profile it does not compile. A program that
+//! never cancels, has no time-outs and drops no runtime may switch on the feature `panic-abort`. With that
+//! feature the crate compiles. Whatever would then unwind a green thread ends the process instead, with a
+//! message on stderr: each item under "What cancels" above, and any panic. Futures are dropped and not
+//! unwound.

@@ -2,18 +2,19 @@
 //!
 //! There are four ways for a crate to run:
 //!
-//! - **Over a stream.** A crate that is generic over `Read` and `Write` gets a stream of [`net`](crate::net). It parks, and takes no
-//!   OS thread.
-//! - **With the feature `interpose`** (Linux with glibc). A crate or a C library that opens its own sockets parks in libc's calls: see
-//!   [`interpose`](super::interpose).
+//! - **Over a stream.** A crate that is generic over `Read` and `Write` gets a stream of [`net`](crate::net).
+//!   It parks, and takes no OS thread.
+//! - **With the feature `interpose`** (Linux with glibc). A crate or a C library that opens its own sockets
+//!   parks in libc's calls: see [`interpose`](super::interpose).
 //! - **With the feature `tokio`.** A crate that needs tokio's context runs in spawned futures, or by
 //!   [`block_on`](crate::block_on) in a green thread. Tokio's reactor is one OS thread for the process.
-//! - **As it is.** A call that blocks takes one OS thread for each green thread in such a call: in [`blocking`](crate::blocking) at
-//!   once, else by a rescue after 10 ms at most: see [blocking](super::blocking). Bound such calls with a
-//!   [`Semaphore`](crate::sync::Semaphore).
+//! - **As it is.** A call that blocks takes one OS thread for each green thread in such a call: in
+//!   [`blocking`](crate::blocking) at once, else by a rescue after 10 ms at most: see
+//!   [blocking](super::blocking). Bound such calls with a [`Semaphore`](crate::sync::Semaphore).
 //!
-//! The tests that follow are those of the repository. A test with `interpose` runs 500 to 4,000 clients at once and asserts that at
-//! most six OS threads are there beside one for each [P](super::glossary#p), sysmon's included. Its results are those of plain OS threads.
+//! The tests that follow are those of the repository. A test with `interpose` runs 500 to 4,000 clients at
+//! once and asserts that at most six OS threads are there beside one for each [P](super::glossary#p),
+//! sysmon's included. Its results are those of plain OS threads.
 //!
 //! # HTTP, mail and other protocols
 //!
@@ -43,40 +44,45 @@
 //!
 //! # Short queries that block
 //!
-//! 100 threads with a pool of 20 connections of the crate postgres, on two processors that the server and other programs shared
-//! (`cargo run --release -p interpose --example postgres_pool`), in queries a second. A query is given as text, so the crate prepares it anew
-//! each time, and waits twice or more; a program that keeps prepared statements waits less. Three kinds took turns in each of two pairs of runs; the columns are the
-//! medians, and in brackets the share of the OS threads of the same run.
+//! 100 threads with a pool of 20 connections of the crate postgres, on two processors that the server and
+//! other programs shared (`cargo run --release -p interpose --example postgres_pool`), in queries a second. A
+//! query is given as text, so the crate prepares it anew each time, and waits twice or more; a program that
+//! keeps prepared statements waits less. Three kinds took turns in each of two pairs of runs; the columns are
+//! the medians, and in brackets the share of the OS threads of the same run.
 //!
 //! | `epoll_wait` | OS threads | green threads | green threads in `blocking` |
 //! | --- | --- | --- | --- |
 //! | blocks its OS thread | 13,893 and 14,635 | 15,101 (1.09) and 16,513 (1.13) | 10,785 (0.78) and 12,555 (0.86) |
 //! | gives up its P (`interpose`) | 12,282 and 11,923 | 11,781 (0.96) and 12,347 (1.04) | 11,145 (0.91) and 10,653 (0.89) |
 //!
-//! On two processors of an Intel Xeon (25 November 2026) the second row was, in six runs: OS threads 23,912 to 26,838, green threads 26,921
-//! to 31,030 (1.04 to 1.20, 1.10 in the middle), in `blocking` 20,416 to 23,129 (0.83 to 0.90). In a process where no OS threads took turns with them
-//! green threads answered 21,400 to 23,300 and OS threads alone 23,800 to 26,300: the kernel then left one processor idle for an eighth of the time while several of
-//! the server's processes waited for the other. With each of these bound to one processor the green threads were at 25,000 to 26,000.
+//! On two processors of an Intel Xeon (25 November 2026) the second row was, in six runs: OS threads 23,912
+//! to 26,838, green threads 26,921 to 31,030 (1.04 to 1.20, 1.10 in the middle), in `blocking` 20,416 to
+//! 23,129 (0.83 to 0.90). In a process where no OS threads took turns with them green threads answered 21,400
+//! to 23,300 and OS threads alone 23,800 to 26,300: the kernel then left one processor idle for an eighth of
+//! the time while several of the server's processes waited for the other. With each of these bound to one
+//! processor the green threads were at 25,000 to 26,000.
 //!
-//! A green thread that was blocked goes on [without a P](super::blocking) until it parks, so the further waits of a query cost it no more than
-//! an OS thread. A P that is handed off, on its way to an OS thread that still sleeps, is taken over by an OS thread that is awake and has none.
-//! Without `interpose` sysmon takes the P of the first wait, and fewer threads compete with the server. `blocking` hands
-//! the P off in each query, which wakes another OS thread. On a loaded machine sysmon looks later, and the first row's green threads
-//! were at 0.7.
+//! A green thread that was blocked goes on [without a P](super::blocking) until it parks, so the further
+//! waits of a query cost it no more than an OS thread. A P that is handed off, on its way to an OS thread
+//! that still sleeps, is taken over by an OS thread that is awake and has none. Without `interpose` sysmon
+//! takes the P of the first wait, and fewer threads compete with the server. `blocking` hands the P off in
+//! each query, which wakes another OS thread. On a loaded machine sysmon looks later, and the first row's
+//! green threads were at 0.7.
 //!
-//! What the pool itself waits by counts as much. Without `interpose`, a green thread that waits in a std channel or a std lock blocks its
-//! OS thread without telling: each query then blocks twice, for its connection and for its reply. The system does the same work for it as
-//! for OS threads, and sysmon and the hand-over of Ps come on top. In a [`channel`](crate::channel) of this crate the first wait parks. 100
-//! and 1,000 threads with 20 connections of the crate redis, on two processors (26 November 2026), as shares of OS threads with the same
-//! pool, in two runs:
+//! What the pool itself waits by counts as much. Without `interpose`, a green thread that waits in a std
+//! channel or a std lock blocks its OS thread without telling: each query then blocks twice, for its
+//! connection and for its reply. The system does the same work for it as for OS threads, and sysmon and the
+//! hand-over of Ps come on top. In a [`channel`](crate::channel) of this crate the first wait parks. 100 and
+//! 1,000 threads with 20 connections of the crate redis, on two processors (26 November 2026), as shares of
+//! OS threads with the same pool, in two runs:
 //!
 //! | pool | green threads | switches of OS threads a query |
 //! | --- | --- | --- |
 //! | std channel, shared by a std lock | 0.88 and 0.96; with 1,000 threads 0.86 and 0.99 | 2.1 to 2.5 (OS threads: 1.9 to 2.1) |
 //! | [`channel`](crate::channel) | 1.20 and 1.21; with 1,000 threads 1.14 and 1.47, and 0.77 in one earlier run. The machine was busy | 1.0 to 1.1 (OS threads: 2.4) |
 //!
-//! So keep connections in a [`channel`](crate::channel), or take a permit of a [`Semaphore`](crate::sync::Semaphore) before a connection of
-//! another pool.
+//! So keep connections in a [`channel`](crate::channel), or take a permit of a
+//! [`Semaphore`](crate::sync::Semaphore) before a connection of another pool.
 //!
 //! # TLS
 //!
@@ -96,8 +102,8 @@
 //!
 //! # Values that must not be kept across a park
 //!
-//! A closure that parks may resume on another OS thread. **To keep one of these values across a call that parks is undefined
-//! behaviour, a deadlock, or a wrong result**, although the program compiles:
+//! A closure that parks may resume on another OS thread. **To keep one of these values across a call that
+//! parks is undefined behaviour, a deadlock, or a wrong result**, although the program compiles:
 //!
 //! | value | what goes wrong after a park |
 //! | --- | --- |
@@ -108,26 +114,32 @@
 //! | `tokio::runtime::EnterGuard` | The first OS thread keeps the context of tokio. A guard that is dropped on another OS thread panics, or changes that thread's context |
 //! | `tracing`'s `Entered`, `EnteredSpan` and `DefaultGuard` without the feature `tracing` | The span stays entered on the first OS thread: lines of other green threads appear under it |
 //!
-//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the very OS thread on which the holder
-//! must resume: in strict mode, inside a poll, and in a call that `interpose` has caught. (Not std's locks with `interpose`: see
-//! [there](super::interpose#locks-of-std).)
+//! A lock whose holder has parked **deadlocks** if a green thread that wants the lock blocks the very OS
+//! thread on which the holder must resume: in strict mode, inside a poll, and in a call that `interpose` has
+//! caught. (Not std's locks with `interpose`: see [there](super::interpose#locks-of-std).)
 //!
 //! First of all, drop the value before the call that parks, or use the runtime's own: [`sync`](crate::sync),
-//! [`io::stdout`](crate::io::stdout), [`runtime::thread_local!`](macro@crate::thread_local). Else there are four ways out:
+//! [`io::stdout`](crate::io::stdout), [`runtime::thread_local!`](macro@crate::thread_local). Else there are
+//! four ways out:
 //!
-//! 1. **[Thread-locals of its own](super::moving#thread-locals-of-its-own)** for each closure, on Linux with glibc and x86-64. Each of these
-//!    values then holds across a park. Tested in `tests/crates/locals` with std's locks, `rand`, `scoped-tls`, `stacker`, `serde_stacker`,
-//!    `crossbeam-epoch`, `papaya`, `mimalloc` and `tracing-subscriber`.
-//! 2. **[`thread::pin`](crate::thread::pin).** The green thread stays on its OS thread, and free green threads do not run there. So all of
-//!    these values hold. It costs an OS thread while the green thread waits. (A green thread that has parked
-//!    there before, inside a poll or a caught call, still resumes there.)
-//! 3. **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode. No green thread changes its OS thread, so none
-//!    of these is undefined behaviour. (Scopes that keep references are: see [moving](super::moving).) But other green threads run
-//!    there meanwhile: they find the `StdoutLock`, span or context of the first, a `RefCell` of a thread-local is still borrowed and
-//!    panics, and a lock deadlocks as above. So it is no way out for locks.
-//! 4. **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread (`std::thread::sleep`, a read of a
-//!    file) in the place of what parks. With the feature `interpose` such a sleep parks, too. `blocking` alone does not keep the OS
-//!    thread: a call that parks inside of it may move the closure.
+//! 1. **[Thread-locals of its own](super::moving#thread-locals-of-its-own)** for each closure, on Linux with
+//!    glibc and x86-64. Each of these values then holds across a park. Tested in `tests/crates/locals` with
+//!    std's locks, `rand`, `scoped-tls`, `stacker`, `serde_stacker`, `crossbeam-epoch`, `papaya`, `mimalloc`
+//!    and `tracing-subscriber`.
+//! 2. **[`thread::pin`](crate::thread::pin).** The green thread stays on its OS thread, and free green
+//!    threads do not run there. So all of these values hold. It costs an OS thread while the green thread
+//!    waits. (A green thread that has parked there before, inside a poll or a caught call, still resumes
+//!    there.)
+//! 3. **[`Migration::BeforeStart`](crate::Migration::BeforeStart)**, strict mode. No green thread changes its
+//!    OS thread, so none of these is undefined behaviour. (Scopes that keep references are: see
+//!    [moving](super::moving).) But other green threads run there meanwhile: they find the `StdoutLock`, span
+//!    or context of the first, a `RefCell` of a thread-local is still borrowed and panics, and a lock
+//!    deadlocks as above. So it is no way out for locks.
+//! 4. **Block instead of parking.** In [`blocking`](crate::blocking), call what blocks the OS thread
+//!    (`std::thread::sleep`, a read of a file) in the place of what parks. With the feature `interpose` such
+//!    a sleep parks, too. `blocking` alone does not keep the OS thread: a call that parks inside of it may
+//!    move the closure.
 //!
-//! The page [moving](super::moving) has the calls that park, and further types. [`time::timeout`](crate::time::timeout) ends waits of
-//! this crate. It does not end a call that blocks, and with `interpose` such a call returns an error instead.
+//! The page [moving](super::moving) has the calls that park, and further types.
+//! [`time::timeout`](crate::time::timeout) ends waits of this crate. It does not end a call that blocks, and
+//! with `interpose` such a call returns an error instead.

@@ -1,12 +1,14 @@
-//! Debuggers and `perf`: green threads in gdb and lldb, in living processes and in core files; profiles of a program with green threads.
+//! Debuggers and `perf`: green threads in gdb and lldb, in living processes and in core files; profiles of a
+//! program with green threads.
 //!
 //! # gdb
 //!
-//! A plain gdb shows the OS threads, and on each at most one green thread. The script `green_gdb.py` adds the others. It reads the
-//! memory of the process and writes nothing. So it works while the process hangs, and on a core file.
+//! A plain gdb shows the OS threads, and on each at most one green thread. The script `green_gdb.py` adds the
+//! others. It reads the memory of the process and writes nothing. So it works while the process hangs, and on
+//! a core file.
 //!
-//! The scripts are in the folder `debug` of the package, which `ls ~/.cargo/registry/src/*/monochrome-*/debug` finds. In this
-//! repository the folder is `runtime/debug`.
+//! The scripts are in the folder `debug` of the package, which `ls
+//! ~/.cargo/registry/src/*/monochrome-*/debug` finds. In this repository the folder is `runtime/debug`.
 //!
 //! ```text
 //! (gdb) source runtime/debug/green_gdb.py
@@ -39,20 +41,21 @@
 //! | `green 3` | enters green thread 3: `bt`, `up`, `frame 11`, `info locals` work there, until `green off` or `continue` |
 //! | `green all bt` | prints all stacks, the most frequent first; equal stacks are printed once, and at most 200 are walked |
 //!
-//! - The script needs the symbol table, so the program must not be stripped. Files and lines come from debug information.
+//! - The script needs the symbol table, so the program must not be stripped. Files and lines come from debug
+//!   information.
 //! - Frame 0 of an entered green thread is still that of the OS thread.
 //! - A future has no stack while it is not polled. A green thread that has not begun has none either.
-//! - Stacks are part of core files that the kernel writes: those of their pages that were touched. gdb's own `generate-core-file`
-//!   stops at the guard of the first stack on Linux from 6.13 on, so it leaves the stacks out. The scripts then show no frames and
-//!   say "its stack is not in the core file".
-//! - The time of a wait in a core file is that until the file was written. A copy needs the time of the original (`cp -p`), or the
-//!   waits seem longer.
+//! - Stacks are part of core files that the kernel writes: those of their pages that were touched. gdb's own
+//!   `generate-core-file` stops at the guard of the first stack on Linux from 6.13 on, so it leaves the
+//!   stacks out. The scripts then show no frames and say "its stack is not in the core file".
+//! - The time of a wait in a core file is that until the file was written. A copy needs the time of the
+//!   original (`cp -p`), or the waits seem longer.
 //! - It works on Linux on x86-64 and 64-bit Arm. It was run on x86-64 only.
 //!
 //! # lldb
 //!
-//! The script `green_lldb.py` in the same folder does the same for lldb. An entered green thread is a thread of lldb's, which
-//! `thread list` shows, too.
+//! The script `green_lldb.py` in the same folder does the same for lldb. An entered green thread is a thread
+//! of lldb's, which `thread list` shows, too.
 //!
 //! ```text
 //! (lldb) command script import runtime/debug/green_lldb.py
@@ -78,20 +81,22 @@
 //! | `green 3` | enters green thread 3: `bt`, `up`, `frame select 11`, `frame variable` work there, until `green off` or `continue` |
 //! | `green all bt` | as with gdb |
 //!
-//! What is said of gdb above holds for lldb, too. It was run with lldb 14. Debian's package of that version does not find its own Python
-//! files: start it with `PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages`.
+//! What is said of gdb above holds for lldb, too. It was run with lldb 14. Debian's package of that version
+//! does not find its own Python files: start it with
+//! `PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages`.
 //!
 //! # perf
 //!
-//! Stacks of green threads look like those of OS threads, so `perf` follows them to the OS thread that runs them. One of these works:
+//! Stacks of green threads look like those of OS threads, so `perf` follows them to the OS thread that runs
+//! them. One of these works:
 //!
 //! ```sh
 //! perf record --call-graph dwarf -p PID -- sleep 5        # any build with debug information
 //! RUSTFLAGS="-C force-frame-pointers=yes" cargo build --release && perf record -g target/release/app
 //! ```
 //!
-//! Without frame pointers, `perf record -g` shows the innermost function, and misses callers. This is of the same program, by the
-//! first command:
+//! Without frame pointers, `perf record -g` shows the innermost function, and misses callers. This is of the
+//! same program, by the first command:
 //!
 //! ```text
 //!     92.86%  gdbtest-2  debuggers-dc401ddc565c44ba  [.] inspect::debuggers::computes_for_ever
@@ -105,8 +110,8 @@
 //!                stack_init_trampoline
 //! ```
 //!
-//! The OS threads have names, which `perf report --sort comm`, `top -H` and `/proc/PID/task/*/comm` show. The prefix is that of
-//! [`Builder::thread_name`](crate::Builder::thread_name):
+//! The OS threads have names, which `perf report --sort comm`, `top -H` and `/proc/PID/task/*/comm` show. The
+//! prefix is that of [`Builder::thread_name`](crate::Builder::thread_name):
 //!
 //! | name | what the OS thread does |
 //! | --- | --- |
@@ -124,5 +129,5 @@
 //! | `debug-answers` | answers one request of the debug page |
 //! | `tokio-reactor` | runs the reactor of the feature `tokio`, and what tokio's crates block |
 //!
-//! An OS thread that runs a `#[runtime::test]` has the name of the test. Linux keeps the first 15 bytes of a name, so NAME should have
-//! at most 8.
+//! An OS thread that runs a `#[runtime::test]` has the name of the test. Linux keeps the first 15 bytes of a
+//! name, so NAME should have at most 8.

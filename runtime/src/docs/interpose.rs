@@ -1,8 +1,10 @@
-//! The feature `interpose`: blocking calls of libc park green threads, in crates and C libraries that know nothing of this runtime.
+//! The feature `interpose`: blocking calls of libc park green threads, in crates and C libraries that know
+//! nothing of this runtime.
 //!
-//! With the feature, the program defines `read`, `recv`, `poll` and the other functions below itself, in the place of libc's. A
-//! call on a green thread that would block parks the green thread, and its OS thread runs others. So 1,000 green threads may each
-//! wait in an unmodified `ureq`, `redis`, libpq or libcurl, on a handful of OS threads:
+//! With the feature, the program defines `read`, `recv`, `poll` and the other functions below itself, in the
+//! place of libc's. A call on a green thread that would block parks the green thread, and its OS thread runs
+//! others. So 1,000 green threads may each wait in an unmodified `ureq`, `redis`, libpq or libcurl, on a
+//! handful of OS threads:
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -21,8 +23,9 @@
 //! });
 //! ```
 //!
-//! The feature is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64 and AArch64. (It has been run on x86-64.) Elsewhere it does nothing.
-//! Without it such calls block their OS thread, which is [rescued](super::blocking).
+//! The feature is young: read the [hazards](#hazards) first. It has an effect on Linux with glibc, on x86-64
+//! and AArch64. (It has been run on x86-64.) Elsewhere it does nothing. Without it such calls block their OS
+//! thread, which is [rescued](super::blocking).
 //!
 //! # What is caught
 //!
@@ -43,15 +46,17 @@
 //! C code that is compiled with `_FORTIFY_SOURCE` calls `__read_chk`, `__recv_chk`, `__recvfrom_chk`,
 //! `__poll_chk` and `__ppoll_chk` instead. These are caught, too.
 //!
-//! On plain OS threads, on the runtime's own stacks, for non-blocking descriptors and for descriptors 0 to 2, they are the system
-//! calls. (Standard input, output and error stay with the OS thread because std holds locks around them.)
+//! On plain OS threads, on the runtime's own stacks, for non-blocking descriptors and for descriptors 0 to 2,
+//! they are the system calls. (Standard input, output and error stay with the OS thread because std holds
+//! locks around them.)
 //!
-//! Values and `errno` are those of blocking calls: `SO_RCVTIMEO`, `SO_SNDTIMEO`, `MSG_DONTWAIT`, `MSG_PEEK`, `MSG_WAITALL`, partial
-//! writes, the end, errors. No descriptor's flags change, but for the moment of a `connect`, in which the socket is non-blocking.
-//! These differ:
+//! Values and `errno` are those of blocking calls: `SO_RCVTIMEO`, `SO_SNDTIMEO`, `MSG_DONTWAIT`, `MSG_PEEK`,
+//! `MSG_WAITALL`, partial writes, the end, errors. No descriptor's flags change, but for the moment of a
+//! `connect`, in which the socket is non-blocking. These differ:
 //!
-//! - **Close.** A `close` or `dup2` by another thread ends the wait with `EBADF`. (Linux would let it wait on.) If the descriptor is closed by a
-//!   call that is not caught, the wait ends when its number is waited for again.
+//! - **Close.** A `close` or `dup2` by another thread ends the wait with `EBADF`. (Linux would let it wait
+//!   on.) If the descriptor is closed by a call that is not caught, the wait ends when its number is waited
+//!   for again.
 //! - **Signals** do not end a wait with `EINTR`.
 //! - `SO_RCVLOWAT` above 1: a `recv` may return less.
 //! - `MSG_WAITALL` with `MSG_PEEK` blocks the OS thread.
@@ -59,31 +64,36 @@
 //!
 //! # Signals
 //!
-//! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its handler runs there. `ppoll` with a signal
-//! mask is for programs that wait for signals, so this call alone is libc's: the mask is that of the OS thread, which waits in the kernel with it.
-//! The mask holds from the first look to the return, a signal outside of the mask ends the call with `EINTR`, and the mask of before
-//! then holds again. The P runs other green threads meanwhile. Neither a cancellation nor a time-out ends the wait. SIGURG, by which the runtime
-//! [pauses](super::blocking) green threads that compute, does not end it either, unless the program handles SIGURG itself.
+//! A signal does not end a call that is parked: the kernel gives the signal to some OS thread, and its
+//! handler runs there. `ppoll` with a signal mask is for programs that wait for signals, so this call alone
+//! is libc's: the mask is that of the OS thread, which waits in the kernel with it. The mask holds from the
+//! first look to the return, a signal outside of the mask ends the call with `EINTR`, and the mask of before
+//! then holds again. The P runs other green threads meanwhile. Neither a cancellation nor a time-out ends the
+//! wait. SIGURG, by which the runtime [pauses](super::blocking) green threads that compute, does not end it
+//! either, unless the program handles SIGURG itself.
 //!
 //! # Cancellation and time-outs
 //!
-//! Foreign code is never unwound. In a cancelled green thread a call that would wait returns `ECANCELED`. When the time of a
-//! [`timeout`](crate::time::timeout) is up, it returns `ETIMEDOUT`. (`getaddrinfo` returns `EAI_SYSTEM` with these while it waits in line; a
-//! look-up that runs is not ended.) The next parking call of this crate unwinds. A sleep ends early,
-//! as if its time were over: callers expect no other error than `EINTR`, and would sleep again.
+//! Foreign code is never unwound. In a cancelled green thread a call that would wait returns `ECANCELED`.
+//! When the time of a [`timeout`](crate::time::timeout) is up, it returns `ETIMEDOUT`. (`getaddrinfo` returns
+//! `EAI_SYSTEM` with these while it waits in line; a look-up that runs is not ended.) The next parking call
+//! of this crate unwinds. A sleep ends early, as if its time were over: callers expect no other error than
+//! `EINTR`, and would sleep again.
 //!
 //! # OS threads
 //!
-//! A caught call resumes on the OS thread where it began, as a [poll](super::moving) does. C keeps the addresses of thread-locals:
-//! gcc takes the address of `errno` once in a function. So a call that is caught does not
-//! [move](super::moving#calls-that-park) a green thread. The price: a green thread that waits in such a call does not resume while
-//! another one computes or blocks on its OS thread. The sockets of [`net`](crate::net) have no such price.
+//! A caught call resumes on the OS thread where it began, as a [poll](super::moving) does. C keeps the
+//! addresses of thread-locals: gcc takes the address of `errno` once in a function. So a call that is caught
+//! does not [move](super::moving#calls-that-park) a green thread. The price: a green thread that waits in
+//! such a call does not resume while another one computes or blocks on its OS thread. The sockets of
+//! [`net`](crate::net) have no such price.
 //!
 //! # Costs
 //!
-//! Measured on 25 November 2026 on two processors of an Intel Xeon (a virtual machine, Linux 6.18), by
-//! `cargo run --release -p interpose --bin costs` in `tests/crates`. Each row is the median of 400 turns of 1,000
-//! pairs of calls, in ns: libc's functions, which are hooked, and the bare system calls. Both take turns, and "more" is the median of their differences.
+//! Measured on 25 November 2026 on two processors of an Intel Xeon (a virtual machine, Linux 6.18), by `cargo
+//! run --release -p interpose --bin costs` in `tests/crates`. Each row is the median of 400 turns of 1,000
+//! pairs of calls, in ns: libc's functions, which are hooked, and the bare system calls. Both take turns, and
+//! "more" is the median of their differences.
 //!
 //! | pairs of calls that need not wait | on an OS thread | more | on a green thread | more |
 //! | --- | --- | --- | --- | --- |
@@ -93,9 +103,9 @@
 //! | `lseek` + `read`, file | 279 / 277 | 2 | 293 / 286 | 7 |
 //! | `read`, `/dev/zero` | 114 / 112 | 2 | 122 / 115 | 7 |
 //!
-//! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC: the kernel reads and writes it without waiting by `preadv2`
-//!   and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took
-//!   twice as much on that EPYC.
+//! - **A pipe** costs 35 ns more for each call, and 110 ns more on an AMD EPYC: the kernel reads and writes
+//!   it without waiting by `preadv2` and `pwritev2` alone. All but about 5 ns of this is the kernel's. To ask
+//!   first is dearer: `FIONREAD` and `read`, or `poll` and `read`, took twice as much on that EPYC.
 //! - **A call that waits** makes four more system calls than a socket of [`net`](crate::net): it asks for the
 //!   descriptor's mode, for its time limit and for the id of the process, and arms the registration. A round
 //!   trip over TCP between two green threads took 4.7 to 5.0 us, and with the runtime's sockets 3.9 to 4.3:
@@ -103,52 +113,65 @@
 //!
 //! # Locks of std
 //!
-//! `Mutex`, `RwLock`, `Condvar`, `Once`, `OnceLock`, `LazyLock` and `Barrier` of std park a green thread that waits for them, and wake green
-//! threads and plain OS threads alike. So many green threads may share one connection under a `std::sync::Mutex`. The wait resumes on
-//! the OS thread where it began, as every caught call does.
+//! `Mutex`, `RwLock`, `Condvar`, `Once`, `OnceLock`, `LazyLock` and `Barrier` of std park a green thread that
+//! waits for them, and wake green threads and plain OS threads alike. So many green threads may share one
+//! connection under a `std::sync::Mutex`. The wait resumes on the OS thread where it began, as every caught
+//! call does.
 //!
-//! - **No cancellation or [`timeout`](crate::time::timeout) ends such a wait**: std would wait again at once. The next parking call
-//!   of this crate unwinds. The drop of a [`Runtime`](crate::Runtime) waits for it, too. The locks of [`sync`](crate::sync) have no such limit. [`dump`](crate::dump()) shows such a wait as
+//! - **No cancellation or [`timeout`](crate::time::timeout) ends such a wait**: std would wait again at once.
+//!   The next parking call of this crate unwinds. The drop of a [`Runtime`](crate::Runtime) waits for it,
+//!   too. The locks of [`sync`](crate::sync) have no such limit. [`dump`](crate::dump()) shows such a wait as
 //!   "a lock or condition of std", and the search for deadlocks counts it as a parked green thread.
 //! - **`std::thread::park`, `std::sync::mpsc`, `crossbeam-channel`**: see [below](#channels-of-std).
-//! - **Locks that know their OS thread**: `ReentrantLock`, and so `StdoutLock` and `StderrLock`. Two green threads on one OS
-//!   thread are the same owner to them. Do not hold one across a call that parks. A `MutexGuard` of std's must not be held across a
-//!   call that [moves](super::moving) its green thread; a caught call does not move it.
-//! - `parking_lot`'s own locks, and those of pthread, block the OS thread. Do not hold such a lock across a caught call.
+//! - **Locks that know their OS thread**: `ReentrantLock`, and so `StdoutLock` and `StderrLock`. Two green
+//!   threads on one OS thread are the same owner to them. Do not hold one across a call that parks. A
+//!   `MutexGuard` of std's must not be held across a call that [moves](super::moving) its green thread; a
+//!   caught call does not move it.
+//! - `parking_lot`'s own locks, and those of pthread, block the OS thread. Do not hold such a lock across a
+//!   caught call.
 //!
 //! # Channels of std
 //!
-//! `std::thread::park` gives its token to an OS thread. `std::sync::mpsc` and `crossbeam-channel` wait by it, and know a waiter by its
-//! OS thread: a sender passes over a receiver that has the sender's own thread id. So a green thread that waits in
-//! `std::thread::park`, or in something built on it, *claims* its OS thread until it ends: no other green thread comes to that OS thread.
+//! `std::thread::park` gives its token to an OS thread. `std::sync::mpsc` and `crossbeam-channel` wait by it,
+//! and know a waiter by its OS thread: a sender passes over a receiver that has the sender's own thread id.
+//! So a green thread that waits in `std::thread::park`, or in something built on it, *claims* its OS thread
+//! until it ends: no other green thread comes to that OS thread.
 //!
-//! - **Each such green thread has an OS thread.** A thousand that wait in std's `recv` are a thousand OS threads. There is no other
-//!   bound than [`max_threads`](crate::Builder::max_threads). A wake-up costs what it costs between OS threads. [`channel`](crate::channel)
-//!   and [`sync::mpsc`](crate::sync::mpsc) have neither price.
-//! - **Green threads that were bound to that OS thread before return to it**: those that wait in a caught call there, or for a
-//!   lock of std's, and in strict mode those that have begun there. A message that such a green thread sends passes over the claimer, as
-//!   if the claimer sent to itself, and the claimer **may wait for ever**. So do not let a green thread whose first wait is for a channel of
-//!   std's depend on one that is inside a caught call at that time. Use a channel of this crate there, or start the waiter by
+//! - **Each such green thread has an OS thread.** A thousand that wait in std's `recv` are a thousand OS
+//!   threads. There is no other bound than [`max_threads`](crate::Builder::max_threads). A wake-up costs what
+//!   it costs between OS threads. [`channel`](crate::channel) and [`sync::mpsc`](crate::sync::mpsc) have
+//!   neither price.
+//! - **Green threads that were bound to that OS thread before return to it**: those that wait in a caught
+//!   call there, or for a lock of std's, and in strict mode those that have begun there. A message that such
+//!   a green thread sends passes over the claimer, as if the claimer sent to itself, and the claimer **may
+//!   wait for ever**. So do not let a green thread whose first wait is for a channel of std's depend on one
+//!   that is inside a caught call at that time. Use a channel of this crate there, or start the waiter by
 //!   `std::thread::spawn`, which costs the same.
-//! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another OS thread.
-//! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there; `park` may always return
-//!   without a cause. A token that one of them takes from another costs 50 ms at most.
-//! - [The search for deadlocks](super::deadlock) counts such a wait as a parked green thread, but not beside green threads that share
-//!   the OS thread: each of these waits ends every 50 ms.
+//! - A plain OS thread on the other side is never passed over, nor is a green thread that has claimed another
+//!   OS thread.
+//! - Between green threads that share an OS thread in this way, an `unpark` wakes all that are parked there;
+//!   `park` may always return without a cause. A token that one of them takes from another costs 50 ms at
+//!   most.
+//! - [The search for deadlocks](super::deadlock) counts such a wait as a parked green thread, but not beside
+//!   green threads that share the OS thread: each of these waits ends every 50 ms.
 //!
-//! Why the second point is not mended: the channel writes down the waiter's OS thread before its first call that can be caught, and
-//! a caught call has promised the same OS thread to C. From then on both green threads have one thread id, which is all that the sender
-//! compares, by code in the program itself. The waiter cannot move, because the token for it goes to that OS thread. The sender cannot
-//! move, because C may keep the address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter cannot be made
-//! to look again: the `recv` of these channels goes back to `park` until a sender has chosen it.
+//! Why the second point is not mended: the channel writes down the waiter's OS thread before its first call
+//! that can be caught, and a caught call has promised the same OS thread to C. From then on both green
+//! threads have one thread id, which is all that the sender compares, by code in the program itself. The
+//! waiter cannot move, because the token for it goes to that OS thread. The sender cannot move, because C may
+//! keep the address of `errno`. It cannot be held back, because the waiter may wait for it. And the waiter
+//! cannot be made to look again: the `recv` of these channels goes back to `park` until a sender has chosen
+//! it.
 //!
 //! # With thread-locals of its own
 //!
-//! A closure with [thread-locals of its own](super::moving#thread-locals-of-its-own) takes `errno`, and all else that C keeps of its
-//! thread, along. So none of the bonds above exist:
+//! A closure with [thread-locals of its own](super::moving#thread-locals-of-its-own) takes `errno`, and all
+//! else that C keeps of its thread, along. So none of the bonds above exist:
 //!
-//! - a caught call resumes on any OS thread, and a green thread that computes on the first one does not delay it;
-//! - a wait in std's `park`, in its `recv`, in `crossbeam-channel`, takes no OS thread, and no message is passed over.
+//! - a caught call resumes on any OS thread, and a green thread that computes on the first one does not delay
+//!   it;
+//! - a wait in std's `park`, in its `recv`, in `crossbeam-channel`, takes no OS thread, and no message is
+//!   passed over.
 //!
 //! # What is not caught
 //!
@@ -180,10 +203,14 @@
 //!
 //! # Hazards
 //!
-//! - **Other locks across such a call.** One connection under a lock of `parking_lot` or pthread that many green threads want: the
-//!   others block their OS threads, and each takes one. In strict mode, and where the holder must resume on the OS thread that another
-//!   blocks, this is a deadlock. Use [`sync::Mutex`](crate::sync::Mutex) or std's, or a pool of connections.
-//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread meanwhile, also while this one waits
-//!   for a lock of std's. So a thread-local keeps its address, but not its value; OpenSSL's error queue, for example, may have entries of another green thread.
-//! - **Signal handlers** that interrupt a green thread must not make such a call on a descriptor that would block.
-//! - **Stacks.** C libraries may need more stack than green threads have by default: see [`stacks`](super::stacks).
+//! - **Other locks across such a call.** One connection under a lock of `parking_lot` or pthread that many
+//!   green threads want: the others block their OS threads, and each takes one. In strict mode, and where the
+//!   holder must resume on the OS thread that another blocks, this is a deadlock. Use
+//!   [`sync::Mutex`](crate::sync::Mutex) or std's, or a pool of connections.
+//! - **Values of an OS thread across such a call.** Other green threads run on the OS thread meanwhile, also
+//!   while this one waits for a lock of std's. So a thread-local keeps its address, but not its value;
+//!   OpenSSL's error queue, for example, may have entries of another green thread.
+//! - **Signal handlers** that interrupt a green thread must not make such a call on a descriptor that would
+//!   block.
+//! - **Stacks.** C libraries may need more stack than green threads have by default: see
+//!   [`stacks`](super::stacks).

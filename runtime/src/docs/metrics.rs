@@ -1,8 +1,8 @@
 //! Which figures there are, and what Go and tokio call them.
 //!
-//! [`metrics::snapshot`](crate::metrics::snapshot) reads all figures of a runtime at once, in some microseconds, and visits no green
-//! thread. [`metrics::prometheus()`](crate::metrics::prometheus()) writes them as text, and
-//! [`metrics::by_place`](crate::metrics::by_place) tells them apart by spawn place.
+//! [`metrics::snapshot`](crate::metrics::snapshot) reads all figures of a runtime at once, in some
+//! microseconds, and visits no green thread. [`metrics::prometheus()`](crate::metrics::prometheus()) writes
+//! them as text, and [`metrics::by_place`](crate::metrics::by_place) tells them apart by spawn place.
 //!
 //! # Go's `runtime/metrics`
 //!
@@ -43,30 +43,33 @@
 //! | `io_driver_ready_count` | `net_ready` |
 //! | `io_driver_fd_registered_count`, `.._deregistered_count` | `descriptors`, which is their difference |
 //!
-//! Neither has these: `rescues_computing`, `rescues_blocked` and `rescues`, which name green threads that kept a P; `hand_offs`;
-//! `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups` and `net_breaks`; `stackless` and `stack_bytes`;
-//! `sysmon_wakeups`.
+//! Neither has these: `rescues_computing`, `rescues_blocked` and `rescues`, which name green threads that
+//! kept a P; `hand_offs`; `timer_lateness`, `timers_fired` and `timers_stolen`; `net_wakeups` and
+//! `net_breaks`; `stackless` and `stack_bytes`; `sysmon_wakeups`.
 //!
 //! # What is measured, and what is sampled
 //!
 //! Counters are exact, but for what their documentation says. `timer_lateness` has every timer.
 //!
-//! `latency`, `slices` and `poll_times` come from samples of wake-ups, spawns and yields: a few hundred a second for each P, and all of
-//! them while they are rare. Each sample counts as often as the wake-ups that it stands for, up to 1024. So the counts estimate those of
-//! all wake-ups, and quantiles are those of all wake-ups. A sample costs about 0.2 us; counting a wake-up costs two instructions.
+//! `latency`, `slices` and `poll_times` come from samples of wake-ups, spawns and yields: a few hundred a
+//! second for each P, and all of them while they are rare. Each sample counts as often as the wake-ups that
+//! it stands for, up to 1024. So the counts estimate those of all wake-ups, and quantiles are those of all
+//! wake-ups. A sample costs about 0.2 us; counting a wake-up costs two instructions.
 //! [`Builder::measure_all`](crate::Builder::measure_all) measures every wake-up.
 //!
-//! A bucket of a [`Histogram`](crate::metrics::Histogram) is at most a quarter wider than the times that it begins with. The fraction of
-//! times below a bound is an estimate: with `n` samples its standard error is at most `0.5 / sqrt(n)`, so 5 % with a hundred samples and
-//! 1 % with 2,500. A time that one wake-up in a thousand has may be in no sample at all.
+//! A bucket of a [`Histogram`](crate::metrics::Histogram) is at most a quarter wider than the times that it
+//! begins with. The fraction of times below a bound is an estimate: with `n` samples its standard error is at
+//! most `0.5 / sqrt(n)`, so 5 % with a hundred samples and 1 % with 2,500. A time that one wake-up in a
+//! thousand has may be in no sample at all.
 //!
 //! # Hogs
 //!
-//! A green thread that keeps its P for long while others wait loses the P: a *rescue*. [`metrics::hogs`](crate::metrics::hogs()) counts
-//! rescues by spawn place, and [`Builder::on_hog`](crate::Builder::on_hog) is told of them. With the feature `dump-stacks` a report has
-//! the stack of the hog, also of one inside the C library or the allocator. A signal, SIGURG, interrupts the hog's OS thread for the
-//! microseconds that copying its stack takes; another OS thread looks for the names. A program with an action of its own for SIGURG gets
-//! reports without stacks.
+//! A green thread that keeps its P for long while others wait loses the P: a *rescue*.
+//! [`metrics::hogs`](crate::metrics::hogs()) counts rescues by spawn place, and
+//! [`Builder::on_hog`](crate::Builder::on_hog) is told of them. With the feature `dump-stacks` a report has
+//! the stack of the hog, also of one inside the C library or the allocator. A signal, SIGURG, interrupts the
+//! hog's OS thread for the microseconds that copying its stack takes; another OS thread looks for the names.
+//! A program with an action of its own for SIGURG gets reports without stacks.
 //!
 //! ```text
 //! green thread 3 'hog' computed for 10.272992ms, spawned at src/main.rs:8
@@ -76,5 +79,5 @@
 //!         at /home/me/app/src/main.rs:8
 //! ```
 //!
-//! [`Builder::on_late_wake`](crate::Builder::on_late_wake) is told of green threads that waited for a P for longer than a bound: of ten
-//! in a second at most.
+//! [`Builder::on_late_wake`](crate::Builder::on_late_wake) is told of green threads that waited for a P for
+//! longer than a bound: of ten in a second at most.

@@ -2,15 +2,18 @@
 //!
 //! # The hazard
 //!
-//! **A closure that parks may resume on another OS thread. Safe code can be unsound by that.** The compiler assumes that a
-//! function stays on its OS thread. Types that are not `Send` assume the same. [`spawn()`](crate::spawn()) requires `Send` of
-//! what a closure captures. It cannot check what the closure keeps on its stack across a call that parks.
+//! **A closure that parks may resume on another OS thread. Safe code can be unsound by that.** The compiler
+//! assumes that a function stays on its OS thread. Types that are not `Send` assume the same.
+//! [`spawn()`](crate::spawn()) requires `Send` of what a closure captures. It cannot check what the closure
+//! keeps on its stack across a call that parks.
 //!
-//! With [`Migration::Anytime`](crate::Migration::Anytime), the default, each of these is unsound although no `unsafe` is written:
+//! With [`Migration::Anytime`](crate::Migration::Anytime), the default, each of these is unsound although no
+//! `unsafe` is written:
 //!
-//! - A value that must stay on its OS thread is kept across a park: see the [list](#types-that-must-not-be-kept-across-a-park).
-//! - A fresh `KEY.with(..)` after a park may read the value of the *previous* OS thread in optimised code. In one function, the
-//!   compiler may reuse the address that it computed before the park:
+//! - A value that must stay on its OS thread is kept across a park: see the
+//!   [list](#types-that-must-not-be-kept-across-a-park).
+//! - A fresh `KEY.with(..)` after a park may read the value of the *previous* OS thread in optimised code. In
+//!   one function, the compiler may reuse the address that it computed before the park:
 //!
 //! ```no_run
 //! use std::cell::Cell;
@@ -30,19 +33,21 @@
 //! }
 //! ```
 //!
-//! - A *library* function that uses a thread-local is called before and after a park in one function, and is inlined there: a function
-//!   that is generic or `#[inline]`, and with fat LTO any function. `rand::rng()`, twice in one closure with a park in between, returned
-//!   the `Rc` of the wrong OS thread in 40 to 90 of 100 uses (`lto = "fat"`). Without inlining, a library that uses thread-locals
-//!   within one call is safe to call.
-//! - A loop around a call of a C library reads `errno`, by [`last_os_error`](std::io::Error::last_os_error), and parks: the compiler may
-//!   take the address of `errno` once for all rounds. [`net::Async::read_with`](crate::net::Async::read_with) is that loop, written
-//!   right.
+//! - A *library* function that uses a thread-local is called before and after a park in one function, and is
+//!   inlined there: a function that is generic or `#[inline]`, and with fat LTO any function. `rand::rng()`,
+//!   twice in one closure with a park in between, returned the `Rc` of the wrong OS thread in 40 to 90 of 100
+//!   uses (`lto = "fat"`). Without inlining, a library that uses thread-locals within one call is safe to
+//!   call.
+//! - A loop around a call of a C library reads `errno`, by [`last_os_error`](std::io::Error::last_os_error),
+//!   and parks: the compiler may take the address of `errno` once for all rounds.
+//!   [`net::Async::read_with`](crate::net::Async::read_with) is that loop, written right.
 //!
 //! # Types that must not be kept across a park
 //!
-//! A type that is not `Send` may rely on its OS thread, and its code may be unsafe code that does. After a park, a closure uses such a
-//! value on another OS thread. **That is undefined behaviour with [`Migration::Anytime`](crate::Migration::Anytime)**, as if the value
-//! had been sent there by unsafe code, for each of these types:
+//! A type that is not `Send` may rely on its OS thread, and its code may be unsafe code that does. After a
+//! park, a closure uses such a value on another OS thread. **That is undefined behaviour with
+//! [`Migration::Anytime`](crate::Migration::Anytime)**, as if the value had been sent there by unsafe code,
+//! for each of these types:
 //!
 //! | type | why | instead |
 //! | --- | --- | --- |
@@ -56,44 +61,55 @@
 //! | the scope of `std::thread::scope` | std wakes the OS thread on which the scope began, so the end of the scope waits for ever | [`scope()`](crate::scope()) |
 //! | a `Session` or handle of a C library that is bound to its thread (OpenGL, COM, Python's GIL) | the library looks up the OS thread | [`thread::pin`](crate::thread::pin) |
 //!
-//! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) such a value stays on its OS thread, but other green threads run there
-//! meanwhile. A std lock that is kept across a park blocks its OS thread when another green thread there takes that lock. And scopes of
-//! different green threads end in another order than they have begun. Most contexts are merely mixed up by that (spans, enter guards). A
-//! context that keeps *references* relies on the order in unsafe code: with `scoped-tls` (also `slog-scope`, and the globals of compilers that
-//! are libraries) a green thread reads what another one has freed. **Such a scope that is kept across a park is unsound in both modes**,
-//! and in a future whose poll parks inside of the scope. [`thread::pin`](crate::thread::pin) keeps other green threads off.
+//! With [`Migration::BeforeStart`](crate::Migration::BeforeStart) such a value stays on its OS thread, but
+//! other green threads run there meanwhile. A std lock that is kept across a park blocks its OS thread when
+//! another green thread there takes that lock. And scopes of different green threads end in another order
+//! than they have begun. Most contexts are merely mixed up by that (spans, enter guards). A context that
+//! keeps *references* relies on the order in unsafe code: with `scoped-tls` (also `slog-scope`, and the
+//! globals of compilers that are libraries) a green thread reads what another one has freed. **Such a scope
+//! that is kept across a park is unsound in both modes**, and in a future whose poll parks inside of the
+//! scope. [`thread::pin`](crate::thread::pin) keeps other green threads off.
 //!
 //! # Thread-locals of its own
 //!
-//! With [`Builder::thread_locals`](crate::Builder::thread_locals)`(ThreadLocals::OfGreenThread)`, or `RUNTIME_THREAD_LOCALS=green`, each
-//! closure has a block of thread-locals of its own, as an OS thread has. The block is switched together with the stack, so the closure takes it along
-//! to whatever OS thread it goes on. What the lists above call unsound because of thread-locals is sound then for closures, inlined or not: no
-//! other code uses the block meanwhile. What `std::thread::current()` returns belongs to the green thread as well.
+//! With [`Builder::thread_locals`](crate::Builder::thread_locals)`(ThreadLocals::OfGreenThread)`, or
+//! `RUNTIME_THREAD_LOCALS=green`, each closure has a block of thread-locals of its own, as an OS thread has.
+//! The block is switched together with the stack, so the closure takes it along to whatever OS thread it goes
+//! on. What the lists above call unsound because of thread-locals is sound then for closures, inlined or not:
+//! no other code uses the block meanwhile. What `std::thread::current()` returns belongs to the green thread
+//! as well.
 //!
-//! - *Needs*: Linux on x86-64 with glibc, linked dynamically. [`build`](crate::Builder::build) tries out each use of such blocks, and
-//!   returns `Unsupported` with the reason if one fails: see the [table](#where-thread-locals-of-its-own-exist).
-//! - *Costs* on an AMD EPYC: about 4.4 KB of memory for each stack, which are returned to the system with the stack; 25 ns for each
-//!   switch, in which the base is written once, or 40 ns with two writes where no green thread follows at once; and 75 ns for each
-//!   closure, at whose end destructors are looked for and the start values of all thread-locals are copied. A stack has 16 KiB of address
-//!   space more, for destructors.
+//! - *Needs*: Linux on x86-64 with glibc, linked dynamically. [`build`](crate::Builder::build) tries out each
+//!   use of such blocks, and returns `Unsupported` with the reason if one fails: see the
+//!   [table](#where-thread-locals-of-its-own-exist).
+//! - *Costs* on an AMD EPYC: about 4.4 KB of memory for each stack, which are returned to the system with the
+//!   stack; 25 ns for each switch, in which the base is written once, or 40 ns with two writes where no green
+//!   thread follows at once; and 75 ns for each closure, at whose end destructors are looked for and the
+//!   start values of all thread-locals are copied. A stack has 16 KiB of address space more, for destructors.
 //! - *Destructors* of thread-locals and of pthread's keys run at the end of the closure, on its stack, before
-//!   [`join`](crate::JoinHandle::join) returns. They may park. The next green thread on that stack finds new values.
-//! - *Futures* use the thread-locals of the OS thread that polls them, as without the setting. While a poll is parked, the other polls on
-//!   its OS thread have thread-locals of their own until they end. So scopes that keep references are sound within polls, too.
-//! - *std's names*: `std::thread::current().name()` is `None`, and a panic says `<unnamed>`. What `libtest` captures of a test's output is
-//!   not inherited.
-//! - *It stays with the OS thread*: signal masks, namespaces, scheduling and more; the page [`os_thread`](super::os_thread) has the list.
-//!   [`thread::pin`](crate::thread::pin) keeps a green thread there.
-//! - *Allocators* other than malloc keep a store for each block: wrap them in [`OfOsThread`](crate::alloc::OfOsThread). Libraries that have
-//!   a limit of threads count green threads: for `tracing-subscriber`, whose limit is 4,096, the feature `tracing` has a wrapper.
-//! - *Feature `interpose`*: a caught call parks without a bond to its OS thread, because `errno` comes along. *Feature `tokio`*: each closure
-//!   enters the reactor's context at its start, which takes 0.6 us. *Feature `sim`*: as without.
-//! - *Libraries opened by `dlopen`*: closures have the thread-locals of such a library from their start, or when they go on after a park.
-//!   One exception: a library that was compiled for the initial-exec model, with start values other than zero, has zeroes in the closures that
-//!   are running while it is opened, until they park. So a closure that opens such a library calls [`yield_now`](crate::yield_now) before it
-//!   uses the library.
-//! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number by which such a block
-//!   names its thread).
+//!   [`join`](crate::JoinHandle::join) returns. They may park. The next green thread on that stack finds new
+//!   values.
+//! - *Futures* use the thread-locals of the OS thread that polls them, as without the setting. While a poll
+//!   is parked, the other polls on its OS thread have thread-locals of their own until they end. So scopes
+//!   that keep references are sound within polls, too.
+//! - *std's names*: `std::thread::current().name()` is `None`, and a panic says `<unnamed>`. What `libtest`
+//!   captures of a test's output is not inherited.
+//! - *It stays with the OS thread*: signal masks, namespaces, scheduling and more; the page
+//!   [`os_thread`](super::os_thread) has the list. [`thread::pin`](crate::thread::pin) keeps a green thread
+//!   there.
+//! - *Allocators* other than malloc keep a store for each block: wrap them in
+//!   [`OfOsThread`](crate::alloc::OfOsThread). Libraries that have a limit of threads count green threads:
+//!   for `tracing-subscriber`, whose limit is 4,096, the feature `tracing` has a wrapper.
+//! - *Feature `interpose`*: a caught call parks without a bond to its OS thread, because `errno` comes along.
+//!   *Feature `tokio`*: each closure enters the reactor's context at its start, which takes 0.6 us. *Feature
+//!   `sim`*: as without.
+//! - *Libraries opened by `dlopen`*: closures have the thread-locals of such a library from their start, or
+//!   when they go on after a park. One exception: a library that was compiled for the initial-exec model,
+//!   with start values other than zero, has zeroes in the closures that are running while it is opened, until
+//!   they park. So a closure that opens such a library calls [`yield_now`](crate::yield_now) before it uses
+//!   the library.
+//! - *Not covered*: robust and priority-inheritance mutexes of pthread (the kernel does not know the number
+//!   by which such a block names its thread).
 //!
 //! ## Where thread-locals of its own exist
 //!
@@ -111,29 +127,36 @@
 //!
 //! # Contexts that follow
 //!
-//! Some code keeps a *context* of the running thread in its OS thread: entered spans, the current request, a locale. A
-//! [context slot](crate::context_slot) takes that context off the OS thread where a green thread leaves, and puts it back where the
-//! green thread goes on, in both migration modes. It moves what the context says, not a value on the stack of the closure. So it is for
-//! contexts that can be set and reset by calls.
+//! Some code keeps a *context* of the running thread in its OS thread: entered spans, the current request, a
+//! locale. A [context slot](crate::context_slot) takes that context off the OS thread where a green thread
+//! leaves, and puts it back where the green thread goes on, in both migration modes. It moves what the
+//! context says, not a value on the stack of the closure. So it is for contexts that can be set and reset by
+//! calls.
 //!
-//! The feature `tracing` of this crate (module `runtime::tracing`) does so for the entered spans and the default dispatcher of the
-//! crate `tracing`. With it, `span.enter()` and `entered()` may be kept across a park.
+//! The feature `tracing` of this crate (module `runtime::tracing`) does so for the entered spans and the
+//! default dispatcher of the crate `tracing`. With it, `span.enter()` and `entered()` may be kept across a
+//! park.
 //!
 //! # The ways out
 //!
-//! - **[Thread-locals of its own](#thread-locals-of-its-own)** for each closure, where the system has what they need.
-//! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green thread.
-//! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of a spawned future
-//!   must be `Send`. So futures that await, and do not park within a poll, are as sound here as in tokio. This holds wherever a green
-//!   thread polls a future: spawned, in [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async). While a
-//!   poll is parked, other green threads run on its OS thread, as in strict mode.
-//! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps other green threads off that OS
+//! - **[Thread-locals of its own](#thread-locals-of-its-own)** for each closure, where the system has what
+//!   they need.
+//! - **[`runtime::thread_local!`](macro@crate::thread_local)** declares values that belong to the green
 //!   thread.
-//! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)** keeps each green thread on the OS thread where it has started.
-//!   Other green threads run there meanwhile, so scoped contexts without a slot are still mixed up, and unsound if they keep references:
-//!   see [`Builder::migration`](crate::Builder::migration).
+//! - **Futures.** A poll never changes its OS thread, whatever it calls, and what lives across an `.await` of
+//!   a spawned future must be `Send`. So futures that await, and do not park within a poll, are as sound here
+//!   as in tokio. This holds wherever a green thread polls a future: spawned, in
+//!   [`block_on`](crate::block_on), in [`time::timeout_async`](crate::time::timeout_async). While a poll is
+//!   parked, other green threads run on its OS thread, as in strict mode.
+//! - **[`thread::pin`](crate::thread::pin)** keeps a green thread on its OS thread, and keeps other green
+//!   threads off that OS thread.
+//! - **[`Migration::BeforeStart`](crate::Migration::BeforeStart)** keeps each green thread on the OS thread
+//!   where it has started. Other green threads run there meanwhile, so scoped contexts without a slot are
+//!   still mixed up, and unsound if they keep references: see
+//!   [`Builder::migration`](crate::Builder::migration).
 //! - **A function of its own** for each use of a thread-local, marked `#[inline(never)]`, that does not park.
-//! - **[Context slots](crate::context_slot)** for contexts that libraries keep in their OS thread; see [above](#contexts-that-follow).
+//! - **[Context slots](crate::context_slot)** for contexts that libraries keep in their OS thread; see
+//!   [above](#contexts-that-follow).
 //!
 //! # Calls that park
 //!
@@ -141,32 +164,36 @@
 //!
 //! - [`sleep`](crate::sleep), [`sleep_until`](crate::sleep_until), [`yield_now`](crate::yield_now),
 //!   [`thread::park`](crate::thread::park), [`thread::park_timeout`](crate::thread::park_timeout);
-//! - [`JoinHandle::join`](crate::JoinHandle::join), the end of [`scope()`](crate::scope()), [`block_on`](crate::block_on) with a
-//!   future that is not ready at once, dropping a [`Runtime`](crate::Runtime) or shutting it down;
-//! - [`channel`](crate::channel): sending to a full channel, receiving from an empty one, [`select!`](crate::select) without
-//!   `default`, iterators, and the operations with a time-out;
-//! - [`sync`](crate::sync): taking a lock that is not free; waiting for a [`Condvar`](crate::sync::Condvar), a
-//!   [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
-//!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a [`WaitGroup`](crate::sync::WaitGroup);
-//!   waiting in [`oneshot`](crate::sync::oneshot), [`watch`](crate::sync::watch) and [`broadcast`](crate::sync::broadcast), a
-//!   borrow of a value that is being changed;
-//! - [`net`](crate::net), [`process`](crate::process), [`signal`](crate::signal) and [`io`](mod@crate::io): reads, writes, accepts and connects that have to
-//!   wait; a function that looks up a host name, or waits for a child process; [`fs`](crate::fs):
-//!   a call that waits in line for an OS thread, and [`File::lock`](crate::fs::File::lock);
-//! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or [`blocking`](crate::blocking), a
-//!   destructor.
+//! - [`JoinHandle::join`](crate::JoinHandle::join), the end of [`scope()`](crate::scope()),
+//!   [`block_on`](crate::block_on) with a future that is not ready at once, dropping a
+//!   [`Runtime`](crate::Runtime) or shutting it down;
+//! - [`channel`](crate::channel): sending to a full channel, receiving from an empty one,
+//!   [`select!`](crate::select) without `default`, iterators, and the operations with a time-out;
+//! - [`sync`](crate::sync): taking a lock that is not free; waiting for a [`Condvar`](crate::sync::Condvar),
+//!   a [`Barrier`](crate::sync::Barrier), a [`Notify`](crate::sync::Notify), a permit of a
+//!   [`Semaphore`](crate::sync::Semaphore), a value that another thread initializes, a
+//!   [`WaitGroup`](crate::sync::WaitGroup); waiting in [`oneshot`](crate::sync::oneshot),
+//!   [`watch`](crate::sync::watch) and [`broadcast`](crate::sync::broadcast), a borrow of a value that is
+//!   being changed;
+//! - [`net`](crate::net), [`process`](crate::process), [`signal`](crate::signal) and [`io`](mod@crate::io):
+//!   reads, writes, accepts and connects that have to wait; a function that looks up a host name, or waits
+//!   for a child process; [`fs`](crate::fs): a call that waits in line for an OS thread, and
+//!   [`File::lock`](crate::fs::File::lock);
+//! - a call that runs one of these: a closure in [`time::timeout`](crate::time::timeout) or
+//!   [`blocking`](crate::blocking), a destructor.
 //!
-//! No other call moves its caller, even if the caller has lost its P meanwhile (see [rescue](super::glossary#rescue)):
-//! [`spawn()`](crate::spawn()), [`Thread::unpark`](crate::thread::Thread::unpark), wakers, `try_*`, sending without waiting,
-//! unlocking and notifying, dropping guards and handles, setting, resetting and stopping timers, cancelling,
-//! [`blocking`](crate::blocking) itself, [`metrics`](crate::metrics), [`dump()`](crate::dump()). The runtime's tests check each
-//! of these calls.
+//! No other call moves its caller, even if the caller has lost its P meanwhile (see
+//! [rescue](super::glossary#rescue)): [`spawn()`](crate::spawn()),
+//! [`Thread::unpark`](crate::thread::Thread::unpark), wakers, `try_*`, sending without waiting, unlocking and
+//! notifying, dropping guards and handles, setting, resetting and stopping timers, cancelling,
+//! [`blocking`](crate::blocking) itself, [`metrics`](crate::metrics), [`dump()`](crate::dump()). The
+//! runtime's tests check each of these calls.
 //!
 //! # What a poll that parks costs
 //!
-//! A future may call a parking function inside its poll. The poll then resumes on the same OS thread. Other green threads run there
-//! meanwhile, so the parked poll takes no OS thread of its own.
+//! A future may call a parking function inside its poll. The poll then resumes on the same OS thread. Other
+//! green threads run there meanwhile, so the parked poll takes no OS thread of its own.
 //!
-//! The price: that OS thread may be busy with a green thread that computes or blocks when the future is woken. The future then
-//! waits until that green thread parks, yields or ends. Futures that are parked on other OS threads, futures between two polls,
-//! and closures go on. Awaiting instead of parking avoids this.
+//! The price: that OS thread may be busy with a green thread that computes or blocks when the future is
+//! woken. The future then waits until that green thread parks, yields or ends. Futures that are parked on
+//! other OS threads, futures between two polls, and closures go on. Awaiting instead of parking avoids this.

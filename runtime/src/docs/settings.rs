@@ -2,13 +2,14 @@
 //!
 //! Each setting is taken from the first of these that has it:
 //!
-//! 1. the program: a method of [`Builder`](crate::Builder), or an argument of [`#[runtime::main]`](macro@crate::main) or
-//!    [`#[runtime::test]`](macro@crate::test);
+//! 1. the program: a method of [`Builder`](crate::Builder), or an argument of
+//!    [`#[runtime::main]`](macro@crate::main) or [`#[runtime::test]`](macro@crate::test);
 //! 2. the environment variable of the setting;
 //! 3. the default.
 //!
-//! So a program that needs a setting, such as strict mode, has it under every environment. This holds for every runtime: the
-//! default one, and those of [`Builder::build`](crate::Builder::build). A variable is read when a runtime starts.
+//! So a program that needs a setting, such as strict mode, has it under every environment. This holds for
+//! every runtime: the default one, and those of [`Builder::build`](crate::Builder::build). A variable is read
+//! when a runtime starts.
 //!
 //! | variable | values | default | set in the program by |
 //! | --- | --- | --- | --- |
@@ -28,16 +29,18 @@
 //! | `RUNTIME_TRACE` | the name of a file | no trace | [`trace_to`](crate::Builder::trace_to) |
 //! | `RUNTIME_TRACE_ON` | a list of `panic`, `hog`, `late=10ms` | `panic,hog,late=100ms` | |
 //!
-//! A variable that is missing or blank is not a setting. Blanks around a value do not count. A value that is not allowed is an
-//! error of [`Builder::build`](crate::Builder::build). On the default runtime it is a panic of the first use, and the end of a
-//! program with [`#[runtime::main]`](macro@crate::main). The text names the variable, its value, and what is allowed:
+//! A variable that is missing or blank is not a setting. Blanks around a value do not count. A value that is
+//! not allowed is an error of [`Builder::build`](crate::Builder::build). On the default runtime it is a panic
+//! of the first use, and the end of a program with [`#[runtime::main]`](macro@crate::main). The text names
+//! the variable, its value, and what is allowed:
 //!
 //! ```text
 //! RUNTIME_PROCS is "many": a number from 1 to 4096 is expected, or no such variable
 //! ```
 //!
-//! A process with more rights than the process that started it does not read these variables, nor those below: a program that is setuid
-//! or setgid, or that has file capabilities. There the environment is that of another user, which could name a file to write.
+//! A process with more rights than the process that started it does not read these variables, nor those
+//! below: a program that is setuid or setgid, or that has file capabilities. There the environment is that of
+//! another user, which could name a file to write.
 //!
 //! # A trace of the scheduler
 //!
@@ -53,5 +56,6 @@
 //! ```
 //!
 //! That is the time since the runtime's start, the name of its OS threads, and gauges of
-//! [`metrics::Snapshot`](crate::metrics::Snapshot); `runqueue` is the length of the global run queue, then come those of the
-//! Ps. The OS thread that prints is one more OS thread, so a [deadlock](crate::docs::deadlock) is not reported meanwhile.
+//! [`metrics::Snapshot`](crate::metrics::Snapshot); `runqueue` is the length of the global run queue, then
+//! come those of the Ps. The OS thread that prints is one more OS thread, so a
+//! [deadlock](crate::docs::deadlock) is not reported meanwhile.

@@ -1,12 +1,14 @@
 //! Traces: what the scheduler did in the last moments, and how to read it.
 //!
-//! A [dump](crate::docs::dumps) shows what each green thread does now. The flight recorder shows what happened before: which green
-//! thread ran where and for how long, what it waited for, who woke it, and how long it then waited for a P. It is cheap enough to
-//! stay on in a server, so the trace is there when something goes wrong.
+//! A [dump](crate::docs::dumps) shows what each green thread does now. The flight recorder shows what
+//! happened before: which green thread ran where and for how long, what it waited for, who woke it, and how
+//! long it then waited for a P. It is cheap enough to stay on in a server, so the trace is there when
+//! something goes wrong.
 //!
 //! # A late handler
 //!
-//! A server answers each request from a green thread of its own, and some answers are late although the handlers do little:
+//! A server answers each request from a green thread of its own, and some answers are late although the
+//! handlers do little:
 //!
 //! ```no_run
 //! use runtime::{Builder, sleep, spawn, thread};
@@ -36,20 +38,23 @@
 //! runtime: a green thread kept its P: the trace is in late.html
 //! ```
 //!
-//! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that slice is the
-//! name and the id of the culprit, such as "report (2)". The P is taken from it (the mark below its row says "taken from report (2), which
-//! computes"), and goes on with the handlers on another OS thread. A slice under the pointer tells how long it lasted, what it then waited for, and how long
-//! after its wake-up it began.
+//! The page shows the row of the P: the handlers' short slices, and then one long slice. The label of that
+//! slice is the name and the id of the culprit, such as "report (2)". The P is taken from it (the mark below
+//! its row says "taken from report (2), which computes"), and goes on with the handlers on another OS thread.
+//! A slice under the pointer tells how long it lasted, what it then waited for, and how long after its
+//! wake-up it began.
 //!
 //! # How to record
 //!
-//! - **In the program:** [`trace::start`](crate::trace::start), [`snapshot`](crate::trace::snapshot) whenever you like, and
-//!   [`stop`](crate::trace::stop). [`Snapshot::events`](crate::trace::Snapshot::events) has the events, and
-//!   [`Snapshot::save`](crate::trace::Snapshot::save) writes a file.
-//! - **Without a change:** `RUNTIME_TRACE=trace.html`, as [`Builder::trace_to`](crate::Builder::trace_to). A file is written when a
-//!   green thread panics, when one keeps its P (a [hog](crate::docs::blocking)), and when a timer fires over 100 ms late.
-//!   `RUNTIME_TRACE_ON=panic,late=5ms` chooses among these. No file is overwritten: the next gets a number, also after a restart.
-//!   [`Builder::trace_to`](crate::Builder::trace_to) says how many there are at most, and which ends of a program wait for the file.
+//! - **In the program:** [`trace::start`](crate::trace::start), [`snapshot`](crate::trace::snapshot) whenever
+//!   you like, and [`stop`](crate::trace::stop). [`Snapshot::events`](crate::trace::Snapshot::events) has the
+//!   events, and [`Snapshot::save`](crate::trace::Snapshot::save) writes a file.
+//! - **Without a change:** `RUNTIME_TRACE=trace.html`, as [`Builder::trace_to`](crate::Builder::trace_to). A
+//!   file is written when a green thread panics, when one keeps its P (a [hog](crate::docs::blocking)), and
+//!   when a timer fires over 100 ms late. `RUNTIME_TRACE_ON=panic,late=5ms` chooses among these. No file is
+//!   overwritten: the next gets a number, also after a restart.
+//!   [`Builder::trace_to`](crate::Builder::trace_to) says how many there are at most, and which ends of a
+//!   program wait for the file.
 //!
 //! # How to read
 //!
@@ -58,33 +63,37 @@
 //! | `*.html` | the last second, or the last 200,000 slices | any browser; it needs no network |
 //! | any other name (feature `perfetto`) | all that is in the rings | <https://ui.perfetto.dev>, which keeps the file on your machine, or `trace_processor` |
 //!
-//! `runtime/src/docs/trace.png` is a picture of the page of the example `trace`, in Chromium: `cargo run --release --example trace`.
+//! `runtime/src/docs/trace.png` is a picture of the page of the example `trace`, in Chromium: `cargo run
+//! --release --example trace`.
 //!
-//! There is a row for each P and for each OS thread, in groups by runtime. A slice of a P is a green thread: its name, or its id and where
-//! it was spawned. An arrow leads from the moment of a wake-up, or a spawn, to the slice that it led to: its length is the time for
-//! which the green thread was ready and waited for a P. A slice of an OS thread says which P it had, or that it was parked or waited for
-//! the network.
+//! There is a row for each P and for each OS thread, in groups by runtime. A slice of a P is a green thread:
+//! its name, or its id and where it was spawned. An arrow leads from the moment of a wake-up, or a spawn, to
+//! the slice that it led to: its length is the time for which the green thread was ready and waited for a P.
+//! A slice of an OS thread says which P it had, or that it was parked or waited for the network.
 //!
 //! # What is recorded
 //!
-//! Each P has a ring of its newest events, 65,536 unless [`start_with`](crate::trace::start_with) says otherwise. How far back they
-//! reach depends on the load: a P that switches a hundred thousand times a second fills its ring in about a third of a second.
-//! [`What`](crate::trace::What) lists the events. [`Snapshot::lost`](crate::trace::Snapshot::lost) says how many were overwritten.
+//! Each P has a ring of its newest events, 65,536 unless [`start_with`](crate::trace::start_with) says
+//! otherwise. How far back they reach depends on the load: a P that switches a hundred thousand times a
+//! second fills its ring in about a third of a second. [`What`](crate::trace::What) lists the events.
+//! [`Snapshot::lost`](crate::trace::Snapshot::lost) says how many were overwritten.
 //!
-//! An event whose cause was overwritten, or came before its P noticed the recording, stands at its time alone.
-//! The other events are in the order of cause and effect, and their times are those of the processor's counter where that is steady (x86-64,
-//! 64-bit Arm), else of the clock. Counters of two processors may differ by some ten nanoseconds. A green thread that another one of the
-//! same P follows has the same time for its stop as the other for its begin, although the switch took some nanoseconds.
+//! An event whose cause was overwritten, or came before its P noticed the recording, stands at its time
+//! alone. The other events are in the order of cause and effect, and their times are those of the processor's
+//! counter where that is steady (x86-64, 64-bit Arm), else of the clock. Counters of two processors may
+//! differ by some ten nanoseconds. A green thread that another one of the same P follows has the same time
+//! for its stop as the other for its begin, although the switch took some nanoseconds.
 //!
-//! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the latest. A green thread that
-//! ran before has no name in the trace if it has ended since.
+//! A P notices the start of a recording at its next event other than a switch, and after 61 switches at the
+//! latest. A green thread that ran before has no name in the trace if it has ended since.
 //!
 //! # What it costs
 //!
-//! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it is on, a switch costs one reading
-//! of the processor's counter and sixteen bytes. A wake-up, a spawn or a timer costs the same once more. Events that follow each other at once share
-//! one reading, and so have one time: green threads that the network or a timer wakes together and the first of them that runs, a timer that is
-//! armed for a wait and the park, and an OS thread that gives its P up and its sleep.
+//! While it is off, a park takes two more instructions, a yield none, and other calls at most three. While it
+//! is on, a switch costs one reading of the processor's counter and sixteen bytes. A wake-up, a spawn or a
+//! timer costs the same once more. Events that follow each other at once share one reading, and so have one
+//! time: green threads that the network or a timer wakes together and the first of them that runs, a timer
+//! that is armed for a wait and the park, and an OS thread that gives its P up and its sleep.
 //!
 //! | | AMD EPYC: without, with | | Intel Xeon: without, with | |
 //! | --- | --- | --- | --- | --- |
@@ -98,14 +107,16 @@
 //! | echo, 60,000 requests a second of the same process: 99th percentile | 93 us, 99 us | +1 % | 129 us, 141 us | +6 % |
 //! | HTTP: the same | 120 us, 131 us | +3 % | 161 us, 171 us | +5 % |
 //!
-//! Measured on 2026-11-25 on two cores of virtual machines with these processors. One reading of the counter takes 7 to 10 ns on the Xeon, because
-//! it waits for all earlier instructions there. The servers run with 2 Ps, and each run has 200 to 500 pairs of windows with and
-//! without the recorder, side by side (`cargo run --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart` for
-//! clients in another process). A percentage is the median of the ratios of the pairs, so it need not be that of the two columns before it.
-//! If nothing is switched, the 99th percentiles differ by 0.5 % at 20,000 requests a second, and by up to 4 % in the last two rows. There the clients
-//! are green threads of the same process, so both sides of a request are recorded.
-//! The switches: `cargo run --release -p benches --bin instructions -- yield 10000000`, with `--trace` and without.
+//! Measured on 2026-11-25 on two cores of virtual machines with these processors. One reading of the counter
+//! takes 7 to 10 ns on the Xeon, because it waits for all earlier instructions there. The servers run with 2
+//! Ps, and each run has 200 to 500 pairs of windows with and without the recorder, side by side (`cargo run
+//! --release -p benches --bin recorder -- echo`, with `--rate 60000`, and with `--apart` for clients in
+//! another process). A percentage is the median of the ratios of the pairs, so it need not be that of the two
+//! columns before it. If nothing is switched, the 99th percentiles differ by 0.5 % at 20,000 requests a
+//! second, and by up to 4 % in the last two rows. There the clients are green threads of the same process, so
+//! both sides of a request are recorded. The switches: `cargo run --release -p benches --bin instructions --
+//! yield 10000000`, with `--trace` and without.
 //!
-//! On the Xeon, what a request at a fixed rate takes longer comes mostly from the readings of the counter, about five a request at this
-//! rate, and what waits behind it waits longer, too: in a build that writes a constant in their place, the recorder changes neither the 50th
-//! nor the 90th percentile of HTTP.
+//! On the Xeon, what a request at a fixed rate takes longer comes mostly from the readings of the counter,
+//! about five a request at this rate, and what waits behind it waits longer, too: in a build that writes a
+//! constant in their place, the recorder changes neither the 50th nor the 90th percentile of HTTP.

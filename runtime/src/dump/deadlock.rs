@@ -1,29 +1,33 @@
 //! Deadlocks of some: circles of green threads of which each waits for the next.
 //!
-//! A snapshot gives a graph. An arrow from one green thread to another says: the first goes on only after the second has done
-//! something. A thread that waits for a lock has an arrow to the thread that took it, a joiner to the thread whose end it waits for,
-//! and the owner of a scope to each thread in it. In a circle of such arrows no thread ever goes on.
+//! A snapshot gives a graph. An arrow from one green thread to another says: the first goes on only after the
+//! second has done something. A thread that waits for a lock has an arrow to the thread that took it, a
+//! joiner to the thread whose end it waits for, and the owner of a scope to each thread in it. In a circle of
+//! such arrows no thread ever goes on.
 //!
-//! A writer that waits for the readers of a lock has an arrow to each of them that waits itself. A reader that waits while other
-//! readers have the lock is behind a writer. Which writer is not known, so the reader has an arrow to each writer that waits, and no
-//! arrow if the wait of one of these may end. If the lock counts more writers than the snapshot shows, then a future or a plain OS
-//! thread waits to write, and may leave. A circle with such a reader is suspected.
+//! A writer that waits for the readers of a lock has an arrow to each of them that waits itself. A reader
+//! that waits while other readers have the lock is behind a writer. Which writer is not known, so the reader
+//! has an arrow to each writer that waits, and no arrow if the wait of one of these may end. If the lock
+//! counts more writers than the snapshot shows, then a future or a plain OS thread waits to write, and may
+//! leave. A circle with such a reader is suspected.
 //!
-//! A waiter for the upgradable share has an arrow to the writer or the upgradable reader that has the lock. Behind a waiting writer it
-//! has no arrow.
+//! A waiter for the upgradable share has an arrow to the writer or the upgradable reader that has the lock.
+//! Behind a waiting writer it has no arrow.
 //!
-//! A snapshot is not of one moment. So a circle counts only if two snapshots show it, and each of its threads in the same wait, by
-//! the wait's number. None of these threads ran in between, and the arrows did not change. What a thread recorded of its locks
-//! before it parked is seen by the look that held the thread, so the second snapshot shows no lock that was unlocked before.
+//! A snapshot is not of one moment. So a circle counts only if two snapshots show it, and each of its threads
+//! in the same wait, by the wait's number. None of these threads ran in between, and the arrows did not
+//! change. What a thread recorded of its locks before it parked is seen by the look that held the thread, so
+//! the second snapshot shows no lock that was unlocked before.
 //!
 //! A wait that time alone may end gives no arrow.
 //!
-//! A thread that waits for a channel has no arrow: which threads have the handles of its other end is not known. A handle moves as any value
-//! does, and what it leaves behind looks as the handle
-//! itself, so no search of the memory tells.
+//! A thread that waits for a channel has no arrow: which threads have the handles of its other end is not
+//! known. A handle moves as any value does, and what it leaves behind looks as the handle itself, so no
+//! search of the memory tells.
 //!
-//! One thing is not certain: a guard may have been sent to another thread, and the lock still names the thread that took it. After
-//! the first guard of the process that was seen to be dropped by another thread, circles with a lock are told as suspected.
+//! One thing is not certain: a guard may have been sent to another thread, and the lock still names the
+//! thread that took it. After the first guard of the process that was seen to be dropped by another thread,
+//! circles with a lock are told as suspected.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display, Formatter};
@@ -48,7 +52,8 @@ pub struct Deadlock {
     pub members: Vec<DeadlockMember>,
     /// How many further green threads wait for one of them, directly or not.
     pub behind: usize,
-    /// The address of the lock that has leaked; `None` for a circle. It stays the same while green threads come to wait for it, and leave.
+    /// The address of the lock that has leaked; `None` for a circle. It stays the same while green threads
+    /// come to wait for it, and leave.
     #[cfg_attr(feature = "dump-json", serde(skip))]
     leaked: Option<u64>,
 }
@@ -94,7 +99,8 @@ pub(super) fn find(earlier: &Snapshot, later: &Snapshot) -> Vec<Deadlock> {
                 ids.iter().map(|id| index.get(id).copied()).collect::<Option<_>>().unwrap_or_default()
             }
             None => {
-                // A scope or the readers of a lock may have become fewer: what both looks show has not changed.
+                // A scope or the readers of a lock may have become fewer: what both looks show has not
+                // changed.
                 let before = earlier.get(thread.id).map(needs).unwrap_or_default();
                 let both = needs(thread).into_iter().filter(|id| before.contains(id));
                 both.filter_map(|id| index.get(&id).copied()).collect()
@@ -145,7 +151,8 @@ fn needs(thread: &GreenThread) -> Vec<u64> {
         Some(Object::Mutex { locked: true, holder, .. } | Object::RwLock { writer: true, holder, .. }) => {
             holder.iter().copied().collect()
         }
-        // More records than readers: a guard was dropped by another thread, and the record of its taker stayed.
+        // More records than readers: a guard was dropped by another thread, and the record of its taker
+        // stayed.
         Some(Object::RwLock { to_write: true, readers, waiting_readers, .. })
             if waiting_readers.len() <= *readers =>
         {
@@ -179,8 +186,8 @@ impl KeptOut {
         KeptOut { writers, upgradable }
     }
 
-    /// Returns the ids of the writers behind one of which `thread` waits to read, if readers have the lock. For a thread that waits for
-    /// the upgradable share, returns the id of the thread that has it.
+    /// Returns the ids of the writers behind one of which `thread` waits to read, if readers have the lock.
+    /// For a thread that waits for the upgradable share, returns the id of the thread that has it.
     fn by(&self, thread: &GreenThread) -> Option<&[u64]> {
         let Some(&Object::RwLock { address, writer: false, to_write: false, .. }) = thread.object() else {
             return None;
@@ -204,9 +211,9 @@ fn waits_for_lock(thread: &GreenThread) -> bool {
     matches!(thread.object(), Some(Object::Mutex { .. } | Object::RwLock { .. }))
 }
 
-/// Returns the address of the lock for which `thread` waits, if the holder of that lock has ended: both looks name the holder, and none
-/// of them has met it. A snapshot visits the green threads one after the other. So one look alone may name a holder that unlocks and ends
-/// before its turn comes.
+/// Returns the address of the lock for which `thread` waits, if the holder of that lock has ended: both looks
+/// name the holder, and none of them has met it. A snapshot visits the green threads one after the other. So
+/// one look alone may name a holder that unlocks and ends before its turn comes.
 fn leaked_lock(earlier: &Snapshot, later: &Snapshot, thread: &GreenThread) -> Option<u64> {
     let (Object::Mutex { address, .. } | Object::RwLock { address, .. }) = thread.object()? else {
         return None;
@@ -219,8 +226,8 @@ fn leaked_lock(earlier: &Snapshot, later: &Snapshot, thread: &GreenThread) -> Op
 
 /// Returns one circle for each set of threads that all reach each other by arrows.
 fn circles(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    // Threads without an arrow to go on along are in no circle, and neither are those that only lead to such threads. What is left
-    // after they are taken away has a circle behind each thread.
+    // Threads without an arrow to go on along are in no circle, and neither are those that only lead to such
+    // threads. What is left after they are taken away has a circle behind each thread.
     let into = turned(arrows);
     let mut left: Vec<usize> = arrows.iter().map(Vec::len).collect();
     let mut done: Vec<usize> = (0..arrows.len()).filter(|&at| left[at] == 0).collect();
@@ -263,7 +270,8 @@ fn turned(arrows: &[Vec<usize>]) -> Vec<Vec<usize>> {
     into
 }
 
-/// Returns how many threads beside those of the circle have a way by arrows into it. `into` has the arrows by their ends.
+/// Returns how many threads beside those of the circle have a way by arrows into it. `into` has the arrows by
+/// their ends.
 fn behind(into: &[Vec<usize>], circle: &[usize]) -> usize {
     let mut seen: HashSet<usize> = circle.iter().copied().collect();
     let mut left = circle.to_vec();
@@ -305,7 +313,8 @@ impl Deadlock {
         if self.leaked.is_some() { lasts.any(|lasts| lasts) } else { lasts.all(|lasts| lasts) }
     }
 
-    /// Returns `true` if both name the same waits of the same green threads; for leaks, if both name the same lock.
+    /// Returns `true` if both name the same waits of the same green threads; for leaks, if both name the same
+    /// lock.
     pub(super) fn same(&self, other: &Deadlock) -> bool {
         if self.leaked.is_some() {
             return self.leaked == other.leaked;
@@ -360,7 +369,8 @@ mod tests {
         assert!(of(&[&[1], &[2], &[]]).is_empty());
         assert_eq!(of(&[&[0]]), [[0]]);
         assert_eq!(of(&[&[1], &[2], &[1]]), [[1, 2]]);
-        // The second of two arrows leads to the circle; two circles beside each other; one with an arrow into it.
+        // The second of two arrows leads to the circle; two circles beside each other; one with an arrow into
+        // it.
         assert_eq!(of(&[&[1, 2], &[], &[0]]), [[0, 2]]);
         assert_eq!(of(&[&[1], &[0], &[3], &[2], &[2]]), [[0, 1], [2, 3]]);
     }
@@ -425,7 +435,8 @@ mod tests {
     fn a_lock_has_leaked_if_no_look_meets_its_holder() {
         let gone = look(vec![locker(1, 7)]);
         assert_eq!(of_both(&gone, &gone).len(), 1);
-        // The holder has unlocked and ended while the later look was under way: it met the waiter before, and the holder never.
+        // The holder has unlocked and ended while the later look was under way: it met the waiter before, and
+        // the holder never.
         let with_holder = look(vec![locker(1, 7), joiner(9, 10, 3)]);
         assert!(of_both(&with_holder, &gone).is_empty());
         assert!(of_both(&gone, &with_holder).is_empty());

@@ -16,7 +16,8 @@ pub struct Frame {
 /// The crates of the runtime, and those that it uses between a user's call and the switch.
 const OURS: [&str; 8] =
     ["runtime", "sched", "timers", "netpoll", "corosensei", "lock_api", "parking_lot", "backtrace"];
-/// The packages of these crates in a registry. In the repository, the crates of the runtime lie in one folder.
+/// The packages of these crates in a registry. In the repository, the crates of the runtime lie in one
+/// folder.
 const PACKAGES: [&str; 8] = [
     env!("CARGO_PKG_NAME"),
     concat!(env!("CARGO_PKG_NAME"), "-sched"),
@@ -30,18 +31,21 @@ const PACKAGES: [&str; 8] = [
 const STD: [&str; 3] = ["std", "core", "alloc"];
 /// The functions at the root of a stack, of std's panics and of its waits, which belong to no crate by name.
 const GLUE: [&str; 4] = ["stack_init_trampoline", "stack_init_trampoline_return", "__rust_try", "syscall"];
-/// The functions of glibc at the root of an OS thread's stack. A user's function may have such a name, but then it has another file.
+/// The functions of glibc at the root of an OS thread's stack. A user's function may have such a name, but
+/// then it has another file.
 const ROOTS: [&str; 6] =
     ["_start", "__libc_start_main_impl", "__libc_start_call_main", "start_thread", "clone3", "clone"];
 
-/// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime calls or that call
-/// the runtime. The first frame left is the user's. If no frame is the user's, returns the function of this crate that was spawned.
+/// Returns `frames`, innermost first, without those of the runtime, and without those of std that the runtime
+/// calls or that call the runtime. The first frame left is the user's. If no frame is the user's, returns the
+/// function of this crate that was spawned.
 pub(super) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
     let is_users = |frame: &Frame| Owner::of(frame) == Owner::User;
     let Some(first) = frames.iter().position(is_users) else { return spawned(frames) };
     let last = frames.iter().rposition(is_users).unwrap_or(first);
     let mut left = Vec::with_capacity(last - first + 1);
-    // Frames of std since the last frame that was left. They are left too, unless a frame of the runtime follows.
+    // Frames of std since the last frame that was left. They are left too, unless a frame of the runtime
+    // follows.
     let (mut std, mut after_ours) = (Vec::new(), false);
     for frame in frames.into_iter().take(last + 1).skip(first) {
         match Owner::of(&frame) {
@@ -60,7 +64,8 @@ pub(super) fn without_ours(frames: Vec<Frame>) -> Vec<Frame> {
     left
 }
 
-/// Returns the outermost frame that is a function of this crate: what a user has spawned without code of its own.
+/// Returns the outermost frame that is a function of this crate: what a user has spawned without code of its
+/// own.
 fn spawned(mut frames: Vec<Frame>) -> Vec<Frame> {
     let is_spawned = |frame: &Frame| match &frame.file {
         Some(file) => {
@@ -82,10 +87,12 @@ enum Owner {
 }
 
 impl Owner {
-    /// Tells by the file of the frame; a function's name may lack its path. Without a file, tells by the name.
+    /// Tells by the file of the frame; a function's name may lack its path. Without a file, tells by the
+    /// name.
     fn of(frame: &Frame) -> Owner {
         let Frame { function, file, .. } = frame;
-        // A frame without a name may be anything. The root of each stack has none if the program was stripped.
+        // A frame without a name may be anything. The root of each stack has none if the program was
+        // stripped.
         if GLUE.contains(&function.as_str()) || (function.starts_with("0x") && file.is_none()) {
             return Owner::Std;
         }
@@ -124,8 +131,8 @@ impl Owner {
     }
 }
 
-/// Returns the crate of a function's name: the first segment of its path. Of a method of a trait, it is the crate of the type;
-/// if the type is a parameter, that of the trait.
+/// Returns the crate of a function's name: the first segment of its path. Of a method of a trait, it is the
+/// crate of the type; if the type is a parameter, that of the trait.
 fn crate_of(function: &str) -> &str {
     let path = function.trim_start_matches(['<', '&', '*', '[', '(']);
     let path = path.strip_prefix("mut ").or_else(|| path.strip_prefix("const ")).unwrap_or(path);

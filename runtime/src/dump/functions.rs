@@ -1,7 +1,8 @@
 //! The frame pointer of a function, where it is not known.
 //!
-//! The kernel tells the stack pointer of a blocked OS thread, and not its frame pointer. Most functions of a release build do without, but
-//! those of std use it. The beginning of such a function says how far its frame pointer lies above its stack pointer:
+//! The kernel tells the stack pointer of a blocked OS thread, and not its frame pointer. Most functions of a
+//! release build do without, but those of std use it. The beginning of such a function says how far its frame
+//! pointer lies above its stack pointer:
 //!
 //! ```text
 //!   push rbp; mov rbp, rsp             here both are equal
@@ -33,9 +34,11 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Reads the index of the unwind tables, which lies at `from`. Without a table of the usual form there are no functions.
+    /// Reads the index of the unwind tables, which lies at `from`. Without a table of the usual form there
+    /// are no functions.
     pub(super) fn new(range: &Range<u64>, from: u64, eh_frame_hdr: &[u8]) -> Index {
-        // Numbers of 32 bits, relative to the index: the count, then pairs of a beginning and the address of its table.
+        // Numbers of 32 bits, relative to the index: the count, then pairs of a beginning and the address of
+        // its table.
         let is_usual = cfg!(target_arch = "x86_64") && eh_frame_hdr.get(2..4) == Some(&[0x03, 0x3b]);
         let number = |bytes: &[u8]| i32::from_ne_bytes(bytes[..4].try_into().expect("four bytes"));
         let pairs = eh_frame_hdr.get(12..).filter(|_| is_usual).unwrap_or_default();
@@ -59,8 +62,8 @@ impl Functions {
         self.0.push(index);
     }
 
-    /// Sets the frame pointer of the function that `address` is in, by its stack pointer. Returns `false` if the function has none, or has
-    /// not set it up, or if its beginning does not tell.
+    /// Sets the frame pointer of the function that `address` is in, by its stack pointer. Returns `false` if
+    /// the function has none, or has not set it up, or if its beginning does not tell.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn set_frame_pointer(
         &self,

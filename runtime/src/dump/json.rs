@@ -9,7 +9,8 @@ use serde_json::ser::Formatter;
 
 use super::{Place, Snapshot};
 
-/// The number in the field `version`. It grows when a field is removed or changes its meaning, not when one is added.
+/// The number in the field `version`. It grows when a field is removed or changes its meaning, not when one
+/// is added.
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -20,8 +21,8 @@ struct Versioned<'s> {
 }
 
 impl Snapshot {
-    /// Returns the snapshot as JSON: an object with the fields of [`Snapshot`], and `version`, which is 1. Names of enums are in
-    /// snake case: `"state": "waiting"`. A field without a value is `null`.
+    /// Returns the snapshot as JSON: an object with the fields of [`Snapshot`], and `version`, which is 1.
+    /// Names of enums are in snake case: `"state": "waiting"`. A field without a value is `null`.
     ///
     /// Needs the feature `dump-json`.
     ///
@@ -48,8 +49,8 @@ impl Snapshot {
     }
 }
 
-/// Writes all control characters of strings by their numbers. JSON asks for that up to U+001F; a terminal takes those from U+0080 on for
-/// escape sequences, too.
+/// Writes all control characters of strings by their numbers. JSON asks for that up to U+001F; a terminal
+/// takes those from U+0080 on for escape sequences, too.
 struct NoControls;
 
 impl Formatter for NoControls {

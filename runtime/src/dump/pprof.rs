@@ -1,4 +1,5 @@
-//! A snapshot as a profile in pprof's format: how many green threads have each stack, and how long these have waited in all.
+//! A snapshot as a profile in pprof's format: how many green threads have each stack, and how long these have
+//! waited in all.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -9,10 +10,10 @@ use super::{Frame, GreenThread, Snapshot};
 use crate::pprof::{Message, Tables, proto};
 
 impl Snapshot {
-    /// Returns the snapshot as a profile in pprof's format, which `go tool pprof` and Perfetto's and Speedscope's pages read. It has
-    /// a sample for each group of [`grouped`](Snapshot::grouped), with two values: the number of green threads, and how long they
-    /// had waited in all. The innermost frame says what they did, as "waits for a mutex". The outermost one is the place of the
-    /// spawn.
+    /// Returns the snapshot as a profile in pprof's format, which `go tool pprof` and Perfetto's and
+    /// Speedscope's pages read. It has a sample for each group of [`grouped`](Snapshot::grouped), with two
+    /// values: the number of green threads, and how long they had waited in all. The innermost frame says
+    /// what they did, as "waits for a mutex". The outermost one is the place of the spawn.
     ///
     /// The bytes are not compressed; pprof reads them as they are. Needs the feature `dump-pprof`.
     ///

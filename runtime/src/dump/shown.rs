@@ -1,11 +1,12 @@
-//! `shown`: the ids of a snapshot that is taken in a simulation. They become those that the simulated program sees, which are the same in
-//! each run. (Feature `sim`.)
+//! `shown`: the ids of a snapshot that is taken in a simulation. They become those that the simulated program
+//! sees, which are the same in each run. (Feature `sim`.)
 
 use sched::simulation;
 
 use super::{Object, Snapshot};
 
-/// Set in the id of a thread that does not belong to the simulation, so that it differs from those of the simulation.
+/// Set in the id of a thread that does not belong to the simulation, so that it differs from those of the
+/// simulation.
 const OUTSIDE: u64 = 1 << 63;
 
 impl Snapshot {

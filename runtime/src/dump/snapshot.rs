@@ -17,9 +17,9 @@ use super::{deadlock, frame, groups, text, tree};
 
 /// What each green thread of the process did at the moment of a look.
 ///
-/// [`Snapshot::take`] makes it. [`Display`](fmt::Display) writes it as [`dump()`](crate::dump()) does. The other forms are
-/// [`grouped`](Snapshot::grouped) and [`tree`](Snapshot::tree), and with the features `dump-json` and `dump-pprof` `to_json` and
-/// `to_pprof`.
+/// [`Snapshot::take`] makes it. [`Display`](fmt::Display) writes it as [`dump()`](crate::dump()) does. The
+/// other forms are [`grouped`](Snapshot::grouped) and [`tree`](Snapshot::tree), and with the features
+/// `dump-json` and `dump-pprof` `to_json` and `to_pprof`.
 ///
 /// ```
 /// use runtime::dump::{Snapshot, State};
@@ -39,13 +39,14 @@ use super::{deadlock, frame, groups, text, tree};
 pub struct Snapshot {
     /// The green threads of all runtimes, in the order of their ids.
     pub green_threads: Vec<GreenThread>,
-    /// The stacks that differ. Each is a list of frames, the innermost first. Empty without the feature `dump-stacks`.
+    /// The stacks that differ. Each is a list of frames, the innermost first. Empty without the feature
+    /// `dump-stacks`.
     pub stacks: Vec<Vec<Frame>>,
     /// Green threads that wait for each other. [`Snapshot::take`] leaves it empty;
     /// [`Snapshot::take_with_deadlocks`] fills it.
     pub deadlocks: Vec<Deadlock>,
-    /// The green threads that have kept their Ps too long, by spawn place, with the last stack that is known: see
-    /// [`metrics::hogs`](crate::metrics::hogs()).
+    /// The green threads that have kept their Ps too long, by spawn place, with the last stack that is known:
+    /// see [`metrics::hogs`](crate::metrics::hogs()).
     pub hogs: Vec<HogPlace>,
     /// The ids of the plain OS threads that have used the runtime and live.
     #[cfg_attr(feature = "dump-json", serde(skip))]
@@ -69,16 +70,18 @@ pub struct GreenThread {
     pub spawned_at: Option<Place>,
     /// The id of the green thread that spawned it. `None` if a plain OS thread or a timer did.
     pub parent: Option<u64>,
-    /// The id of the green thread that waits for the end of this one in a [`scope`](crate::scope()), if one waits.
+    /// The id of the green thread that waits for the end of this one in a [`scope`](crate::scope()), if one
+    /// waits.
     pub scope: Option<u64>,
     /// The name of the future's type, if the green thread runs a future and was found parked.
     pub future: Option<String>,
     /// Its stack: an index into [`Snapshot::stacks`]. `None` if it has none, or none is known.
     pub stack: Option<usize>,
-    /// The stack of its spawner at the spawn: an index into [`Snapshot::stacks`]. `None` if it was not kept: see
-    /// [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
+    /// The stack of its spawner at the spawn: an index into [`Snapshot::stacks`]. `None` if it was not kept:
+    /// see [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
     pub spawn_stack: Option<usize>,
-    /// The shares of reader-writer locks that it has, if it was found parked: see [`sched::locks::UPGRADABLE_SHARE`].
+    /// The shares of reader-writer locks that it has, if it was found parked: see
+    /// [`sched::locks::UPGRADABLE_SHARE`].
     #[cfg_attr(feature = "dump-json", serde(skip))]
     pub(super) shares: Vec<usize>,
     /// More about its wait for a reader-writer lock, if it was found parked in one.
@@ -91,7 +94,8 @@ pub struct GreenThread {
 pub(super) struct RwLine {
     /// True if the green thread waits for the share that may be upgraded.
     pub(super) upgradable: bool,
-    /// How many writers wait for the lock: green threads, futures and plain OS threads; `None` if that is not known.
+    /// How many writers wait for the lock: green threads, futures and plain OS threads; `None` if that is not
+    /// known.
     pub(super) writers: Option<usize>,
 }
 
@@ -133,10 +137,11 @@ pub struct Wait {
         serde(rename = "due_in_ms", serialize_with = "super::json::ms_if_any")
     )]
     pub due_in: Option<Duration>,
-    /// True if time alone may end the wait: it has a deadline, or lies in [`Context::run`](crate::context::Context::run).
+    /// True if time alone may end the wait: it has a deadline, or lies in
+    /// [`Context::run`](crate::context::Context::run).
     pub may_end: bool,
-    /// The number of the wait. Two snapshots with the same number show the same wait of the green thread. `None` if the green
-    /// thread was about to wait or to go on.
+    /// The number of the wait. Two snapshots with the same number show the same wait of the green thread.
+    /// `None` if the green thread was about to wait or to go on.
     pub number: Option<u32>,
     /// What it waited for, as far as it is known.
     pub object: Option<Object>,
@@ -284,7 +289,8 @@ pub enum Object {
         local: Option<String>,
         /// The address with which it was connected.
         peer: Option<String>,
-        /// True if the green thread waited for room to write, or for a connection; false if for something to read or to accept.
+        /// True if the green thread waited for room to write, or for a connection; false if for something to
+        /// read or to accept.
         to_write: bool,
     },
 }
@@ -302,8 +308,8 @@ pub struct Place {
     pub column: u32,
 }
 
-/// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on by then, so fewer
-/// suspicions are left for the second look; what that look tells is right in any case.
+/// The time between the two looks that a deadlock needs. A green thread that runs would mostly have gone on
+/// by then, so fewer suspicions are left for the second look; what that look tells is right in any case.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Waits between two looks. A simulation runs nothing meanwhile.
@@ -316,21 +322,23 @@ fn rest_between_looks() {
 /// Locked during a look: a second look would miss what the first one holds at that moment.
 static KEPT: Mutex<Option<Stacks>> = Mutex::new(None);
 
-/// Returns the addresses on the stack of a green thread on its OS thread, the innermost first. `interrupted` says that it was interrupted.
+/// Returns the addresses on the stack of a green thread on its OS thread, the innermost first. `interrupted`
+/// says that it was interrupted.
 pub(crate) fn addresses_now(copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
     let mut kept = KEPT.lock();
     Stacks::of_now(&mut kept).map(|stacks| stacks.addresses_of(copy, interrupted)).unwrap_or_default()
 }
 
-/// Returns the frames at the addresses of a stack. The first call reads the debug information of the program, which takes time and memory.
+/// Returns the frames at the addresses of a stack. The first call reads the debug information of the program,
+/// which takes time and memory.
 pub(crate) fn frames_at(addresses: &[usize]) -> Vec<Frame> {
     let mut kept = KEPT.lock();
     let Some(stacks) = Stacks::of_now(&mut kept).filter(|_| !addresses.is_empty()) else { return Vec::new() };
     frame::without_ours(stacks.frames(addresses))
 }
 
-/// Returns copies of the stacks of the green threads that run, wait in place or are blocked, and whether each was interrupted. The caller
-/// does not hold `KEPT`: the reader of hogs locks it during a capture.
+/// Returns copies of the stacks of the green threads that run, wait in place or are blocked, and whether each
+/// was interrupted. The caller does not hold `KEPT`: the reader of hogs locks it during a capture.
 fn stacks_of_running() -> HashMap<u64, (StackCopy, bool)> {
     let mut copies = HashMap::new();
     for sched in Sched::all() {
@@ -340,10 +348,11 @@ fn stacks_of_running() -> HashMap<u64, (StackCopy, bool)> {
 }
 
 impl Snapshot {
-    /// Looks at each green thread of the process. The green threads run on meanwhile, so the looks show slightly different
-    /// moments.
+    /// Looks at each green thread of the process. The green threads run on meanwhile, so the looks show
+    /// slightly different moments.
     ///
-    /// It may be called on any thread. It does not park its caller. [`dump()`](crate::dump()) says what the looks cost.
+    /// It may be called on any thread. It does not park its caller. [`dump()`](crate::dump()) says what the
+    /// looks cost.
     ///
     /// # Errors
     ///
@@ -367,7 +376,8 @@ impl Snapshot {
     fn look(with_stacks: bool) -> io::Result<Snapshot> {
         sched::fork::check()?;
         let has_stacks = with_stacks && cfg!(feature = "dump-stacks");
-        // In a simulation only the caller runs. Other simulations do not count, and time-outs of a wait for them would not end here.
+        // In a simulation only the caller runs. Other simulations do not count, and time-outs of a wait for
+        // them would not end here.
         let looks = has_stacks && !crate::in_simulation();
         let mut running = if looks { stacks_of_running() } else { HashMap::new() };
         let mut kept = KEPT.lock();
@@ -416,8 +426,8 @@ impl Snapshot {
         thread.stack.and_then(|stack| self.stacks.get(stack)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the frames of the stack on which `thread` was spawned, the innermost first; none if they were not kept: see
-    /// [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
+    /// Returns the frames of the stack on which `thread` was spawned, the innermost first; none if they were
+    /// not kept: see [`Builder::spawn_stacks`](crate::Builder::spawn_stacks).
     pub fn spawn_stack(&self, thread: &GreenThread) -> &[Frame] {
         thread.spawn_stack.and_then(|stack| self.stacks.get(stack)).map_or(&[], Vec::as_slice)
     }
@@ -428,8 +438,8 @@ impl Snapshot {
         found.ok().map(|index| &self.green_threads[index])
     }
 
-    /// Returns the text in which green threads that do the same stand together: equal states, places of spawn and stacks. The
-    /// largest group comes first.
+    /// Returns the text in which green threads that do the same stand together: equal states, places of spawn
+    /// and stacks. The largest group comes first.
     pub fn grouped(&self) -> String {
         groups::of(self)
     }
@@ -461,8 +471,8 @@ impl Snapshot {
         }
     }
 
-    /// Sets which readers a wait for a reader-writer lock is for. The own upgradable share of a waiter does not count: the waiter
-    /// upgrades it.
+    /// Sets which readers a wait for a reader-writer lock is for. The own upgradable share of a waiter does
+    /// not count: the waiter upgrades it.
     fn set_readers(&mut self) {
         let mut readers: HashMap<usize, Vec<(u64, bool)>> = HashMap::new();
         for thread in &self.green_threads {
@@ -485,10 +495,12 @@ impl Snapshot {
         }
     }
 
-    /// Takes a snapshot as [`take`](Snapshot::take) does, and looks for green threads that wait for each other. If one may have
-    /// waited for the others before, it looks a second time after some milliseconds, so that what it tells did not change between.
+    /// Takes a snapshot as [`take`](Snapshot::take) does, and looks for green threads that wait for each
+    /// other. If one may have waited for the others before, it looks a second time after some milliseconds,
+    /// so that what it tells did not change between.
     ///
-    /// It blocks its OS thread for these milliseconds, as in [`blocking`](crate::blocking()), and does not park its caller.
+    /// It blocks its OS thread for these milliseconds, as in [`blocking`](crate::blocking()), and does not
+    /// park its caller.
     ///
     /// # Errors
     ///

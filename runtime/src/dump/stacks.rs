@@ -1,5 +1,6 @@
-//! Stacks as addresses, and addresses as names. framehop finds the return addresses in the copy of a stack, by the unwind tables of
-//! the loaded program and libraries. backtrace finds the names, by their debug information.
+//! Stacks as addresses, and addresses as names. framehop finds the return addresses in the copy of a stack,
+//! by the unwind tables of the loaded program and libraries. backtrace finds the names, by their debug
+//! information.
 
 #![allow(unsafe_code)]
 
@@ -37,8 +38,8 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes it anew. Returns `None` if the
-    /// process is at the limit of its memory.
+    /// Returns `kept`, from an earlier dump, unless libraries were loaded or unloaded since then; else makes
+    /// it anew. Returns `None` if the process is at the limit of its memory.
     pub(crate) fn of_now(kept: &mut Option<Stacks>) -> Option<&mut Stacks> {
         if (kept.take_if(|kept| kept.loads != loads()).is_some() || kept.is_none()) && has_memory() {
             *kept = Some(Stacks::new());
@@ -57,7 +58,8 @@ impl Stacks {
 
     /// Returns the address at which the green thread goes on, and the return addresses of its callers.
     pub(crate) fn addresses(&mut self, copy: &StackCopy) -> Box<[usize]> {
-        // On Arm the first is the link register. A suspended function has saved it: its value does not matter then.
+        // On Arm the first is the link register. A suspended function has saved it: its value does not matter
+        // then.
         let mut registers = Registers::new(copy.link as u64, copy.sp as u64, copy.fp as u64);
         // The root of a coroutine leads to the stack of the M, which was not copied: the walk ends there.
         let mut read = |address: u64| copy.read(address as usize).map(|word| word as u64).ok_or(());
@@ -79,17 +81,20 @@ impl Stacks {
         addresses.into()
     }
 
-    /// As [`addresses`](Self::addresses), for a thread that the signal of a look or of a profile may have interrupted.
+    /// As [`addresses`](Self::addresses), for a thread that the signal of a look or of a profile may have
+    /// interrupted.
     pub(crate) fn addresses_of(&mut self, copy: &StackCopy, interrupted: bool) -> Box<[usize]> {
         let mut addresses = self.addresses(copy);
-        // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a system call.
+        // The first is the interrupted instruction. `frames` looks before each address, where a call is, or a
+        // system call.
         if let Some(first) = addresses.first_mut().filter(|_| interrupted) {
             *first += 1;
         }
         addresses
     }
 
-    /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have frames of their own.
+    /// Returns the frames at `addresses`, of which all but the first are return addresses. Inlined calls have
+    /// frames of their own.
     pub(crate) fn frames(&mut self, addresses: &[usize]) -> Vec<Frame> {
         let known = &mut self.known;
         addresses
@@ -113,16 +118,18 @@ pub(crate) fn take_of_spawner() -> Option<fn() -> Box<[usize]>> {
     Some(addresses_of_caller)
 }
 
-/// Returns the return addresses on the stack of the caller, the innermost first. The caller has its P. So this does not wait for
-/// `look_up`, which reads debug information under the lock of `backtrace` for a long time.
+/// Returns the return addresses on the stack of the caller, the innermost first. The caller has its P. So
+/// this does not wait for `look_up`, which reads debug information under the lock of `backtrace` for a long
+/// time.
 fn addresses_of_caller() -> Box<[usize]> {
     let mut addresses = Vec::with_capacity(MOST_FRAMES_OF_SPAWNER);
     let add = |frame: &backtrace::Frame| {
         addresses.push(frame.ip() as usize);
         addresses.len() < MOST_FRAMES_OF_SPAWNER
     };
-    // SAFETY: on Linux, the only system of this file, the walk is `_Unwind_Backtrace`, which many threads may call at a time: each panic
-    // walks its stack in that way. The lock of `backtrace` guards the cache of its symbols, which the walk does not use.
+    // SAFETY: on Linux, the only system of this file, the walk is `_Unwind_Backtrace`, which many threads may
+    // call at a time: each panic walks its stack in that way. The lock of `backtrace` guards the cache of its
+    // symbols, which the walk does not use.
     unsafe { backtrace::trace_unsynchronized(add) };
     addresses.into()
 }
@@ -145,7 +152,8 @@ fn loads() -> Loads {
 /// The unwind tables of the program or of a library, and the index of its functions.
 type Tables = (Module<Vec<u8>>, Index);
 
-/// Returns the unwind tables of the program and of each library. They are copies, because another thread may unload a library.
+/// Returns the unwind tables of the program and of each library. They are copies, because another thread may
+/// unload a library.
 fn loaded() -> Vec<Tables> {
     unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
         // SAFETY: the loader gives a record that is valid during this call, and `loaded` gives the list.
@@ -161,7 +169,8 @@ fn loaded() -> Vec<Tables> {
 
 /// Returns the unwind tables of one library; `None` if it has none, or none of the usual form.
 fn module(info: &libc::dl_phdr_info) -> Option<Tables> {
-    // SAFETY: the loader says where the program headers of this library lie, and keeps the library loaded during the call.
+    // SAFETY: the loader says where the program headers of this library lie, and keeps the library loaded
+    // during the call.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let range = |header: &libc::Elf64_Phdr| header.p_vaddr..header.p_vaddr + header.p_memsz;
@@ -169,7 +178,8 @@ fn module(info: &libc::dl_phdr_info) -> Option<Tables> {
     let index = range(headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME)?);
     let base = info.dlpi_addr;
     let bytes = |range: &std::ops::Range<u64>| {
-        // SAFETY: a segment of this library, or a part of one, which is loaded and readable; `contained` says so.
+        // SAFETY: a segment of this library, or a part of one, which is loaded and readable; `contained` says
+        // so.
         unsafe {
             slice::from_raw_parts(
                 (base + range.start) as usize as *const u8,
@@ -185,7 +195,8 @@ fn module(info: &libc::dl_phdr_info) -> Option<Tables> {
         return None;
     }
     let eh_frame_hdr = bytes(&index);
-    // The form that linkers write: version 1, and the table's address relative to this field as a 32-bit number.
+    // The form that linkers write: version 1, and the table's address relative to this field as a 32-bit
+    // number.
     let [1, 0x1b, _, _, offset @ ..] = eh_frame_hdr.get(..8)? else { return None };
     let offset = i32::from_ne_bytes(offset.try_into().ok()?);
     let table = (index.start + 4).checked_add_signed(offset.into())?;

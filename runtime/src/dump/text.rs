@@ -1,4 +1,5 @@
-//! A snapshot as text: a line for each green thread, below it the frames of its stack, and the deadlocks at the end.
+//! A snapshot as text: a line for each green thread, below it the frames of its stack, and the deadlocks at
+//! the end.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -77,8 +78,8 @@ impl Display for State {
     }
 }
 
-/// A green thread by id and name: `green thread 7 'reader'`. The name is escaped, because a name may come from a request: line breaks
-/// would forge lines, and escape sequences reach the terminal.
+/// A green thread by id and name: `green thread 7 'reader'`. The name is escaped, because a name may come
+/// from a request: line breaks would forge lines, and escape sequences reach the terminal.
 pub(super) struct Named<'s> {
     pub(super) id: u64,
     pub(super) name: Option<&'s str>,

@@ -18,7 +18,8 @@ pub(super) fn of(snapshot: &Snapshot) -> String {
         }
     }
     let mut text = String::new();
-    // A list of what is left to write, the next at its end: a tree may be deeper than the stack of the caller allows.
+    // A list of what is left to write, the next at its end: a tree may be deeper than the stack of the caller
+    // allows.
     let mut left: Vec<_> = roots.into_iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, thread)) = left.pop() {
         let _ = write!(text, "{:depth$}{}", "", Line { snapshot, thread }, depth = 2 * depth);

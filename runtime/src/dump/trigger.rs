@@ -1,5 +1,5 @@
-//! Dumps on a signal: a plain OS thread waits for the signal, so a dump is written even while green threads keep every P. The same
-//! thread writes the dump before a stack overflow ends the process.
+//! Dumps on a signal: a plain OS thread waits for the signal, so a dump is written even while green threads
+//! keep every P. The same thread writes the dump before a stack overflow ends the process.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,5 @@
-//! The search for deadlocks on a timer: a plain OS thread looks, so it finds them even while green threads keep every P.
+//! The search for deadlocks on a timer: a plain OS thread looks, so it finds them even while green threads
+//! keep every P.
 
 use std::io;
 use std::sync::Arc;
@@ -17,14 +18,16 @@ type Hook = Arc<dyn Fn(&Deadlock) + Send + Sync>;
 
 static HOOK: RwLock<Option<Hook>> = RwLock::new(None);
 
-/// Calls `hook` for each [`Deadlock`] that the search finds, instead of writing it to stderr. A second call replaces the hook.
+/// Calls `hook` for each [`Deadlock`] that the search finds, instead of writing it to stderr. A second call
+/// replaces the hook.
 ///
-/// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS thread, once for
-/// each deadlock. A leak for which further green threads come to wait is the same deadlock. The hook may block, and the search waits for
-/// it. If it panics, the panic is reported as usual and the search goes on.
+/// [`Builder::find_deadlocks`](crate::Builder::find_deadlocks) starts the search. The hook runs on a plain OS
+/// thread, once for each deadlock. A leak for which further green threads come to wait is the same deadlock.
+/// The hook may block, and the search waits for it. If it panics, the panic is reported as usual and the
+/// search goes on.
 ///
-/// The hook may cancel a green thread, so that the others go on. So [`block_on`](crate::block_on) does not panic if all green threads
-/// are asleep, while the search runs and has a hook.
+/// The hook may cancel a green thread, so that the others go on. So [`block_on`](crate::block_on) does not
+/// panic if all green threads are asleep, while the search runs and has a hook.
 ///
 /// ```
 /// runtime::dump::on_deadlock(|deadlock| {
@@ -67,8 +70,8 @@ impl Timer {
         }
     }
 
-    /// Calls `start` if the search has not begun, and sets the interval to the shorter of both. If `start` fails, the next call tries
-    /// again.
+    /// Calls `start` if the search has not begun, and sets the interval to the shorter of both. If `start`
+    /// fails, the next call tries again.
     fn begin(&self, interval: Duration, start: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         // Under the lock: the search reads the interval only after it is set.
         let mut state = self.state.lock();
@@ -80,14 +83,15 @@ impl Timer {
         Ok(())
     }
 
-    /// Counts a search that rests as awake, so that it hides a deadlock of all from now on. Call it after the hook is set.
+    /// Counts a search that rests as awake, so that it hides a deadlock of all from now on. Call it after the
+    /// hook is set.
     fn notice_hook(&self) {
         self.state.lock().thread.count_awake();
         self.changed.notify_all();
     }
 
-    /// Waits until the interval since this call is over. Without a hook the thread wakes no other, so it hides no deadlock of all green
-    /// threads. A hook may wake one after the next look.
+    /// Waits until the interval since this call is over. Without a hook the thread wakes no other, so it
+    /// hides no deadlock of all green threads. A hook may wake one after the next look.
     fn rest(&self, has_hook: impl Fn() -> bool) {
         let begun = Instant::now();
         let mut state = self.state.lock();
@@ -142,7 +146,8 @@ impl Told {
         self.0.iter().any(|old| old.same(new))
     }
 
-    /// Replaces each of those by what is found now: a leak may have further members, and lasts as long as they do.
+    /// Replaces each of those by what is found now: a leak may have further members, and lasts as long as
+    /// they do.
     fn renew(&mut self, found: Vec<Deadlock>) {
         for new in found {
             if let Some(old) = self.0.iter_mut().find(|old| old.same(&new)) {

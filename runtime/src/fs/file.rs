@@ -94,7 +94,8 @@ impl File {
     }
 
     as_in_std! {
-        /// Waits until the system has written the content and the metadata to the disk. See [`std::fs::File::sync_all`].
+        /// Waits until the system has written the content and the metadata to the disk. See
+        /// [`std::fs::File::sync_all`].
         ///
         /// ```
         /// runtime::fs::File::open("Cargo.toml")?.sync_all()?;
@@ -162,7 +163,8 @@ impl File {
         /// ```
         fn try_lock() -> Result<(), TryLockError>;
 
-        /// Takes a shared lock if no other handle has an exclusive one. See [`std::fs::File::try_lock_shared`].
+        /// Takes a shared lock if no other handle has an exclusive one. See
+        /// [`std::fs::File::try_lock_shared`].
         ///
         /// ```
         /// # let path = std::env::temp_dir().join(format!("fs-try-shared-{}", std::process::id()));
@@ -186,7 +188,8 @@ impl File {
 
     /// Waits for an exclusive lock of the file. See [`std::fs::File::lock`].
     ///
-    /// The system reports no event for a lock that is free, so it tries again after pauses, from 20 us to 10 ms.
+    /// The system reports no event for a lock that is free, so it tries again after pauses, from 20 us to 10
+    /// ms.
     ///
     /// # Errors
     ///

@@ -97,8 +97,8 @@ impl OpenOptions {
 
     /// Opens a file with these settings.
     ///
-    /// Opening a FIFO blocks until its other end is opened. A green thread that opens the other end needs a place, too: see
-    /// [`Builder::blocking_threads`](crate::Builder::blocking_threads).
+    /// Opening a FIFO blocks until its other end is opened. A green thread that opens the other end needs a
+    /// place, too: see [`Builder::blocking_threads`](crate::Builder::blocking_threads).
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! `source`: the files under those of this module. They are those of the system. With the feature `sim` they may be simulated.
+//! `source`: the files under those of this module. They are those of the system. With the feature `sim` they
+//! may be simulated.
 
 #[cfg(all(
     feature = "sim",

@@ -1,5 +1,5 @@
-//! `accept` and `accept4`: a listener in blocking mode cannot be asked without waiting, so the hook looks for a connection and
-//! then accepts, under a lock of the listener.
+//! `accept` and `accept4`: a listener in blocking mode cannot be asked without waiting, so the hook looks for
+//! a connection and then accepts, under a lock of the listener.
 
 use std::ffi::c_int;
 
@@ -42,8 +42,8 @@ pub(super) unsafe extern "C" fn accept4(
     finish(repeat(fd, Direction::Read, || attempt(fd, block), block)) as c_int
 }
 
-/// Accepts a connection if there is one. Another process, or a call that is not hooked, may take it from under the lock: then the
-/// call blocks its OS thread.
+/// Accepts a connection if there is one. Another process, or a call that is not hooked, may take it from
+/// under the lock: then the call blocks its OS thread.
 fn attempt(fd: c_int, block: impl FnOnce() -> isize) -> isize {
     let _one_at_a_time = LOCKS[fd as usize % LOCKS.len()].lock();
     let nothing = raw::ready_now(fd, libc::POLLIN) == 0;

@@ -1,7 +1,8 @@
-//! What is known of each descriptor: what it is, which saves a system call with each `read`, and how many green threads wait for it.
+//! What is known of each descriptor: what it is, which saves a system call with each `read`, and how many
+//! green threads wait for it.
 //!
-//! What a descriptor is can be wrong at any time: its number may have been closed and used again by a call that is not
-//! hooked. Each use finds that out by an error, and asks anew:
+//! What a descriptor is can be wrong at any time: its number may have been closed and used again by a call
+//! that is not hooked. Each use finds that out by an error, and asks anew:
 //!
 //! | taken for | but is | what happens |
 //! | --- | --- | --- |
@@ -109,8 +110,9 @@ fn look(fd: c_int) -> Kind {
 #[inline]
 pub(super) fn forget(fd: c_int) -> bool {
     let Some(word) = word(fd) else { return false };
-    // A waiter counts itself before it registers the descriptor. If it registered before the close, the kernel's locks order its
-    // count before this look. If it registers after the close, it finds the descriptor closed.
+    // A waiter counts itself before it registers the descriptor. If it registered before the close, the
+    // kernel's locks order its count before this look. If it registers after the close, it finds the
+    // descriptor closed.
     match word.load(Ordering::Relaxed) {
         0 => false,
         _ => word.fetch_and(!KIND, Ordering::Relaxed) >= WAITER,

@@ -1,8 +1,8 @@
 //! `futex`, as libc's `syscall` makes it (`crate::syscall`): std's locks wait by it.
 //!
-//! std waits by `FUTEX_WAIT_BITSET` with an absolute time of the monotonic clock, and wakes by `FUTEX_WAKE`; both are private to the
-//! process. Other operations on the same words are not expected. `parking_lot` waits by `FUTEX_WAIT`: its waiters are the
-//! kernel's, because its state belongs to the OS thread.
+//! std waits by `FUTEX_WAIT_BITSET` with an absolute time of the monotonic clock, and wakes by `FUTEX_WAKE`;
+//! both are private to the process. Other operations on the same words are not expected. `parking_lot` waits
+//! by `FUTEX_WAIT`: its waiters are the kernel's, because its state belongs to the OS thread.
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::AtomicU32;
@@ -78,7 +78,8 @@ unsafe fn wait(address: usize, expected: u32, time: usize) -> WordWait {
             None => return WordWait::System,
         },
     };
-    // SAFETY: the caller's word, which it keeps while it waits. Other threads change it by atomic operations only.
+    // SAFETY: the caller's word, which it keeps while it waits. Other threads change it by atomic operations
+    // only.
     word::wait(unsafe { AtomicU32::from_ptr(word) }, expected, until)
 }
 

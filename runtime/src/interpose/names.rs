@@ -1,5 +1,6 @@
-//! `getaddrinfo`: libc asks name servers by calls of its own, which cannot be hooked. A green thread lets other green threads have
-//! its P meanwhile, and waits in line if too many look-ups run. An address as text is converted at once.
+//! `getaddrinfo`: libc asks name servers by calls of its own, which cannot be hooked. A green thread lets
+//! other green threads have its P meanwhile, and waits in line if too many look-ups run. An address as text
+//! is converted at once.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::net::IpAddr;
@@ -16,8 +17,8 @@ use crate::bounded::places_of;
 type Getaddrinfo =
     unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
 
-/// libc's `getaddrinfo`, in `blocking` on a green thread, with the bound of this crate's own look-ups. If the wait in line is
-/// interrupted, the call returns `EAI_SYSTEM`, and `errno` says why.
+/// libc's `getaddrinfo`, in `blocking` on a green thread, with the bound of this crate's own look-ups. If the
+/// wait in line is interrupted, the call returns `EAI_SYSTEM`, and `errno` says why.
 ///
 /// # Safety
 /// As libc's.
@@ -67,12 +68,14 @@ fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Returns `true` if libc need not ask for anything: the host is an address or missing, and the service is a number or missing.
+/// Returns `true` if libc need not ask for anything: the host is an address or missing, and the service is a
+/// number or missing.
 ///
 /// # Safety
 /// As for `getaddrinfo`.
 unsafe fn is_address(node: *const c_char, service: *const c_char, hints: *const addrinfo) -> bool {
-    // SAFETY: the caller's promise: each pointer is null, or leads to a structure, or to text that ends with a zero byte.
+    // SAFETY: the caller's promise: each pointer is null, or leads to a structure, or to text that ends with
+    // a zero byte.
     let (flags, text) = unsafe {
         let text = |text: *const c_char| {
             (!text.is_null()).then(|| CStr::from_ptr(text).to_str().unwrap_or_default())
@@ -87,7 +90,8 @@ unsafe fn is_address(node: *const c_char, service: *const c_char, hints: *const 
 fn real() -> Option<Getaddrinfo> {
     static REAL: OnceLock<Option<Getaddrinfo>> = OnceLock::new();
     *REAL.get_or_init(|| {
-        // SAFETY: the name ends with a zero byte. The next definition after this one is libc's, which has this type.
+        // SAFETY: the name ends with a zero byte. The next definition after this one is libc's, which has
+        // this type.
         unsafe {
             let real = libc::dlsym(libc::RTLD_NEXT, c"getaddrinfo".as_ptr());
             (!real.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Getaddrinfo>(real))

@@ -1,5 +1,5 @@
-//! `poll`, `ppoll`, `select`, `epoll_wait`: a look that does not wait comes first; then the caller parks until one of the descriptors is ready, and
-//! looks again.
+//! `poll`, `ppoll`, `select`, `epoll_wait`: a look that does not wait comes first; then the caller parks
+//! until one of the descriptors is ready, and looks again.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -65,8 +65,9 @@ unsafe fn system(fds: *mut pollfd, count: nfds_t, time: Option<Duration>, mask: 
     unsafe { call!(libc::SYS_ppoll, fds, count, time, mask, size_of::<u64>()) }
 }
 
-/// `ppoll` with a signal mask. Only the kernel sets a mask and waits in one step, and the mask is that of the OS thread, where no other green
-/// thread may run meanwhile. So the call is the system's, and a green thread keeps its OS thread for it, as in `blocking`.
+/// `ppoll` with a signal mask. Only the kernel sets a mask and waits in one step, and the mask is that of the
+/// OS thread, where no other green thread may run meanwhile. So the call is the system's, and a green thread
+/// keeps its OS thread for it, as in `blocking`.
 ///
 /// # Safety
 /// `fds` and `count` are those of `poll`.
@@ -112,8 +113,8 @@ unsafe fn poll_for(fds: *mut pollfd, count: nfds_t, time: Option<Duration>) -> i
     look_and_wait(until, || system(Some(Duration::ZERO)), interests, || system(left(until)))
 }
 
-/// Looks by `look` until it finds something, and parks in between until one of `interests` is ready, or until `until`. Blocks
-/// the OS thread by `block` if the system cannot wait for one of the descriptors.
+/// Looks by `look` until it finds something, and parks in between until one of `interests` is ready, or until
+/// `until`. Blocks the OS thread by `block` if the system cannot wait for one of the descriptors.
 fn look_and_wait(
     until: u64,
     look: impl Fn() -> isize,
@@ -138,8 +139,8 @@ fn look_and_wait(
     }
 }
 
-/// libc's `epoll_wait`; a green thread keeps its OS thread, as in `blocking`: reactors such as tokio's have a context in thread-locals, which
-/// other green threads must not meet.
+/// libc's `epoll_wait`; a green thread keeps its OS thread, as in `blocking`: reactors such as tokio's have a
+/// context in thread-locals, which other green threads must not meet.
 ///
 /// # Safety
 /// As libc's.

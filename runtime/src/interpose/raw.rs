@@ -5,12 +5,13 @@ use std::ffi::c_int;
 
 pub(super) use netpoll::raw::{call, syscall6};
 
-/// Returns which of `events` (`POLLIN` and the like) `fd` has now; 0 for none. An error of the system counts as ready: the
-/// caller's next attempt reports it.
+/// Returns which of `events` (`POLLIN` and the like) `fd` has now; 0 for none. An error of the system counts
+/// as ready: the caller's next attempt reports it.
 pub(super) fn ready_now(fd: c_int, events: i16) -> i16 {
     let mut look = libc::pollfd { fd, events, revents: 0 };
     let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the count of 1 lets the call access `look` alone; it reads `none`. (A time-out of zero is not written.)
+    // SAFETY: the count of 1 lets the call access `look` alone; it reads `none`. (A time-out of zero is not
+    // written.)
     let ready =
         unsafe { call!(libc::SYS_ppoll, &raw mut look, 1, &raw const none, std::ptr::null::<()>(), 0) };
     if ready < 0 { libc::POLLERR } else { look.revents }
@@ -20,7 +21,8 @@ pub(super) fn ready_now(fd: c_int, events: i16) -> i16 {
 pub(super) fn option<T: Default>(fd: c_int, level: c_int, name: c_int) -> Result<T, isize> {
     let mut value = T::default();
     let mut size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the call writes at most `size` bytes into `value`, which any bits are valid for (integers, `Time`).
+    // SAFETY: the call writes at most `size` bytes into `value`, which any bits are valid for (integers,
+    // `Time`).
     let result = unsafe { call!(libc::SYS_getsockopt, fd, level, name, &raw mut value, &raw mut size) };
     if result < 0 { Err(result) } else { Ok(value) }
 }

@@ -231,8 +231,8 @@ unsafe fn receive(
     })
 }
 
-/// Repeats `attempt` as `repeat` does. If the descriptor turns out to be no socket, its number has a new file: makes the real
-/// call.
+/// Repeats `attempt` as `repeat` does. If the descriptor turns out to be no socket, its number has a new
+/// file: makes the real call.
 #[inline]
 fn repeat_on_socket(fd: c_int, attempt: impl FnMut() -> isize, block: impl FnOnce() -> isize) -> isize {
     const NOT_A_SOCKET: isize = error(libc::ENOTSOCK);
@@ -247,8 +247,8 @@ fn repeat_on_socket(fd: c_int, attempt: impl FnMut() -> isize, block: impl FnOnc
     }
 }
 
-/// `MSG_WAITALL`: receives until the `wanted` bytes have come, the stream has ended, or the time is up. `more` receives what is
-/// left after the given number of bytes.
+/// `MSG_WAITALL`: receives until the `wanted` bytes have come, the stream has ended, or the time is up.
+/// `more` receives what is left after the given number of bytes.
 fn wait_for_all(
     fd: c_int,
     wanted: usize,
@@ -285,8 +285,8 @@ fn wait_for_all(
     }
 }
 
-/// `MSG_WAITALL` with `MSG_PEEK`: no event tells that enough has come, so this blocks the OS thread, unless the descriptor is
-/// non-blocking.
+/// `MSG_WAITALL` with `MSG_PEEK`: no event tells that enough has come, so this blocks the OS thread, unless
+/// the descriptor is non-blocking.
 #[cold]
 fn peek_all(fd: c_int, mut attempt: impl FnMut() -> isize, block: impl FnOnce() -> isize) -> isize {
     let flags = raw::flags(fd);
@@ -317,8 +317,8 @@ unsafe fn read_other(
     if kind == Kind::Other { read_when_ready(fd, block) } else { block() }
 }
 
-/// Reads from a terminal, a timer and the like: when it is ready, the real call does not wait, unless another reader takes what
-/// is there.
+/// Reads from a terminal, a timer and the like: when it is ready, the real call does not wait, unless another
+/// reader takes what is there.
 fn read_when_ready(fd: c_int, block: impl Fn() -> isize) -> isize {
     let attempt = || if raw::ready_now(fd, libc::POLLIN) == 0 { AGAIN } else { block() };
     repeat(fd, Direction::Read, attempt, &block)

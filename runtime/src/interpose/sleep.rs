@@ -1,7 +1,8 @@
 //! `nanosleep`, `clock_nanosleep`, `usleep`, `sleep`, `thrd_sleep`.
 //!
-//! A cancellation or a time-out ends a sleep early. `nanosleep` then returns 0, as if the time were over: its error `EINTR`
-//! would make most callers sleep again, and callers expect no other. (std's `thread::sleep` panics.)
+//! A cancellation or a time-out ends a sleep early. `nanosleep` then returns 0, as if the time were over: its
+//! error `EINTR` would make most callers sleep again, and callers expect no other. (std's `thread::sleep`
+//! panics.)
 
 use std::ffi::{c_int, c_uint};
 use std::time::Duration;
@@ -30,8 +31,8 @@ pub(super) unsafe extern "C" fn nanosleep(time: *const timespec, left: *mut time
     }) as c_int
 }
 
-/// libc's `clock_nanosleep`; parks a green thread if the clock is the monotonic or the real-time clock. A step of the real-time
-/// clock does not change a sleep that has begun.
+/// libc's `clock_nanosleep`; parks a green thread if the clock is the monotonic or the real-time clock. A
+/// step of the real-time clock does not change a sleep that has begun.
 ///
 /// # Safety
 /// As libc's.
@@ -65,7 +66,8 @@ pub(super) unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
     finish(if foreign::is_user_code() { sleep_for(time) } else { block(time).0 }) as c_int
 }
 
-/// libc's `sleep`; parks a green thread. Returns the seconds that are left if a signal ended it, on a plain OS thread.
+/// libc's `sleep`; parks a green thread. Returns the seconds that are left if a signal ended it, on a plain
+/// OS thread.
 ///
 /// # Safety
 /// As libc's.

@@ -1,4 +1,5 @@
-//! The loop of attempts and waits under every hook: attempt, park until the descriptor is ready, attempt again.
+//! The loop of attempts and waits under every hook: attempt, park until the descriptor is ready, attempt
+//! again.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -36,7 +37,8 @@ impl Direction {
     }
 }
 
-/// A call that has met `EAGAIN`: it waits and attempts again, as often as need be, within the time that its socket allows.
+/// A call that has met `EAGAIN`: it waits and attempts again, as often as need be, within the time that its
+/// socket allows.
 pub(super) struct Call {
     fd: c_int,
     direction: Direction,
@@ -54,7 +56,8 @@ pub(super) enum Waited {
 }
 
 impl Call {
-    /// Begins to wait for `fd`. Returns the result of the call if the descriptor is non-blocking or has been closed.
+    /// Begins to wait for `fd`. Returns the result of the call if the descriptor is non-blocking or has been
+    /// closed.
     #[cold]
     pub(super) fn begin(fd: c_int, direction: Direction) -> Result<Call, isize> {
         let flags = raw::flags(fd);
@@ -80,7 +83,8 @@ impl Call {
     pub(super) fn wait(&self) -> Waited {
         match wait(&[(self.fd, self.direction.events())], self.until) {
             End::Again => Waited::Ready,
-            // The M looks at its station when it is free. So the time may be up although the descriptor became ready in time.
+            // The M looks at its station when it is free. So the time may be up although the descriptor
+            // became ready in time.
             End::TimedOut if self.is_ready() => Waited::Ready,
             End::TimedOut => Waited::Over(AGAIN),
             End::Refused(_) => Waited::Blocks,
@@ -109,7 +113,8 @@ pub(super) fn of_interruption(end: End) -> isize {
     }
 }
 
-/// Repeats `attempt` on `fd` while it returns `EAGAIN`, and parks in between. `block` is the call that may block its OS thread.
+/// Repeats `attempt` on `fd` while it returns `EAGAIN`, and parks in between. `block` is the call that may
+/// block its OS thread.
 #[inline]
 pub(super) fn repeat(
     fd: c_int,

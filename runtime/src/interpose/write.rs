@@ -12,7 +12,8 @@ use super::raw::{self, call};
 use super::wait::{AGAIN, Call, Direction, Waited, repeat};
 use super::{error, finish, may_park};
 
-/// The flags of an attempt that goes on after a part was sent: an error is then not reported, so it raises no signal.
+/// The flags of an attempt that goes on after a part was sent: an error is then not reported, so it raises no
+/// signal.
 const GOES_ON: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
 /// libc's `write`; parks a green thread.
@@ -257,8 +258,9 @@ unsafe fn write_other(
     }
 }
 
-/// Writes `len` bytes by `attempt` and, after a part, by `more` with the number of bytes that are done. Returns how much was
-/// written before an error, the end of the time, or, on a non-blocking descriptor, the end of the room.
+/// Writes `len` bytes by `attempt` and, after a part, by `more` with the number of bytes that are done.
+/// Returns how much was written before an error, the end of the time, or, on a non-blocking descriptor, the
+/// end of the room.
 #[inline]
 fn write_all(
     fd: c_int,

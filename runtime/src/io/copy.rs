@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind, Read, Write};
 /// The size of the buffer: what a pipe holds.
 const BUFFER: usize = 64 << 10;
 
-/// Copies from `reader` to `writer` until the end of `reader`. Returns the number of bytes. See [`std::io::copy`], which
-/// differs in one point: this function's buffer is larger (64 KiB) and not on the stack.
+/// Copies from `reader` to `writer` until the end of `reader`. Returns the number of bytes. See
+/// [`std::io::copy`], which differs in one point: this function's buffer is larger (64 KiB) and not on the
+/// stack.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! `Stdout` and `Stderr`: standard output and error, with a lock that belongs to the green thread.
 //!
-//! The buffer is empty while no thread has the lock: it gathers the parts of one formatted text, or what the holder of the
-//! lock writes. So nothing is lost at the end of the process.
+//! The buffer is empty while no thread has the lock: it gathers the parts of one formatted text, or what the
+//! holder of the lock writes. So nothing is lost at the end of the process.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -18,9 +18,9 @@ macro_rules! output {
     ($name:literal, $other:literal, $function:ident, $handle:ident, $lock:ident, $std:path) => {
         #[doc = concat!("Returns a handle to ", $name, ", with the API of [`", stringify!($std), "`].")]
         ///
-        /// A write to a full pipe, or to a terminal or a socket without room, parks the caller. A regular file is written as
-        /// in [`blocking`](crate::blocking). The descriptor's mode is not changed. If another process fills the pipe between the
-        /// look and the write, the write blocks its OS thread.
+        /// A write to a full pipe, or to a terminal or a socket without room, parks the caller. A regular
+        /// file is written as in [`blocking`](crate::blocking). The descriptor's mode is not changed. If
+        /// another process fills the pipe between the look and the write, the write blocks its OS thread.
         ///
         #[doc = concat!("The buffer is not that of std's ", $other, ": text without a newline that was printed there comes later.")]
         ///
@@ -35,12 +35,13 @@ macro_rules! output {
 
         #[doc = concat!("A handle to ", $name, ", from [`", stringify!($function), "`].")]
         ///
-        /// Each call writes its whole text, without parts of other threads in between, and leaves nothing in a buffer.
+        /// Each call writes its whole text, without parts of other threads in between, and leaves nothing in
+        /// a buffer.
         ///
         /// # Cancellation
         ///
-        /// A cancelled green thread unwinds from a method that has to wait. A part of the text may have been written. What is
-        /// left in the buffer then is written before the next text.
+        /// A cancelled green thread unwinds from a method that has to wait. A part of the text may have been
+        /// written. What is left in the buffer then is written before the next text.
         ///
         /// ```
         /// use std::io::Write;
@@ -52,10 +53,11 @@ macro_rules! output {
         pub struct $handle(());
 
         impl $handle {
-            /// Waits until no other thread writes. Keeps other threads from writing until the guard is dropped.
+            /// Waits until no other thread writes. Keeps other threads from writing until the guard is
+            /// dropped.
             ///
-            /// A thread that has the lock may take it again. The lock belongs to the green thread, so the guard may be kept
-            /// across calls that park.
+            /// A thread that has the lock may take it again. The lock belongs to the green thread, so the
+            /// guard may be kept across calls that park.
             ///
             /// ```
             /// use std::io::Write;
@@ -114,8 +116,8 @@ macro_rules! output {
 
         #[doc = concat!(stringify!($handle), " for one writer alone, from [`", stringify!($handle), "::lock`].")]
         ///
-        /// Complete lines are written at once, the rest with the next newline, by `flush`, or when the guard is dropped. The
-        /// drop ignores errors.
+        /// Complete lines are written at once, the rest with the next newline, by `flush`, or when the guard
+        /// is dropped. The drop ignores errors.
         ///
         /// ```
         /// use std::io::Write;

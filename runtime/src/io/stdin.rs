@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 use super::descriptor::Descriptor;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Returns a handle to standard input, with the API of [`std::io::stdin`]. All handles share one buffer, and one
-/// thread reads at a time.
+/// Returns a handle to standard input, with the API of [`std::io::stdin`]. All handles share one buffer, and
+/// one thread reads at a time.
 ///
-/// Reading from a pipe, a terminal or a socket parks the caller until something comes. A regular file, and whatever
-/// else the system cannot wait for, is read as in [`blocking`](crate::blocking). The buffer is not that of std: use
-/// one or the other.
+/// Reading from a pipe, a terminal or a socket parks the caller until something comes. A regular file, and
+/// whatever else the system cannot wait for, is read as in [`blocking`](crate::blocking). The buffer is not
+/// that of std: use one or the other.
 ///
 /// ```no_run
 /// for line in runtime::io::stdin().lines() {
@@ -27,8 +27,8 @@ pub fn stdin() -> Stdin {
 ///
 /// # Cancellation
 ///
-/// A cancelled green thread unwinds from a method that has to wait. Bytes that have not come yet are there for the
-/// next reader. Bytes of an unfinished line that was being read are lost.
+/// A cancelled green thread unwinds from a method that has to wait. Bytes that have not come yet are there
+/// for the next reader. Bytes of an unfinished line that was being read are lost.
 ///
 /// ```
 /// use std::io::Read;
@@ -55,8 +55,8 @@ impl Stdin {
         StdinLock(STDIN.get_or_init(|| Mutex::new(BufReader::new(Descriptor::of(&io::stdin())))).lock())
     }
 
-    /// Reads up to the end of the line, and appends that to `line`, its newline included. Returns the number of
-    /// bytes; 0 at the end.
+    /// Reads up to the end of the line, and appends that to `line`, its newline included. Returns the number
+    /// of bytes; 0 at the end.
     ///
     /// # Errors
     ///

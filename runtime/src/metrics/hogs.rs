@@ -1,4 +1,5 @@
-//! `hogs`: the thread that reads what the scheduler notes of hogs and of late wake-ups, finds their stacks, and calls the user.
+//! `hogs`: the thread that reads what the scheduler notes of hogs and of late wake-ups, finds their stacks,
+//! and calls the user.
 
 use std::fmt;
 use std::io;
@@ -22,9 +23,9 @@ use crate::dump::{Frame, addresses_now, frames_at};
 pub struct Hog {
     /// Which green thread, for how long, and whether it computed or was blocked.
     pub rescue: Rescue,
-    /// Its stack a moment later, innermost call first. Empty without the feature `dump-stacks`, and if it had gone on meanwhile. For a
-    /// green thread that computed, empty in a program with an action of its own for SIGURG. For a blocked one, empty elsewhere than on
-    /// x86-64.
+    /// Its stack a moment later, innermost call first. Empty without the feature `dump-stacks`, and if it had
+    /// gone on meanwhile. For a green thread that computed, empty in a program with an action of its own for
+    /// SIGURG. For a blocked one, empty elsewhere than on x86-64.
     pub stack: Vec<Frame>,
 }
 
@@ -134,8 +135,8 @@ fn read(hogs: &Hogs, sched: &Weak<Sched>, calls: &Calls) {
     }
 }
 
-/// Keeps the stack of a hog, and returns the addresses on it. Their names are looked up when somebody asks: that takes memory, which a
-/// process at its limit does not have.
+/// Keeps the stack of a hog, and returns the addresses on it. Their names are looked up when somebody asks:
+/// that takes memory, which a process at its limit does not have.
 fn look(sched: &Arc<Sched>, rescue: &Rescue, hogging: &Hogging) -> Box<[usize]> {
     // Without the feature there is no unwinder, and no green thread is interrupted.
     let look = || sched.with_stack_of(hogging, addresses_now);

@@ -4,11 +4,11 @@ use std::fmt::{Display, Write};
 
 use super::{Histogram, Proc, Snapshot};
 
-/// Returns `snapshot` in the text format of Prometheus, version 0.0.4 (`text/plain; version=0.0.4`), for the answer to a
-/// scrape.
+/// Returns `snapshot` in the text format of Prometheus, version 0.0.4 (`text/plain; version=0.0.4`), for the
+/// answer to a scrape.
 ///
-/// Each name begins with `runtime_`. Counters end in `_total`. The metrics of a P have the label `proc`. A process with
-/// several runtimes serves them under several paths, or as several targets.
+/// Each name begins with `runtime_`. Counters end in `_total`. The metrics of a P have the label `proc`. A
+/// process with several runtimes serves them under several paths, or as several targets.
 ///
 /// ```
 /// use runtime::metrics;

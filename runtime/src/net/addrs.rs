@@ -8,9 +8,9 @@ use super::look_up::{Name, look_up, look_up_async};
 
 /// A value that names one or more addresses: an address, a host name with a port, or a slice of addresses.
 ///
-/// It is implemented for the types of std for which [`std::net::ToSocketAddrs`] is, and cannot be implemented elsewhere. A type
-/// of your own can give a slice of addresses. The argument is not std's trait, because a name is copied for the green thread
-/// that looks it up: see [`lookup_host`](super::lookup_host).
+/// It is implemented for the types of std for which [`std::net::ToSocketAddrs`] is, and cannot be implemented
+/// elsewhere. A type of your own can give a slice of addresses. The argument is not std's trait, because a
+/// name is copied for the green thread that looks it up: see [`lookup_host`](super::lookup_host).
 ///
 /// ```
 /// use runtime::net::{ToSocketAddrs, lookup_host};

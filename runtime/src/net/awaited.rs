@@ -1,8 +1,9 @@
-//! Calls of sockets in futures: try, leave the task's waker with the netpoller, and try again when the task is woken.
+//! Calls of sockets in futures: try, leave the task's waker with the netpoller, and try again when the task
+//! is woken.
 //!
-//! Each future leaves a word of its own with the netpoller, and an event wakes all words of its direction. So several
-//! futures may wait for one socket. A future that is dropped takes its word back, and takes nothing else with it: an
-//! attempt that succeeds ends its future within the same poll.
+//! Each future leaves a word of its own with the netpoller, and an event wakes all words of its direction. So
+//! several futures may wait for one socket. A future that is dropped takes its word back, and takes nothing
+//! else with it: an attempt that succeeds ends its future within the same poll.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,8 +17,8 @@ use super::socket::{Socket, call, copy_error};
 use super::source::Sourced;
 
 impl<S: Sourced> Socket<S> {
-    /// Runs `op` until it would no longer block, as `run` does, in a future. The modes of blocking calls, which are the
-    /// time-outs and the non-blocking mode, do not hold for it.
+    /// Runs `op` until it would no longer block, as `run` does, in a future. The modes of blocking calls,
+    /// which are the time-outs and the non-blocking mode, do not hold for it.
     pub(crate) async fn run_async<T>(
         &self,
         direction: Direction,
@@ -78,8 +79,8 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Runs `op`, a system call, until it would no longer block. `pending` keeps the word that the task leaves with the
-/// netpoller.
+/// Runs `op`, a system call, until it would no longer block. `pending` keeps the word that the task leaves
+/// with the netpoller.
 pub(super) fn poll_attempts<T>(
     registration: &Registration,
     direction: Direction,

@@ -1,5 +1,5 @@
-//! `Backoff`: the lengths of repeated pauses, each twice the last, up to a limit. The caller sleeps. `Backoff` serves
-//! accepts that fail (`incoming.rs`), and Unix sockets whose peer is full (`unix.rs`).
+//! `Backoff`: the lengths of repeated pauses, each twice the last, up to a limit. The caller sleeps.
+//! `Backoff` serves accepts that fail (`incoming.rs`), and Unix sockets whose peer is full (`unix.rs`).
 
 use std::time::Duration;
 

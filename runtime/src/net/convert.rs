@@ -1,8 +1,8 @@
 //! Conversions between sockets of this crate and std's types or descriptors.
 //!
-//! A socket that comes in keeps its mode: a non-blocking one returns `WouldBlock` here too, and time-outs stay. A
-//! socket that goes out is in the mode that its user has set, or blocking. (The system rounds time-outs up to some
-//! milliseconds.)
+//! A socket that comes in keeps its mode: a non-blocking one returns `WouldBlock` here too, and time-outs
+//! stay. A socket that goes out is in the mode that its user has set, or blocking. (The system rounds
+//! time-outs up to some milliseconds.)
 
 // `FromRawFd` and `FromRawSocket` are unsafe traits: their callers promise that they own the descriptor.
 #![allow(unsafe_code)]
@@ -63,13 +63,13 @@ macro_rules! conversions {
 
             /// Returns the socket as a socket of std, in the mode that was set, or blocking.
             ///
-            /// While clones exist the returned socket gets a descriptor of its own. What is set for one then holds for the
-            /// other, and calls on the clones block their OS threads.
+            /// While clones exist the returned socket gets a descriptor of its own. What is set for one then
+            /// holds for the other, and calls on the clones block their OS threads.
             ///
             /// # Errors
             ///
-            /// Returns the system's error if clones exist and the process has no descriptors left, and `Unsupported` if the socket
-            /// is simulated. This handle is then dropped; the clones go on.
+            /// Returns the system's error if clones exist and the process has no descriptors left, and
+            /// `Unsupported` if the socket is simulated. This handle is then dropped; the clones go on.
             ///
             /// ```
             #[doc = $made]
@@ -81,20 +81,22 @@ macro_rules! conversions {
             }
         }
 
-        /// Registers the socket with the caller's runtime. If the system refuses that, calls that have to wait return
-        /// the error.
+        /// Registers the socket with the caller's runtime. If the system refuses that, calls that have to
+        /// wait return the error.
         impl From<$std> for $ours {
             fn from(socket: $std) -> Self {
                 $ours::adopt(socket)
             }
         }
 
-        /// Returns the socket in the mode that was set, or blocking. While clones exist it gets a descriptor of its
-        /// own. What is set for one then holds for the other, and calls on the clones block their OS threads.
+        /// Returns the socket in the mode that was set, or blocking. While clones exist it gets a descriptor
+        /// of its own. What is set for one then holds for the other, and calls on the clones block their OS
+        /// threads.
         ///
         /// # Panics
         ///
-        /// Panics if clones exist and the process has no descriptors left. `into_std` returns an error instead.
+        /// Panics if clones exist and the process has no descriptors left. `into_std` returns an error
+        /// instead.
         impl From<$ours> for $std {
             fn from(socket: $ours) -> Self {
                 socket.source().into()
@@ -140,8 +142,8 @@ macro_rules! conversions {
 
         impl $($os)::+::$from_raw for $ours {
             unsafe fn $from_raw_fn(raw: $($os)::+::$raw) -> Self {
-                // SAFETY: the caller of this function promises the same: the descriptor is open and owned by the
-                // caller.
+                // SAFETY: the caller of this function promises the same: the descriptor is open and owned by
+                // the caller.
                 $ours::adopt(unsafe { <$std as $($os)::+::$from_raw>::$from_raw_fn(raw) })
             }
         }

@@ -1,5 +1,5 @@
-//! `Pauses`: keeps `Incoming` from spinning when accepting fails again and again, for example without free descriptors.
-//! After such an error, the next accept first sleeps, for 5 ms to 1 s.
+//! `Pauses`: keeps `Incoming` from spinning when accepting fails again and again, for example without free
+//! descriptors. After such an error, the next accept first sleeps, for 5 ms to 1 s.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -61,7 +61,8 @@ impl Pauses {
     }
 }
 
-/// Returns `true` unless the error concerns one connection only, or tells a non-blocking caller to come again.
+/// Returns `true` unless the error concerns one connection only, or tells a non-blocking caller to come
+/// again.
 fn may_repeat(kind: ErrorKind) -> bool {
     !matches!(kind, ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::WouldBlock)
 }

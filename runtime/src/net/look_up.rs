@@ -14,9 +14,10 @@ const LOOK_UP: &str = "look-up";
 
 /// Resolves a name, or any other [`ToSocketAddrs`], and returns its addresses. The name is tokio's.
 ///
-/// The system's resolver blocks an OS thread until it has an answer, so a look-up runs in [`blocking`](crate::blocking), on a
-/// green thread of its own. At most [`Builder::blocking_threads`](crate::Builder::blocking_threads) run at once. An address, also as text, needs no look-up. Each function of this module that takes
-/// `ToSocketAddrs` resolves in this way.
+/// The system's resolver blocks an OS thread until it has an answer, so a look-up runs in
+/// [`blocking`](crate::blocking), on a green thread of its own. At most
+/// [`Builder::blocking_threads`](crate::Builder::blocking_threads) run at once. An address, also as text,
+/// needs no look-up. Each function of this module that takes `ToSocketAddrs` resolves in this way.
 ///
 /// # Errors
 ///
@@ -25,8 +26,8 @@ const LOOK_UP: &str = "look-up";
 ///
 /// # Cancellation
 ///
-/// A cancelled green thread that has to wait unwinds from here. The resolver goes on in the background until it has an answer,
-/// and keeps an OS thread until then. The end of the runtime waits for it.
+/// A cancelled green thread that has to wait unwinds from here. The resolver goes on in the background until
+/// it has an answer, and keeps an OS thread until then. The end of the runtime waits for it.
 ///
 /// ```
 /// let addrs: Vec<_> = runtime::net::lookup_host("localhost:80")?.collect();

@@ -1,11 +1,11 @@
-//! Macros that write the methods which several socket types share: clones and modes, time-outs, TTL, `Read` and
-//! `Write`. `$made` is a line of the doc examples, which makes a `socket`.
+//! Macros that write the methods which several socket types share: clones and modes, time-outs, TTL, `Read`
+//! and `Write`. `$made` is a line of the doc examples, which makes a `socket`.
 
 /// Clones, the non-blocking mode, and the pending error.
 macro_rules! shared_methods {
     ($made:literal) => {
-        /// Returns another handle to the same socket, for another thread. Settings of one hold for all. The socket is
-        /// closed when all are dropped.
+        /// Returns another handle to the same socket, for another thread. Settings of one hold for all. The
+        /// socket is closed when all are dropped.
         ///
         /// Clones share one descriptor, so cloning is cheap.
         ///
@@ -23,8 +23,8 @@ macro_rules! shared_methods {
             Ok(Self(self.0.share()))
         }
 
-        /// Sets the non-blocking mode. With `true`, a call that has to wait returns an error of kind `WouldBlock` at
-        /// once. The mode holds for all clones.
+        /// Sets the non-blocking mode. With `true`, a call that has to wait returns an error of kind
+        /// `WouldBlock` at once. The mode holds for all clones.
         ///
         /// (Below this, the system's socket is always non-blocking.)
         ///
@@ -65,8 +65,8 @@ macro_rules! timeout_methods {
         /// Sets how long one call may wait for something to read. `None`, the default, means for ever.
         ///
         /// It holds for calls that begin later, on all clones. To bound several calls together, use
-        /// [`time::timeout`](crate::time::timeout). A call whose time is up returns what std returns on this system:
-        /// an error of kind `WouldBlock` on Unix, `TimedOut` on Windows.
+        /// [`time::timeout`](crate::time::timeout). A call whose time is up returns what std returns on this
+        /// system: an error of kind `WouldBlock` on Unix, `TimedOut` on Windows.
         ///
         /// # Errors
         ///
@@ -84,8 +84,8 @@ macro_rules! timeout_methods {
 
         /// Sets how long one call may wait until it can write. `None`, the default, means for ever.
         ///
-        /// It holds for calls that begin later, on all clones. A call whose time is up returns an error of kind
-        /// `WouldBlock` on Unix, `TimedOut` on Windows.
+        /// It holds for calls that begin later, on all clones. A call whose time is up returns an error of
+        /// kind `WouldBlock` on Unix, `TimedOut` on Windows.
         ///
         /// # Errors
         ///
@@ -171,13 +171,14 @@ macro_rules! ttl_methods {
 /// Reading and writing in futures. `$made` makes `one` and `other`, which are connected.
 macro_rules! stream_async_methods {
     ($made:literal) => {
-        /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at the end of the
-        /// stream.
+        /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at the
+        /// end of the stream.
         ///
-        /// Dropping the future before it is ready loses no byte. Several futures and threads may read from one stream. The
-        /// time-outs and the non-blocking mode hold for blocking calls only.
+        /// Dropping the future before it is ready loses no byte. Several futures and threads may read from
+        /// one stream. The time-outs and the non-blocking mode hold for blocking calls only.
         ///
-        /// For buffers, lines and codecs, the features `futures-io` and `tokio-io` give streams the traits of these crates.
+        /// For buffers, lines and codecs, the features `futures-io` and `tokio-io` give streams the traits of
+        /// these crates.
         ///
         /// # Errors
         ///
@@ -199,7 +200,8 @@ macro_rules! stream_async_methods {
                 .await
         }
 
-        /// Writes bytes of `buf` in a future, with any executor. Returns the number of bytes that were written.
+        /// Writes bytes of `buf` in a future, with any executor. Returns the number of bytes that were
+        /// written.
         ///
         /// Dropping the future before it is ready writes nothing.
         ///
@@ -246,14 +248,17 @@ macro_rules! stream_async_methods {
 /// Waiting for readiness. `$made` makes `socket`.
 macro_rules! readiness_methods {
     ($made:literal) => {
-        /// Waits in a future, with any executor, until there is something to read, or an end or an error to report. Unix only.
+        /// Waits in a future, with any executor, until there is something to read, or an end or an error to
+        /// report. Unix only.
         ///
-        /// It reads nothing. Several futures and threads may wait for one socket, and another may be faster to read. Dropping the
-        /// future leaves nothing behind. [`select!`](crate::select) waits for it by its case `readable(socket)`.
+        /// It reads nothing. Several futures and threads may wait for one socket, and another may be faster
+        /// to read. Dropping the future leaves nothing behind. [`select!`](crate::select) waits for it by its
+        /// case `readable(socket)`.
         ///
         /// # Errors
         ///
-        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket was made.
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket
+        /// was made.
         ///
         /// ```
         #[doc = $made]
@@ -268,14 +273,16 @@ macro_rules! readiness_methods {
             self.0.ready_async(netpoll::Direction::Read).await
         }
 
-        /// Waits in a future, with any executor, until there is room to write, or an error to report. Unix only.
+        /// Waits in a future, with any executor, until there is room to write, or an error to report. Unix
+        /// only.
         ///
-        /// It writes nothing. Dropping the future leaves nothing behind. [`select!`](crate::select) waits for it by its case
-        /// `writable(socket)`.
+        /// It writes nothing. Dropping the future leaves nothing behind. [`select!`](crate::select) waits for
+        /// it by its case `writable(socket)`.
         ///
         /// # Errors
         ///
-        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket was made.
+        /// Returns the system's error, and `NotConnected` after the end of the runtime in which the socket
+        /// was made.
         ///
         /// ```
         #[doc = $made]
@@ -301,7 +308,8 @@ macro_rules! stream_io {
             }
 
             fn read_vectored(&mut self, bufs: &mut [std::io::IoSliceMut<'_>]) -> std::io::Result<usize> {
-                // One system call takes a part of a long list, so a short read does not say that nothing is left.
+                // One system call takes a part of a long list, so a short read does not say that nothing is
+                // left.
                 self.0.run(netpoll::Direction::Read, |mut stream| stream.read_vectored(bufs))
             }
         }

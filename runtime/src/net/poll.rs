@@ -1,5 +1,5 @@
-//! Streams for async crates: the traits of `futures-io`, `tokio` and `hyper`, each behind a feature, on one way to
-//! poll.
+//! Streams for async crates: the traits of `futures-io`, `tokio` and `hyper`, each behind a feature, on one
+//! way to poll.
 //!
 //! They work in any executor. Time-outs and the non-blocking mode hold for blocking calls only.
 
@@ -19,8 +19,8 @@ use super::socket::{Socket, copy_error};
 use super::unix::UnixStream;
 
 impl<S: crate::net::source::Sourced> Socket<S> {
-    /// Runs `op` until it would no longer block, as `run` does, in a future. The task is woken to try again. In one
-    /// direction of one clone, the task that was polled last is woken.
+    /// Runs `op` until it would no longer block, as `run` does, in a future. The task is woken to try again.
+    /// In one direction of one clone, the task that was polled last is woken.
     fn poll<T>(
         &self,
         direction: Direction,

@@ -12,14 +12,16 @@ use super::awaited::Waits;
 use super::registration::Registration;
 use super::socket::call;
 
-/// Waits until a descriptor is ready, without holding up an OS thread: a pipe, a terminal, a timerfd, an inotify
-/// instance, a socket of a C library.
+/// Waits until a descriptor is ready, without holding up an OS thread: a pipe, a terminal, a timerfd, an
+/// inotify instance, a socket of a C library.
 ///
-/// [`read_with`](Async::read_with) and [`write_with`](Async::write_with) call a function until it would no longer block.
+/// [`read_with`](Async::read_with) and [`write_with`](Async::write_with) call a function until it would no
+/// longer block.
 ///
-/// The descriptor's mode is not changed. After [`readable`](Async::readable) a read does not block, unless another
-/// reader took what was there. So make the descriptor non-blocking if several readers share it, or if a write may be
-/// larger than the room. A runtime can wait for a descriptor once: for a second `Async`, duplicate it.
+/// The descriptor's mode is not changed. After [`readable`](Async::readable) a read does not block, unless
+/// another reader took what was there. So make the descriptor non-blocking if several readers share it, or if
+/// a write may be larger than the room. A runtime can wait for a descriptor once: for a second `Async`,
+/// duplicate it.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -50,8 +52,8 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// - `Unsupported`: the system cannot wait for it, because it is a regular file or a directory, which are always
-    ///   ready. Read and write those in [`blocking`](crate::blocking). The same kind in a [forked
+    /// - `Unsupported`: the system cannot wait for it, because it is a regular file or a directory, which are
+    ///   always ready. Read and write those in [`blocking`](crate::blocking). The same kind in a [forked
     ///   child](crate::docs::fork).
     /// - `AlreadyExists`: this runtime waits for this descriptor already.
     /// - Another kind: the system's error.
@@ -80,7 +82,8 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// Returns the system's error, and `NotConnected` after the end of the runtime in which it was registered.
+    /// Returns the system's error, and `NotConnected` after the end of the runtime in which it was
+    /// registered.
     ///
     /// # Cancellation
     ///
@@ -101,7 +104,8 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// Returns the system's error, and `NotConnected` after the end of the runtime in which it was registered.
+    /// Returns the system's error, and `NotConnected` after the end of the runtime in which it was
+    /// registered.
     ///
     /// # Cancellation
     ///
@@ -116,19 +120,21 @@ impl<T: AsFd> Async<T> {
         self.ready(Direction::Write)
     }
 
-    /// Calls `op` with the value that was registered until `op` returns something else than `WouldBlock`, and waits in between until
-    /// there is something to read. The descriptor must be non-blocking, or `op` must be a call that does not block.
+    /// Calls `op` with the value that was registered until `op` returns something else than `WouldBlock`, and
+    /// waits in between until there is something to read. The descriptor must be non-blocking, or `op` must
+    /// be a call that does not block.
     ///
-    /// This is the loop around a call of a C library. Written out in one function, such a loop is wrong: an inlined
-    /// [`last_os_error`](io::Error::last_os_error) may read the `errno` of the OS thread on which the loop began, and a wait may have
-    /// moved the green thread (see [moving](crate::docs::moving)). Here each `op` is a call of its own, within which nothing moves.
+    /// This is the loop around a call of a C library. Written out in one function, such a loop is wrong: an
+    /// inlined [`last_os_error`](io::Error::last_os_error) may read the `errno` of the OS thread on which the
+    /// loop began, and a wait may have moved the green thread (see [moving](crate::docs::moving)). Here each
+    /// `op` is a call of its own, within which nothing moves.
     ///
     /// `op` must not park: a park in it moves the green thread between the call and its `errno` again.
     ///
     /// # Errors
     ///
-    /// Returns the error of `op`, the system's error, and `NotConnected` after the end of the runtime in which it was registered. An
-    /// `op` that returns `Interrupted` is called again.
+    /// Returns the error of `op`, the system's error, and `NotConnected` after the end of the runtime in
+    /// which it was registered. An `op` that returns `Interrupted` is called again.
     ///
     /// # Cancellation
     ///
@@ -211,8 +217,8 @@ impl<T: AsFd> Async<T> {
         }
     }
 
-    /// Waits as [`readable`](Async::readable) does, in a future, with any executor. Dropping the future ends the
-    /// wait.
+    /// Waits as [`readable`](Async::readable) does, in a future, with any executor. Dropping the future ends
+    /// the wait.
     ///
     /// ```
     /// use std::io::Write;
@@ -227,8 +233,8 @@ impl<T: AsFd> Async<T> {
         self.ready_async(Direction::Read)
     }
 
-    /// Waits as [`writable`](Async::writable) does, in a future, with any executor. Dropping the future ends the
-    /// wait.
+    /// Waits as [`writable`](Async::writable) does, in a future, with any executor. Dropping the future ends
+    /// the wait.
     ///
     /// ```
     /// let (_reader, writer) = std::io::pipe()?;
@@ -240,7 +246,8 @@ impl<T: AsFd> Async<T> {
         self.ready_async(Direction::Write)
     }
 
-    /// Calls `op` as [`read_with`](Async::read_with) does, in a future, with any executor. Dropping the future ends the wait.
+    /// Calls `op` as [`read_with`](Async::read_with) does, in a future, with any executor. Dropping the
+    /// future ends the wait.
     ///
     /// # Errors
     ///
@@ -259,7 +266,8 @@ impl<T: AsFd> Async<T> {
         Waits::new(&self.registration, Direction::Read).run(|| op(self.get_ref())).await
     }
 
-    /// Calls `op` as [`write_with`](Async::write_with) does, in a future, with any executor. Dropping the future ends the wait.
+    /// Calls `op` as [`write_with`](Async::write_with) does, in a future, with any executor. Dropping the
+    /// future ends the wait.
     ///
     /// # Errors
     ///

@@ -16,7 +16,8 @@ use sched::{Awaited, Cancel, On, Outcome, Sched, fork};
 
 use crate::runtime;
 
-/// Removed when it is dropped. In a child of `fork` it is leaked: a thread that is not there may hold the lock.
+/// Removed when it is dropped. In a child of `fork` it is leaked: a thread that is not there may hold the
+/// lock.
 #[derive(Debug)]
 pub(crate) struct Registration(Option<PollDesc>);
 
@@ -63,8 +64,8 @@ impl Registration {
         self.desc().is_drained(attempt)
     }
 
-    /// Waits until an event in that direction has come since the attempt, or until `until`. Unwinds a cancelled
-    /// caller. Dumps show the descriptor `fd`, or nothing if that is negative.
+    /// Waits until an event in that direction has come since the attempt, or until `until`. Unwinds a
+    /// cancelled caller. Dumps show the descriptor `fd`, or nothing if that is negative.
     pub(crate) fn wait(
         &self,
         fd: i64,
@@ -97,8 +98,8 @@ impl Registration {
         }
     }
 
-    /// Waits in a future. `Ready` means: try again. The task is woken when an event in that direction has come since
-    /// the attempt.
+    /// Waits in a future. `Ready` means: try again. The task is woken when an event in that direction has
+    /// come since the attempt.
     pub(crate) fn poll_wait(
         &self,
         direction: Direction,
@@ -141,8 +142,8 @@ impl Registration {
         }
     }
 
-    /// Removes the source from the poller, before the descriptor is closed or given away. Another holder of the
-    /// descriptor (a duplicate, a child process) would otherwise keep its events coming.
+    /// Removes the source from the poller, before the descriptor is closed or given away. Another holder of
+    /// the descriptor (a duplicate, a child process) would otherwise keep its events coming.
     pub(crate) fn deregister(&self, source: &mut impl Source) {
         // A child of `fork` shares the poller with its parent, which still wants the events.
         if !fork::is_forked() {
@@ -178,8 +179,8 @@ fn describe(fd: i64, to_write: bool) -> Option<Awaited> {
     Some(Awaited::Descriptor { fd, local: in_words(local), peer: in_words(peer), to_write })
 }
 
-/// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll in
-/// turn, the last one is woken. Relaxed: the word publishes nothing; what it names is under a lock.
+/// The word that a future has left with the netpoller, for one direction of one handle. If several tasks poll
+/// in turn, the last one is woken. Relaxed: the word publishes nothing; what it names is under a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(AtomicU64);
 

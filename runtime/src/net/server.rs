@@ -41,12 +41,12 @@ pub struct ServerBuilder {
 
 /// Accepts connections, and runs a handler for each on a green thread of its own.
 ///
-/// The handler gets the stream. The connection is closed when the handler has returned and has dropped the stream. A panic in a
-/// handler ends only its connection.
+/// The handler gets the stream. The connection is closed when the handler has returned and has dropped the
+/// stream. A panic in a handler ends only its connection.
 ///
-/// An accept that fails does not end the server, nor does a connection for which no green thread can be started: that connection
-/// is closed. Both are reported to [`on_error`](ServerBuilder::on_error). While descriptors are short, the server pauses between
-/// its attempts.
+/// An accept that fails does not end the server, nor does a connection for which no green thread can be
+/// started: that connection is closed. Both are reported to [`on_error`](ServerBuilder::on_error). While
+/// descriptors are short, the server pauses between its attempts.
 ///
 /// Dropping a server does what [`shutdown`](Server::shutdown) does with a time of zero, but does not wait.
 ///
@@ -108,10 +108,11 @@ impl Server {
     /// Ends the server. Returns how many connections had to be cancelled.
     ///
     /// 1. No further connection is accepted, and the listener is closed.
-    /// 2. The reading half of each connection is shut down, unless [`end_input`](ServerBuilder::end_input) is `false`. A handler that waits for its next request reads the end of the
-    ///    input, as if the client had left. A handler that has its whole request goes on, and can write its reply.
-    /// 3. After `patience` the other handlers are [cancelled](crate::docs::cancellation). The call waits for them for
-    ///    `patience` once more: a handler that computes, or blocks its OS thread, is left behind.
+    /// 2. The reading half of each connection is shut down, unless [`end_input`](ServerBuilder::end_input) is
+    ///    `false`. A handler that waits for its next request reads the end of the input, as if the client had
+    ///    left. A handler that has its whole request goes on, and can write its reply.
+    /// 3. After `patience` the other handlers are [cancelled](crate::docs::cancellation). The call waits for
+    ///    them for `patience` once more: a handler that computes, or blocks its OS thread, is left behind.
     ///
     /// # Cancellation
     ///
@@ -159,8 +160,8 @@ impl fmt::Debug for Server {
 }
 
 impl ServerBuilder {
-    /// Sets how many connections may be open. At that number the server accepts no further connection until one has ended.
-    /// Clients meanwhile wait in the system's queue.
+    /// Sets how many connections may be open. At that number the server accepts no further connection until
+    /// one has ended. Clients meanwhile wait in the system's queue.
     ///
     /// # Panics
     ///
@@ -176,11 +177,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets whether [`shutdown`](Server::shutdown) shuts the reading half of each connection; `true` by default.
+    /// Sets whether [`shutdown`](Server::shutdown) shuts the reading half of each connection; `true` by
+    /// default.
     ///
-    /// With `false` the handlers must learn of the end in another way, for example from a [`Context`](crate::context::Context) that
-    /// the program cancels before `shutdown`. Protocols whose end is a conversation need this: in HTTP/2 the server sends GOAWAY,
-    /// and goes on reading what belongs to open requests.
+    /// With `false` the handlers must learn of the end in another way, for example from a
+    /// [`Context`](crate::context::Context) that the program cancels before `shutdown`. Protocols whose end
+    /// is a conversation need this: in HTTP/2 the server sends GOAWAY, and goes on reading what belongs to
+    /// open requests.
     ///
     /// ```
     /// use runtime::context::Context;
@@ -203,8 +206,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what is called with each error of an accept, and of a green thread that could not be started. It must not panic: a
-    /// panic ends the server.
+    /// Sets what is called with each error of an accept, and of a green thread that could not be started. It
+    /// must not panic: a panic ends the server.
     ///
     /// ```
     /// let settings = runtime::net::Server::builder().on_error(|error| eprintln!("server: {error}"));
@@ -215,8 +218,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Starts to accept connections from `listener`, a `TcpListener` or a `UnixListener`. `handler` runs for each connection,
-    /// on the caller's runtime.
+    /// Starts to accept connections from `listener`, a `TcpListener` or a `UnixListener`. `handler` runs for
+    /// each connection, on the caller's runtime.
     ///
     /// # Errors
     ///
@@ -249,8 +252,8 @@ impl fmt::Debug for ServerBuilder {
     }
 }
 
-/// A listener from which a [`Server`] accepts. It is implemented for `TcpListener` (whose handler gets a `TcpStream`) and
-/// `UnixListener` (`UnixStream`), and cannot be implemented elsewhere.
+/// A listener from which a [`Server`] accepts. It is implemented for `TcpListener` (whose handler gets a
+/// `TcpStream`) and `UnixListener` (`UnixStream`), and cannot be implemented elsewhere.
 pub trait Listener: sealed::Sealed {}
 
 mod sealed {
@@ -364,7 +367,8 @@ impl<S> Open<S> {
 }
 
 impl<S> Open<S> {
-    /// A cancellation does not end this wait. It would leave an ended connection in the list, or a thread that nobody cancels out of it.
+    /// A cancellation does not end this wait. It would leave an ended connection in the list, or a thread
+    /// that nobody cancels out of it.
     fn lock(&self) -> MutexGuard<'_, Connections<S>> {
         uncancellable(|| self.all.lock())
     }

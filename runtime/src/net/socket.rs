@@ -12,8 +12,8 @@ use socket2::SockRef;
 use super::registration::{Registration, WaitEnd};
 use super::source::Sourced;
 
-/// A source and its registration. Clones share both, and the mode, as duplicated descriptors share the system's
-/// settings.
+/// A source and its registration. Clones share both, and the mode, as duplicated descriptors share the
+/// system's settings.
 #[derive(Debug)]
 pub(crate) struct Socket<S: Source> {
     shared: Arc<Shared<S>>,
@@ -24,8 +24,8 @@ pub(crate) struct Socket<S: Source> {
 
 #[derive(Debug)]
 struct Shared<S: Source> {
-    // Fields in this order: the source is closed first, so the next user of the descriptor's number gets no event of
-    // it.
+    // Fields in this order: the source is closed first, so the next user of the descriptor's number gets no
+    // event of it.
     source: Option<S>,
     /// The error with which the system refused to register this adopted source.
     registration: io::Result<Registration>,
@@ -44,7 +44,8 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    /// Returns the mode of a socket that was made elsewhere. If the system does not say, the default is taken.
+    /// Returns the mode of a socket that was made elsewhere. If the system does not say, the default is
+    /// taken.
     pub(crate) fn of(socket: &SockRef<'_>) -> Mode {
         let mode = Mode { reads_by_parts: reads_by_parts(socket), ..Mode::default() };
         // Windows does not say.
@@ -89,8 +90,9 @@ const REPORTS_URGENT: bool = cfg!(any(target_os = "linux", target_os = "android"
 /// The most bytes that one system call reads (`MAX_RW_COUNT`, with the largest pages).
 const MOST_BYTES: usize = 0x7fff_0000;
 
-/// Returns `true` unless the system says that this is a socket of TCP. Any stream may come in a `TcpStream`: reads of a Unix socket
-/// stop where descriptors were sent, and those of `SOCK_SEQPACKET` at the end of a packet.
+/// Returns `true` unless the system says that this is a socket of TCP. Any stream may come in a `TcpStream`:
+/// reads of a Unix socket stop where descriptors were sent, and those of `SOCK_SEQPACKET` at the end of a
+/// packet.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn reads_by_parts(socket: &SockRef<'_>) -> bool {
     !matches!(socket.protocol(), Ok(Some(socket2::Protocol::TCP)))
@@ -124,8 +126,8 @@ impl<S: Sourced> Socket<S> {
         Ok(Socket::with(source, Ok(registration), Mode::default()))
     }
 
-    /// Returns a socket for a non-blocking source that was made elsewhere. If it cannot be registered, calls that
-    /// need not wait work all the same.
+    /// Returns a socket for a non-blocking source that was made elsewhere. If it cannot be registered, calls
+    /// that need not wait work all the same.
     pub(crate) fn adopt(mut source: S, mode: Mode) -> Self {
         let registration = Registration::new(&mut source);
         Socket::with(source, registration, mode)
@@ -182,8 +184,8 @@ impl<S: Sourced> Socket<S> {
         self.run_until(direction, || self.until(direction), op)
     }
 
-    /// Runs `op` until it would no longer block. Waits in between until the moment that `limit` returns. `limit` is
-    /// called at the first wait, because most calls never wait and read no clock.
+    /// Runs `op` until it would no longer block. Waits in between until the moment that `limit` returns.
+    /// `limit` is called at the first wait, because most calls never wait and read no clock.
     #[inline]
     pub(crate) fn run_until<T>(
         &self,
@@ -201,11 +203,12 @@ impl<S: Sourced> Socket<S> {
         self.run(Direction::Read, op)
     }
 
-    /// Reads up to `wanted` bytes of a TCP stream into one buffer. A shorter read has drained the stream: the next read
-    /// then waits for an event at once, without an attempt that would find nothing.
+    /// Reads up to `wanted` bytes of a TCP stream into one buffer. A shorter read has drained the stream: the
+    /// next read then waits for an event at once, without an attempt that would find nothing.
     ///
-    /// This holds if the poller reports each arrival, and reports urgent bytes, at which a read stops short. It does
-    /// not hold for a list of buffers, of which one call fills a part only (Linux 1,024, a simulated socket one).
+    /// This holds if the poller reports each arrival, and reports urgent bytes, at which a read stops short.
+    /// It does not hold for a list of buffers, of which one call fills a part only (Linux 1,024, a simulated
+    /// socket one).
     #[inline]
     pub(crate) fn read_drained(
         &self,
@@ -359,8 +362,8 @@ fn timeout_error(error: io::Error) -> io::Error {
     }
 }
 
-/// Runs a system call and reads its error in one function. Nothing that parks is inlined here, because `errno`
-/// belongs to the OS thread.
+/// Runs a system call and reads its error in one function. Nothing that parks is inlined here, because
+/// `errno` belongs to the OS thread.
 #[inline(never)]
 pub(crate) fn call<T>(f: impl FnOnce() -> T) -> T {
     f()

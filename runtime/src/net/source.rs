@@ -1,4 +1,5 @@
-//! `source`: the sockets under those of this module. They are those of the system. With the feature `sim` they may be simulated.
+//! `source`: the sockets under those of this module. They are those of the system. With the feature `sim`
+//! they may be simulated.
 
 #[cfg(all(
     feature = "sim",
@@ -38,14 +39,16 @@ use netpoll::source::Source;
 
 /// What a [`Socket`](super::socket::Socket) asks of its source.
 pub(crate) trait Sourced: Source {
-    /// Returns the number of the descriptor, which dumps look up; -1 where there is none, and less for a simulated socket.
+    /// Returns the number of the descriptor, which dumps look up; -1 where there is none, and less for a
+    /// simulated socket.
     fn number(&self) -> i64;
 
     /// Returns `true` if an attempt in that direction would not block.
     #[cfg(unix)]
     fn is_ready(&self, direction: Direction) -> io::Result<bool>;
 
-    /// Returns `true` if an event tells that another socket has room again for a datagram of this one. The system tells it of the peer only.
+    /// Returns `true` if an event tells that another socket has room again for a datagram of this one. The
+    /// system tells it of the peer only.
     #[cfg(unix)]
     fn reports_room(&self) -> bool {
         false

@@ -1,7 +1,8 @@
 //! System calls of streams and of Unix datagrams.
 //!
-//! On Linux those of streams are made without the C library. Its `recv` and `send` are points where a thread can be cancelled.
-//! Entering and leaving such a point takes two locked instructions each: 3 % of the time of a small server.
+//! On Linux those of streams are made without the C library. Its `recv` and `send` are points where a thread
+//! can be cancelled. Entering and leaving such a point takes two locked instructions each: 3 % of the time of
+//! a small server.
 
 #[cfg(target_os = "linux")]
 mod calls {
@@ -67,7 +68,8 @@ mod unix {
         SockRef::from(socket).send_to(buf, &system_address(addr)?)
     }
 
-    /// Converts std's type of address to that of socket2, which writes an abstract name with a zero byte before it.
+    /// Converts std's type of address to that of socket2, which writes an abstract name with a zero byte
+    /// before it.
     fn system_address(addr: &SocketAddr) -> io::Result<SockAddr> {
         if let Some(path) = addr.as_pathname() {
             return SockAddr::unix(path);

@@ -80,12 +80,13 @@ macro_rules! option {
 }
 
 impl UdpSocket {
-    /// Returns a socket at the first of the addresses that can be bound. Port 0 lets the system choose a free port.
+    /// Returns a socket at the first of the addresses that can be bound. Port 0 lets the system choose a free
+    /// port.
     ///
     /// # Errors
     ///
-    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if the
-    /// process has no descriptors left.
+    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if
+    /// the process has no descriptors left.
     ///
     /// ```
     /// let socket = runtime::net::UdpSocket::bind("127.0.0.1:0")?;
@@ -96,7 +97,8 @@ impl UdpSocket {
         each_address(addr, bind)
     }
 
-    /// Returns a socket as [`bind`](UdpSocket::bind) does, in a future: a look-up of a name does not park the task.
+    /// Returns a socket as [`bind`](UdpSocket::bind) does, in a future: a look-up of a name does not park the
+    /// task.
     ///
     /// Dropping the future leaves a look-up to the background.
     ///
@@ -113,7 +115,8 @@ impl UdpSocket {
         resolve_async(addr).await?.each(bind)
     }
 
-    /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf` are lost.
+    /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf`
+    /// are lost.
     ///
     /// # Errors
     ///
@@ -131,8 +134,8 @@ impl UdpSocket {
 
     /// Waits for a datagram as [`recv_from`](UdpSocket::recv_from) does, in a future, with any executor.
     ///
-    /// Several futures and threads may wait; each datagram goes to one of them. Dropping the future before it is ready loses
-    /// no datagram. The time-outs and the non-blocking mode hold for blocking calls only.
+    /// Several futures and threads may wait; each datagram goes to one of them. Dropping the future before it
+    /// is ready loses no datagram. The time-outs and the non-blocking mode hold for blocking calls only.
     ///
     /// # Errors
     ///
@@ -153,8 +156,8 @@ impl UdpSocket {
         self.0.run_async(Direction::Read, |socket| socket.recv_from(buf)).await
     }
 
-    /// Reads a datagram without taking it as [`peek_from`](UdpSocket::peek_from) does, in a future. Dropping the future ends
-    /// the wait.
+    /// Reads a datagram without taking it as [`peek_from`](UdpSocket::peek_from) does, in a future. Dropping
+    /// the future ends the wait.
     ///
     /// # Errors
     ///
@@ -222,8 +225,8 @@ impl UdpSocket {
         self.0.run_async(Direction::Write, |socket| socket.send_to(buf, addr)).await
     }
 
-    /// Sets the peer to the first of the addresses that the system accepts: the socket then sends to it, and receives
-    /// from it only.
+    /// Sets the peer to the first of the addresses that the system accepts: the socket then sends to it, and
+    /// receives from it only.
     ///
     /// # Errors
     ///
@@ -239,7 +242,8 @@ impl UdpSocket {
         each_address(addr, |addr| self.0.ask(|socket| socket.connect(addr)))
     }
 
-    /// Sets the peer as [`connect`](UdpSocket::connect) does, in a future: a look-up of a name does not park the task.
+    /// Sets the peer as [`connect`](UdpSocket::connect) does, in a future: a look-up of a name does not park
+    /// the task.
     ///
     /// Dropping the future before it is ready sets no peer.
     ///
@@ -262,8 +266,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error of the
-    /// [time-out](UdpSocket::set_write_timeout).
+    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error
+    /// of the [time-out](UdpSocket::set_write_timeout).
     ///
     /// ```
     /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -275,8 +279,8 @@ impl UdpSocket {
         self.0.run(Direction::Write, |socket| socket.send(buf))
     }
 
-    /// Sends a datagram as [`send`](UdpSocket::send) does, in a future, with any executor. Dropping the future before it is
-    /// ready sends nothing.
+    /// Sends a datagram as [`send`](UdpSocket::send) does, in a future, with any executor. Dropping the
+    /// future before it is ready sends nothing.
     ///
     /// # Errors
     ///
@@ -292,13 +296,13 @@ impl UdpSocket {
         self.0.run_async(Direction::Write, |socket| socket.send(buf)).await
     }
 
-    /// Waits for a datagram from the peer that [`connect`](UdpSocket::connect) has set. Returns its length. Bytes
-    /// that do not fit into `buf` are lost.
+    /// Waits for a datagram from the peer that [`connect`](UdpSocket::connect) has set. Returns its length.
+    /// Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error of the
-    /// [time-out](UdpSocket::set_read_timeout).
+    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error
+    /// of the [time-out](UdpSocket::set_read_timeout).
     ///
     /// ```
     /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -311,8 +315,8 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.recv(buf))
     }
 
-    /// Waits for a datagram as [`recv`](UdpSocket::recv) does, in a future, with any executor. Dropping the future before it
-    /// is ready loses no datagram.
+    /// Waits for a datagram as [`recv`](UdpSocket::recv) does, in a future, with any executor. Dropping the
+    /// future before it is ready loses no datagram.
     ///
     /// # Errors
     ///
@@ -333,8 +337,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error of the
-    /// [time-out](UdpSocket::set_read_timeout).
+    /// Returns the system's error, which may report that an earlier datagram found no receiver, or the error
+    /// of the [time-out](UdpSocket::set_read_timeout).
     ///
     /// ```
     /// # let [one, other] = [(); 2].map(|()| runtime::net::UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -347,7 +351,8 @@ impl UdpSocket {
         self.0.run(Direction::Read, |socket| socket.peek(buf))
     }
 
-    /// Reads a datagram without taking it as [`peek`](UdpSocket::peek) does, in a future. Dropping the future ends the wait.
+    /// Reads a datagram without taking it as [`peek`](UdpSocket::peek) does, in a future. Dropping the future
+    /// ends the wait.
     ///
     /// # Errors
     ///
@@ -412,7 +417,8 @@ impl UdpSocket {
         set_multicast_loop_v6, multicast_loop_v6: bool = "[::1]:0"
     }
 
-    /// Joins a multicast group on the interface with this address. With an unspecified address the system chooses.
+    /// Joins a multicast group on the interface with this address. With an unspecified address the system
+    /// chooses.
     ///
     /// # Errors
     ///

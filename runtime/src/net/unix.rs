@@ -1,7 +1,8 @@
-//! Unix sockets with the API of `std::os::unix::net`: at a path, at an abstract name (Linux), or without an address.
+//! Unix sockets with the API of `std::os::unix::net`: at a path, at an abstract name (Linux), or without an
+//! address.
 //!
-//! `after_pauses` retries a connect or a datagram to a full peer, because the system reports no event when there is
-//! room.
+//! `after_pauses` retries a connect or a datagram to a full peer, because the system reports no event when
+//! there is room.
 
 mod datagram;
 mod listener;
@@ -35,8 +36,8 @@ async fn after_pauses_async<T>(mut op: impl FnMut() -> io::Result<T>) -> io::Res
     }
 }
 
-/// Runs `op` until it would no longer block, where the system reports no event for that. Pauses in between, from 20
-/// us to 10 ms. `limit` is called when `op` first would block; it returns the deadline and its error.
+/// Runs `op` until it would no longer block, where the system reports no event for that. Pauses in between,
+/// from 20 us to 10 ms. `limit` is called when `op` first would block; it returns the deadline and its error.
 fn after_pauses<T>(
     limit: impl Fn() -> Option<Instant>,
     mut op: impl FnMut() -> io::Result<T>,

@@ -11,8 +11,8 @@ use super::{ChildStderr, ChildStdin, ChildStdout};
 
 /// A child process, from [`Command::spawn`](super::Command::spawn), with the API of [`std::process::Child`].
 ///
-/// Dropping it does not end the child process, unless [`kill_on_drop`](super::Command::kill_on_drop) is set. The runtime then
-/// waits for the process in the background, so that no zombie is left.
+/// Dropping it does not end the child process, unless [`kill_on_drop`](super::Command::kill_on_drop) is set.
+/// The runtime then waits for the process in the background, so that no zombie is left.
 ///
 /// ```
 /// use runtime::process::Command;
@@ -87,8 +87,8 @@ impl Child {
         self.process.child_mut().kill()
     }
 
-    /// Waits until the process has exited, and returns its exit status. Closes [`stdin`](Child::stdin) first, so that a child
-    /// that reads its input does not wait for ever. A second call returns the same status.
+    /// Waits until the process has exited, and returns its exit status. Closes [`stdin`](Child::stdin) first,
+    /// so that a child that reads its input does not wait for ever. A second call returns the same status.
     ///
     /// # Errors
     ///
@@ -96,7 +96,8 @@ impl Child {
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that has to wait unwinds from here. The process goes on, and may be waited for again.
+    /// A cancelled green thread that has to wait unwinds from here. The process goes on, and may be waited
+    /// for again.
     ///
     /// ```
     /// use runtime::time::{Duration, timeout};
@@ -111,7 +112,8 @@ impl Child {
         exit::wait(self.process.child_mut())
     }
 
-    /// Waits as [`wait`](Child::wait) does, in a future, with any executor. Closes [`stdin`](Child::stdin) at the first poll.
+    /// Waits as [`wait`](Child::wait) does, in a future, with any executor. Closes [`stdin`](Child::stdin) at
+    /// the first poll.
     ///
     /// Dropping the future ends the wait. The process goes on, and may be waited for again.
     ///
@@ -153,7 +155,8 @@ impl Child {
     }
 
     /// Waits until the process has exited, and returns its exit status with all that it has written to
-    /// [`stdout`](Child::stdout) and [`stderr`](Child::stderr), as far as these are piped. Closes [`stdin`](Child::stdin) first.
+    /// [`stdout`](Child::stdout) and [`stderr`](Child::stderr), as far as these are piped. Closes
+    /// [`stdin`](Child::stdin) first.
     ///
     /// # Errors
     ///
@@ -223,8 +226,8 @@ impl Child {
     }
 }
 
-/// Polls both futures until both are ready. No crate that the runtime depends on has such a function, and std's `join!` is not
-/// stable. These lines cost a user less than another dependency.
+/// Polls both futures until both are ready. No crate that the runtime depends on has such a function, and
+/// std's `join!` is not stable. These lines cost a user less than another dependency.
 async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut first, mut second) = (None, None);
@@ -279,7 +282,8 @@ impl Drop for Process {
             let _ = child.kill();
         }
         if matches!(child.try_wait(), Ok(None)) {
-            // If no green thread can be started, or the runtime ends, the process remains a zombie after its exit, as in std.
+            // If no green thread can be started, or the runtime ends, the process remains a zombie after its
+            // exit, as in std.
             let waits = crate::thread::Builder::new().name("dropped child".into());
             drop(waits.spawn(move || exit::wait(&mut child).map(drop)));
         }

@@ -28,7 +28,8 @@ pub struct Command {
 type DefaultStdio = fn() -> Stdio;
 
 impl Command {
-    /// Returns a command that starts `program`, without arguments, in the environment and the directory of this process.
+    /// Returns a command that starts `program`, without arguments, in the environment and the directory of
+    /// this process.
     ///
     /// ```
     /// assert!(runtime::process::Command::new("true").status()?.success());
@@ -128,7 +129,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's standard input. The default is this process's, and none for [`output`](Command::output).
+    /// Sets the child's standard input. The default is this process's, and none for
+    /// [`output`](Command::output).
     ///
     /// ```
     /// use runtime::process::{Command, Stdio};
@@ -141,7 +143,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's standard output. The default is this process's, and a pipe for [`output`](Command::output).
+    /// Sets the child's standard output. The default is this process's, and a pipe for
+    /// [`output`](Command::output).
     ///
     /// ```
     /// use runtime::process::{Command, Stdio};
@@ -154,7 +157,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's standard error. The default is this process's, and a pipe for [`output`](Command::output).
+    /// Sets the child's standard error. The default is this process's, and a pipe for
+    /// [`output`](Command::output).
     ///
     /// ```
     /// use runtime::process::{Command, Stdio};
@@ -167,11 +171,12 @@ impl Command {
         self
     }
 
-    /// Sets whether a process is killed when its [`Child`] is dropped before its exit status was taken. The default is `false`,
-    /// as in std. The name is tokio's.
+    /// Sets whether a process is killed when its [`Child`] is dropped before its exit status was taken. The
+    /// default is `false`, as in std. The name is tokio's.
     ///
-    /// With `true`, a time-out or a cancellation that ends [`status`](Command::status), [`output`](Command::output) or
-    /// [`Child::wait_with_output`] kills the process. Processes that the killed one has started go on.
+    /// With `true`, a time-out or a cancellation that ends [`status`](Command::status),
+    /// [`output`](Command::output) or [`Child::wait_with_output`] kills the process. Processes that the
+    /// killed one has started go on.
     ///
     /// ```
     /// use runtime::process::Command;
@@ -188,12 +193,13 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Returns the system's error if the process cannot be started (`NotFound` if there is no such program), or if its pipes
-    /// cannot be registered. No process is left then.
+    /// Returns the system's error if the process cannot be started (`NotFound` if there is no such program),
+    /// or if its pipes cannot be registered. No process is left then.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that has to [wait in line](crate::Builder::blocking_threads) unwinds from here.
+    /// A cancelled green thread that has to [wait in line](crate::Builder::blocking_threads) unwinds from
+    /// here.
     ///
     /// ```
     /// let mut child = runtime::process::Command::new("true").spawn()?;
@@ -225,8 +231,8 @@ impl Command {
         self.spawn()?.wait()
     }
 
-    /// Starts the process, waits until it has exited, and returns its exit status and what it has written. Streams that were not
-    /// set are pipes, and standard input is empty.
+    /// Starts the process, waits until it has exited, and returns its exit status and what it has written.
+    /// Streams that were not set are pipes, and standard input is empty.
     ///
     /// # Errors
     ///
@@ -300,8 +306,8 @@ impl Command {
         self.command.get_current_dir()
     }
 
-    /// Returns std's command, for the settings of [`std::os::unix::process::CommandExt`]: user, group, process group. Set the
-    /// standard streams with the methods of this type.
+    /// Returns std's command, for the settings of [`std::os::unix::process::CommandExt`]: user, group,
+    /// process group. Set the standard streams with the methods of this type.
     ///
     /// ```
     /// use std::os::unix::process::CommandExt;

@@ -1,6 +1,7 @@
 //! Waiting until a child process has exited. The caller then takes the exit status.
 //!
-//! On Linux the caller waits for a pidfd, which is readable when the child has exited. Elsewhere it waits for `SIGCHLD`.
+//! On Linux the caller waits for a pidfd, which is readable when the child has exited. Elsewhere it waits for
+//! `SIGCHLD`.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -71,8 +72,8 @@ mod linux {
 
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-    /// Returns a descriptor that is readable when `child` has exited. Returns `None` if the system has no such descriptors, or
-    /// none left. The id is the child's, because its exit status was not taken.
+    /// Returns a descriptor that is readable when `child` has exited. Returns `None` if the system has no
+    /// such descriptors, or none left. The id is the child's, because its exit status was not taken.
     pub(super) fn pidfd(child: &Child) -> Option<OwnedFd> {
         pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
     }

@@ -1,7 +1,7 @@
 //! `ChildStdin`, `ChildStdout` and `ChildStderr`: the parent's ends of the pipes to a child process.
 //!
-//! They are non-blocking and registered with the netpoller, as sockets are. The child's ends are not affected, because the two
-//! ends of a pipe have modes of their own.
+//! They are non-blocking and registered with the netpoller, as sockets are. The child's ends are not
+//! affected, because the two ends of a pipe have modes of their own.
 
 // `Socket::run` gives a shared reference, through which mio's types read and write.
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -74,7 +74,8 @@ macro_rules! pipe {
 macro_rules! readable {
     ($name:ident) => {
         impl $name {
-            /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at the end.
+            /// Reads into `buf` in a future, with any executor. Returns the number of bytes, which is 0 at
+            /// the end.
             ///
             /// Dropping the future before it is ready loses no byte.
             ///
@@ -129,8 +130,8 @@ macro_rules! readable {
     };
 }
 
-/// The writing end of a child's standard input, from [`Child::stdin`](super::Child::stdin). Dropping it closes the pipe, and the
-/// child reads the end of its input.
+/// The writing end of a child's standard input, from [`Child::stdin`](super::Child::stdin). Dropping it
+/// closes the pipe, and the child reads the end of its input.
 ///
 /// # Cancellation
 ///

@@ -26,11 +26,11 @@ const STACK_BYTES: usize =
 /// The default of [`Builder::max_threads`].
 const MAX_THREADS: usize = 10_000;
 
-/// The settings of a [`Runtime`]; [`build`](Builder::build) starts it. [`build_global`](Builder::build_global) starts the
-/// default runtime.
+/// The settings of a [`Runtime`]; [`build`](Builder::build) starts it.
+/// [`build_global`](Builder::build_global) starts the default runtime.
 ///
-/// A setting that the program does not set is taken from an [environment variable](crate::docs::settings), such as
-/// `RUNTIME_PROCS`.
+/// A setting that the program does not set is taken from an [environment variable](crate::docs::settings),
+/// such as `RUNTIME_PROCS`.
 ///
 /// ```
 /// let runtime = runtime::Builder::new().procs(2).thread_name("crawler").build()?;
@@ -70,8 +70,8 @@ pub struct Builder {
 #[non_exhaustive]
 pub enum Migration {
     /// On any OS thread. A closure may resume on another one after each [call that
-    /// parks](crate::docs::moving#calls-that-park), a future only between two polls. This is unsound for closures
-    /// that keep something of their OS thread across such a call: see [moving](crate::docs::moving).
+    /// parks](crate::docs::moving#calls-that-park), a future only between two polls. This is unsound for
+    /// closures that keep something of their OS thread across such a call: see [moving](crate::docs::moving).
     #[default]
     Anytime,
     /// On any OS thread until the green thread starts, then on that one until it ends.
@@ -86,10 +86,12 @@ pub enum Migration {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadLocals {
-    /// To the OS thread. What a closure keeps of them across a park may be unsound: see [moving](crate::docs::moving).
+    /// To the OS thread. What a closure keeps of them across a park may be unsound: see
+    /// [moving](crate::docs::moving).
     #[default]
     OfOsThread,
-    /// To the green thread, if it is a closure. What it keeps of them across a park stays its own on whatever OS thread it goes on.
+    /// To the green thread, if it is a closure. What it keeps of them across a park stays its own on whatever
+    /// OS thread it goes on.
     OfGreenThread,
 }
 
@@ -107,8 +109,8 @@ impl Builder {
 
     /// Sets how many green threads run at the same moment: the number of [Ps](crate::docs::glossary#p).
     ///
-    /// The default is the number of processors available to the process, at most 4,096. [`Handle::set_procs`](crate::Handle::set_procs) changes it
-    /// later.
+    /// The default is the number of processors available to the process, at most 4,096.
+    /// [`Handle::set_procs`](crate::Handle::set_procs) changes it later.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().procs(1).build()?;
@@ -120,11 +122,11 @@ impl Builder {
         self
     }
 
-    /// Sets the size of each green thread's stack, in bytes of address space. The default is 256 KiB, and 1 MiB where the runtime is compiled
-    /// with debug assertions for 64 bits.
+    /// Sets the size of each green thread's stack, in bytes of address space. The default is 256 KiB, and 1
+    /// MiB where the runtime is compiled with debug assertions for 64 bits.
     ///
-    /// Memory is used page by page as the stack grows. See [stacks](crate::docs::stacks) for overflows and what
-    /// stacks cost.
+    /// Memory is used page by page as the stack grows. See [stacks](crate::docs::stacks) for overflows and
+    /// what stacks cost.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().stack_size(1 << 20).build()?;
@@ -137,27 +139,27 @@ impl Builder {
 
     /// Sets the largest number of OS threads that run green threads. The default is 10,000.
     ///
-    /// At the limit, and while the system refuses a further OS thread, nothing fails, and one line on stderr says so.
-    /// A green thread that computes or blocks then delays others until it parks or ends, because no OS thread can
-    /// take its P.
+    /// At the limit, and while the system refuses a further OS thread, nothing fails, and one line on stderr
+    /// says so. A green thread that computes or blocks then delays others until it parks or ends, because no
+    /// OS thread can take its P.
     ///
-    /// A new OS thread is started only when none is parked. So the number stays below the sum of these, at its
-    /// highest:
+    /// A new OS thread is started only when none is parked. So the number stays below the sum of these, at
+    /// its highest:
     /// - one OS thread for each P;
     /// - one for each green thread that keeps its OS thread without a P:
     ///   - it computes or blocks although its P was taken,
     ///   - it waits for another P before it leaves a call,
     ///   - it is parked while it is pinned or unwinds,
     ///   - or it is in [`blocking`](crate::blocking);
-    /// - one for each OS thread to which polls that have parked are bound, or, with [`Migration::BeforeStart`], green
-    ///   threads that have started;
-    /// - one that waits for the network and for timers, one spare, and those that are about to park (usually none or
-    ///   one).
+    /// - one for each OS thread to which polls that have parked are bound, or, with
+    ///   [`Migration::BeforeStart`], green threads that have started;
+    /// - one that waits for the network and for timers, one spare, and those that are about to park (usually
+    ///   none or one).
     ///
-    /// An OS thread that has not been needed for five to ten seconds ends, except one for each P and a few more. See
-    /// [blocking](crate::docs::blocking#os-threads) for programs with many green threads that compute for long. Each of
-    /// them keeps an OS thread from its beginning to its next call that parks. On Linux most of these OS threads
-    /// [sleep](crate::docs::blocking#paused-green-threads) at any moment.
+    /// An OS thread that has not been needed for five to ten seconds ends, except one for each P and a few
+    /// more. See [blocking](crate::docs::blocking#os-threads) for programs with many green threads that
+    /// compute for long. Each of them keeps an OS thread from its beginning to its next call that parks. On
+    /// Linux most of these OS threads [sleep](crate::docs::blocking#paused-green-threads) at any moment.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().max_threads(64).build()?;
@@ -168,17 +170,20 @@ impl Builder {
         self
     }
 
-    /// Sets how many OS threads the blocking calls of this crate may use at once. The default is 512, as in tokio.
+    /// Sets how many OS threads the blocking calls of this crate may use at once. The default is 512, as in
+    /// tokio.
     ///
-    /// It bounds the calls of [`fs`](crate::fs), look-ups of [host names](crate::net::lookup_host), starting a process, and
-    /// reading standard input from a file. A green thread that makes a further such call waits in line, first come, first
-    /// served. A cancellation or a time-out ends that wait. Calls of plain OS threads do not count.
+    /// It bounds the calls of [`fs`](crate::fs), look-ups of [host names](crate::net::lookup_host), starting
+    /// a process, and reading standard input from a file. A green thread that makes a further such call waits
+    /// in line, first come, first served. A cancellation or a time-out ends that wait. Calls of plain OS
+    /// threads do not count.
     ///
     /// With the feature `interpose` the same holds for look-ups by libc's `getaddrinfo`.
     ///
-    /// [`blocking`](crate::blocking) is not bounded: it runs code of yours, which may wait for other such code. To bound that,
-    /// use a [`Semaphore`](crate::sync::Semaphore). If green threads fill all places with calls that end only after a further
-    /// call of this kind (opening both ends of a FIFO), they wait for ever.
+    /// [`blocking`](crate::blocking) is not bounded: it runs code of yours, which may wait for other such
+    /// code. To bound that, use a [`Semaphore`](crate::sync::Semaphore). If green threads fill all places
+    /// with calls that end only after a further call of this kind (opening both ends of a FIFO), they wait
+    /// for ever.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().blocking_threads(4).build()?;
@@ -194,12 +199,12 @@ impl Builder {
         self
     }
 
-    /// Sets whether the runtime has its monitor thread ([sysmon](crate::docs::glossary#sysmon)). The default is
-    /// `true`.
+    /// Sets whether the runtime has its monitor thread ([sysmon](crate::docs::glossary#sysmon)). The default
+    /// is `true`.
     ///
-    /// Without it, a green thread that computes or blocks for long holds up all green threads in the same run queue.
-    /// Memory and OS threads that a burst has left behind are not given back. This setting is for showing what the
-    /// monitor thread does.
+    /// Without it, a green thread that computes or blocks for long holds up all green threads in the same run
+    /// queue. Memory and OS threads that a burst has left behind are not given back. This setting is for
+    /// showing what the monitor thread does.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().sysmon(false).build()?;
@@ -210,11 +215,13 @@ impl Builder {
         self
     }
 
-    /// Lets `call` be told of each hog: a green thread whose P was taken because it computed or blocked for long while others waited.
+    /// Lets `call` be told of each hog: a green thread whose P was taken because it computed or blocked for
+    /// long while others waited.
     ///
-    /// It is told of one hog of each spawn place in a second, and of ten in a second in all. [`metrics::hogs`](crate::metrics::hogs())
-    /// counts all. With the feature `dump-stacks` the report has the stack of the hog. `call` runs on a plain OS thread of its own and
-    /// may take its time; up to 64 reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
+    /// It is told of one hog of each spawn place in a second, and of ten in a second in all.
+    /// [`metrics::hogs`](crate::metrics::hogs()) counts all. With the feature `dump-stacks` the report has
+    /// the stack of the hog. `call` runs on a plain OS thread of its own and may take its time; up to 64
+    /// reports that come meanwhile wait. A panic of `call` is printed and otherwise ignored.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().on_hog(|hog| eprintln!("{hog}")).build()?;
@@ -225,10 +232,11 @@ impl Builder {
         self
     }
 
-    /// Lets `call` be told of each green thread that waited for a P for `bound` or longer after it was woken or spawned.
+    /// Lets `call` be told of each green thread that waited for a P for `bound` or longer after it was woken
+    /// or spawned.
     ///
-    /// It is told of ten in a second at most. `call` runs as that of [`on_hog`](Builder::on_hog) does. Each wake-up is then measured:
-    /// see [`measure_all`](Builder::measure_all), which says what that costs.
+    /// It is told of ten in a second at most. `call` runs as that of [`on_hog`](Builder::on_hog) does. Each
+    /// wake-up is then measured: see [`measure_all`](Builder::measure_all), which says what that costs.
     ///
     /// ```
     /// use std::time::Duration;
@@ -243,10 +251,11 @@ impl Builder {
         self
     }
 
-    /// Sets whether each wake-up is measured for the [metrics](crate::metrics), and not only samples. The default is `false`.
+    /// Sets whether each wake-up is measured for the [metrics](crate::metrics), and not only samples. The
+    /// default is `false`.
     ///
-    /// Then the histograms and [`metrics::by_place`](crate::metrics::by_place) count each run of a green thread, as long as no more
-    /// than 65,536 green threads live at once. It costs about 100 ns for each run.
+    /// Then the histograms and [`metrics::by_place`](crate::metrics::by_place) count each run of a green
+    /// thread, as long as no more than 65,536 green threads live at once. It costs about 100 ns for each run.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().procs(1).measure_all(true).build()?;
@@ -259,13 +268,14 @@ impl Builder {
         self
     }
 
-    /// Keeps for one spawned green thread in `every` the stack on which it was spawned, the first included: 1 keeps each, and 0, the
-    /// default, none. [Dumps](crate::docs::dumps) show it below the stack of the green thread itself. The environment variable is
-    /// `RUNTIME_SPAWN_STACKS`.
+    /// Keeps for one spawned green thread in `every` the stack on which it was spawned, the first included: 1
+    /// keeps each, and 0, the default, none. [Dumps](crate::docs::dumps) show it below the stack of the green
+    /// thread itself. The environment variable is `RUNTIME_SPAWN_STACKS`.
     ///
-    /// The place of a spawn is always known. The stack tells more where many callers share that place: a server's
-    /// `spawn_worker`. Up to 48 frames are kept, until the green thread's end. A spawn that is kept takes about
-    /// 2 µs more for a short stack. While `every` is not 0, each other spawn takes 8 ns more, and each wake-up 2 ns.
+    /// The place of a spawn is always known. The stack tells more where many callers share that place: a
+    /// server's `spawn_worker`. Up to 48 frames are kept, until the green thread's end. A spawn that is kept
+    /// takes about 2 µs more for a short stack. While `every` is not 0, each other spawn takes 8 ns more, and
+    /// each wake-up 2 ns.
     ///
     /// It has an effect with the feature `dump-stacks`, where dumps show stacks.
     ///
@@ -285,12 +295,13 @@ impl Builder {
         self
     }
 
-    /// Keeps for each spawned future the stack at which it waits, so that [dumps](crate::docs::dumps#futures) show it. The default is
-    /// `false`. The environment variable is `RUNTIME_AWAIT_STACKS`.
+    /// Keeps for each spawned future the stack at which it waits, so that [dumps](crate::docs::dumps#futures)
+    /// show it. The default is `false`. The environment variable is `RUNTIME_AWAIT_STACKS`.
     ///
-    /// A future has no stack while it waits. With this setting the stack is kept when the future's waker is cloned: at that moment the
-    /// chain of polls is on the stack, from the future that was spawned to the one that waits. Up to 48 frames are kept. Each wait of a
-    /// future then takes some microseconds more. Other green threads pay nothing.
+    /// A future has no stack while it waits. With this setting the stack is kept when the future's waker is
+    /// cloned: at that moment the chain of polls is on the stack, from the future that was spawned to the one
+    /// that waits. Up to 48 frames are kept. Each wait of a future then takes some microseconds more. Other
+    /// green threads pay nothing.
     ///
     /// It has an effect with the feature `dump-stacks`, where dumps show stacks.
     ///
@@ -321,8 +332,9 @@ impl Builder {
 
     /// Sets the name of the runtime's OS threads, to which a number is added. The default is "green".
     ///
-    /// Linux keeps the first 15 bytes of a name of an OS thread. A name of at most 8 bytes leaves room for the longest ending, `-sysmon`.
-    /// The page about [debuggers](crate::docs::debuggers#perf) lists the endings.
+    /// Linux keeps the first 15 bytes of a name of an OS thread. A name of at most 8 bytes leaves room for
+    /// the longest ending, `-sysmon`. The page about [debuggers](crate::docs::debuggers#perf) lists the
+    /// endings.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().thread_name("worker").build()?;
@@ -339,28 +351,29 @@ impl Builder {
     /// [moving](crate::docs::moving). Ways out are futures, [`thread::pin`](crate::thread::pin), and
     /// [`Migration::BeforeStart`], called *strict mode*.
     ///
-    /// In strict mode a green thread runs on one OS thread from its first line to its last. So values that are not
-    /// [`Send`] stay on one OS thread while they live on its stack. [`thread::pin`](crate::thread::pin) changes
-    /// nothing in this mode.
+    /// In strict mode a green thread runs on one OS thread from its first line to its last. So values that
+    /// are not [`Send`] stay on one OS thread while they live on its stack.
+    /// [`thread::pin`](crate::thread::pin) changes nothing in this mode.
     ///
-    /// **Other green threads run on the same OS thread** whenever one parks. So a thread-local keeps its address, but
-    /// not its value. Scoped contexts (span stacks, enter guards) that are kept across a park are mixed up with those
-    /// of other green threads, unless they [follow](crate::context_slot), and those that keep references (`scoped-tls`) are
-    /// [unsound](crate::docs::moving#types-that-must-not-be-kept-across-a-park). A std lock that is kept across a park blocks the OS thread when another green thread
-    /// there takes that lock.
+    /// **Other green threads run on the same OS thread** whenever one parks. So a thread-local keeps its
+    /// address, but not its value. Scoped contexts (span stacks, enter guards) that are kept across a park
+    /// are mixed up with those of other green threads, unless they [follow](crate::context_slot), and those
+    /// that keep references (`scoped-tls`) are
+    /// [unsound](crate::docs::moving#types-that-must-not-be-kept-across-a-park). A std lock that is kept
+    /// across a park blocks the OS thread when another green thread there takes that lock.
     ///
     /// The costs of strict mode:
     ///
-    /// - A green thread that has started is never run by another OS thread. If a green thread on the same OS thread
-    ///   computes or blocks (in [`blocking`](crate::blocking), too), the others there wait until it parks, yields or
-    ///   ends. Green threads that have not started, timers and the network are not delayed.
-    /// - Load is balanced only when a green thread starts. If more OS threads have something to run than there are
-    ///   [`procs`](Builder::procs), they take turns of a millisecond.
-    /// - Waking a green thread of another OS thread may need a system call (microseconds). The default mode runs it
-    ///   on the waker's OS thread.
+    /// - A green thread that has started is never run by another OS thread. If a green thread on the same OS
+    ///   thread computes or blocks (in [`blocking`](crate::blocking), too), the others there wait until it
+    ///   parks, yields or ends. Green threads that have not started, timers and the network are not delayed.
+    /// - Load is balanced only when a green thread starts. If more OS threads have something to run than
+    ///   there are [`procs`](Builder::procs), they take turns of a millisecond.
+    /// - Waking a green thread of another OS thread may need a system call (microseconds). The default mode
+    ///   runs it on the waker's OS thread.
     ///
-    /// A spawned future may be polled by another OS thread each time, because it is `Send`. One poll stays on one OS
-    /// thread, as in either mode.
+    /// A spawned future may be polled by another OS thread each time, because it is `Send`. One poll stays on
+    /// one OS thread, as in either mode.
     ///
     /// ```
     /// use runtime::{Builder, Migration, sleep, spawn};
@@ -384,20 +397,23 @@ impl Builder {
         self
     }
 
-    /// Sets to whom thread-locals belong while a closure runs. The default is [`ThreadLocals::OfOsThread`], or the environment variable
-    /// `RUNTIME_THREAD_LOCALS` (`os` or `green`).
+    /// Sets to whom thread-locals belong while a closure runs. The default is [`ThreadLocals::OfOsThread`],
+    /// or the environment variable `RUNTIME_THREAD_LOCALS` (`os` or `green`).
     ///
-    /// With [`ThreadLocals::OfGreenThread`] each closure has a block of thread-locals of its own, as an OS thread has, and the block is
-    /// switched together with the stack: `std::thread_local!`, `thread_local` of C, `errno`, the values of pthread's keys. So a closure
-    /// that parks may keep a guard of a std lock, a borrow inside of `LocalKey::with`, `rand::rng()` or an entered context, and safe code
-    /// is [sound when it moves](crate::docs::moving), by the argument that makes `std::thread::spawn` sound. Destructors run at its end,
-    /// before its join returns.
+    /// With [`ThreadLocals::OfGreenThread`] each closure has a block of thread-locals of its own, as an OS
+    /// thread has, and the block is switched together with the stack: `std::thread_local!`, `thread_local` of
+    /// C, `errno`, the values of pthread's keys. So a closure that parks may keep a guard of a std lock, a
+    /// borrow inside of `LocalKey::with`, `rand::rng()` or an entered context, and safe code is [sound when
+    /// it moves](crate::docs::moving), by the argument that makes `std::thread::spawn` sound. Destructors run
+    /// at its end, before its join returns.
     ///
-    /// What it needs, what it costs, and what it does not cover is on the page [moving](crate::docs::moving#thread-locals-of-its-own).
+    /// What it needs, what it costs, and what it does not cover is on the page
+    /// [moving](crate::docs::moving#thread-locals-of-its-own).
     ///
     /// # Errors
     ///
-    /// [`build`](Builder::build) returns `Unsupported` and the reason if this machine, C library or program cannot have such blocks.
+    /// [`build`](Builder::build) returns `Unsupported` and the reason if this machine, C library or program
+    /// cannot have such blocks.
     ///
     /// ```
     /// use runtime::{Builder, ThreadLocals};
@@ -426,14 +442,14 @@ impl Builder {
         self
     }
 
-    /// Lets `signal`, such as [`SIGQUIT`](crate::signal::SIGQUIT), write a dump of all green threads to stderr, as
-    /// [`dump()`](crate::dump()) does. The program goes on. The default is no signal, or the environment variable
-    /// `RUNTIME_DUMP`: `QUIT`, `HUP`, `USR1` or `USR2`.
+    /// Lets `signal`, such as [`SIGQUIT`](crate::signal::SIGQUIT), write a dump of all green threads to
+    /// stderr, as [`dump()`](crate::dump()) does. The program goes on. The default is no signal, or the
+    /// environment variable `RUNTIME_DUMP`: `QUIT`, `HUP`, `USR1` or `USR2`.
     ///
-    /// This holds for the process from the start of this runtime on, also after the runtime's end. The signal no longer has its
-    /// default effect. A plain OS thread writes the dump, so it comes even while green threads keep every P. That thread does
-    /// not hide a [deadlock](crate::docs::deadlock). A green thread that [overflows its stack](crate::docs::stacks) gets a dump, too, before
-    /// the process ends.
+    /// This holds for the process from the start of this runtime on, also after the runtime's end. The signal
+    /// no longer has its default effect. A plain OS thread writes the dump, so it comes even while green
+    /// threads keep every P. That thread does not hide a [deadlock](crate::docs::deadlock). A green thread
+    /// that [overflows its stack](crate::docs::stacks) gets a dump, too, before the process ends.
     ///
     /// Unix only.
     ///
@@ -449,13 +465,14 @@ impl Builder {
         self
     }
 
-    /// Lets each [`Mutex`](crate::sync::Mutex) and each writer of an [`RwLock`](crate::sync::RwLock) record the thread that locks
-    /// it. A [dump](mod@crate::dump) then names the holder of each lock that is waited for, and finds green threads that wait for each
-    /// other's locks. The default is `false`; [`dump_on`](Builder::dump_on) and [`find_deadlocks`](Builder::find_deadlocks) switch
-    /// it on too.
+    /// Lets each [`Mutex`](crate::sync::Mutex) and each writer of an [`RwLock`](crate::sync::RwLock) record
+    /// the thread that locks it. A [dump](mod@crate::dump) then names the holder of each lock that is waited
+    /// for, and finds green threads that wait for each other's locks. The default is `false`;
+    /// [`dump_on`](Builder::dump_on) and [`find_deadlocks`](Builder::find_deadlocks) switch it on too.
     ///
-    /// This holds for the process from the start of this runtime on. A lock that was taken before has no record. Locking and
-    /// unlocking a mutex then takes about 65 instructions instead of 16, which is 3 ns more.
+    /// This holds for the process from the start of this runtime on. A lock that was taken before has no
+    /// record. Locking and unlocking a mutex then takes about 65 instructions instead of 16, which is 3 ns
+    /// more.
     ///
     /// ```
     /// let runtime = runtime::Builder::new().track_locks(true).build()?;
@@ -466,17 +483,19 @@ impl Builder {
         self
     }
 
-    /// Looks for green threads that wait for each other each time `interval` has passed, and writes them to stderr with their
-    /// stacks (feature `dump-stacks`), once. The program goes on. [`dump::on_deadlock`](crate::dump::on_deadlock) takes them
-    /// instead. The default is no search, or the environment variable `RUNTIME_DEADLOCK`: an interval in ms.
+    /// Looks for green threads that wait for each other each time `interval` has passed, and writes them to
+    /// stderr with their stacks (feature `dump-stacks`), once. The program goes on.
+    /// [`dump::on_deadlock`](crate::dump::on_deadlock) takes them instead. The default is no search, or the
+    /// environment variable `RUNTIME_DEADLOCK`: an interval in ms.
     ///
-    /// This finds circles over mutexes, read-write locks, joins and scopes, and locks that leaked, while other green threads go on. The page
-    /// about [deadlocks](crate::docs::deadlock#of-some) says what it finds and what not. A circle is told if two looks have found it
-    /// unchanged, so between one and two intervals after it arose.
+    /// This finds circles over mutexes, read-write locks, joins and scopes, and locks that leaked, while
+    /// other green threads go on. The page about [deadlocks](crate::docs::deadlock#of-some) says what it
+    /// finds and what not. A circle is told if two looks have found it unchanged, so between one and two
+    /// intervals after it arose.
     ///
-    /// This holds for the process from the start of this runtime on, also after the runtime's end. A plain OS thread looks, so it
-    /// finds them even while green threads keep every P. If several runtimes set it, the shortest interval holds. A look takes
-    /// a few microseconds for each green thread.
+    /// This holds for the process from the start of this runtime on, also after the runtime's end. A plain OS
+    /// thread looks, so it finds them even while green threads keep every P. If several runtimes set it, the
+    /// shortest interval holds. A look takes a few microseconds for each green thread.
     ///
     /// ```
     /// use std::time::Duration;
@@ -488,21 +507,23 @@ impl Builder {
         self
     }
 
-    /// Starts the [flight recorder](crate::trace) with this runtime, and writes a trace to `path` when a green thread panics, when
-    /// one keeps its P, and when a timer fires late. The default is not to, or the environment variable `RUNTIME_TRACE`.
+    /// Starts the [flight recorder](crate::trace) with this runtime, and writes a trace to `path` when a
+    /// green thread panics, when one keeps its P, and when a timer fires late. The default is not to, or the
+    /// environment variable `RUNTIME_TRACE`.
     ///
-    /// The environment variable `RUNTIME_TRACE_ON` says what writes a trace: a list of `panic`, `hog` and `late=10ms`. Without it
-    /// all three do, with `late=100ms`. A name that ends with `.html` gives a page, any other name a file for Perfetto (feature
-    /// `perfetto`).
+    /// The environment variable `RUNTIME_TRACE_ON` says what writes a trace: a list of `panic`, `hog` and
+    /// `late=10ms`. Without it all three do, with `late=100ms`. A name that ends with `.html` gives a page,
+    /// any other name a file for Perfetto (feature `perfetto`).
     ///
-    /// No file is overwritten, also none of an earlier process. If the name is taken, the next free number is used: `trace-2.html`, and
-    /// so on to `trace-100.html`. If all are taken, no trace is written, and a line on stderr says so. A process writes at most ten files
-    /// for panics and ten for hogs and late timers. The line about the tenth says that it is the last. Two files of these tens are a second
-    /// apart or more.
+    /// No file is overwritten, also none of an earlier process. If the name is taken, the next free number is
+    /// used: `trace-2.html`, and so on to `trace-100.html`. If all are taken, no trace is written, and a line
+    /// on stderr says so. A process writes at most ten files for panics and ten for hogs and late timers. The
+    /// line about the tenth says that it is the last. Two files of these tens are a second apart or more.
     ///
-    /// A plain OS thread writes the file. The end of a `block_on` or `block_on_local` and the end of a runtime wait for it, for ten
-    /// seconds at most. A process that ends otherwise may end before the file is there: by [`std::process::exit`], or by the panic of a
-    /// `main` that has joined a green thread outside of `block_on`. It can leave an incomplete file whose name begins with a dot.
+    /// A plain OS thread writes the file. The end of a `block_on` or `block_on_local` and the end of a
+    /// runtime wait for it, for ten seconds at most. A process that ends otherwise may end before the file is
+    /// there: by [`std::process::exit`], or by the panic of a `main` that has joined a green thread outside
+    /// of `block_on`. It can leave an incomplete file whose name begins with a dot.
     ///
     /// This holds for the process, and the first runtime that asks for it decides.
     ///
@@ -523,12 +544,12 @@ impl Builder {
     ///
     /// If an error is returned, nothing of the runtime is left behind.
     ///
-    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, a dump on a signal that
-    ///   cannot be received; or an [environment
-    ///   variable](crate::docs::settings) has a value that is not allowed. The text says what is allowed.
+    /// - `InvalidInput`: no Ps or too many, a stack below one page, no threads, no blocking threads, a dump
+    ///   on a signal that cannot be received; or an [environment variable](crate::docs::settings) has a value
+    ///   that is not allowed. The text says what is allowed.
     /// - `Unsupported`: this is a [forked child](crate::docs::fork).
-    /// - Another kind, from the system: no descriptors, no threads or no memory. A runtime has its first OS thread
-    ///   and its first stack from the beginning.
+    /// - Another kind, from the system: no descriptors, no threads or no memory. A runtime has its first OS
+    ///   thread and its first stack from the beginning.
     ///
     /// ```
     /// let error = runtime::Builder::new().procs(0).build().unwrap_err();
@@ -617,9 +638,10 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// - `AlreadyExists`: the default runtime has been started, by its first use or by this function. It keeps its
-    ///   settings.
-    /// - The errors of [`build`](Builder::build). A later call, or the first use, then starts the default runtime.
+    /// - `AlreadyExists`: the default runtime has been started, by its first use or by this function. It
+    ///   keeps its settings.
+    /// - The errors of [`build`](Builder::build). A later call, or the first use, then starts the default
+    ///   runtime.
     ///
     /// ```
     /// runtime::Builder::new().procs(3).build_global()?;
@@ -637,7 +659,8 @@ impl Builder {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
     }
 
-    /// Returns what the scheduler needs: the settings of the program, then those of the environment, then the defaults.
+    /// Returns what the scheduler needs: the settings of the program, then those of the environment, then the
+    /// defaults.
     fn config(self, calls: &Calls) -> io::Result<Config> {
         let blocking_threads = or_else(
             self.blocking_threads,
@@ -695,7 +718,8 @@ impl Builder {
     }
 }
 
-/// Returns what keeps one stack of a spawner in `every`; `None` if `every` is 0, and where stacks cannot be taken.
+/// Returns what keeps one stack of a spawner in `every`; `None` if `every` is 0, and where stacks cannot be
+/// taken.
 fn spawn_stacks(every: usize) -> Option<SpawnStacks> {
     let every = NonZeroU32::new(u32::try_from(every).ok()?)?;
     crate::dump::take_of_spawner().map(|take| SpawnStacks { every, take })

@@ -1,5 +1,5 @@
-//! The default runtime: started at its first use, or by `Builder::build_global`. It lives as long as the process. Plain OS threads use
-//! it, except during a `block_on_local` of another runtime.
+//! The default runtime: started at its first use, or by `Builder::build_global`. It lives as long as the
+//! process. Plain OS threads use it, except during a `block_on_local` of another runtime.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,7 +13,8 @@ use super::{Builder, Runtime};
 
 static DEFAULT: OnceLock<Runtime> = OnceLock::new();
 
-/// Starts the default runtime with the settings of `builder`, unless it is there. Returns `true` if this call started it.
+/// Starts the default runtime with the settings of `builder`, unless it is there. Returns `true` if this call
+/// started it.
 ///
 /// # Errors
 /// Returns the errors of [`Builder::build`]. The next call tries again.
@@ -70,16 +71,16 @@ impl Drop for Entered {
     }
 }
 
-/// Returns the scheduler whose `block_on_local` runs on this plain OS thread. Never inlined: a green thread may come here on one OS
-/// thread after the other.
+/// Returns the scheduler whose `block_on_local` runs on this plain OS thread. Never inlined: a green thread
+/// may come here on one OS thread after the other.
 #[inline(never)]
 fn entered() -> Option<Arc<Sched>> {
     // At the end of a thread there is no variable any more, and no `block_on_local`.
     ENTERED.try_with(|entered| entered.borrow().clone()).ok().flatten()
 }
 
-/// Returns the scheduler for a caller that is no green thread: that of a `block_on_local` on this OS thread, or the default runtime,
-/// which is started if this is the first use.
+/// Returns the scheduler for a caller that is no green thread: that of a `block_on_local` on this OS thread,
+/// or the default runtime, which is started if this is the first use.
 ///
 /// # Errors
 /// Returns the errors of [`default_sched`].
@@ -87,12 +88,14 @@ pub(crate) fn sched_of_plain_thread() -> io::Result<Arc<Sched>> {
     entered().map_or_else(|| default_sched().cloned(), Ok)
 }
 
-/// Returns what [`sched_of_plain_thread`] does. Panics with the reason if the default runtime cannot be started.
+/// Returns what [`sched_of_plain_thread`] does. Panics with the reason if the default runtime cannot be
+/// started.
 pub(crate) fn sched_of_plain_thread_or_panic() -> Arc<Sched> {
     sched_of_plain_thread().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the scheduler of the caller, or `None` if that would be the default runtime's and it has not been started.
+/// Returns the scheduler of the caller, or `None` if that would be the default runtime's and it has not been
+/// started.
 pub(crate) fn started_sched() -> Option<Arc<Sched>> {
     Sched::current().or_else(entered).or_else(|| Some(DEFAULT.get()?.sched.clone()))
 }

@@ -1,10 +1,12 @@
-//! The settings that a program leaves to the environment: reading the variables `RUNTIME_*`, and saying what is wrong with them.
+//! The settings that a program leaves to the environment: reading the variables `RUNTIME_*`, and saying what
+//! is wrong with them.
 //!
-//! A variable that is missing or blank gives `None`. A value that is not allowed is an error, which names the variable, the
-//! value and what is allowed.
+//! A variable that is missing or blank gives `None`. A value that is not allowed is an error, which names the
+//! variable, the value and what is allowed.
 //!
-//! In a process with more rights than the process that started it, such as a setuid program, each variable counts as missing: one names a
-//! file to write, one a signal, and any value that is not allowed ends the program. (libc: `secure_getenv`.)
+//! In a process with more rights than the process that started it, such as a setuid program, each variable
+//! counts as missing: one names a file to write, one a signal, and any value that is not allowed ends the
+//! program. (libc: `secure_getenv`.)
 
 use std::env::{self, VarError};
 use std::io;

@@ -20,9 +20,11 @@ use crate::thread::JoinHandle;
 /// After the end of the runtime:
 ///
 /// - [`spawn`](Handle::spawn) and [`block_on`](Handle::block_on) panic, saying so.
-/// - [`procs`](Handle::procs), [`set_procs`](Handle::set_procs) and [`metrics`](Handle::metrics) still answer.
+/// - [`procs`](Handle::procs), [`set_procs`](Handle::set_procs) and [`metrics`](Handle::metrics) still
+///   answer.
 /// - Join handles of its green threads still return results. Their `cancel` and `unpark` do nothing.
-/// - Its sockets work as long as they need not wait. A call that has to wait returns an error of kind `NotConnected`.
+/// - Its sockets work as long as they need not wait. A call that has to wait returns an error of kind
+///   `NotConnected`.
 ///
 /// ```
 /// let handle = runtime::Handle::current();
@@ -38,8 +40,8 @@ impl Handle {
         &self.sched
     }
 
-    /// Returns a handle to the runtime of the calling green thread. On a plain OS thread it is the default runtime,
-    /// which is started if this is the first use.
+    /// Returns a handle to the runtime of the calling green thread. On a plain OS thread it is the default
+    /// runtime, which is started if this is the first use.
     ///
     /// # Panics
     ///
@@ -69,7 +71,8 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// Panics if the runtime has ended, or if the green thread cannot be started: see [`spawn`](crate::spawn()).
+    /// Panics if the runtime has ended, or if the green thread cannot be started: see
+    /// [`spawn`](crate::spawn()).
     ///
     /// ```
     /// let handle = runtime::Handle::current();
@@ -88,8 +91,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`thread::Builder::spawn`](crate::thread::Builder::spawn), and an error if the runtime has
-    /// ended. `task` is then dropped.
+    /// Returns the errors of [`thread::Builder::spawn`](crate::thread::Builder::spawn), and an error if the
+    /// runtime has ended. `task` is then dropped.
     ///
     /// ```
     /// let runtime = runtime::Runtime::new()?;
@@ -108,12 +111,13 @@ impl Handle {
         start::spawn(Where::In(&self.sched), Spec::at(Location::caller()), task)
     }
 
-    /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its value.
+    /// Runs `main` as a green thread of this runtime, blocks the caller until it has ended, and returns its
+    /// value.
     ///
     /// # Panics
     ///
-    /// Panics if `main` panics, with that panic; if the runtime has ended; and if the green thread cannot be started:
-    /// see [`spawn`](crate::spawn()).
+    /// Panics if `main` panics, with that panic; if the runtime has ended; and if the green thread cannot be
+    /// started: see [`spawn`](crate::spawn()).
     ///
     /// # Cancellation
     ///
@@ -133,7 +137,8 @@ impl Handle {
     }
 
     /// Runs a future that need not be `Send` on the calling thread, and returns its output: see
-    /// [`block_on_local`](crate::block_on_local()). What the future spawns belongs to this runtime, and so do its timers and sockets.
+    /// [`block_on_local`](crate::block_on_local()). What the future spawns belongs to this runtime, and so do
+    /// its timers and sockets.
     ///
     /// # Panics
     ///
@@ -168,11 +173,11 @@ impl Handle {
         self.sched.procs()
     }
 
-    /// Sets the number of Ps: how many green threads run at the same moment. It may be called at any time and returns
-    /// at once.
+    /// Sets the number of Ps: how many green threads run at the same moment. It may be called at any time and
+    /// returns at once.
     ///
-    /// If there are fewer Ps than before, green threads that run now go on until they park, yield or are preempted.
-    /// Then other Ps take the green threads in their run queues.
+    /// If there are fewer Ps than before, green threads that run now go on until they park, yield or are
+    /// preempted. Then other Ps take the green threads in their run queues.
     ///
     /// # Errors
     ///

@@ -8,11 +8,11 @@ use sched::Sched;
 
 use crate::trace::trigger;
 
-/// Cancels all green threads of a runtime, waits for their end, and joins its OS threads. Returns `true` if all have
-/// ended.
+/// Cancels all green threads of a runtime, waits for their end, and joins its OS threads. Returns `true` if
+/// all have ended.
 ///
-/// Returns `false` if `time` was over first, or if the caller is one of those green threads. A background thread then
-/// does the rest.
+/// Returns `false` if `time` was over first, or if the caller is one of those green threads. A background
+/// thread then does the rest.
 pub(super) fn end(sched: &Arc<Sched>, monitor: Option<JoinHandle<()>>, time: Option<Duration>) -> bool {
     if sched::fork::is_forked() {
         // A forked child: the parent's OS threads are not in this process and cannot be joined.

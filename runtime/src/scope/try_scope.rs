@@ -1,4 +1,5 @@
-//! `try_scope`: a scope of green threads that may fail, as Go's `errgroup`. The first error cancels the others.
+//! `try_scope`: a scope of green threads that may fail, as Go's `errgroup`. The first error cancels the
+//! others.
 
 use std::fmt;
 use std::io;
@@ -25,12 +26,12 @@ pub struct TryScope<'scope, 'env: 'scope, E> {
     error: Mutex<Option<E>>,
 }
 
-/// Runs `f`, which may spawn green threads that borrow from the caller and return a `Result`, and waits until all of them
-/// have ended. Returns the value of `f`, or the first error of a green thread or of `f`.
+/// Runs `f`, which may spawn green threads that borrow from the caller and return a `Result`, and waits until
+/// all of them have ended. Returns the value of `f`, or the first error of a green thread or of `f`.
 ///
-/// The first error cancels all other green threads of the scope, as a `context` of Go's `errgroup` does. So does a panic.
-/// Later spawns in the scope are then cancelled before they begin. `f` itself is not cancelled: it ends early when it
-/// [joins](TryJoinHandle::join) a green thread that has no value.
+/// The first error cancels all other green threads of the scope, as a `context` of Go's `errgroup` does. So
+/// does a panic. Later spawns in the scope are then cancelled before they begin. `f` itself is not cancelled:
+/// it ends early when it [joins](TryJoinHandle::join) a green thread that has no value.
 ///
 /// On a plain OS thread the green threads run in the default runtime.
 ///
@@ -45,8 +46,8 @@ pub struct TryScope<'scope, 'env: 'scope, E> {
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits here cancels the scope's green threads, waits for their end, and
-/// unwinds. In a destructor that runs while it unwinds, it only waits for them.
+/// A green thread that is cancelled while it waits here cancels the scope's green threads, waits for their
+/// end, and unwinds. In a destructor that runs while it unwinds, it only waits for them.
 ///
 /// ```
 /// use std::num::ParseIntError;
@@ -75,7 +76,8 @@ where
     let panicked = family.state.lock().panicked != 0;
     let error = scope.error.lock().take();
     match result {
-        // A join has ended `f`, because a green thread has failed. Another payload is a panic or an end of `f` itself.
+        // A join has ended `f`, because a green thread has failed. Another payload is a panic or an end of
+        // `f` itself.
         Err(payload) if !payload.is::<Cancelled>() || is_interrupted() || (error.is_none() && !panicked) => {
             drop_contained(error);
             resume_unwind(payload)
@@ -111,8 +113,8 @@ impl<'scope, E> TryScope<'scope, '_, E> {
         drop_contained(later);
     }
 
-    /// Starts a green thread of this scope that runs a closure or a future, and returns its handle. If it returns an
-    /// error, the scope is cancelled.
+    /// Starts a green thread of this scope that runs a closure or a future, and returns its handle. If it
+    /// returns an error, the scope is cancelled.
     ///
     /// # Panics
     ///
@@ -180,7 +182,8 @@ impl Builder {
     }
 }
 
-/// The right to wait for a green thread of a [`TryScope`] and to take its value. It is also a future with the same output.
+/// The right to wait for a green thread of a [`TryScope`] and to take its value. It is also a future with the
+/// same output.
 ///
 /// ```
 /// let sum = runtime::try_scope(|s| Ok::<_, ()>(s.spawn(|| Ok(20)).join() + 22));
@@ -189,11 +192,12 @@ impl Builder {
 pub struct TryJoinHandle<'scope, R>(ScopedJoinHandle<'scope, Option<R>>);
 
 impl<R> TryJoinHandle<'_, R> {
-    /// Waits for the green thread's end and returns its value. If it has no value, the caller ends, too: it unwinds to its
-    /// [`try_scope`], which returns the first error.
+    /// Waits for the green thread's end and returns its value. If it has no value, the caller ends, too: it
+    /// unwinds to its [`try_scope`], which returns the first error.
     ///
-    /// A green thread has no value if it has returned an error or was cancelled. A green thread that was cancelled by its
-    /// [`AbortHandle`] in a scope without an error unwinds the caller of `try_scope`, too, with [`Cancelled`].
+    /// A green thread has no value if it has returned an error or was cancelled. A green thread that was
+    /// cancelled by its [`AbortHandle`] in a scope without an error unwinds the caller of `try_scope`, too,
+    /// with [`Cancelled`].
     ///
     /// # Panics
     ///

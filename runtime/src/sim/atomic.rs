@@ -1,7 +1,8 @@
-//! Atomics for simulations: each access is a point of choice, so that a simulation also orders the accesses of green threads.
+//! Atomics for simulations: each access is a point of choice, so that a simulation also orders the accesses
+//! of green threads.
 //!
-//! They have the names and functions of `std::sync::atomic`. Outside of a simulation they are std's. In a simulation every access is
-//! sequentially consistent.
+//! They have the names and functions of `std::sync::atomic`. Outside of a simulation they are std's. In a
+//! simulation every access is sequentially consistent.
 //!
 //! ```
 //! use runtime::sim::atomic::{AtomicUsize, Ordering::Relaxed};

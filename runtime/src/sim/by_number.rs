@@ -1,5 +1,6 @@
-//! `by_number`: what libc's `syscall` does for the numbers of the clock and of random bytes (`crate::syscall`). Some crates ask by number, such as
-//! `getrandom` 0.2, from which `rand` 0.8 has its seeds.
+//! `by_number`: what libc's `syscall` does for the numbers of the clock and of random bytes
+//! (`crate::syscall`). Some crates ask by number, such as `getrandom` 0.2, from which `rand` 0.8 has its
+//! seeds.
 
 #![allow(unsafe_code)]
 

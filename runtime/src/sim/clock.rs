@@ -1,7 +1,8 @@
-//! `clock`: the process's `clock_gettime`, `getrandom` and `pthread_create` are defined here, in the place of libc's. On an M of a
-//! simulation they answer from the simulation; elsewhere they call libc's.
+//! `clock`: the process's `clock_gettime`, `getrandom` and `pthread_create` are defined here, in the place of
+//! libc's. On an M of a simulation they answer from the simulation; elsewhere they call libc's.
 //!
-//! So `std::time::Instant`, `SystemTime`, the keys of `HashMap`s and the crate `getrandom` are simulated, in code of others too.
+//! So `std::time::Instant`, `SystemTime`, the keys of `HashMap`s and the crate `getrandom` are simulated, in
+//! code of others too.
 
 #![allow(unsafe_code)]
 
@@ -127,7 +128,8 @@ pub(super) unsafe extern "C" fn getrandom(bytes: *mut c_void, len: usize, flags:
     len as isize
 }
 
-/// See `pthread_create(3)`. The code of a simulation gets `EAGAIN`, and the simulation fails: no thread of the system is simulated.
+/// See `pthread_create(3)`. The code of a simulation gets `EAGAIN`, and the simulation fails: no thread of
+/// the system is simulated.
 ///
 /// # Safety
 /// As of libc's function.

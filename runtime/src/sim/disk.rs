@@ -5,7 +5,8 @@
 //!   Content::data, Dir::entries   ──sync──►   Content::synced, Dir::synced
 //! ```
 //!
-//! A node that is killed loses its open files and their locks only. A power cut leaves what is sure, and of all else what the seed decides.
+//! A node that is killed loses its open files and their locks only. A power cut leaves what is sure, and of
+//! all else what the seed decides.
 //!
 //! - `tree.rs` has the files and directories of a disk, and finds them by their paths.
 //! - `changes.rs` has the changes of directories that are not sure yet.
@@ -72,14 +73,16 @@ pub(super) fn here() -> Option<Arc<Disks>> {
     simulation::with(|by| by.as_any().downcast_ref::<World>().map(|world| world.disks().clone())).flatten()
 }
 
-/// Calls `f`, which does what a disk does, and lets the time of a call pass. *Runs on: a green thread of a simulation.*
+/// Calls `f`, which does what a disk does, and lets the time of a call pass. *Runs on: a green thread of a
+/// simulation.*
 pub(crate) fn taking_time<T>(f: impl FnOnce() -> T) -> T {
     crate::point();
     let Some(disks) = here().filter(|_| !std::thread::panicking()) else { return f() };
     let (time, effect_is_late) = disks.delay(simulation::node());
     if effect_is_late {
         pass(time);
-        // The node may have ended at the very moment at which the wait did. The code of a node that is down sees no error.
+        // The node may have ended at the very moment at which the wait did. The code of a node that is down
+        // sees no error.
         simulation::unwind_at_end();
         f()
     } else {
@@ -89,7 +92,8 @@ pub(crate) fn taking_time<T>(f: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Waits for `time`. Only the end of the simulation or of the caller's node ends the wait: a call of a disk is not interrupted.
+/// Waits for `time`. Only the end of the simulation or of the caller's node ends the wait: a call of a disk
+/// is not interrupted.
 fn pass(time: Duration) {
     if time.is_zero() {
         return;

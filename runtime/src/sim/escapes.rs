@@ -1,5 +1,6 @@
-//! `escapes`: functions of libc by which a program would get out of a simulation. They are defined here, in the place of libc's, as those of
-//! `clock.rs` are. Each either answers from the simulation, or names itself in the failure of the run.
+//! `escapes`: functions of libc by which a program would get out of a simulation. They are defined here, in
+//! the place of libc's, as those of `clock.rs` are. Each either answers from the simulation, or names itself
+//! in the failure of the run.
 //!
 //! The feature `interpose` has functions of its own for sleeps and for futexes: green threads park in these.
 
@@ -37,8 +38,8 @@ unsafe fn check_path(path: *const c_char) {
     }
 }
 
-// libc's functions take a variable number of arguments. With the conventions of both processors the third is where that of a function of
-// three arguments is. The caller has not set it if the call does not have it.
+// libc's functions take a variable number of arguments. With the conventions of both processors the third is
+// where that of a function of three arguments is. The caller has not set it if the call does not have it.
 
 /// See `open(2)`.
 ///

@@ -1,4 +1,5 @@
-//! `explore`: many runs of one program, on several OS threads, until one fails; and making the schedule of that one shorter.
+//! `explore`: many runs of one program, on several OS threads, until one fails; and making the schedule of
+//! that one shorter.
 
 use std::ops::ControlFlow;
 use std::panic;
@@ -24,7 +25,8 @@ pub(super) struct Exploration<'b, F> {
     builder: &'b Builder,
     main: F,
     path: Arc<Mutex<Path>>,
-    /// How many steps a run has, for `Strategy::Pct`. It depends on the program only, so that each seed stands for one run.
+    /// How many steps a run has, for `Strategy::Pct`. It depends on the program only, so that each seed
+    /// stands for one run.
     length: u64,
     steps: AtomicU64,
 }
@@ -39,7 +41,8 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
         exploration
     }
 
-    /// Returns the most steps of some random runs. If one fails, it is not reported: another seed finds its failure.
+    /// Returns the most steps of some random runs. If one fails, it is not reported: another seed finds its
+    /// failure.
     fn longest_probe(&self) -> u64 {
         let _silent = Silent::begin();
         let steps = |seed| self.with(seed, &Strategy::Random, Steps::Count).outcome.steps;
@@ -56,7 +59,8 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
         let work = || {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
-                // Lower seeds than that of a failure go on, so that the result is the same for any number of threads.
+                // Lower seeds than that of a failure go on, so that the result is the same for any number of
+                // threads.
                 if at >= count || at > ended.load(Ordering::Relaxed) {
                     return;
                 }
@@ -137,8 +141,8 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
         })
     }
 
-    /// Leaves choices and then faults out of `schedule` while the run goes on failing. Returns the shortest schedule found, and its
-    /// message.
+    /// Leaves choices and then faults out of `schedule` while the run goes on failing. Returns the shortest
+    /// schedule found, and its message.
     fn shorten(&self, seed: u64, schedule: Schedule, message: String) -> (Schedule, String) {
         let _silent = Silent::begin();
         let mut shortest = (schedule, message);
@@ -163,7 +167,8 @@ impl<'b, F: Fn() + Send + Sync> Exploration<'b, F> {
                 let shorter = schedule.without(at, (at + part).min(end(schedule)));
                 let ended = self.with(seed, &Strategy::Replay(shorter), Steps::Count);
                 match ended.result {
-                    // What the run noted, not what it was told: a choice that was never reached is left out as well.
+                    // What the run noted, not what it was told: a choice that was never reached is left out
+                    // as well.
                     Err(why) if ended.outcome.schedule.len() < schedule.len() => {
                         (*schedule, *message) = (ended.outcome.schedule, why.message);
                     }

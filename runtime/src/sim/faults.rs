@@ -13,9 +13,10 @@ use crate::{sleep, spawn};
 
 /// Faults that happen by themselves, as the seed decides: see [`Builder::faults`](super::Builder::faults).
 ///
-/// At each *tick* of simulated time, one of the faults whose probabilities are set may begin. It concerns nodes that are chosen at random,
-/// and lasts for a random time. Each fault is part of the [`Schedule`](super::Schedule): a replay makes it again, and a schedule is made
-/// shorter by leaving faults out, too.
+/// At each *tick* of simulated time, one of the faults whose probabilities are set may begin. It concerns
+/// nodes that are chosen at random, and lasts for a random time. Each fault is part of the
+/// [`Schedule`](super::Schedule): a replay makes it again, and a schedule is made shorter by leaving faults
+/// out, too.
 ///
 /// Ticks do not keep a simulation going: where all green threads wait for ever, it is a deadlock at once.
 ///
@@ -141,7 +142,8 @@ impl Faults {
         self
     }
 
-    /// Sets how far the clocks of nodes are ahead or behind at most: what `SystemTime::now` returns. Each node has its own skew.
+    /// Sets how far the clocks of nodes are ahead or behind at most: what `SystemTime::now` returns. Each
+    /// node has its own skew.
     ///
     /// ```
     /// let faults = runtime::sim::Faults::new().clock_skew(std::time::Duration::from_secs(1));
@@ -154,16 +156,18 @@ impl Faults {
     probabilities! {
         /// Sets the probability that a tick begins a [partition](super::net::partition) of two nodes.
         partition;
-        /// Sets the probability that a tick [breaks](super::net::partition_oneway) one direction between two nodes.
+        /// Sets the probability that a tick [breaks](super::net::partition_oneway) one direction between two
+        /// nodes.
         partition_oneway;
         /// Sets the probability that a tick [holds](super::net::hold) the packets between two nodes.
         hold;
         /// Sets the probability that a tick [resets](super::net::reset) the connections between two nodes.
         reset;
-        /// Sets the probability that a tick [kills](super::Node::kill) a node, which is restarted later. The main node is never killed.
+        /// Sets the probability that a tick [kills](super::Node::kill) a node, which is restarted later. The
+        /// main node is never killed.
         kill;
-        /// Sets the probability that a tick [cuts the power](super::Node::cut_power) of a node, which is restarted later. The main node is
-        /// never concerned.
+        /// Sets the probability that a tick [cuts the power](super::Node::cut_power) of a node, which is
+        /// restarted later. The main node is never concerned.
         cut_power;
     }
 

@@ -1,21 +1,27 @@
 //! The simulated disks: what is sure after a power cut, and what goes wrong.
 //!
-//! In a simulation [`runtime::fs`](crate::fs) works on a disk of the caller's [node](super::node()), with the same types and functions. The
-//! disk is there before the node starts, and outlives [`kill`](super::Node::kill), [`cut_power`](super::Node::cut_power) and
-//! [`restart`](super::Node::restart). A new disk has `/tmp` and the directory of [`std::env::temp_dir`] only. Relative paths begin at `/`.
+//! In a simulation [`runtime::fs`](crate::fs) works on a disk of the caller's [node](super::node()), with the
+//! same types and functions. The disk is there before the node starts, and outlives
+//! [`kill`](super::Node::kill), [`cut_power`](super::Node::cut_power) and [`restart`](super::Node::restart).
+//! A new disk has `/tmp` and the directory of [`std::env::temp_dir`] only. Relative paths begin at `/`.
 //!
 //! # A power cut
 //!
-//! After [`kill`](super::Node::kill) all that was written is there. After [`cut_power`](super::Node::cut_power), and after
-//! [that fault](super::Faults::cut_power), only this is sure:
+//! After [`kill`](super::Node::kill) all that was written is there. After
+//! [`cut_power`](super::Node::cut_power), and after [that fault](super::Faults::cut_power), only this is
+//! sure:
 //!
-//! - The bytes and the length of a file at its last `sync_all` or `sync_data`. Each sector of 512 bytes that was written later is kept or
-//!   lost, as the seed decides. The length is an old or a new one; bytes that were lost in between are zeros.
-//! - The entries of a directory at its last sync, which is that of `File::open(directory)`. The sync of a file does not make its entry sure,
-//!   as POSIX has it. The sync of a directory makes sure how the directory itself is reached.
-//! - Each later change of an entry is kept or lost as a whole: a rename never loses both names. If it is lost, so are those that build on it.
+//! - The bytes and the length of a file at its last `sync_all` or `sync_data`. Each sector of 512 bytes that
+//!   was written later is kept or lost, as the seed decides. The length is an old or a new one; bytes that
+//!   were lost in between are zeros.
+//! - The entries of a directory at its last sync, which is that of `File::open(directory)`. The sync of a
+//!   file does not make its entry sure, as POSIX has it. The sync of a directory makes sure how the directory
+//!   itself is reached.
+//! - Each later change of an entry is kept or lost as a whole: a rename never loses both names. If it is
+//!   lost, so are those that build on it.
 //!
-//! So a file is replaced safely in these steps: write the new one beside it, sync it, rename it, sync the directory.
+//! So a file is replaced safely in these steps: write the new one beside it, sync it, rename it, sync the
+//! directory.
 //!
 //! ```
 //! use runtime::fs::{self, File};
@@ -49,16 +55,18 @@
 //!
 //! # Faults
 //!
-//! [`set_quality`] and [`Faults::disk`](super::Faults::disk) let a disk read and write a part only, fail with `EIO`, lose a sync, and be full.
+//! [`set_quality`] and [`Faults::disk`](super::Faults::disk) let a disk read and write a part only, fail with
+//! `EIO`, lose a sync, and be full.
 //!
 //! # Time
 //!
-//! A call takes simulated time, 1 to 50 µs unless its disk has another [latency](Quality::latency). The seed decides how long, and other
-//! green threads run meanwhile.
+//! A call takes simulated time, 1 to 50 µs unless its disk has another [latency](Quality::latency). The seed
+//! decides how long, and other green threads run meanwhile.
 //!
 //! # What differs from a disk of the system
 //!
-//! - The permissions of files are kept, and forbid nothing. `FileTimes` cannot be set; the time of the last access is that of the last change.
+//! - The permissions of files are kept, and forbid nothing. `FileTimes` cannot be set; the time of the last
+//!   access is that of the last change.
 //! - Permissions and times are sure at once.
 //! - A file has at most 1 GiB.
 //! - There are no descriptors: `as_fd`, `as_raw_fd` and `From` conversions to types of std panic.

@@ -1,8 +1,9 @@
 //! `futex`, as libc's `syscall` makes it (`crate::syscall`): the locks of std and of parking_lot wait by it.
 //!
-//! All green threads of a simulation run on one OS thread. If one waits for a futex that another of them would wake, the OS thread waits for
-//! ever. A lock that an OS thread outside of the simulation has is released soon, such as that of standard output. So a wait may last a while:
-//! a backtrace of a debug build is printed under that lock, and takes seconds on a loaded machine.
+//! All green threads of a simulation run on one OS thread. If one waits for a futex that another of them
+//! would wake, the OS thread waits for ever. A lock that an OS thread outside of the simulation has is
+//! released soon, such as that of standard output. So a wait may last a while: a backtrace of a debug build
+//! is printed under that lock, and takes seconds on a loaded machine.
 
 #![allow(unsafe_code)]
 

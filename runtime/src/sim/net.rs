@@ -1,20 +1,24 @@
 //! The simulated network: what a test does to its links.
 //!
-//! In a simulation [`runtime::net`](crate::net) works between the [nodes](super::node()), with the same types and methods. Nodes are named
-//! by their names or addresses, also by a reference to a [`Node`](super::Node). The main function runs on the node `main`.
+//! In a simulation [`runtime::net`](crate::net) works between the [nodes](super::node()), with the same types
+//! and methods. Nodes are named by their names or addresses, also by a reference to a [`Node`](super::Node).
+//! The main function runs on the node `main`.
 //!
 //! - A packet takes 1 to 10 ms from node to node, and no time within a node. The seed decides.
-//! - TCP keeps its order. What a broken link holds up is sent again when the link is repaired. A connection whose bytes have not arrived
-//!   for 924 s ends with `TimedOut`, and a connect without an answer after 127 s, as on Linux.
-//! - A connection has room for 256 KiB in each direction: bytes on the way, and those that were not read yet. Further writes wait.
+//! - TCP keeps its order. What a broken link holds up is sent again when the link is repaired. A connection
+//!   whose bytes have not arrived for 924 s ends with `TimedOut`, and a connect without an answer after 127
+//!   s, as on Linux.
+//! - A connection has room for 256 KiB in each direction: bytes on the way, and those that were not read yet.
+//!   Further writes wait.
 //! - A packet to an address without a node is lost. A name without a node is an error of kind `NotFound`.
-//! - [`set_quality`] sets latency, bandwidth and the probabilities of loss, doubling and reordering. [`Faults`](super::Faults) happen by
-//!   themselves.
-//! - Unix sockets work within a node, and take no time. No fault concerns them, and no function of this module. A path is on the node's
-//!   [disk](super::fs), and stays after a kill; an abstract name ends with its socket. Errors are those of Linux, but nothing checks
-//!   permissions.
-//! - There are no descriptors: `as_fd`, `as_raw_fd` and `From` conversions to types of std panic, and `into_std` returns an error of kind
-//!   `Unsupported`. Sockets of std that are converted into those of this crate stay real, and waiting for one fails the simulation.
+//! - [`set_quality`] sets latency, bandwidth and the probabilities of loss, doubling and reordering.
+//!   [`Faults`](super::Faults) happen by themselves.
+//! - Unix sockets work within a node, and take no time. No fault concerns them, and no function of this
+//!   module. A path is on the node's [disk](super::fs), and stays after a kill; an abstract name ends with
+//!   its socket. Errors are those of Linux, but nothing checks permissions.
+//! - There are no descriptors: `as_fd`, `as_raw_fd` and `From` conversions to types of std panic, and
+//!   `into_std` returns an error of kind `Unsupported`. Sockets of std that are converted into those of this
+//!   crate stay real, and waiting for one fails the simulation.
 //!
 //! ```
 //! use runtime::net::{TcpListener, TcpStream};
@@ -35,8 +39,8 @@
 use super::network::{State, Works, here};
 pub use super::quality::Quality;
 
-/// Breaks the links between two nodes, in both directions: no packet arrives. Connections stay, and go on after
-/// [`repair`].
+/// Breaks the links between two nodes, in both directions: no packet arrives. Connections stay, and go on
+/// after [`repair`].
 ///
 /// # Panics
 ///
@@ -183,7 +187,8 @@ pub fn reset(a: impl AsRef<str>, b: impl AsRef<str>) {
     with_nodes([a.as_ref(), b.as_ref()], |state, [a, b]| state.reset_all(a, b));
 }
 
-/// Sets the quality of the links between two nodes, in both directions, for packets that are sent from now on.
+/// Sets the quality of the links between two nodes, in both directions, for packets that are sent from now
+/// on.
 ///
 /// # Panics
 ///

@@ -1,4 +1,5 @@
-//! `network`: the network of one simulation: its nodes, the links between them, the packets under way, and the sockets.
+//! `network`: the network of one simulation: its nodes, the links between them, the packets under way, and
+//! the sockets.
 //!
 //! ```text
 //!   a socket's call ──► State (under one lock) ──► packets, each with the time at which it arrives
@@ -6,13 +7,15 @@
 //!   all green threads wait: the clock moves to the next arrival ──► State ──► reports to the netpoller
 //! ```
 //!
-//! A call changes the state under the lock, takes the reports that this has caused out, and delivers them without the lock. Points of
-//! choice come before the lock is taken.
+//! A call changes the state under the lock, takes the reports that this has caused out, and delivers them
+//! without the lock. Points of choice come before the lock is taken.
 //!
 //! - `node.rs` has the nodes with their addresses and ports.
 //! - `link.rs` has the links, and decides when a packet arrives.
-//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams, with the queue in `inbox.rs`.
-//! - `unix.rs` has the names of Unix sockets, `datagram.rs` the protocol of their datagrams, `addr.rs` the addresses of all sockets.
+//! - `tcp.rs` has the protocol of streams and listeners, `udp.rs` that of datagrams, with the queue in
+//!   `inbox.rs`.
+//! - `unix.rs` has the names of Unix sockets, `datagram.rs` the protocol of their datagrams, `addr.rs` the
+//!   addresses of all sockets.
 //! - `faults.rs` decides for faults.
 //! - `handle.rs` has what takes the place of the system's sockets.
 
@@ -216,7 +219,8 @@ impl Network {
         self.with(|_| ());
     }
 
-    /// Moves the clock to the next tick, if that is before `next`, and wakes the green thread that makes the faults.
+    /// Moves the clock to the next tick, if that is before `next`, and wakes the green thread that makes the
+    /// faults.
     pub(super) fn tick_before(&self, next: u64) -> bool {
         let mut ticks = self.ticks.lock();
         let Some(every) = ticks.every.filter(|_| ticks.next <= next) else { return false };

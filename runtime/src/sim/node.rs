@@ -17,12 +17,13 @@ use crate::{sleep, yield_now};
 
 /// Starts a node: a machine of the simulation, on which a green thread runs `main`.
 ///
-/// `name` is an address such as `"10.0.0.1"` or `"fd00::1"`, or a host name such as `"db"`. A node with a host name gets an address
-/// of its own, and [`ToSocketAddrs`](crate::net::ToSocketAddrs) resolves the name. The main function of a simulation runs on the node
-/// `main`, whose address is 192.168.0.1.
+/// `name` is an address such as `"10.0.0.1"` or `"fd00::1"`, or a host name such as `"db"`. A node with a
+/// host name gets an address of its own, and [`ToSocketAddrs`](crate::net::ToSocketAddrs) resolves the name.
+/// The main function of a simulation runs on the node `main`, whose address is 192.168.0.1.
 ///
-/// All green threads that `main` spawns, directly or not, belong to the node. Their sockets have its address; 127.0.0.1 is the node
-/// itself, for each node. Nodes share the memory of the process, which is useful to look at their state from a test.
+/// All green threads that `main` spawns, directly or not, belong to the node. Their sockets have its address;
+/// 127.0.0.1 is the node itself, for each node. Nodes share the memory of the process, which is useful to
+/// look at their state from a test.
 ///
 /// # Panics
 ///
@@ -77,7 +78,8 @@ where
 
 /// A node of a simulation; see [`node`].
 ///
-/// Clones stand for the same node. When all are dropped, the node goes on. A panic of its main function then fails the simulation.
+/// Clones stand for the same node. When all are dropped, the node goes on. A panic of its main function then
+/// fails the simulation.
 pub struct Node<T> {
     name: Box<str>,
     ip: IpAddr,
@@ -189,11 +191,13 @@ impl<T: Send + 'static> Node<T> {
         self.ip
     }
 
-    /// Waits until the main function has ended, and returns its value. Other green threads of the node may go on.
+    /// Waits until the main function has ended, and returns its value. Other green threads of the node may go
+    /// on.
     ///
     /// # Errors
     ///
-    /// Returns the panic of the main function, or [`Cancelled`](crate::thread::Cancelled) if the node was killed.
+    /// Returns the panic of the main function, or [`Cancelled`](crate::thread::Cancelled) if the node was
+    /// killed.
     ///
     /// # Panics
     ///
@@ -227,11 +231,13 @@ impl<T: Send + 'static> Node<T> {
         self.machine.is_finished()
     }
 
-    /// Ends the node at once, as the end of a process does. Its connections are reset, its ports and files are closed, and its green threads
-    /// unwind. Returns when they have ended. What their destructors send or write has no effect. What was written before stays on the disk,
-    /// synced or not. Does nothing if the node is down.
+    /// Ends the node at once, as the end of a process does. Its connections are reset, its ports and files
+    /// are closed, and its green threads unwind. Returns when they have ended. What their destructors send or
+    /// write has no effect. What was written before stays on the disk, synced or not. Does nothing if the
+    /// node is down.
     ///
-    /// A peer is told of the reset by a packet. If the link to the peer is broken, it keeps a half-open connection.
+    /// A peer is told of the reset by a packet. If the link to the peer is broken, it keeps a half-open
+    /// connection.
     ///
     /// # Cancellation
     ///
@@ -250,8 +256,8 @@ impl<T: Send + 'static> Node<T> {
         Shared(self.machine.clone()).kill();
     }
 
-    /// Cuts the power of the node: ends it as [`kill`](Node::kill) does, and loses what is not sure on its [disk](super::fs), as the seed
-    /// decides.
+    /// Cuts the power of the node: ends it as [`kill`](Node::kill) does, and loses what is not sure on its
+    /// [disk](super::fs), as the seed decides.
     ///
     /// # Cancellation
     ///
@@ -278,7 +284,8 @@ impl<T: Send + 'static> Node<T> {
         Shared(self.machine.clone()).cut_power();
     }
 
-    /// Kills the node if it is up, and starts its main function again. Its name, its address and its disk stay.
+    /// Kills the node if it is up, and starts its main function again. Its name, its address and its disk
+    /// stay.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -296,8 +303,8 @@ impl<T: Send + 'static> Node<T> {
         Shared(self.machine.clone()).restart();
     }
 
-    /// Sets the clock of the node ahead: what `SystemTime::now` returns there. `Instant` and timers stay, as they do where the date of a
-    /// machine is changed.
+    /// Sets the clock of the node ahead: what `SystemTime::now` returns there. `Instant` and timers stay, as
+    /// they do where the date of a machine is changed.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -328,7 +335,8 @@ impl<T: Send + 'static> Node<T> {
     }
 }
 
-/// Cancels the green threads of a node, and waits until they have ended. Unwinds if the caller is one of them.
+/// Cancels the green threads of a node, and waits until they have ended. Unwinds if the caller is one of
+/// them.
 fn end_all(node: u32) {
     const YIELDS: usize = 1000;
     for round in 0.. {

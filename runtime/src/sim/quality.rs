@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// What a link of the simulated network does to packets.
 ///
-/// A fault that the seed decides for is part of the [`Schedule`](super::Schedule): a replay makes it again, and the schedule of a failure
-/// is made shorter by leaving faults out, too.
+/// A fault that the seed decides for is part of the [`Schedule`](super::Schedule): a replay makes it again,
+/// and the schedule of a failure is made shorter by leaving faults out, too.
 ///
 /// ```
 /// use runtime::sim::net::Quality;
@@ -47,7 +47,8 @@ impl Quality {
         Self::default()
     }
 
-    /// Sets how long a packet takes: at least and at most. The seed decides for each packet. TCP keeps its order all the same.
+    /// Sets how long a packet takes: at least and at most. The seed decides for each packet. TCP keeps its
+    /// order all the same.
     ///
     /// # Panics
     ///
@@ -98,7 +99,8 @@ impl Quality {
         self
     }
 
-    /// Sets the probability that a packet takes longer, up to ten times the longest latency, so that others overtake it.
+    /// Sets the probability that a packet takes longer, up to ten times the longest latency, so that others
+    /// overtake it.
     ///
     /// ```
     /// let bad = runtime::sim::net::Quality::new().reorder(0.1);

@@ -1,7 +1,7 @@
 //! `random`: the random numbers of a simulation, the same on every machine.
 //!
-//! The generator is written out here, because a seed must repeat its run for as long as the program is the same. The sequence of a
-//! crate such as `fastrand` may change with a new version.
+//! The generator is written out here, because a seed must repeat its run for as long as the program is the
+//! same. The sequence of a crate such as `fastrand` may change with a new version.
 
 /// A source of random numbers (SplitMix64), which any seed begins well.
 #[derive(Clone, Debug)]

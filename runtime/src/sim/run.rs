@@ -1,4 +1,5 @@
-//! `run`: one run of a program in a simulation: a runtime with one P and without sysmon, whose choices a `World` makes.
+//! `run`: one run of a program in a simulation: a runtime with one P and without sysmon, whose choices a
+//! `World` makes.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,8 +1,8 @@
 //! `strategy`: how a simulation chooses among the green threads that could run.
 //!
-//! A *choice* has `n` options, at least two. Where a green thread runs and could go on, option 0 is to let it; any other option there
-//! is a *preemption*. The options after it are the ready green threads, in the order in which they became ready. So a run in which
-//! every choice is 0 has no preemption.
+//! A *choice* has `n` options, at least two. Where a green thread runs and could go on, option 0 is to let
+//! it; any other option there is a *preemption*. The options after it are the ready green threads, in the
+//! order in which they became ready. So a run in which every choice is 0 has no preemption.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,21 +18,22 @@ use super::schedule::Schedule;
 pub enum Strategy {
     /// Each choice is random, and each option as likely as the others.
     Random,
-    /// Probabilistic concurrency testing: each green thread has a random priority, and the one with the highest runs. At `depth` - 1
-    /// random steps the running one gets the lowest priority. A bug that needs `depth` ordered events is found with a probability of at
-    /// least 1/(n·k^(depth-1)) a run, for n green threads and k steps (Burckhardt et al., 2010). An exploration makes three runs more, which
-    /// tell how many steps there are.
+    /// Probabilistic concurrency testing: each green thread has a random priority, and the one with the
+    /// highest runs. At `depth` - 1 random steps the running one gets the lowest priority. A bug that needs
+    /// `depth` ordered events is found with a probability of at least 1/(n·k^(depth-1)) a run, for n green
+    /// threads and k steps (Burckhardt et al., 2010). An exploration makes three runs more, which tell how
+    /// many steps there are.
     ///
-    /// A run that is over 1,000 steps longer than the first ones gets fair turns of 100 steps, so that a loop that waits for another green
-    /// thread ends.
+    /// A run that is over 1,000 steps longer than the first ones gets fair turns of 100 steps, so that a loop
+    /// that waits for another green thread ends.
     Pct {
         /// The number of ordered events.
         depth: usize,
     },
     /// Each green thread in its turn: every point of choice switches to the one that has waited longest.
     RoundRobin,
-    /// Every schedule with at most so many preemptions, one a run. It is for small programs: the number of schedules grows
-    /// exponentially.
+    /// Every schedule with at most so many preemptions, one a run. It is for small programs: the number of
+    /// schedules grows exponentially.
     Exhaustive {
         /// The most preemptions in one run.
         preemptions: usize,
@@ -128,8 +129,8 @@ pub(super) struct Pct {
     /// The steps at which the running green thread gets the lowest priority; the next is last.
     changes: Vec<u64>,
     lowest: i64,
-    /// The step at which the running green thread gives way, because the run is much longer than expected: it may wait in a loop for
-    /// another one, which a fair scheduler would run.
+    /// The step at which the running green thread gives way, because the run is much longer than expected: it
+    /// may wait in a loop for another one, which a fair scheduler would run.
     fair_at: u64,
 }
 

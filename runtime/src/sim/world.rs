@@ -1,4 +1,5 @@
-//! `world`: the simulation of one run, as the scheduler sees it: its choices, its clock, its random numbers, and how it ended.
+//! `world`: the simulation of one run, as the scheduler sees it: its choices, its clock, its random numbers,
+//! and how it ended.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -41,7 +42,8 @@ pub(super) struct Limits {
 #[derive(Debug)]
 struct State {
     chooser: Chooser,
-    /// The random numbers of the program. The chooser has a source of its own, so that a replay gives the program the same ones.
+    /// The random numbers of the program. The chooser has a source of its own, so that a replay gives the
+    /// program the same ones.
     random: Random,
     schedule: Schedule,
     choices: u64,
@@ -61,10 +63,12 @@ pub(super) struct Outcome {
     pub(super) diverged: Option<String>,
 }
 
-/// The steps of a run, if they are wanted: a number for each. A second run compares its steps with those of the first.
+/// The steps of a run, if they are wanted: a number for each. A second run compares its steps with those of
+/// the first.
 #[derive(Debug, Default)]
 struct Trace {
-    /// A number for each green thread, in the order in which they were first seen: ids differ from run to run.
+    /// A number for each green thread, in the order in which they were first seen: ids differ from run to
+    /// run.
     numbers: HashMap<u64, u32, BuildHasherDefault<OfId>>,
     kept: Option<Vec<u64>>,
     expected: Option<Vec<u64>>,
@@ -103,7 +107,8 @@ impl Hasher for OfId {
     }
 }
 
-/// How long the simulated clock is ahead of the moment when the process first simulated: it must not be behind any real time.
+/// How long the simulated clock is ahead of the moment when the process first simulated: it must not be
+/// behind any real time.
 const AHEAD_NS: u64 = 1_000_000_000;
 
 /// Returns the time at which every simulation of this process begins.
@@ -160,7 +165,8 @@ impl World {
     }
 
     fn set_phase(&self, phase: Phase) {
-        // Relaxed: one M runs all green threads. What other threads read after the end is ordered by the join of the main function.
+        // Relaxed: one M runs all green threads. What other threads read after the end is ordered by the join
+        // of the main function.
         self.phase.store(phase as u8, Ordering::Relaxed);
     }
 

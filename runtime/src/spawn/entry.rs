@@ -9,8 +9,8 @@ use sched::{After, Join, block_on};
 
 /// A closure or a future: what a green thread can run.
 ///
-/// `M` is [`Closure`] or [`Async`] and is always inferred. The trait is implemented for every `FnOnce() -> T` and for
-/// every `Future`. No other type can implement it.
+/// `M` is [`Closure`] or [`Async`] and is always inferred. The trait is implemented for every `FnOnce() -> T`
+/// and for every `Future`. No other type can implement it.
 ///
 /// ```
 /// let a = runtime::spawn(|| 1);
@@ -56,8 +56,8 @@ pub(crate) mod private {
         /// What `self` and its output borrow must outlive the green thread.
         unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<Self::Value>>;
 
-        /// Starts a green thread as `start` does. Its result is what `map` makes of the result of `self`, on that
-        /// green thread.
+        /// Starts a green thread as `start` does. Its result is what `map` makes of the result of `self`, on
+        /// that green thread.
         ///
         /// # Safety
         /// What `self`, `map` and the outputs of both borrow must outlive the green thread.
@@ -77,8 +77,8 @@ pub(crate) mod private {
         type Value = T;
 
         unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<T>> {
-            // SAFETY: the caller of `start` promises what `closure` requires: the borrows of `self` outlive the green
-            // thread.
+            // SAFETY: the caller of `start` promises what `closure` requires: the borrows of `self` outlive
+            // the green thread.
             unsafe { sched::spawn::closure(at, spec, self, after) }
         }
 
@@ -89,8 +89,8 @@ pub(crate) mod private {
             after: impl After,
             map: impl FnOnce(T) -> U,
         ) -> io::Result<Join<U>> {
-            // SAFETY: the caller of `start_mapped` promises what `closure` requires: the borrows of `self` and `map`
-            // outlive the green thread.
+            // SAFETY: the caller of `start_mapped` promises what `closure` requires: the borrows of `self`
+            // and `map` outlive the green thread.
             unsafe { sched::spawn::closure(at, spec, move || map(self()), after) }
         }
 
@@ -103,8 +103,8 @@ pub(crate) mod private {
         type Value = F::Output;
 
         unsafe fn start(self, at: Where<'_>, spec: Spec, after: impl After) -> io::Result<Join<F::Output>> {
-            // SAFETY: the caller of `start` promises what `future` requires: the borrows of `self` outlive the green
-            // thread.
+            // SAFETY: the caller of `start` promises what `future` requires: the borrows of `self` outlive
+            // the green thread.
             unsafe { sched::spawn::future(at, spec, self, after) }
         }
 
@@ -115,8 +115,8 @@ pub(crate) mod private {
             after: impl After,
             map: impl FnOnce(F::Output) -> U,
         ) -> io::Result<Join<U>> {
-            // SAFETY: the caller of `start_mapped` promises what `future` requires: the borrows of `self` and `map`
-            // outlive the green thread.
+            // SAFETY: the caller of `start_mapped` promises what `future` requires: the borrows of `self` and
+            // `map` outlive the green thread.
             unsafe { sched::spawn::future(at, spec, async move { map(self.await) }, after) }
         }
 

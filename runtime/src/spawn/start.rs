@@ -39,15 +39,17 @@ where
     unsafe { task.start(at, spec, after) }
 }
 
-/// Runs `main` as a green thread of `sched` and blocks the caller until it has ended. Returns the value of `main`.
+/// Runs `main` as a green thread of `sched` and blocks the caller until it has ended. Returns the value of
+/// `main`.
 pub(crate) fn block_on<M, E>(sched: &Arc<Sched>, place: &'static Location<'static>, main: E) -> E::Output
 where
     E: Entry<M> + Send,
     E::Output: Send,
 {
     let mut waits = sched.in_block_on();
-    // SAFETY: `main` and its result may borrow from the caller. `join_surely` below neither returns nor unwinds
-    // before the green thread has ended and dropped what it borrowed. No call between here and there can unwind.
+    // SAFETY: `main` and its result may borrow from the caller. `join_surely` below neither returns nor
+    // unwinds before the green thread has ended and dropped what it borrowed. No call between here and there
+    // can unwind.
     let join = unsafe { main.start(Where::In(sched), Spec::at(place), ()) };
     let join = or_panic(join);
     waits.waits_for(join.thread());
@@ -56,8 +58,8 @@ where
     // The process may end next.
     trigger::wait_until_written();
     match (report, result) {
-        // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless does not
-        // count.
+        // A deadlock was reported and `main` was cancelled for it. The value that it returned nevertheless
+        // does not count.
         (Some(report), result) if !is_panic(&result) => {
             sched::drop_contained(result);
             panic!("{}\n\n{report}", sched::DEADLOCK);
@@ -66,7 +68,8 @@ where
     }
 }
 
-/// Runs a future that need not be `Send` on the calling thread. What it spawns belongs to the runtime of `sched`.
+/// Runs a future that need not be `Send` on the calling thread. What it spawns belongs to the runtime of
+/// `sched`.
 #[track_caller]
 pub(crate) fn block_on_local<F: Future>(sched: &Arc<Sched>, future: F) -> F::Output {
     let entered = match Sched::current() {

@@ -15,8 +15,9 @@ use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds and
-/// is not counted. The others wait for one more thread. The same holds for a future that is dropped.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over,
+/// unwinds and is not counted. The others wait for one more thread. The same holds for a future that is
+/// dropped.
 ///
 /// ```
 /// use runtime::sync::Barrier;
@@ -93,8 +94,8 @@ impl Barrier {
         }
     }
 
-    /// Waits as [`wait`](Barrier::wait) does, in a future, with any executor. The future counts as come from its first poll
-    /// on.
+    /// Waits as [`wait`](Barrier::wait) does, in a future, with any executor. The future counts as come from
+    /// its first poll on.
     ///
     /// ```
     /// let barrier = runtime::sync::Barrier::new(2);
@@ -116,8 +117,8 @@ impl Barrier {
         .await
     }
 
-    /// Counts the caller. Wakes all and returns `None` if the caller is the last; else returns the guard, with which the caller
-    /// enters the queue.
+    /// Counts the caller. Wakes all and returns `None` if the caller is the last; else returns the guard,
+    /// with which the caller enters the queue.
     fn arrive(&self) -> Option<Guard<'_, Arrived>> {
         let mut arrived = self.state.lock();
         if arrived.count + 1 >= self.n {

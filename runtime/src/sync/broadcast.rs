@@ -11,9 +11,10 @@
 //!
 //! # Receivers that lag
 //!
-//! A send never waits. The channel keeps `capacity` values; a further one replaces the oldest. A receiver that has not
-//! received that one gets [`RecvError::Lagged`](error::RecvError::Lagged) with the number of values that it missed, and
-//! then the oldest value that is left. (In tokio the capacity is rounded up to a power of two. Here it is exact.)
+//! A send never waits. The channel keeps `capacity` values; a further one replaces the oldest. A receiver
+//! that has not received that one gets [`RecvError::Lagged`](error::RecvError::Lagged) with the number of
+//! values that it missed, and then the oldest value that is left. (In tokio the capacity is rounded up to a
+//! power of two. Here it is exact.)
 //!
 //! ```
 //! use runtime::sync::broadcast::{self, error::RecvError};
@@ -28,14 +29,16 @@
 //!
 //! # Values
 //!
-//! Each receiver gets a clone of the value, and the last of them the value itself. Clones are made outside of any lock:
-//! a `clone` may take its time, park or panic. So `T` must be `Send + Sync` if handles are to move between threads.
-//! (tokio needs only `Send` and clones under a lock.) A value is dropped when its last receiver has it or is dropped.
+//! Each receiver gets a clone of the value, and the last of them the value itself. Clones are made outside of
+//! any lock: a `clone` may take its time, park or panic. So `T` must be `Send + Sync` if handles are to move
+//! between threads. (tokio needs only `Send` and clones under a lock.) A value is dropped when its last
+//! receiver has it or is dropped.
 //!
 //! # Cancellation and time-outs
 //!
-//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) is over, unwinds
-//! and has received nothing. Its next receive gets the value. The same holds for a future that is dropped.
+//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) is over,
+//! unwinds and has received nothing. Its next receive gets the value. The same holds for a future that is
+//! dropped.
 
 mod receiver;
 mod ring;

@@ -1,5 +1,6 @@
-//! `Condvar`: releases a mutex, waits for a notification, and locks the mutex again. The API is that of `parking_lot`.
-//! The queue is in `sched` (`wait/locks/condvar.rs`); this file has the traits of `lock_api` for it.
+//! `Condvar`: releases a mutex, waits for a notification, and locks the mutex again. The API is that of
+//! `parking_lot`. The queue is in `sched` (`wait/locks/condvar.rs`); this file has the traits of `lock_api`
+//! for it.
 
 #![allow(unsafe_code)]
 
@@ -16,9 +17,9 @@ pub use lock_api::WaitTimeoutResult;
 
 /// A condition variable: a waiter releases the mutex, waits until it is notified, and takes the mutex again.
 ///
-/// It has the API of `parking_lot::Condvar`. There are no spurious wake-ups: `wait` returns only if this waiter was
-/// notified. `notify_one` and `notify_all` return how many waiters they notified. Notified waiters get the mutex one
-/// after another, in the order in which they had waited.
+/// It has the API of `parking_lot::Condvar`. There are no spurious wake-ups: `wait` returns only if this
+/// waiter was notified. `notify_one` and `notify_all` return how many waiters they notified. Notified waiters
+/// get the mutex one after another, in the order in which they had waited.
 ///
 /// # Panics
 ///
@@ -26,9 +27,9 @@ pub use lock_api::WaitTimeoutResult;
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, takes the
-/// mutex first and then unwinds. So its guard stays valid. A waiter is either notified or cancelled: a notification
-/// never goes to a cancelled waiter.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, takes
+/// the mutex first and then unwinds. So its guard stays valid. A waiter is either notified or cancelled: a
+/// notification never goes to a cancelled waiter.
 ///
 /// ```
 /// use runtime::sync::{Condvar, Mutex};
@@ -73,8 +74,8 @@ impl RawCondvar {
             match unsafe { self.0.wait(mutex.sched_lock(), patience) } {
                 Ok(Outcome::Woken) => return false,
                 Ok(Outcome::TimedOut) => return true,
-                // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits
-                // again.
+                // The cancellation or time-out may no longer hold, and then this does not unwind. The loop
+                // waits again.
                 Ok(Outcome::Cancelled) => unwind_if_cancelled(),
                 Err(OtherMutex) => panic!("attempted to use a condition variable with more than one mutex"),
             }
@@ -82,8 +83,8 @@ impl RawCondvar {
     }
 }
 
-// SAFETY: `locks::Condvar::wait` enters the queue before it releases the mutex, and has the mutex again when it
-// returns, whatever ended the wait. `wait_with` unwinds only before the wait or after it.
+// SAFETY: `locks::Condvar::wait` enters the queue before it releases the mutex, and has the mutex again when
+// it returns, whatever ended the wait. `wait_with` unwinds only before the wait or after it.
 unsafe impl lock_api::RawCondvar for RawCondvar {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
     const INIT: Self = RawCondvar(locks::Condvar::new());

@@ -16,10 +16,12 @@ use crate::thread::uncancellable;
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes
+/// on.
 ///
-/// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the first use ends a wait in the closure,
-/// because every later use would panic. A [`timeout`](crate::time::timeout) in the closure bounds its waits.
+/// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the first use ends a
+/// wait in the closure, because every later use would panic. A [`timeout`](crate::time::timeout) in the
+/// closure bounds its waits.
 ///
 /// ```
 /// use runtime::sync::LazyLock;
@@ -35,8 +37,8 @@ pub struct LazyLock<T, F = fn() -> T> {
     init: Cell<Option<F>>,
 }
 
-// SAFETY: the closure is taken by the thread that makes the value, of which there is one at a time. It may be another
-// thread than the creator, so the closure is `Send`.
+// SAFETY: the closure is taken by the thread that makes the value, of which there is one at a time. It may be
+// another thread than the creator, so the closure is `Send`.
 unsafe impl<T: Sync + Send, F: Send> Sync for LazyLock<T, F> {}
 impl<T: RefUnwindSafe + UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}
 impl<T: UnwindSafe, F: UnwindSafe> UnwindSafe for LazyLock<T, F> {}

@@ -1,5 +1,5 @@
-//! Locking in a future: `LockAsync` for mutexes, `RwLockAsync` for reader-writer locks. These are traits because the locks are
-//! types of `lock_api`. The protocol is in `sched/src/wait/locks/futures.rs`.
+//! Locking in a future: `LockAsync` for mutexes, `RwLockAsync` for reader-writer locks. These are traits
+//! because the locks are types of `lock_api`. The protocol is in `sched/src/wait/locks/futures.rs`.
 
 #![allow(unsafe_code)]
 
@@ -24,25 +24,27 @@ mod sealed {
 
 use sealed::Sealed;
 
-/// The raw mutexes of [`Mutex`](super::Mutex) and [`FairMutex`](super::FairMutex). No other type implements it.
+/// The raw mutexes of [`Mutex`](super::Mutex) and [`FairMutex`](super::FairMutex). No other type implements
+/// it.
 pub trait RawLockAsync: lock_api::RawMutex<Guard = GuardSend> + Sealed {
     #[doc(hidden)]
     fn future(&self) -> MutexFuture<'_>;
 }
 
-/// Locking a [`Mutex`](super::Mutex) or a [`FairMutex`](super::FairMutex) in a future, which parks no other branch of its task.
+/// Locking a [`Mutex`](super::Mutex) or a [`FairMutex`](super::FairMutex) in a future, which parks no other
+/// branch of its task.
 ///
-/// The future works in any executor. It waits in the same queue as the threads that call `lock`. Dropping it ends the wait; a
-/// lock that was on its way to it goes to the next waiter.
+/// The future works in any executor. It waits in the same queue as the threads that call `lock`. Dropping it
+/// ends the wait; a lock that was on its way to it goes to the next waiter.
 ///
-/// The guard is that of `lock`, and may be kept across awaits: the waiters park or await, and block no OS thread of the runtime.
-/// Clippy's lint `await_holding_lock` does not know that, and has to be allowed there.
+/// The guard is that of `lock`, and may be kept across awaits: the waiters park or await, and block no OS
+/// thread of the runtime. Clippy's lint `await_holding_lock` does not know that, and has to be allowed there.
 ///
 /// # Deadlock
 ///
-/// A future that was woken but is neither polled nor dropped may keep the waiters behind it waiting, as with tokio's `Mutex`.
-/// So a task that has polled such a future must go on polling it, or drop it, before it waits for something else.
-/// `join!` and [`select!`](crate::select) do so.
+/// A future that was woken but is neither polled nor dropped may keep the waiters behind it waiting, as with
+/// tokio's `Mutex`. So a task that has polled such a future must go on polling it, or drop it, before it
+/// waits for something else. `join!` and [`select!`](crate::select) do so.
 ///
 /// ```
 /// use runtime::sync::{LockAsync, Mutex};
@@ -129,11 +131,11 @@ impl<R, T: ?Sized> fmt::Debug for LockFuture<'_, R, T> {
     }
 }
 
-/// Locking a [`RwLock`](super::RwLock) or a [`RecursiveRwLock`](super::RecursiveRwLock) in a future, which parks no other
-/// branch of its task.
+/// Locking a [`RwLock`](super::RwLock) or a [`RecursiveRwLock`](super::RecursiveRwLock) in a future, which
+/// parks no other branch of its task.
 ///
-/// The futures wait in the same queue as the threads that call `read` and `write`. What [`LockAsync`] says of a drop, of guards
-/// and of deadlocks holds here, too.
+/// The futures wait in the same queue as the threads that call `read` and `write`. What [`LockAsync`] says of
+/// a drop, of guards and of deadlocks holds here, too.
 ///
 /// ```
 /// use runtime::sync::{RwLock, RwLockAsync};
@@ -168,8 +170,8 @@ pub trait RwLockAsync<const RECURSIVE: bool>: Sealed {
     /// ```
     fn write_async(&self) -> WriteFuture<'_, RECURSIVE, Self::Value>;
 
-    /// Shares the lock with other readers, with the option to become a writer, in a future. Returns the guard. Its
-    /// `upgrade` parks the caller until the other readers have left.
+    /// Shares the lock with other readers, with the option to become a writer, in a future. Returns the
+    /// guard. Its `upgrade` parks the caller until the other readers have left.
     ///
     /// ```
     /// use runtime::sync::{RwLock, RwLockAsync, RwLockUpgradableReadGuard};
@@ -227,7 +229,8 @@ macro_rules! rwlock_future {
                 // SAFETY: `waits` is pinned because this future is, and is never moved out of it.
                 let waits = unsafe { self.map_unchecked_mut(|this| &mut this.waits) };
                 ready!(budget::poll(cx, |cx| waits.poll(cx)));
-                // SAFETY: the future is ready, so the caller has the lock in the mode of this guard, which is its only guard.
+                // SAFETY: the future is ready, so the caller has the lock in the mode of this guard, which is
+                // its only guard.
                 Poll::Ready(unsafe { lock.$make(GuardSend::new()) })
             }
         }

@@ -1,4 +1,5 @@
-//! Channels with the API of `std::sync::mpsc`: many senders, one receiver. They are built on [`crate::channel`].
+//! Channels with the API of `std::sync::mpsc`: many senders, one receiver. They are built on
+//! [`crate::channel`].
 //!
 //! ```
 //! use runtime::sync::mpsc::channel;
@@ -16,8 +17,8 @@
 //!
 //! # Cancellation
 //!
-//! A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds. A
-//! message that was on its way to it goes to the next receive.
+//! A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over,
+//! unwinds. A message that was on its way to it goes to the next receive.
 
 mod iter;
 

@@ -15,23 +15,24 @@ use super::relock::is_relock;
 /// A mutual exclusion lock. A waiter parks its green thread, or blocks its plain OS thread.
 ///
 /// It has the API of `parking_lot::Mutex`: no poisoning, a guard that unlocks when it is dropped, `const`
-/// construction, time-outs, fair unlocking. Locking and unlocking a free mutex takes one atomic operation each,
-/// without entering the runtime.
+/// construction, time-outs, fair unlocking. Locking and unlocking a free mutex takes one atomic operation
+/// each, without entering the runtime.
 ///
-/// The guard may be kept across calls that park, and may be sent to another thread. Locking the mutex again on the
-/// thread that has it is a deadlock. It is not detected, because a mutex has no owner.
+/// The guard may be kept across calls that park, and may be sent to another thread. Locking the mutex again
+/// on the thread that has it is a deadlock. It is not detected, because a mutex has no owner.
 ///
 /// # Fairness
 ///
-/// A caller may take a free mutex although others wait. But once a waiter that has waited for a millisecond loses
-/// again, the mutex is handed to the waiters in order, until none has waited that long. `MutexGuard::unlock_fair`
-/// always hands it to the first waiter. `MutexGuard::bump` does so and takes the mutex again.
+/// A caller may take a free mutex although others wait. But once a waiter that has waited for a millisecond
+/// loses again, the mutex is handed to the waiters in order, until none has waited that long.
+/// `MutexGuard::unlock_fair` always hands it to the first waiter. `MutexGuard::bump` does so and takes the
+/// mutex again.
 ///
 /// # Cancellation
 ///
 /// A green thread unwinds without the lock if it is cancelled while it waits in `lock`, `try_lock_for` or
-/// `try_lock_until`, or if its [`timeout`](crate::time::timeout) is over there. The lock then goes to the next
-/// waiter. A free mutex is taken by a cancelled green thread, too. Calls that take a mutex *again*
+/// `try_lock_until`, or if its [`timeout`](crate::time::timeout) is over there. The lock then goes to the
+/// next waiter. A free mutex is taken by a cancelled green thread, too. Calls that take a mutex *again*
 /// (`MutexGuard::unlocked`, `bump`) are not ended: they wait, and the next parking call unwinds.
 ///
 /// ```
@@ -113,7 +114,8 @@ impl RawMutex {
             if is_relock(caller) {
                 return self.0.lock_anyway();
             }
-            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.
+            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits
+            // again.
             unwind_if_cancelled();
         }
     }
@@ -169,8 +171,8 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: `unlock_fair` makes the woken waiter the only owner. `bump` does not unwind, so the caller's guard stays
-// valid.
+// SAFETY: `unlock_fair` makes the woken waiter the only owner. `bump` does not unwind, so the caller's guard
+// stays valid.
 unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardSend) {
@@ -182,8 +184,8 @@ unsafe impl lock_api::RawMutexFair for RawMutex {
     #[inline]
     unsafe fn bump(&self, _guard: &mut GuardSend) {
         if self.0.is_waited_for() {
-            // SAFETY: the caller has the lock, by the contract of `bump`, and has it again when this returns. Neither
-            // call unwinds.
+            // SAFETY: the caller has the lock, by the contract of `bump`, and has it again when this returns.
+            // Neither call unwinds.
             unsafe { self.0.unlock_fair() };
             self.0.lock_anyway();
         }

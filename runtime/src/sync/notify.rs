@@ -13,15 +13,15 @@ use sched::queue::{Guard, Lock, PassOn, Queue, WaitFuture, Wakes, wait};
 
 /// A notification that wakes one waiter or all. A notification for one is kept if no thread waits.
 ///
-/// It has the API of `tokio::sync::Notify`. [`notify_one`](Self::notify_one) wakes one waiter. If none waits, the
-/// notification is kept for the next to come; one is kept, however often it is called.
-/// [`notify_waiters`](Self::notify_waiters) wakes all waiters and keeps nothing. [`notified`](Self::notified) parks
-/// its caller; [`notified_async`](Self::notified_async) is awaited.
+/// It has the API of `tokio::sync::Notify`. [`notify_one`](Self::notify_one) wakes one waiter. If none waits,
+/// the notification is kept for the next to come; one is kept, however often it is called.
+/// [`notify_waiters`](Self::notify_waiters) wakes all waiters and keeps nothing. [`notified`](Self::notified)
+/// parks its caller; [`notified_async`](Self::notified_async) is awaited.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds and
-/// takes no notification. A future that is dropped passes its notification on.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over,
+/// unwinds and takes no notification. A future that is dropped passes its notification on.
 ///
 /// ```
 /// use runtime::sync::Notify;
@@ -131,8 +131,9 @@ impl Notify {
 
     /// Returns a future that waits for a notification.
     ///
-    /// [`notify_waiters`](Self::notify_waiters) notifies it from this call on. [`notify_one`](Self::notify_one)
-    /// notifies it from its first poll on, or from [`enable`](Notified::enable) on.
+    /// [`notify_waiters`](Self::notify_waiters) notifies it from this call on.
+    /// [`notify_one`](Self::notify_one) notifies it from its first poll on, or from
+    /// [`enable`](Notified::enable) on.
     ///
     /// ```
     /// let notify = runtime::sync::Notify::new();
@@ -210,8 +211,8 @@ pub struct Notified<'n> {
 }
 
 impl Notified<'_> {
-    /// Enters the queue now, without a poll. Returns `true` if a notification has come already; the next poll is then
-    /// ready.
+    /// Enters the queue now, without a poll. Returns `true` if a notification has come already; the next poll
+    /// is then ready.
     ///
     /// ```
     /// use std::pin::pin;

@@ -30,7 +30,8 @@ pub enum OnceState {
 }
 
 impl OnceState {
-    /// Returns `true` if the last closure unwound. In the closure of `call_once_force` that is the closure before it.
+    /// Returns `true` if the last closure unwound. In the closure of `call_once_force` that is the closure
+    /// before it.
     ///
     /// ```
     /// assert!(!runtime::sync::OnceState::New.is_poisoned());
@@ -73,15 +74,17 @@ impl OnceState {
 
 /// Runs one closure only: that of the first caller. Other callers wait until it has returned.
 ///
-/// It has the API of `parking_lot::Once`. If the closure panics, the `Once` is poisoned: later calls panic, except those that end
-/// in `_force`. A closure that calls its own `Once` waits for ever.
+/// It has the API of `parking_lot::Once`. If the closure panics, the `Once` is poisoned: later calls panic,
+/// except those that end in `_force`. A closure that calls its own `Once` waits for ever.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on.
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes
+/// on.
 ///
-/// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the call ends a wait in the closure, because
-/// that would poison the `Once`. A [`timeout`](crate::time::timeout) in the closure bounds its waits.
+/// The closure itself is [`uncancellable`]: neither a cancellation nor a time-out around the call ends a wait
+/// in the closure, because that would poison the `Once`. A [`timeout`](crate::time::timeout) in the closure
+/// bounds its waits.
 ///
 /// ```
 /// use runtime::sync::Once;
@@ -170,8 +173,8 @@ impl Once {
         }
     }
 
-    /// Runs `f` if no closure has returned yet, also if the last one unwound. If another thread's closure runs, waits
-    /// for its end. `f` gets the state.
+    /// Runs `f` if no closure has returned yet, also if the last one unwound. If another thread's closure
+    /// runs, waits for its end. `f` gets the state.
     ///
     /// # Panics
     ///

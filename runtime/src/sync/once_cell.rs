@@ -10,17 +10,18 @@ use super::{OnceLock, Semaphore, SemaphorePermit, TryAcquireError};
 /// A value that is made once, when it is first needed, by a closure that may park or by a future.
 ///
 /// It has the API of `tokio::sync::OnceCell`. [`get_or_init`](Self::get_or_init) and
-/// [`get_or_try_init`](Self::get_or_try_init) take a closure and park their caller while another thread makes the value;
-/// [`get_or_init_async`](Self::get_or_init_async) and [`get_or_try_init_async`](Self::get_or_try_init_async) take a
-/// closure that returns a future, and are awaited. All of them may be used for the same cell.
+/// [`get_or_try_init`](Self::get_or_try_init) take a closure and park their caller while another thread makes
+/// the value; [`get_or_init_async`](Self::get_or_init_async) and
+/// [`get_or_try_init_async`](Self::get_or_try_init_async) take a closure that returns a future, and are
+/// awaited. All of them may be used for the same cell.
 ///
 /// [`OnceLock`] is the same without futures and without errors.
 ///
 /// # Cancellation
 ///
-/// If the closure or future that makes the value does not end with a value, because it fails, panics, is cancelled or
-/// dropped, then the next of those that wait makes the value. A green thread that is cancelled while it waits, or whose
-/// [`timeout`](crate::time::timeout) is over, unwinds.
+/// If the closure or future that makes the value does not end with a value, because it fails, panics, is
+/// cancelled or dropped, then the next of those that wait makes the value. A green thread that is cancelled
+/// while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds.
 ///
 /// ```
 /// use runtime::sync::OnceCell;
@@ -143,7 +144,8 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// Returns the value. If there is none, writes what `init` returns. If another thread is making one, waits for that.
+    /// Returns the value. If there is none, writes what `init` returns. If another thread is making one,
+    /// waits for that.
     ///
     /// # Panics
     ///
@@ -170,7 +172,8 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// Returns the value. If there is none, writes what `init` returns. If another thread is making one, waits for that.
+    /// Returns the value. If there is none, writes what `init` returns. If another thread is making one,
+    /// waits for that.
     ///
     /// # Errors
     ///
@@ -202,8 +205,8 @@ impl<T> OnceCell<T> {
         Ok(self.write(turn, init()?))
     }
 
-    /// Returns the value, in a future. If there is none, writes the output of the future that `init` returns. If another
-    /// thread is making one, waits for that.
+    /// Returns the value, in a future. If there is none, writes the output of the future that `init` returns.
+    /// If another thread is making one, waits for that.
     ///
     /// # Panics
     ///
@@ -230,8 +233,8 @@ impl<T> OnceCell<T> {
         self.write(turn, value)
     }
 
-    /// Returns the value, in a future. If there is none, writes the output of the future that `init` returns. If another
-    /// thread is making one, waits for that.
+    /// Returns the value, in a future. If there is none, writes the output of the future that `init` returns.
+    /// If another thread is making one, waits for that.
     ///
     /// # Errors
     ///

@@ -13,13 +13,14 @@ use super::wait::wait_or_unwind;
 
 /// A value that is written once. Threads that need it wait until it is written.
 ///
-/// It has the API of `std::sync::OnceLock`. If the closure of `get_or_init` unwinds, by a panic, a cancellation or a time-out,
-/// there is no value yet, and the next call runs its own closure.
+/// It has the API of `std::sync::OnceLock`. If the closure of `get_or_init` unwinds, by a panic, a
+/// cancellation or a time-out, there is no value yet, and the next call runs its own closure.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes on. A green thread that is
-/// cancelled in its own closure unwinds, too: nothing is lost for others, unlike in a [`LazyLock`](super::LazyLock).
+/// A green thread that is cancelled while it waits for another thread's closure unwinds. That closure goes
+/// on. A green thread that is cancelled in its own closure unwinds, too: nothing is lost for others, unlike
+/// in a [`LazyLock`](super::LazyLock).
 ///
 /// ```
 /// use runtime::sync::OnceLock;
@@ -34,8 +35,9 @@ pub struct OnceLock<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: `Once` lets one thread write the value while no thread reads it, and threads read it only when it is done.
-// A thread may take or drop a value that another wrote (`T: Send`), and several may read it (`T: Sync`).
+// SAFETY: `Once` lets one thread write the value while no thread reads it, and threads read it only when it
+// is done. A thread may take or drop a value that another wrote (`T: Send`), and several may read it (`T:
+// Sync`).
 unsafe impl<T: Sync + Send> Sync for OnceLock<T> {}
 // SAFETY: only the value matters: nothing else in it belongs to a thread.
 unsafe impl<T: Send> Send for OnceLock<T> {}
@@ -126,7 +128,8 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// Returns the value. If there is none, writes what `f` returns. If another thread is making one, waits for that.
+    /// Returns the value. If there is none, writes what `f` returns. If another thread is making one, waits
+    /// for that.
     ///
     /// # Panics
     ///
@@ -150,7 +153,8 @@ impl<T> OnceLock<T> {
         match wait_or_unwind(|patience| self.once.begin(true, patience)) {
             Stage::New | Stage::Failed => run(&self.once, || {
                 let value = f();
-                // SAFETY: `Once` has let this thread begin, so no other thread writes, and none reads before the end.
+                // SAFETY: `Once` has let this thread begin, so no other thread writes, and none reads before
+                // the end.
                 unsafe { *self.value.get() = Some(value) };
             }),
             Stage::Running | Stage::Done => {}

@@ -20,8 +20,8 @@
 //!
 //! # Cancellation and time-outs
 //!
-//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) is over, unwinds
-//! and has taken nothing. A receiver that it has only borrowed can still receive the value.
+//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) is over,
+//! unwinds and has taken nothing. A receiver that it has only borrowed can still receive the value.
 
 use std::fmt;
 use std::pin::Pin;
@@ -93,8 +93,8 @@ impl<T> Shared<T> {
         &self.state
     }
 
-    /// Takes the value. Returns an error if it never comes, and `None` if it may still come. *Runs on: the holder of
-    /// the lock of `state`.*
+    /// Takes the value. Returns an error if it never comes, and `None` if it may still come. *Runs on: the
+    /// holder of the lock of `state`.*
     fn take(&self, state: &mut State) -> Option<Result<T, RecvError>> {
         match state.stage {
             Stage::Open if state.closed => Some(Err(RecvError(()))),
@@ -133,7 +133,8 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Returns the value if the receiver was closed or dropped. A value that was sent may still be dropped unreceived.
+    /// Returns the value if the receiver was closed or dropped. A value that was sent may still be dropped
+    /// unreceived.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::oneshot::channel();
@@ -215,8 +216,8 @@ impl<T> fmt::Debug for Sender<T> {
 
 /// The receiving side of a [`channel`]: a future, and a handle with calls that park or never wait.
 ///
-/// As a future it is `Unpin`, so a `select!` of futures can poll `&mut receiver`. It allocates when it first has to
-/// wait; [`recv`](Self::recv) and [`recv_async`](Self::recv_async) do not.
+/// As a future it is `Unpin`, so a `select!` of futures can poll `&mut receiver`. It allocates when it first
+/// has to wait; [`recv`](Self::recv) and [`recv_async`](Self::recv_async) do not.
 ///
 /// ```
 /// let (sender, receiver) = runtime::sync::oneshot::channel();
@@ -235,8 +236,8 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the sender was dropped without sending, if this receiver was closed before the value came,
-    /// or if the value was received already.
+    /// Returns an error if the sender was dropped without sending, if this receiver was closed before the
+    /// value came, or if the value was received already.
     ///
     /// # Cancellation
     ///
@@ -280,8 +281,8 @@ impl<T> Receiver<T> {
         wait_for(&self.shared.state, receivers, Why::Receive, deadline, |state| self.shared.take(state))
     }
 
-    /// Receives the value in a future, which borrows the receiver. If the future is dropped before it is ready, the
-    /// value is not lost.
+    /// Receives the value in a future, which borrows the receiver. If the future is dropped before it is
+    /// ready, the value is not lost.
     ///
     /// # Errors
     ///

@@ -6,8 +6,9 @@
 //!   a round  drop the aged objects of each shelf; those that have not been used since the last round are aged now
 //! ```
 //!
-//! A shelf is a list behind a lock. The caller's P says only which shelf comes first, so a green thread may move to another P at any
-//! time. No caller waits for a lock: a caller that finds a shelf locked goes on to the next shelf.
+//! A shelf is a list behind a lock. The caller's P says only which shelf comes first, so a green thread may
+//! move to another P at any time. No caller waits for a lock: a caller that finds a shelf locked goes on to
+//! the next shelf.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,15 +28,16 @@ const ROUND_NS: u64 = 10_000_000_000;
 
 /// Objects that are expensive to make, such as buffers, for use by one thread after the other.
 ///
-/// [`get`](Pool::get) returns a guard, whose drop gives the object back. The object is as its last user left it, so clear what must
-/// not be seen again. Any thread may use the pool. No call waits: if there is no object, a new one is made.
+/// [`get`](Pool::get) returns a guard, whose drop gives the object back. The object is as its last user left
+/// it, so clear what must not be seen again. Any thread may use the pool. No call waits: if there is no
+/// object, a new one is made.
 ///
-/// An object that was not used for 10 to 20 seconds is dropped, by a thread that gives another object back. A panic in its destructor
-/// is reported by the panic hook, and does not reach that thread. A pool that is not
+/// An object that was not used for 10 to 20 seconds is dropped, by a thread that gives another object back. A
+/// panic in its destructor is reported by the panic hook, and does not reach that thread. A pool that is not
 /// used at all keeps its objects until [`clear`](Pool::clear) or the pool's drop.
 ///
-/// Use a channel or a [`Semaphore`](super::Semaphore) if the *number* of objects matters, for example of connections: a pool makes as
-/// many as are asked for at once.
+/// Use a channel or a [`Semaphore`](super::Semaphore) if the *number* of objects matters, for example of
+/// connections: a pool makes as many as are asked for at once.
 ///
 /// ```
 /// use runtime::sync::Pool;
@@ -145,7 +147,8 @@ impl<T, F> Pool<T, F> {
         self.find(|shelf| shelf.fresh.pop().or_else(|| shelf.aged.pop()))
     }
 
-    /// Calls `look` with each shelf that no other thread has locked, until it returns a value. Begins at the shelf of the caller's P.
+    /// Calls `look` with each shelf that no other thread has locked, until it returns a value. Begins at the
+    /// shelf of the caller's P.
     fn find<R>(&self, mut look: impl FnMut(&mut Shelf<T>) -> Option<R>) -> Option<R> {
         let (shelves, first) = (self.shelves(), place());
         (first..first + shelves.len()).find_map(|at| look(&mut *shelves[at % shelves.len()].try_lock()?))
@@ -175,12 +178,14 @@ impl<T, F> Pool<T, F> {
     }
 }
 
-/// Returns the number of the shelf at which the caller begins: that of its P, or one that a thread without a P keeps.
+/// Returns the number of the shelf at which the caller begins: that of its P, or one that a thread without a
+/// P keeps.
 fn place() -> usize {
     sched::current_p().unwrap_or_else(place_of_thread)
 }
 
-/// Never inlined: a green thread may come here on one OS thread after the other, and must read the variable of each.
+/// Never inlined: a green thread may come here on one OS thread after the other, and must read the variable
+/// of each.
 #[inline(never)]
 fn place_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -10,15 +10,15 @@ use super::mutex::RawMutex;
 
 /// A mutex that its owner may lock again. It gives shared access only.
 ///
-/// It has the API of `parking_lot::ReentrantMutex`. The owner is the green thread, or the plain OS thread. A green
-/// thread keeps the mutex across calls that park, on whichever OS thread it resumes. Other green threads on that OS
-/// thread do not own it.
+/// It has the API of `parking_lot::ReentrantMutex`. The owner is the green thread, or the plain OS thread. A
+/// green thread keeps the mutex across calls that park, on whichever OS thread it resumes. Other green
+/// threads on that OS thread do not own it.
 ///
 /// # Cancellation
 ///
-/// A cancellation or a [`timeout`](crate::time::timeout) does not end `lock`: that waits, and the next parking call
-/// unwinds. The reason is that `lock` cannot be told from a call that takes the mutex again for an existing guard. A
-/// cancellation or a time-out does end `try_lock_for` and `try_lock_until`.
+/// A cancellation or a [`timeout`](crate::time::timeout) does not end `lock`: that waits, and the next
+/// parking call unwinds. The reason is that `lock` cannot be told from a call that takes the mutex again for
+/// an existing guard. A cancellation or a time-out does end `try_lock_for` and `try_lock_until`.
 ///
 /// ```
 /// use runtime::sync::ReentrantMutex;
@@ -69,7 +69,8 @@ pub type MappedReentrantMutexGuard<'a, T> = lock_api::MappedReentrantMutexGuard<
 /// ```
 pub type ArcReentrantMutexGuard<T> = lock_api::ArcReentrantMutexGuard<RawMutex, RawThreadId, T>;
 
-/// Gives `lock_api` the id of the owner of a [`ReentrantMutex`]: the calling green thread, or the plain OS thread.
+/// Gives `lock_api` the id of the owner of a [`ReentrantMutex`]: the calling green thread, or the plain OS
+/// thread.
 ///
 /// ```
 /// use runtime::sync::lock_api::GetThreadId;
@@ -83,8 +84,8 @@ pub type ArcReentrantMutexGuard<T> = lock_api::ArcReentrantMutexGuard<RawMutex, 
 #[derive(Debug)]
 pub struct RawThreadId;
 
-// SAFETY: an id belongs to one thread for ever and is the same as long as that thread lives. An id beyond a `usize`
-// panics.
+// SAFETY: an id belongs to one thread for ever and is the same as long as that thread lives. An id beyond a
+// `usize` panics.
 unsafe impl GetThreadId for RawThreadId {
     const INIT: RawThreadId = RawThreadId;
 

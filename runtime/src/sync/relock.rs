@@ -1,10 +1,11 @@
 //! Recognising calls in which `lock_api` takes a lock *again*; such a call must not unwind.
 //!
-//! `MutexGuard::unlocked` and its like release a lock, run a closure, and take the lock again. `lock_api` aborts the
-//! process if that last step unwinds, because its guard would guard nothing. So neither a cancellation nor a time-out
-//! ends such a wait. The next wait is ended instead.
+//! `MutexGuard::unlocked` and its like release a lock, run a closure, and take the lock again. `lock_api`
+//! aborts the process if that last step unwinds, because its guard would guard nothing. So neither a
+//! cancellation nor a time-out ends such a wait. The next wait is ended instead.
 //!
-//! A raw lock is not told its caller. But its methods are `#[track_caller]`, as the functions of `lock_api` are that users call:
+//! A raw lock is not told its caller. But its methods are `#[track_caller]`, as the functions of `lock_api`
+//! are that users call:
 //!
 //! - For a call of `Mutex::lock` and its like, the location is in the source of the caller.
 //! - For such a call through a function pointer, the location is the definition of that function.

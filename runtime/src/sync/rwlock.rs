@@ -7,22 +7,23 @@ pub use raw::{RawRwLock, RawRwLockRecursive};
 /// A reader-writer lock: many readers share it, or one writer has it alone.
 ///
 /// It has the API of `parking_lot::RwLock`: no poisoning, `const` construction, time-outs, upgradable reads,
-/// downgrades, fair unlocking. Locking and unlocking a free lock takes one atomic operation each, without entering
-/// the runtime. Guards may be kept across calls that park, and may be sent to another thread.
+/// downgrades, fair unlocking. Locking and unlocking a free lock takes one atomic operation each, without
+/// entering the runtime. Guards may be kept across calls that park, and may be sent to another thread.
 ///
 /// # Fairness
 ///
-/// Waiters are served in order: readers together, up to the first writer. Readers that come while a writer waits go
-/// behind that writer. So a thread that has a read guard must not read again, because a writer may have come in
-/// between. ([`RecursiveRwLock`] allows that.) A writer that comes may take a free lock although others wait, until a
-/// waiter has waited for a millisecond.
+/// Waiters are served in order: readers together, up to the first writer. Readers that come while a writer
+/// waits go behind that writer. So a thread that has a read guard must not read again, because a writer may
+/// have come in between. ([`RecursiveRwLock`] allows that.) A writer that comes may take a free lock although
+/// others wait, until a waiter has waited for a millisecond.
 ///
 /// # Cancellation
 ///
 /// A green thread unwinds without the lock if it is cancelled while it waits, or if its
-/// [`timeout`](crate::time::timeout) is over there. In `upgrade` it also gives up its upgradable guard. A free lock
-/// is taken by a cancelled green thread, too. Calls that take the lock *again*, or change a guard in place
-/// (`unlocked`, `bump`, `with_upgraded`), are not ended: they wait, and the next parking call unwinds.
+/// [`timeout`](crate::time::timeout) is over there. In `upgrade` it also gives up its upgradable guard. A
+/// free lock is taken by a cancelled green thread, too. Calls that take the lock *again*, or change a guard
+/// in place (`unlocked`, `bump`, `with_upgraded`), are not ended: they wait, and the next parking call
+/// unwinds.
 ///
 /// ```
 /// use runtime::sync::RwLock;
@@ -64,8 +65,8 @@ pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// ```
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// The guard of an upgradable reader of a [`RwLock`]: it shares the lock with readers, and can become a writer. There
-/// is one at a time.
+/// The guard of an upgradable reader of a [`RwLock`]: it shares the lock with readers, and can become a
+/// writer. There is one at a time.
 ///
 /// ```
 /// use runtime::sync::{RwLock, RwLockUpgradableReadGuard};
@@ -130,7 +131,8 @@ pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
 /// ```
 pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
 
-/// A [`RwLockUpgradableReadGuard`] of a lock in an `Arc`, from `RwLock::upgradable_read_arc`. It keeps the `Arc`.
+/// A [`RwLockUpgradableReadGuard`] of a lock in an `Arc`, from `RwLock::upgradable_read_arc`. It keeps the
+/// `Arc`.
 ///
 /// ```
 /// use runtime::sync::{ArcRwLockUpgradableReadGuard, RwLock};
@@ -143,10 +145,11 @@ pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
 /// ```
 pub type ArcRwLockUpgradableReadGuard<T> = lock_api::ArcRwLockUpgradableReadGuard<RawRwLock, T>;
 
-/// A [`RwLock`] that a thread may read again while it reads: a reader never waits while the lock has another reader.
+/// A [`RwLock`] that a thread may read again while it reads: a reader never waits while the lock has another
+/// reader.
 ///
-/// A writer waits as long as there are readers, which may be for ever. It has the API of `parking_lot` for recursive
-/// reads.
+/// A writer waits as long as there are readers, which may be for ever. It has the API of `parking_lot` for
+/// recursive reads.
 ///
 /// ```
 /// use runtime::sync::RecursiveRwLock;

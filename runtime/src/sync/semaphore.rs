@@ -16,15 +16,15 @@ pub use permit::{OwnedSemaphorePermit, SemaphorePermit};
 
 /// A number of permits. A thread that wants some waits until there are as many.
 ///
-/// It has the API of `tokio::sync::Semaphore`. Waiters are served in the order in which they came: a waiter that
-/// wants few permits never passes one that wants many. [`acquire`](Self::acquire) parks its caller;
+/// It has the API of `tokio::sync::Semaphore`. Waiters are served in the order in which they came: a waiter
+/// that wants few permits never passes one that wants many. [`acquire`](Self::acquire) parks its caller;
 /// [`acquire_async`](Self::acquire_async) is awaited.
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds
-/// without a permit. Permits that were on their way to it go to the next waiter. The same holds for a future that is
-/// dropped.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over,
+/// unwinds without a permit. Permits that were on their way to it go to the next waiter. The same holds for a
+/// future that is dropped.
 ///
 /// ```
 /// use runtime::sync::Semaphore;
@@ -63,7 +63,8 @@ fn queue(state: &mut State) -> &mut Queue<Request> {
 }
 
 impl State {
-    /// Takes `wants` permits. Returns an error if there are fewer, if others wait, or if the semaphore is closed.
+    /// Takes `wants` permits. Returns an error if there are fewer, if others wait, or if the semaphore is
+    /// closed.
     fn take(&mut self, wants: usize) -> Result<(), TryAcquireError> {
         if self.closed {
             return Err(TryAcquireError::Closed);
@@ -245,7 +246,8 @@ impl Semaphore {
         }
     }
 
-    /// Takes one permit as `acquire` does, but never unwinds. Returns `None` if the caller's wait was interrupted.
+    /// Takes one permit as `acquire` does, but never unwinds. Returns `None` if the caller's wait was
+    /// interrupted.
     #[cfg(all(
         feature = "interpose",
         target_os = "linux",
@@ -436,8 +438,8 @@ impl Semaphore {
         self.acquire_many_owned_async(1).await
     }
 
-    /// Takes `n` permits at once, which keep the `Arc` of the semaphore, in a future, which waits until there are as
-    /// many.
+    /// Takes `n` permits at once, which keep the `Arc` of the semaphore, in a future, which waits until there
+    /// are as many.
     ///
     /// # Errors
     ///
@@ -456,7 +458,8 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit::new(self, n))
     }
 
-    /// Closes the semaphore: waiters, and all later callers, get an error. Permits that were given stay valid.
+    /// Closes the semaphore: waiters, and all later callers, get an error. Permits that were given stay
+    /// valid.
     ///
     /// ```
     /// let semaphore = runtime::sync::Semaphore::new(1);

@@ -1,5 +1,5 @@
-//! `singleflight`: one call for all threads that ask for the same thing at the same time. The semantics are those of Go's
-//! `golang.org/x/sync/singleflight`.
+//! `singleflight`: one call for all threads that ask for the same thing at the same time. The semantics are
+//! those of Go's `golang.org/x/sync/singleflight`.
 //!
 //! ```text
 //!   a caller                                    the caller that runs the function
@@ -8,8 +8,8 @@
 //!   run the function, or wait for the outcome   publish the outcome
 //! ```
 //!
-//! So a caller that comes after the end of the function begins a new call. The outcome lies in a `OnceCell`, which lets the next
-//! waiter run its own function if the first one was cancelled.
+//! So a caller that comes after the end of the function begins a new call. The outcome lies in a `OnceCell`,
+//! which lets the next waiter run its own function if the first one was cancelled.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -73,7 +73,8 @@ pub struct Flight<V> {
 
 struct Call<V> {
     outcome: OnceCell<Outcome<V>>,
-    /// The callers that have joined and not left. Used only under the lock of the map, so every access is relaxed.
+    /// The callers that have joined and not left. Used only under the lock of the map, so every access is
+    /// relaxed.
     callers: AtomicUsize,
 }
 
@@ -91,7 +92,8 @@ struct Joined<'g, K: Eq + Hash, V> {
 }
 
 impl<K: Eq + Hash, V> Joined<'_, K, V> {
-    /// Takes the call out of the map, so that no caller joins any more. Returns `true` if other callers have joined.
+    /// Takes the call out of the map, so that no caller joins any more. Returns `true` if other callers have
+    /// joined.
     fn finish(&self) -> bool {
         let mut calls = self.group.calls.lock();
         let removed = take_call(&mut calls, &self.key, &self.call);
@@ -113,8 +115,8 @@ impl<K: Eq + Hash, V> Drop for Joined<'_, K, V> {
     }
 }
 
-/// Takes `call` out of the map, unless `forget` or a later call has replaced it. The caller drops the result without the lock,
-/// because keys have destructors of the user's.
+/// Takes `call` out of the map, unless `forget` or a later call has replaced it. The caller drops the result
+/// without the lock, because keys have destructors of the user's.
 fn take_call<K: Eq + Hash, V>(
     calls: &mut HashMap<K, Arc<Call<V>>>,
     key: &K,
@@ -152,22 +154,25 @@ impl<K: Eq + Hash + Clone, V: Clone> Group<K, V> {
         Joined { group: self, key, call }
     }
 
-    /// Runs `f` and returns a clone of its value, or waits for the call with the same `key` that another thread runs, and returns a
-    /// clone of that value. `f` is dropped then.
+    /// Runs `f` and returns a clone of its value, or waits for the call with the same `key` that another
+    /// thread runs, and returns a clone of that value. `f` is dropped then.
     ///
-    /// A caller that comes after the end of the function runs its own. Use a cache for values that live longer.
+    /// A caller that comes after the end of the function runs its own. Use a cache for values that live
+    /// longer.
     ///
-    /// The keys and the clones of values are made by code of the user: `Hash`, `Eq` and `Clone` of `K` run under a lock and must not
-    /// park. A call with the same key inside of `f` waits for ever.
+    /// The keys and the clones of values are made by code of the user: `Hash`, `Eq` and `Clone` of `K` run
+    /// under a lock and must not park. A call with the same key inside of `f` waits for ever.
     ///
     /// # Panics
     ///
-    /// If the function that runs panics, that panic goes on in its caller. The callers that wait for it panic with its message.
+    /// If the function that runs panics, that panic goes on in its caller. The callers that wait for it panic
+    /// with its message.
     ///
     /// # Cancellation
     ///
-    /// A green thread that is cancelled while it waits unwinds and leaves the others alone. If the caller that runs its function is
-    /// cancelled, or a time-out or a context ends it, then the next caller that waits runs its own function.
+    /// A green thread that is cancelled while it waits unwinds and leaves the others alone. If the caller
+    /// that runs its function is cancelled, or a time-out or a context ends it, then the next caller that
+    /// waits runs its own function.
     ///
     /// ```
     /// use runtime::sync::singleflight::Group;
@@ -188,8 +193,8 @@ impl<K: Eq + Hash + Clone, V: Clone> Group<K, V> {
         flight(outcome, shared, panic)
     }
 
-    /// As [`run`](Group::run), in a future. A call may be shared with callers of `run`. If the returned future is dropped, the next
-    /// caller that waits runs its own function.
+    /// As [`run`](Group::run), in a future. A call may be shared with callers of `run`. If the returned
+    /// future is dropped, the next caller that waits runs its own function.
     ///
     /// # Panics
     ///
@@ -223,7 +228,8 @@ impl<K: Eq + Hash + Clone, V: Clone> Group<K, V> {
         flight(outcome, shared, panic)
     }
 
-    /// Lets the next call with `key` begin anew, even if a call with that key runs. Those that wait for that call still get its value.
+    /// Lets the next call with `key` begin anew, even if a call with that key runs. Those that wait for that
+    /// call still get its value.
     ///
     /// ```
     /// let group = runtime::sync::singleflight::Group::<String, u8>::new();

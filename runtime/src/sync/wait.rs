@@ -1,5 +1,5 @@
-//! Waits of the types in this module. `wait_or_unwind` is for locks. The others are for state that changes: waiters
-//! look at the state, wait in a queue of the same lock, and look again when they are woken.
+//! Waits of the types in this module. `wait_or_unwind` is for locks. The others are for state that changes:
+//! waiters look at the state, wait in a queue of the same lock, and look again when they are woken.
 //!
 //! ```text
 //!   the waiter                                        the thread that changes the state
@@ -10,9 +10,9 @@
 //!   park, or return `Pending`; then from the start    wake these waiters
 //! ```
 //!
-//! The waiter looks and enters under one lock, and each change wakes all waiters, so no change is missed. A wake-up
-//! carries no grant, so a waiter that leaves takes nothing with it. The queue has the protocol and its models; there
-//! is no further one here.
+//! The waiter looks and enters under one lock, and each change wakes all waiters, so no change is missed. A
+//! wake-up carries no grant, so a waiter that leaves takes nothing with it. The queue has the protocol and
+//! its models; there is no further one here.
 
 #![allow(unsafe_code)]
 
@@ -27,13 +27,14 @@ use sched::park::{Waiting, unwind_if_cancelled};
 use sched::queue::{Lock, Queue, WaitFuture, Wakes, wait};
 use sched::{Cancel, Outcome, Why};
 
-/// Waits with `wait`, which has no deadline of its own, and returns its value. Unwinds a caller that is cancelled or
-/// whose time-out is over.
+/// Waits with `wait`, which has no deadline of its own, and returns its value. Unwinds a caller that is
+/// cancelled or whose time-out is over.
 pub(super) fn wait_or_unwind<T>(mut wait: impl FnMut(Patience) -> Result<T, Outcome>) -> T {
     loop {
         match wait(Patience::LONG) {
             Ok(value) => return value,
-            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.
+            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits
+            // again.
             Err(_) => unwind_if_cancelled(),
         }
     }
@@ -51,9 +52,9 @@ pub(super) fn all(queue: &mut Queue<()>) -> Wakes {
     wakes
 }
 
-/// Returns what `look` finds in the state. Parks the caller until `look` finds something. Returns `None` if `deadline`
-/// passes first. `look` runs under the lock, so it runs no user code. Unwinds a caller that is cancelled or whose
-/// time-out is over.
+/// Returns what `look` finds in the state. Parks the caller until `look` finds something. Returns `None` if
+/// `deadline` passes first. `look` runs under the lock, so it runs no user code. Unwinds a caller that is
+/// cancelled or whose time-out is over.
 pub(super) fn wait_for<S, R>(
     lock: &Lock<S>,
     queue: QueueOf<S>,
@@ -77,8 +78,8 @@ pub(super) fn wait_for<S, R>(
     }
 }
 
-/// Returns what `look` finds in the state, in a future that waits until then. `look` runs under the lock, so it runs
-/// no user code.
+/// Returns what `look` finds in the state, in a future that waits until then. `look` runs under the lock, so
+/// it runs no user code.
 pub(super) async fn wait_for_async<S, R>(
     lock: &Lock<S>,
     queue: QueueOf<S>,
@@ -109,8 +110,8 @@ fn poll_for<S, R>(
     })
 }
 
-/// A wait of a future that shares the lock with others in an `Arc`, and so has no lifetime. It allocates when it first
-/// waits.
+/// A wait of a future that shares the lock with others in an `Arc`, and so has no lifetime. It allocates when
+/// it first waits.
 pub(super) struct OwnedWait<O, S: 'static>(Option<Pin<Box<Owned<O, S>>>>);
 
 struct Owned<O, S: 'static> {
@@ -124,8 +125,8 @@ impl<O, S: 'static> OwnedWait<O, S> {
         OwnedWait(None)
     }
 
-    /// Polls for what `look` finds in the state under the lock that `lock` selects. `look` runs under that lock, so it
-    /// runs no user code. `owner`, `lock` and `queue` are the same in each call.
+    /// Polls for what `look` finds in the state under the lock that `lock` selects. `look` runs under that
+    /// lock, so it runs no user code. `owner`, `lock` and `queue` are the same in each call.
     pub(super) fn poll<R>(
         &mut self,
         owner: &Arc<O>,
@@ -136,9 +137,10 @@ impl<O, S: 'static> OwnedWait<O, S> {
     ) -> Poll<R> {
         let owned = self.0.get_or_insert_with(|| {
             let owner = Arc::clone(owner);
-            // SAFETY: `lock` selects a part of the value in the `Arc`, which does not move. `Owned` keeps the `Arc`
-            // until `waits` is dropped, because fields are dropped in the order of their declaration. No reference of
-            // this lifetime leaves `Owned`: `waits` is private, and `poll_for` returns `R` alone.
+            // SAFETY: `lock` selects a part of the value in the `Arc`, which does not move. `Owned` keeps the
+            // `Arc` until `waits` is dropped, because fields are dropped in the order of their declaration.
+            // No reference of this lifetime leaves `Owned`: `waits` is private, and `poll_for` returns `R`
+            // alone.
             let lock: &'static Lock<S> = unsafe { &*std::ptr::from_ref(lock(&owner)) };
             Box::pin(Owned { waits: WaitFuture::new(lock, queue, ()), _owner: owner })
         });

@@ -15,8 +15,8 @@ use super::wait::wait_for_async;
 ///
 /// # Cancellation
 ///
-/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over, unwinds. Its
-/// own clone has been dropped by then.
+/// A green thread that is cancelled while it waits, or whose [`timeout`](crate::time::timeout) is over,
+/// unwinds. Its own clone has been dropped by then.
 ///
 /// ```
 /// use runtime::sync::WaitGroup;

@@ -1,6 +1,7 @@
 //! `watch`: a value that changes, and receivers that see its latest state. The API is that of tokio.
 //!
-//! Receivers see the latest value, and not each value: a value that is replaced before a receiver looks is never seen.
+//! Receivers see the latest value, and not each value: a value that is replaced before a receiver looks is
+//! never seen.
 //!
 //! ```
 //! use runtime::sync::watch;
@@ -20,17 +21,17 @@
 //!
 //! # Guards
 //!
-//! A [`Ref`] keeps a read lock on the value. While it exists, senders wait, and so do receivers that come after a
-//! waiting sender. The lock is an [`RwLock`] of this crate, so these green threads park, and no OS
-//! thread is blocked. Still, do not keep a `Ref` across a call that parks or across an `.await`: all users of the
-//! channel would wait as long. A thread that keeps a `Ref` and borrows again waits for ever if a sender came in
-//! between. Clone the value where it is needed for longer.
+//! A [`Ref`] keeps a read lock on the value. While it exists, senders wait, and so do receivers that come
+//! after a waiting sender. The lock is an [`RwLock`] of this crate, so these green threads park, and no OS
+//! thread is blocked. Still, do not keep a `Ref` across a call that parks or across an `.await`: all users of
+//! the channel would wait as long. A thread that keeps a `Ref` and borrows again waits for ever if a sender
+//! came in between. Clone the value where it is needed for longer.
 //!
 //! # Cancellation and time-outs
 //!
-//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) is over, unwinds.
-//! The change for which it waited stays unseen, and its next wait returns at once. The same holds for a future that is
-//! dropped. A sender that unwinds while it waits for the value has changed nothing.
+//! A green thread that is cancelled while it waits here, or whose [`timeout`](crate::time::timeout) is over,
+//! unwinds. The change for which it waited stays unseen, and its next wait returns at once. The same holds
+//! for a future that is dropped. A sender that unwinds while it waits for the value has changed nothing.
 
 mod receiver;
 mod sender;
@@ -97,8 +98,8 @@ impl<T> Shared<T> {
         (Ref { value, has_changed: version != seen }, version)
     }
 
-    /// Announces a change. Drop the result after the write lock of the value is released. *Runs on: the holder of that
-    /// lock.*
+    /// Announces a change. Drop the result after the write lock of the value is released. *Runs on: the
+    /// holder of that lock.*
     fn announce(&self) -> Wakes {
         let mut state = self.state.lock();
         state.version += 1;
@@ -123,7 +124,8 @@ pub struct Ref<'a, T> {
 }
 
 impl<T> Ref<'_, T> {
-    /// Returns `true` if the value had not been seen by the receiver that borrowed it. For a sender it is `false`.
+    /// Returns `true` if the value had not been seen by the receiver that borrowed it. For a sender it is
+    /// `false`.
     ///
     /// ```
     /// let (sender, mut receiver) = runtime::sync::watch::channel(1);

@@ -10,8 +10,8 @@ use super::{Thread, ThreadId};
 /// The right to cancel a green thread. It can be cloned and sent, and does not give access to the result.
 ///
 /// The type has tokio's name. Its action has the name that this crate uses for it everywhere:
-/// [`cancel`](AbortHandle::cancel). A handle may be kept after the end of its green thread; it keeps some hundred bytes
-/// of that thread.
+/// [`cancel`](AbortHandle::cancel). A handle may be kept after the end of its green thread; it keeps some
+/// hundred bytes of that thread.
 ///
 /// [`JoinHandle::abort_handle`](super::JoinHandle::abort_handle) returns one.
 ///
@@ -30,8 +30,8 @@ impl AbortHandle {
         AbortHandle(thread.clone())
     }
 
-    /// Cancels the green thread, as [`JoinHandle::cancel`](super::JoinHandle::cancel) does. It returns at once, may be
-    /// called on any thread, and does nothing if the green thread has ended.
+    /// Cancels the green thread, as [`JoinHandle::cancel`](super::JoinHandle::cancel) does. It returns at
+    /// once, may be called on any thread, and does nothing if the green thread has ended.
     ///
     /// ```
     /// let thread = runtime::spawn(runtime::thread::park);

@@ -7,7 +7,8 @@
 //!   3 it sends its key on the channel        3 takes the result from the `Join` of that key, without waiting
 //! ```
 //!
-//! The methods that spawn and join take `&mut self`. So the owner has kept the `Join` before it takes the key.
+//! The methods that spawn and join take `&mut self`. So the owner has kept the `Join` before it takes the
+//! key.
 
 use std::error::Error;
 use std::fmt;
@@ -28,17 +29,19 @@ use crate::runtime::{self, Handle};
 use crate::spawn::{Entry, start};
 use crate::sync::Semaphore;
 
-/// A group of green threads with results of one type. The results come in the order in which the green threads end.
+/// A group of green threads with results of one type. The results come in the order in which the green
+/// threads end.
 ///
 /// It has the names of tokio's `JoinSet`, and a limit on the number of green threads that run at once
-/// ([`with_limit`](JoinSet::with_limit)). An end and a [`join_next`](JoinSet::join_next) take the same time however
-/// large the set is.
+/// ([`with_limit`](JoinSet::with_limit)). An end and a [`join_next`](JoinSet::join_next) take the same time
+/// however large the set is.
 ///
 /// # Drop
 ///
-/// No member outlives its set: the drop cancels all members and waits until they have ended. A cancellation or a
-/// time-out of the caller does not end that wait. A member that computes, or that waits in a destructor, is waited for.
-/// [`detach_all`](JoinSet::detach_all) lets the members go on instead. In two cases the drop does not wait:
+/// No member outlives its set: the drop cancels all members and waits until they have ended. A cancellation
+/// or a time-out of the caller does not end that wait. A member that computes, or that waits in a destructor,
+/// is waited for. [`detach_all`](JoinSet::detach_all) lets the members go on instead. In two cases the drop
+/// does not wait:
 ///
 /// - A member that drops its own set is cancelled and not waited for.
 /// - In a [forked child](crate::docs::fork) the drop does nothing.
@@ -46,8 +49,8 @@ use crate::sync::Semaphore;
 /// The drop blocks its OS thread if it is a plain one. In a future it parks inside the poll. Call
 /// [`join_next_async`](JoinSet::join_next_async) until the set is empty before such a drop, if it must not.
 ///
-/// The set drops the results that are not taken. If a destructor of them panics, the panic hook reports that, and the panic goes no
-/// further.
+/// The set drops the results that are not taken. If a destructor of them panics, the panic hook reports that,
+/// and the panic goes no further.
 ///
 /// ```
 /// use runtime::thread::JoinSet;
@@ -72,7 +75,8 @@ pub struct JoinSet<T> {
     /// The keys of the members that have ended, and whose results were not taken.
     ended: Receiver<usize>,
     limit: Option<usize>,
-    /// The receive of `poll_join_next`, and the waker of its last poll. While it waits, no other receive may take a key.
+    /// The receive of `poll_join_next`, and the waker of its last poll. While it waits, no other receive may
+    /// take a key.
     polled: Option<(NextKey, Waker)>,
 }
 
@@ -99,7 +103,8 @@ impl After for MemberEnd {
     }
 }
 
-/// A slot of a member that has not started. The drop frees it: the start fails, or code of the user unwinds in it.
+/// A slot of a member that has not started. The drop frees it: the start fails, or code of the user unwinds
+/// in it.
 struct Slot<'g>(&'g Group);
 
 impl Drop for Slot<'_> {
@@ -145,8 +150,8 @@ impl<T> JoinSet<T> {
         Self::with(None)
     }
 
-    /// Returns an empty set of which at most `limit` members run at once. [`spawn`](JoinSet::spawn) waits while there
-    /// are as many. A member counts until it has ended, not until its result was taken.
+    /// Returns an empty set of which at most `limit` members run at once. [`spawn`](JoinSet::spawn) waits
+    /// while there are as many. A member counts until it has ended, not until its result was taken.
     ///
     /// # Panics
     ///
@@ -201,8 +206,8 @@ impl<T> JoinSet<T> {
         self.members.is_empty()
     }
 
-    /// Waits until a member has ended and returns its result, or `None` if the set is empty. The first member that has
-    /// ended comes first.
+    /// Waits until a member has ended and returns its result, or `None` if the set is empty. The first member
+    /// that has ended comes first.
     ///
     /// # Errors
     ///
@@ -231,7 +236,8 @@ impl<T> JoinSet<T> {
         Some(self.take(key))
     }
 
-    /// Waits until a member has ended and returns its result, as [`join_next`](JoinSet::join_next) does, in a future.
+    /// Waits until a member has ended and returns its result, as [`join_next`](JoinSet::join_next) does, in a
+    /// future.
     ///
     /// If the future is dropped before it is ready, no result is lost.
     ///
@@ -261,11 +267,11 @@ impl<T> JoinSet<T> {
         Some(self.take(key))
     }
 
-    /// Polls for the result that [`join_next`](JoinSet::join_next) returns, for futures that are written by hand. If it is
-    /// pending, the waker of `cx` is woken when a member has ended.
+    /// Polls for the result that [`join_next`](JoinSet::join_next) returns, for futures that are written by
+    /// hand. If it is pending, the waker of `cx` is woken when a member has ended.
     ///
-    /// Only the waker of the last call is woken. A later call of `join_next` or `join_next_async` takes the wait over, and that
-    /// waker is then not woken.
+    /// Only the waker of the last call is woken. A later call of `join_next` or `join_next_async` takes the
+    /// wait over, and that waker is then not woken.
     ///
     /// # Errors
     ///
@@ -346,8 +352,9 @@ impl<T> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// If a member panics, its panic goes on in the caller. If a member was cancelled, this panics. In both cases the
-    /// other members are cancelled and waited for first. [`join_next`](JoinSet::join_next) returns errors instead.
+    /// If a member panics, its panic goes on in the caller. If a member was cancelled, this panics. In both
+    /// cases the other members are cancelled and waited for first. [`join_next`](JoinSet::join_next) returns
+    /// errors instead.
     ///
     /// # Cancellation
     ///
@@ -378,8 +385,8 @@ impl<T> JoinSet<T> {
         std::mem::take(&mut all.0)
     }
 
-    /// Cancels all members. They stay in the set: [`join_next`](JoinSet::join_next) returns their errors, and the
-    /// results of those that have ended before. It returns at once.
+    /// Cancels all members. They stay in the set: [`join_next`](JoinSet::join_next) returns their errors, and
+    /// the results of those that have ended before. It returns at once.
     ///
     /// ```
     /// let mut set = runtime::thread::JoinSet::new();
@@ -392,8 +399,8 @@ impl<T> JoinSet<T> {
         self.members.iter().for_each(|(_, member)| member.cancel());
     }
 
-    /// Cancels all members and waits until they have ended. Their results are dropped. The set is then empty and can be
-    /// used again.
+    /// Cancels all members and waits until they have ended. Their results are dropped. The set is then empty
+    /// and can be used again.
     ///
     /// # Cancellation
     ///
@@ -412,8 +419,8 @@ impl<T> JoinSet<T> {
         }
     }
 
-    /// Removes all members from the set and lets them go on. Their results are dropped. They no longer count for the
-    /// [limit](JoinSet::with_limit).
+    /// Removes all members from the set and lets them go on. Their results are dropped. They no longer count
+    /// for the [limit](JoinSet::with_limit).
     ///
     /// ```
     /// let (done, answer) = runtime::channel::bounded(1);
@@ -424,7 +431,8 @@ impl<T> JoinSet<T> {
     /// assert_eq!(answer.recv(), Ok(7));
     /// ```
     pub fn detach_all(&mut self) {
-        // The detached members keep the old group. The keys that they send there are not mistaken for those of later members.
+        // The detached members keep the old group. The keys that they send there are not mistaken for those
+        // of later members.
         self.polled = None;
         (self.group, self.ended) = Group::new(self.limit);
         self.members = Slab::new();
@@ -432,8 +440,8 @@ impl<T> JoinSet<T> {
 }
 
 impl<T: Send + 'static> JoinSet<T> {
-    /// Starts a green thread that runs a closure or a future, in the caller's runtime, as a member of this set. Returns
-    /// a handle that cancels it.
+    /// Starts a green thread that runs a closure or a future, in the caller's runtime, as a member of this
+    /// set. Returns a handle that cancels it.
     ///
     /// It waits while as many members run as the [limit](JoinSet::with_limit) allows.
     ///
@@ -591,7 +599,8 @@ impl<T> Drop for Results<T> {
     }
 }
 
-/// The error of [`JoinSet::try_spawn`]: as many members run as the limit allows. It has the task that was not spawned.
+/// The error of [`JoinSet::try_spawn`]: as many members run as the limit allows. It has the task that was not
+/// spawned.
 ///
 /// ```
 /// let mut set = runtime::thread::JoinSet::with_limit(1);
@@ -622,7 +631,8 @@ impl<T> Default for JoinSet<T> {
     }
 }
 
-// As for a `JoinHandle`: a panic of another thread leaves nothing half done that a caller could see through the set.
+// As for a `JoinHandle`: a panic of another thread leaves nothing half done that a caller could see through
+// the set.
 impl<T> UnwindSafe for JoinSet<T> {}
 impl<T> RefUnwindSafe for JoinSet<T> {}
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 
-/// Makes each panic of a green thread name that green thread. A line on stderr precedes the message of the panic. It has the
-/// id of the green thread, its name, and the place where it was spawned:
+/// Makes each panic of a green thread name that green thread. A line on stderr precedes the message of the
+/// panic. It has the id of the green thread, its name, and the place where it was spawned:
 ///
 /// ```text
 /// green thread 7 'parser', spawned at src/main.rs:12:34:
@@ -13,13 +13,15 @@ use std::sync::Once;
 /// no such token
 /// ```
 ///
-/// std's message names the OS thread, because std knows no green threads. This function puts a hook before the panic hook
-/// that is set, so call it after [`std::panic::set_hook`], for example at the start of `main`. Further calls do nothing.
+/// std's message names the OS thread, because std knows no green threads. This function puts a hook before
+/// the panic hook that is set, so call it after [`std::panic::set_hook`], for example at the start of `main`.
+/// Further calls do nothing.
 ///
 /// The hook of a program can do the same by itself: it runs on the green thread that panics, and may call
 /// [`thread::current`](super::current).
 ///
-/// With `RUST_BACKTRACE=1`, the backtrace of a green thread ends at its closure or future, also without this function.
+/// With `RUST_BACKTRACE=1`, the backtrace of a green thread ends at its closure or future, also without this
+/// function.
 ///
 /// # Panics
 ///

@@ -13,8 +13,8 @@ use crate::channel::{Receiver, never};
 /// received. If the receiver is slow, one tick waits in the channel, and further ticks are left out.
 /// [`set_missed_tick_behavior`](Ticker::set_missed_tick_behavior) selects another behavior.
 ///
-/// **Dropping a ticker stops it.** A ticker belongs to no runtime and has no entry in a timer heap, because the
-/// receiver itself sleeps until the next tick.
+/// **Dropping a ticker stops it.** A ticker belongs to no runtime and has no entry in a timer heap, because
+/// the receiver itself sleeps until the next tick.
 ///
 /// ```
 /// use runtime::time::{Duration, Instant, Ticker};
@@ -28,7 +28,8 @@ use crate::channel::{Receiver, never};
 pub struct Ticker(Receiver<Instant>);
 
 impl Ticker {
-    /// Returns a ticker whose first tick is due after one `period`. A period beyond the clock's range means never.
+    /// Returns a ticker whose first tick is due after one `period`. A period beyond the clock's range means
+    /// never.
     ///
     /// # Panics
     ///
@@ -44,7 +45,8 @@ impl Ticker {
 
     /// Stops the ticker: no further tick can be received, not even one that waits in the channel.
     ///
-    /// A thread that waits for a tick goes on waiting, because [`reset`](Ticker::reset) may start the ticker again.
+    /// A thread that waits for a tick goes on waiting, because [`reset`](Ticker::reset) may start the ticker
+    /// again.
     ///
     /// ```
     /// use runtime::time::{Duration, Ticker};
@@ -56,8 +58,8 @@ impl Ticker {
         self.0.stop();
     }
 
-    /// Starts the ticker again with `period`: the next tick is due after one period from now. Earlier ticks are
-    /// dropped.
+    /// Starts the ticker again with `period`: the next tick is due after one period from now. Earlier ticks
+    /// are dropped.
     ///
     /// # Panics
     ///
@@ -120,8 +122,8 @@ impl Ticker {
         &self.0
     }
 
-    /// Waits for the next tick in a future, as `ticker.channel().recv_async()` does, and returns the moment at which
-    /// it was due.
+    /// Waits for the next tick in a future, as `ticker.channel().recv_async()` does, and returns the moment
+    /// at which it was due.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Ticker};
@@ -134,7 +136,8 @@ impl Ticker {
     }
 }
 
-/// What follows a tick of a [`Ticker`] that was received late. The names are those of tokio; the default is Go's.
+/// What follows a tick of a [`Ticker`] that was received late. The names are those of tokio; the default is
+/// Go's.
 ///
 /// With a period of 50 ms, a receiver that comes 160 ms late for a tick at 0 ms gets these ticks next:
 ///
@@ -151,7 +154,8 @@ impl Ticker {
 pub enum MissedTickBehavior {
     /// No tick is left out: those that are due are received one after another without waiting.
     Burst,
-    /// The next tick is due one period after the late receive. A tick that is received up to 5 ms late is not late.
+    /// The next tick is due one period after the late receive. A tick that is received up to 5 ms late is not
+    /// late.
     Delay,
     /// Ticks that were missed are left out; the next is due at its whole period.
     #[default]
@@ -176,10 +180,11 @@ impl fmt::Debug for Ticker {
     }
 }
 
-/// Returns a channel that receives a message after each `period` and is never stopped. Dropping the channel frees all
-/// of it.
+/// Returns a channel that receives a message after each `period` and is never stopped. Dropping the channel
+/// frees all of it.
 ///
-/// A period of zero gives no ticks at all, as in Go. (`channel::tick`, from crossbeam, gives a tick at each receive.)
+/// A period of zero gives no ticks at all, as in Go. (`channel::tick`, from crossbeam, gives a tick at each
+/// receive.)
 ///
 /// ```
 /// use runtime::time::{Duration, Instant, tick};

@@ -11,18 +11,18 @@ use crate::runtime;
 /// One moment in the future, which can be stopped and set again. At that moment a message can be received
 /// ([`new`](Timer::new)), or a function runs ([`after_func`](Timer::after_func)).
 ///
-/// A timer may be used from green threads, plain OS threads and futures, and by several of them at once. A time
-/// beyond the clock's range means never; zero means at once.
+/// A timer may be used from green threads, plain OS threads and futures, and by several of them at once. A
+/// time beyond the clock's range means never; zero means at once.
 ///
-/// **Dropping a timer stops it.** The memory of a timer with a function may be kept for a while, until the scheduler
-/// removes its entry from a timer heap.
+/// **Dropping a timer stops it.** The memory of a timer with a function may be kept for a while, until the
+/// scheduler removes its entry from a timer heap.
 ///
-/// [`stop`](Timer::stop) and [`reset`](Timer::reset) are exact. Once they have returned, the old message is never
-/// received, and the old function call never starts. If they returned `false`, it was received or started before, or
-/// the timer was not set.
+/// [`stop`](Timer::stop) and [`reset`](Timer::reset) are exact. Once they have returned, the old message is
+/// never received, and the old function call never starts. If they returned `false`, it was received or
+/// started before, or the timer was not set.
 ///
-/// The channel of a timer that is due has the length 1 until the message is received, and the capacity 1. (In Go both are 0 since 1.23.
-/// `stop` and `reset` take the message back in both.)
+/// The channel of a timer that is due has the length 1 until the message is received, and the capacity 1. (In
+/// Go both are 0 since 1.23. `stop` and `reset` take the message back in both.)
 ///
 /// ```
 /// use runtime::time::{Duration, Timer};
@@ -47,11 +47,11 @@ enum Kind {
 static NEVER: Receiver<Instant> = never();
 
 impl Timer {
-    /// Returns a timer that is due `time` from now. Its message, on its [`channel`](Timer::channel), is the moment at
-    /// which it was due.
+    /// Returns a timer that is due `time` from now. Its message, on its [`channel`](Timer::channel), is the
+    /// moment at which it was due.
     ///
-    /// Making, resetting and stopping such a timer costs next to nothing, and it belongs to no runtime: the receiver
-    /// itself sleeps until the moment.
+    /// Making, resetting and stopping such a timer costs next to nothing, and it belongs to no runtime: the
+    /// receiver itself sleeps until the moment.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Timer};
@@ -65,18 +65,19 @@ impl Timer {
 
     /// Returns a timer that starts a green thread for `f`, `time` from now.
     ///
-    /// After a [`reset`](Timer::reset) `f` runs once more. That call runs beside an earlier one that has not ended. A
-    /// panic in `f` ends its green thread, with the usual message.
+    /// After a [`reset`](Timer::reset) `f` runs once more. That call runs beside an earlier one that has not
+    /// ended. A panic in `f` ends its green thread, with the usual message.
     ///
-    /// The green thread belongs to the runtime of the caller; on a plain OS thread it belongs to the default runtime.
-    /// When that runtime ends, the timer is stopped.
+    /// The green thread belongs to the runtime of the caller; on a plain OS thread it belongs to the default
+    /// runtime. When that runtime ends, the timer is stopped.
     ///
-    /// `f` is dropped with the timer, or at the end of its last call if that is later. Its destructor runs where it
-    /// may call anything.
+    /// `f` is dropped with the timer, or at the end of its last call if that is later. Its destructor runs
+    /// where it may call anything.
     ///
     /// # Panics
     ///
-    /// Panics if the default runtime is needed and cannot be started, and in a [forked child](crate::docs::fork).
+    /// Panics if the default runtime is needed and cannot be started, and in a [forked
+    /// child](crate::docs::fork).
     ///
     /// ```
     /// use runtime::channel;
@@ -92,10 +93,11 @@ impl Timer {
         Timer(Kind::Function(AfterFunc::new(time, f, runtime::sched_of_plain_thread_or_panic)))
     }
 
-    /// Stops the timer. Returns `true` if it was pending: set, with a message not received or a function not started.
+    /// Stops the timer. Returns `true` if it was pending: set, with a message not received or a function not
+    /// started.
     ///
-    /// A message that was due but not received is dropped. A function call that has started goes on; `stop` does not
-    /// wait for it.
+    /// A message that was due but not received is dropped. A function call that has started goes on; `stop`
+    /// does not wait for it.
     ///
     /// ```
     /// use runtime::time::{Duration, Timer};
@@ -132,8 +134,8 @@ impl Timer {
         }
     }
 
-    /// Returns the channel of the timer's message. A timer with a function sends no messages. Clones of the channel
-    /// receive nothing more when the timer is dropped.
+    /// Returns the channel of the timer's message. A timer with a function sends no messages. Clones of the
+    /// channel receive nothing more when the timer is dropped.
     ///
     /// ```
     /// use runtime::time::{Duration, Timer};
@@ -147,8 +149,8 @@ impl Timer {
         }
     }
 
-    /// Waits for the timer's message in a future, as `timer.channel().recv_async()` does, and returns the moment at
-    /// which it was due.
+    /// Waits for the timer's message in a future, as `timer.channel().recv_async()` does, and returns the
+    /// moment at which it was due.
     ///
     /// ```
     /// use runtime::time::{Duration, Instant, Timer};

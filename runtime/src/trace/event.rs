@@ -12,8 +12,8 @@ pub struct Event {
     pub runtime: usize,
     /// On which P; `None` if the thread had none.
     pub proc: Option<usize>,
-    /// The number of the OS thread in its runtime, which is the number in the name of that thread. `None` if it is no thread of the
-    /// runtime, or if that is not known.
+    /// The number of the OS thread in its runtime, which is the number in the name of that thread. `None` if
+    /// it is no thread of the runtime, or if that is not known.
     pub os_thread: Option<usize>,
     /// What has happened.
     pub what: What,

@@ -1,5 +1,6 @@
-//! The files of traces that are written by themselves: no file replaces another, and an exit leaves no half file of the name. What it may
-//! leave, a part beside it, is removed with the next trace, a minute later at the earliest.
+//! The files of traces that are written by themselves: no file replaces another, and an exit leaves no half
+//! file of the name. What it may leave, a part beside it, is removed with the next trace, a minute later at
+//! the earliest.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,8 +14,8 @@ use super::{Snapshot, create_new};
 /// The most files of one name. The files of earlier processes count.
 const NUMBERS: usize = 100;
 
-/// A file that is written beside its place, and moved there when it is complete. It is opened once: another user of the folder may put
-/// a link in its place meanwhile.
+/// A file that is written beside its place, and moved there when it is complete. It is opened once: another
+/// user of the folder may put a link in its place meanwhile.
 pub(super) struct Part {
     file: File,
     at: PathBuf,
@@ -54,7 +55,8 @@ impl Drop for Part {
     }
 }
 
-/// Returns a name beside `place`, with the same ending. It is random, because processes in two containers may have one id and one folder.
+/// Returns a name beside `place`, with the same ending. It is random, because processes in two containers may
+/// have one id and one folder.
 fn beside(place: &Path) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     place.with_file_name(format!(".{:016x}-{name}", RandomState::new().hash_one(0)))

@@ -1,15 +1,16 @@
 //! Merges the rings of all Ps into one sequence in the order of cause and effect.
 //!
-//! Stamps of two processors may differ by some ten ns. So the sequence is not simply sorted. An event waits until what must come before
-//! it has come:
+//! Stamps of two processors may differ by some ten ns. So the sequence is not simply sorted. An event waits
+//! until what must come before it has come:
 //!
-//! - A green thread runs after it was spawned, made ready, or has stopped elsewhere. If it has lost its P, then only its own OS thread can
-//!   let it go on without a stop.
-//! - A green thread is made ready after it has stopped to wait: if it is ready already, then its run and its stop are still to come.
+//! - A green thread runs after it was spawned, made ready, or has stopped elsewhere. If it has lost its P,
+//!   then only its own OS thread can let it go on without a stop.
+//! - A green thread is made ready after it has stopped to wait: if it is ready already, then its run and its
+//!   stop are still to come.
 //! - A green thread stops without a P after it has lost its P.
 //!
-//! What must come before it may be missing: it was overwritten, or its P had not noticed the recording yet. So an event waits only for
-//! events that are at most [`PATIENCE_NS`] later.
+//! What must come before it may be missing: it was overwritten, or its P had not noticed the recording yet.
+//! So an event waits only for events that are at most [`PATIENCE_NS`] later.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -19,8 +20,9 @@ use sched::{By, Kind, POLLS, Stopped};
 
 use super::event::{Cause, Event, What};
 
-/// How much later an event may be than another one that waits for it. Only stamps of different processors are out of order, by some ten
-/// ns, but a thread may be off its processor between an act and the stamp of its event.
+/// How much later an event may be than another one that waits for it. Only stamps of different processors are
+/// out of order, by some ten ns, but a thread may be off its processor between an act and the stamp of its
+/// event.
 const PATIENCE_NS: u64 = 1_000_000;
 
 /// What a green thread does, as far as the events so far tell.
@@ -315,7 +317,8 @@ mod tests {
         of_1.map(word).collect()
     }
 
-    /// P 1 must wait, because the spawn of 7 has a late stamp. Meanwhile 1, whose run comes later on P 1, must not be made ready again.
+    /// P 1 must wait, because the spawn of 7 has a late stamp. Meanwhile 1, whose run comes later on P 1,
+    /// must not be made ready again.
     #[test]
     fn a_wake_up_waits_for_the_stop_behind_an_event_that_waits() {
         let ps = vec![

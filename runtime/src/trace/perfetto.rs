@@ -1,6 +1,8 @@
-//! A timeline as Perfetto reads it: protobuf, of which only the messages and fields that are used here are declared.
+//! A timeline as Perfetto reads it: protobuf, of which only the messages and fields that are used here are
+//! declared.
 //!
-//! The numbers of the fields are those of Perfetto's `protos/perfetto/trace`. `ci/perfetto.py` checks a trace against that schema.
+//! The numbers of the fields are those of Perfetto's `protos/perfetto/trace`. `ci/perfetto.py` checks a trace
+//! against that schema.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

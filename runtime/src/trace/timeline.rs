@@ -1,4 +1,5 @@
-//! The timeline of a snapshot, as both exporters draw it: a row for each P and each OS thread, slices, marks, and arrows.
+//! The timeline of a snapshot, as both exporters draw it: a row for each P and each OS thread, slices, marks,
+//! and arrows.
 
 use std::collections::{BTreeMap, HashMap};
 

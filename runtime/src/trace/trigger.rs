@@ -1,7 +1,7 @@
 //! Traces that are written by themselves: when a green thread panics, keeps its P, or a timer is late.
 //!
-//! A plain OS thread writes the file, because a trigger is pulled on sysmon, on an M's own stack, or in a panicking green thread. The
-//! thread takes its snapshot at once, so the rings still have what came before.
+//! A plain OS thread writes the file, because a trigger is pulled on sysmon, on an M's own stack, or in a
+//! panicking green thread. The thread takes its snapshot at once, so the rings still have what came before.
 
 use std::io;
 use std::panic::catch_unwind;
@@ -21,8 +21,8 @@ use super::{check_format, snapshot};
 const FILES: usize = 10;
 /// The least time between two files of the same budget.
 const BETWEEN: Duration = Duration::from_secs(1);
-/// How long the end of a `block_on` or of a runtime waits for a file. A file takes some hundredths of a second, and over half a second in a
-/// debug build on a busy machine.
+/// How long the end of a `block_on` or of a runtime waits for a file. A file takes some hundredths of a
+/// second, and over half a second in a debug build on a busy machine.
 const BOUND: Duration = Duration::from_secs(10);
 
 /// What pulls the trigger.
@@ -123,8 +123,8 @@ fn pull(trigger: Trigger) {
     CHANGED.notify_all();
 }
 
-/// Waits until the traces of earlier triggers are written, for [`BOUND`] at most. The process may end next. The wait holds no P. A
-/// simulation does not wait: the writer is outside of it.
+/// Waits until the traces of earlier triggers are written, for [`BOUND`] at most. The process may end next.
+/// The wait holds no P. A simulation does not wait: the writer is outside of it.
 pub(crate) fn wait_until_written() {
     #[cfg(feature = "sim")]
     if sched::simulation::is_here() {

@@ -1,25 +1,28 @@
 //! Driving a future from blocking-style code: `block_on` polls it and parks the caller between polls.
 //!
-//! A G's wake token serves one future at a time, so a `block_on` inside another uses a token of its own. During a poll
-//! the G stays on its OS thread.
+//! A G's wake token serves one future at a time, so a `block_on` inside another uses a token of its own.
+//! During a poll the G stays on its OS thread.
 //!
 //! # Futures that are not `Send`
 //!
-//! Such a future may belong to its OS thread: it may keep the guard of a lock of std, or an `Rc` that a thread-local has,
-//! too. So all its polls and its drop must happen on the OS thread where its maker called. `block_on_local` does so:
+//! Such a future may belong to its OS thread: it may keep the guard of a lock of std, or an `Rc` that a
+//! thread-local has, too. So all its polls and its drop must happen on the OS thread where its maker called.
+//! `block_on_local` does so:
 //!
 //! - A plain OS thread polls the future itself and sleeps between polls. No other thread sees the future.
-//! - A green thread leaves its polling flag set between polls, until the future is dropped. A G with that flag waits at
-//!   home (`Keeps::AtHome` in `run/boundary.rs`), and only its home M resumes it. Other Gs run on that OS thread meanwhile,
-//!   as other tasks do in every executor.
+//! - A green thread leaves its polling flag set between polls, until the future is dropped. A G with that
+//!   flag waits at home (`Keeps::AtHome` in `run/boundary.rs`), and only its home M resumes it. Other Gs run
+//!   on that OS thread meanwhile, as other tasks do in every executor.
 //!
-//! The caller passes the future by value, and a G cannot move between that and the first poll, because nothing parks.
+//! The caller passes the future by value, and a G cannot move between that and the first poll, because
+//! nothing parks.
 //!
-//! `block_on` clears the flag between polls, so that a hog on one OS thread does not delay the G. So its callers in
-//! `runtime` require `Send`.
+//! `block_on` clears the flag between polls, so that a hog on one OS thread does not delay the G. So its
+//! callers in `runtime` require `Send`.
 //!
-//! Rejected: no `Send` bound at `block_on` itself. At main, all futures would leave the green threads for the plain OS
-//! thread: a wake-up would cost a system call, and a deadlock would not be reported. On a green thread a hog would delay all.
+//! Rejected: no `Send` bound at `block_on` itself. At main, all futures would leave the green threads for the
+//! plain OS thread: a wake-up would cost a system call, and a deadlock would not be reported. On a green
+//! thread a hog would delay all.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,13 +38,14 @@ use crate::m::current::current_g;
 use crate::m::os_thread;
 use crate::run::wake;
 
-/// Runs `future` to its end on the calling green or plain thread. Returns its output. A green thread may move to another OS
-/// thread between polls, so the future must be `Send`.
+/// Runs `future` to its end on the calling green or plain thread. Returns its output. A green thread may move
+/// to another OS thread between polls, so the future must be `Send`.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     run(future, Between::Moves)
 }
 
-/// Runs `future`, which need not be `Send`, to its end. Polls and drops it on the calling OS thread. Returns its output.
+/// Runs `future`, which need not be `Send`, to its end. Polls and drops it on the calling OS thread. Returns
+/// its output.
 pub fn block_on_local<F: Future>(future: F) -> F::Output {
     run(future, Between::Stays)
 }
@@ -85,8 +89,8 @@ impl Drop for Driving {
     }
 }
 
-/// While this lives, the calling thread polls a future, except during `pause`: a G stays on its OS thread, and the polls have a
-/// budget of their own.
+/// While this lives, the calling thread polls a future, except during `pause`: a G stays on its OS thread,
+/// and the polls have a budget of their own.
 struct Polls {
     g: Option<GRef>,
     /// The polling flag of the G before.
@@ -109,8 +113,8 @@ impl Polls {
         }
     }
 
-    /// Runs `wait` between two polls, with the G's polling flag as it was before `begin`. An unwind out of `wait`
-    /// leaves the flag so.
+    /// Runs `wait` between two polls, with the G's polling flag as it was before `begin`. An unwind out of
+    /// `wait` leaves the flag so.
     fn pause(&self, wait: impl FnOnce()) {
         self.set(self.before);
         wait();
@@ -124,8 +128,8 @@ impl Drop for Polls {
     }
 }
 
-/// Polls `future` until it is ready, and runs `wait` after each pending poll. `g` is the calling green thread, if
-/// there is one.
+/// Polls `future` until it is ready, and runs `wait` after each pending poll. `g` is the calling green
+/// thread, if there is one.
 fn drive<F: Future>(
     g: Option<GRef>,
     between: Between,
@@ -147,8 +151,8 @@ fn drive<F: Future>(
     }
 }
 
-/// Runs `f`, which polls or drops a future that the calling thread drives itself. A green thread stays on its OS thread meanwhile,
-/// also if it parks.
+/// Runs `f`, which polls or drops a future that the calling thread drives itself. A green thread stays on its
+/// OS thread meanwhile, also if it parks.
 pub fn within_poll<T>(f: impl FnOnce() -> T) -> T {
     let _polls = Polls::begin(current_g());
     once(f)
@@ -163,8 +167,8 @@ fn once<T>(poll: impl FnOnce() -> T) -> T {
     poll()
 }
 
-/// A wake token apart from the two of the G: for a future that is driven within the poll of another future, or by a plain OS
-/// thread.
+/// A wake token apart from the two of the G: for a future that is driven within the poll of another future,
+/// or by a plain OS thread.
 struct Apart(crate::sync::Mutex<Notice>);
 
 enum Notice {
@@ -175,7 +179,8 @@ enum Notice {
 
 impl Wake for Apart {
     fn wake(self: Arc<Self>) {
-        // In its own statement, so that the lock is released before the wake, which may make this thread stop.
+        // In its own statement, so that the lock is released before the wake, which may make this thread
+        // stop.
         let kept = std::mem::replace(&mut *self.0.lock(), Notice::Notified);
         if let Notice::Waits(ticket) = kept {
             wake::wake(ticket);

@@ -1,9 +1,10 @@
-//! Awaited operations and the budget of the poll in which they are: `poll`, which every awaited operation calls.
+//! Awaited operations and the budget of the poll in which they are: `poll`, which every awaited operation
+//! calls.
 //!
-//! The budget belongs to the thread that polls: it lies in its G, or in the proxy G of a plain OS thread. Each driver of futures
-//! (`run/task.rs`, `api/block_on.rs`) gives each poll a new one. A driver within another driver's poll puts its own in the place
-//! of the outer one meanwhile. Code that no driver of this crate polls, as in an executor of another crate, has no budget: no
-//! operation is refused there.
+//! The budget belongs to the thread that polls: it lies in its G, or in the proxy G of a plain OS thread.
+//! Each driver of futures (`run/task.rs`, `api/block_on.rs`) gives each poll a new one. A driver within
+//! another driver's poll puts its own in the place of the outer one meanwhile. Code that no driver of this
+//! crate polls, as in an executor of another crate, has no budget: no operation is refused there.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,8 +20,9 @@ fn holder() -> Option<GRef> {
     current_g().or_else(os_thread::proxy_g_if_any)
 }
 
-/// Polls one awaited operation: calls `operation`, and spends one unit of the budget if that is ready. If no unit is left, wakes the
-/// task and returns `Pending` instead. `operation` has then not been called, so it has taken nothing.
+/// Polls one awaited operation: calls `operation`, and spends one unit of the budget if that is ready. If no
+/// unit is left, wakes the task and returns `Pending` instead. `operation` has then not been called, so it
+/// has taken nothing.
 #[inline]
 pub fn poll<T>(cx: &mut Context<'_>, operation: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
     let Some(g) = holder() else { return operation(cx) };
@@ -48,7 +50,8 @@ pub fn poll_fn<T>(mut operation: impl FnMut(&mut Context<'_>) -> Poll<T>) -> imp
     std::future::poll_fn(move |cx| poll(cx, &mut operation))
 }
 
-/// Spends one unit of the budget, in a future: for a call that is ready without an operation. It is tokio's `consume_budget`.
+/// Spends one unit of the budget, in a future: for a call that is ready without an operation. It is tokio's
+/// `consume_budget`.
 #[inline]
 pub async fn consume() {
     poll_fn(|_| Poll::Ready(())).await;

@@ -1,6 +1,7 @@
 //! Attaching slots of contexts to the calling thread, or to every green thread.
 //!
-//! A plain OS thread keeps its context to itself. It has slots only for the green threads that it spawns, which may inherit.
+//! A plain OS thread keeps its context to itself. It has slots only for the green threads that it spawns,
+//! which may inherit.
 
 pub use crate::g::contexts::{Carrier, Slot};
 
@@ -13,8 +14,8 @@ fn has_slots() -> bool {
     current_g().is_some() || on_m(|_| ()).is_none()
 }
 
-/// Attaches `slot` to the calling thread, unless it is attached: from now on the thread's context of that kind follows it, or is
-/// inherited from it. Does nothing in a hook.
+/// Attaches `slot` to the calling thread, unless it is attached: from now on the thread's context of that
+/// kind follows it, or is inherited from it. Does nothing in a hook.
 pub fn attach(slot: &'static dyn Slot) {
     if has_slots() {
         let g = me();
@@ -23,7 +24,8 @@ pub fn attach(slot: &'static dyn Slot) {
     }
 }
 
-/// Detaches `slot` from the calling thread. The context that is on this OS thread stays there. Does nothing in a hook.
+/// Detaches `slot` from the calling thread. The context that is on this OS thread stays there. Does nothing
+/// in a hook.
 pub fn detach(slot: &'static dyn Slot) {
     if has_slots()
         && let Some(rare) = me().rare()

@@ -1,12 +1,13 @@
-//! Waits inside of calls that foreign code makes, such as C that calls `recv`. Such a wait never unwinds its caller, and the caller
-//! resumes on the same OS thread. (Feature `interpose`.)
+//! Waits inside of calls that foreign code makes, such as C that calls `recv`. Such a wait never unwinds its
+//! caller, and the caller resumes on the same OS thread. (Feature `interpose`.)
 //!
-//! Foreign code keeps the addresses of thread-locals: gcc takes the address of `errno` once in a function, and uses it after
-//! each call. So the wait is that of a poll: the G is bound to its M until it resumes there, and other Gs run on the M meanwhile.
-//! A G with thread-locals of its own needs none of that: it resumes on any M, with its thread-locals.
+//! Foreign code keeps the addresses of thread-locals: gcc takes the address of `errno` once in a function,
+//! and uses it after each call. So the wait is that of a poll: the G is bound to its M until it resumes
+//! there, and other Gs run on the M meanwhile. A G with thread-locals of its own needs none of that: it
+//! resumes on any M, with its thread-locals.
 //!
-//! Rejected: *to return to the first M only with an error*. A call that succeeded on another M lets the next error of the same C
-//! function go to the wrong `errno`.
+//! Rejected: *to return to the first M only with an error*. A call that succeeded on another M lets the next
+//! error of the same C function go to the wrong `errno`.
 
 #![allow(unsafe_code)]
 
@@ -50,20 +51,21 @@ pub enum End {
     Refused(i32),
 }
 
-/// Returns `true` if the code of a green thread runs here, outside of the runtime: a call that blocks may park here.
+/// Returns `true` if the code of a green thread runs here, outside of the runtime: a call that blocks may
+/// park here.
 #[inline]
 pub fn is_user_code() -> bool {
     on_m(|m| m.runs_user_code()).unwrap_or(false)
 }
 
-/// Returns the signal by which the runtime interrupts its OS threads; `None` if the program has an action of its own for that signal.
-/// Foreign code that lets signals end a wait must not see it.
+/// Returns the signal by which the runtime interrupts its OS threads; `None` if the program has an action of
+/// its own for that signal. Foreign code that lets signals end a wait must not see it.
 pub fn signal_of_runtime() -> Option<i32> {
     preempt::is_free().then_some(preempt::SIGNAL)
 }
 
-/// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on the runtime's clock.
-/// *Runs on: a green thread, in user code.*
+/// Parks the caller until one of `fds` has one of its events (`EPOLLIN` and the like), or until `until` on
+/// the runtime's clock. *Runs on: a green thread, in user code.*
 pub fn wait(fds: &[(RawFd, u32)], until: u64) -> End {
     // SAFETY: the M of this OS thread lives as long as its runtime, which this G keeps until it ends.
     let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
@@ -107,7 +109,8 @@ fn park_here(waiting: Waiting, until: u64) -> Outcome {
     stay(g, || if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
 }
 
-/// Runs `wait`, which may park but not unwind, and returns with the same thread-locals. *Runs on: a green thread, in user code.*
+/// Runs `wait`, which may park but not unwind, and returns with the same thread-locals. *Runs on: a green
+/// thread, in user code.*
 pub fn keep_thread<T>(wait: impl FnOnce() -> T) -> T {
     stay(current_g().expect("a green thread runs here"), wait)
 }
@@ -128,8 +131,8 @@ fn may_move(g: GRef) -> bool {
     unsafe { Coro::block_of(g) }.is_some()
 }
 
-/// Returns why a wait of the caller was interrupted: by its cancellation, or else by a `timeout` around it. *Runs on: a green
-/// thread, in user code, right after the wait.*
+/// Returns why a wait of the caller was interrupted: by its cancellation, or else by a `timeout` around it.
+/// *Runs on: a green thread, in user code, right after the wait.*
 pub fn interruption() -> End {
     interruption_of(current_g().expect("a green thread runs here"))
 }
@@ -152,7 +155,8 @@ fn end_of(g: GRef, outcome: Outcome) -> End {
     }
 }
 
-/// Ends the waits of foreign code for `fd` in all runtimes, because the descriptor has been closed. *Runs on: any thread.*
+/// Ends the waits of foreign code for `fd` in all runtimes, because the descriptor has been closed. *Runs on:
+/// any thread.*
 pub fn closed(fd: RawFd) {
     if fork::is_forked() {
         // The waits are the parent's, and so is the epoll instance, which the child has inherited.

@@ -1,4 +1,5 @@
-//! Handles of a thread: `GHandle` to name, wake and cancel it, and `Join` to wait for its end and take its result.
+//! Handles of a thread: `GHandle` to name, wake and cancel it, and `Join` to wait for its end and take its
+//! result.
 
 #![allow(unsafe_code)]
 
@@ -67,7 +68,8 @@ impl GHandle {
         self.0.life.is_done()
     }
 
-    /// Cancels a green thread: its current and every later parking call unwinds. Does nothing to a plain thread.
+    /// Cancels a green thread: its current and every later parking call unwinds. Does nothing to a plain
+    /// thread.
     pub fn cancel(&self) {
         let g = self.0;
         if g.is_green() && !g.life.is_done() && g.wait.cancel() == Decision::Parked {
@@ -109,8 +111,8 @@ pub struct Join<T> {
     _result: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the handle at most moves a `T` out, on the thread that joins, and the spawn requires `T: Send`, as in std.
-// `Life` orders all other accesses.
+// SAFETY: the handle at most moves a `T` out, on the thread that joins, and the spawn requires `T: Send`, as
+// in std. `Life` orders all other accesses.
 unsafe impl<T> Send for Join<T> {}
 // SAFETY: `&Join` gives no access to the result.
 unsafe impl<T> Sync for Join<T> {}
@@ -155,8 +157,8 @@ impl<T> Join<T> {
         self.take()
     }
 
-    /// Waits for the end and returns the result, like `join`, but a cancellation does not end the wait. For green
-    /// threads that borrow from the caller's frame.
+    /// Waits for the end and returns the result, like `join`, but a cancellation does not end the wait. For
+    /// green threads that borrow from the caller's frame.
     pub fn join_surely(mut self) -> thread::Result<T> {
         while !self.is_finished() {
             self.wait(Cancel::Waits);
@@ -177,8 +179,8 @@ impl<T> Join<T> {
         if !life.unwait() {
             return;
         }
-        // SAFETY: `unwait` returned `true`, so the G does not use the joiner. (Drop the old waker before this wait
-        // begins: its destructor is user code and may itself wait.)
+        // SAFETY: `unwait` returned `true`, so the G does not use the joiner. (Drop the old waker before this
+        // wait begins: its destructor is user code and may itself wait.)
         drop(unsafe { self.g.0.take_joiner() });
         let on = On::new(&self.g, |g| Some(Awaited::Thread { id: g.id() }));
         // SAFETY: `on` and the handle stay in place until this function returns, after the wait.
@@ -194,8 +196,8 @@ impl<T> Join<T> {
     fn take(&mut self) -> thread::Result<T> {
         let over = std::mem::replace(&mut self.over, true);
         assert!(!over, "a JoinHandle was polled or joined after a poll had returned its result");
-        // SAFETY: the G is done and `INTEREST` was set, so the result is there and belongs to the handle. `over` lets
-        // it be taken once.
+        // SAFETY: the G is done and `INTEREST` was set, so the result is there and belongs to the handle.
+        // `over` lets it be taken once.
         unsafe { payload::take(self.g.0) }
     }
 }
@@ -216,7 +218,8 @@ impl<T> Join<T> {
             self.is_another();
             // Clone first: `clone` is user code, and if it panics, an earlier waker stays in place.
             let waker = cx.waker().clone();
-            // `unwait` withdraws the waker of an earlier poll. If it fails, the G has ended and uses that waker.
+            // `unwait` withdraws the waker of an earlier poll. If it fails, the G has ended and uses that
+            // waker.
             if g.life.unwait() {
                 // SAFETY: the caller is the join handle, and `unwait` returned `true`.
                 let before = unsafe { g.replace_joiner(Joiner::Polls(waker)) };
@@ -224,7 +227,8 @@ impl<T> Join<T> {
                     drop(before);
                     return Poll::Pending;
                 }
-                // SAFETY: `wait` returned `false`, so the G has ended without using this joiner, and never will.
+                // SAFETY: `wait` returned `false`, so the G has ended without using this joiner, and never
+                // will.
                 drop(unsafe { g.take_joiner() });
             }
         }

@@ -1,4 +1,5 @@
-//! Thread-locals of green threads, for `thread_local!` of the runtime. A plain thread has its values in its proxy G.
+//! Thread-locals of green threads, for `thread_local!` of the runtime. A plain thread has its values in its
+//! proxy G.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -13,8 +14,8 @@ use crate::m::os_thread;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// Returns the calling thread's value of the key `key`. Makes it by `init` if there is none. With `copy`, the green threads that
-/// the calling thread then spawns begin with a copy of the value.
+/// Returns the calling thread's value of the key `key`. Makes it by `init` if there is none. With `copy`, the
+/// green threads that the calling thread then spawns begin with a copy of the value.
 ///
 /// # Errors
 /// Returns `Gone` if the thread is ending and the value was destroyed.

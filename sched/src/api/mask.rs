@@ -1,20 +1,21 @@
-//! Code whose waits are not ended from outside (`g/mask.rs`): for the user, and for code of the user that the runtime calls on behalf
-//! of a thread.
+//! Code whose waits are not ended from outside (`g/mask.rs`): for the user, and for code of the user that the
+//! runtime calls on behalf of a thread.
 
 use crate::g::mask::Mask;
 use crate::m::current::current_g;
 use crate::m::os_thread;
 use crate::run::task;
 
-/// Runs `f`. Neither a cancellation, nor a time-out or a revocable stretch around the call, ends a wait in `f`.
+/// Runs `f`. Neither a cancellation, nor a time-out or a revocable stretch around the call, ends a wait in
+/// `f`.
 pub fn uncancellable<T>(f: impl FnOnce() -> T) -> T {
     // A plain OS thread without a proxy G is in no time-out and in no stretch.
     let _mask = current_g().or_else(os_thread::proxy_g_if_any).map(Mask::begin);
     f()
 }
 
-/// Runs `f`, which is code of the user, uncancellable. Returns `false` if `f` panicked; the panic hook has reported it then. Never
-/// unwinds.
+/// Runs `f`, which is code of the user, uncancellable. Returns `false` if `f` panicked; the panic hook has
+/// reported it then. Never unwinds.
 pub fn contain(f: impl FnOnce()) -> bool {
     uncancellable(|| task::contain(f))
 }

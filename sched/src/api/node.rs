@@ -1,4 +1,5 @@
-//! `node`: the green threads of a node of a simulation. (Feature `sim`; `run/simulation.rs` says which node a G belongs to.)
+//! `node`: the green threads of a node of a simulation. (Feature `sim`; `run/simulation.rs` says which node a
+//! G belongs to.)
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -7,7 +8,8 @@ use crate::api::join::GHandle;
 use crate::g::{GRef, table};
 use crate::m::current::on_m;
 
-/// Returns handles of the Gs of `node` that have not ended, in the order in which they were spawned. *Runs on: a G of the simulation.*
+/// Returns handles of the Gs of `node` that have not ended, in the order in which they were spawned. *Runs
+/// on: a G of the simulation.*
 #[must_use]
 pub fn gs_of(node: u32) -> Vec<GHandle> {
     let here = on_m(|m| m.runtime).unwrap_or(ptr::null());

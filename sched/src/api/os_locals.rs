@@ -8,8 +8,8 @@ use crate::m::current::on_m;
 use crate::m::{Loan, M};
 use crate::tls;
 
-/// Calls `f` with the thread-locals of this OS thread. Where a closure runs that has its own, `f` counts as code of a plain OS thread:
-/// where it waits, the OS thread waits. *Runs on: any thread.*
+/// Calls `f` with the thread-locals of this OS thread. Where a closure runs that has its own, `f` counts as
+/// code of a plain OS thread: where it waits, the OS thread waits. *Runs on: any thread.*
 ///
 /// # Safety
 /// `f` puts nothing into thread-locals, and takes nothing out of them, that another thread may not have.

@@ -1,7 +1,9 @@
-//! How a thread waits: a green thread parks, a plain OS thread sleeps. The code that waits is the same for both.
+//! How a thread waits: a green thread parks, a plain OS thread sleeps. The code that waits is the same for
+//! both.
 //!
-//! A caller begins a wait ([`Waiting::begin`]), gives the wait's ticket to its wakers, and parks. This file also has what ends
-//! a wait early (cancellation, [`timeout`]), and the calls that give way: `yield_now`, `blocking`, `pin`.
+//! A caller begins a wait ([`Waiting::begin`]), gives the wait's ticket to its wakers, and parks. This file
+//! also has what ends a wait early (cancellation, [`timeout`]), and the calls that give way: `yield_now`,
+//! `blocking`, `pin`.
 
 #![allow(unsafe_code)]
 
@@ -86,7 +88,8 @@ impl Waiting {
     fn begin_as(why: Why, on: *const On, cancel: Cancel) -> Waiting {
         let g = me();
         g.set_waits_for(why, on);
-        // While the caller unwinds, a second unwind would end the process, so neither cancellation nor time-out ends the wait.
+        // While the caller unwinds, a second unwind would end the process, so neither cancellation nor
+        // time-out ends the wait.
         let ends = cancel == Cancel::Ends && !std::thread::panicking();
         let limit = if ends { g.deadline() } else { clock::NEVER };
         let cancel = match (ends, g.is_masked()) {
@@ -108,8 +111,8 @@ impl Waiting {
         self.ticket.word()
     }
 
-    /// Waits until a waker decides the wait. After any outcome but `Woken` the caller withdraws its ticket where it can. After
-    /// `Cancelled` it then calls `unwind_if_cancelled`.
+    /// Waits until a waker decides the wait. After any outcome but `Woken` the caller withdraws its ticket
+    /// where it can. After `Cancelled` it then calls `unwind_if_cancelled`.
     // Inlined for the reason at `yield_now`, like every function between a user's call and the switch.
     #[inline(always)]
     pub fn park(self) -> Outcome {
@@ -198,7 +201,8 @@ fn arm_timer(g: GRef, number: u32, when: u64) -> Option<boundary::Entered> {
     let modified = sched.heaps.modify(heap, &TimerRef::of_g(g), when, 0, u64::from(number));
     if let Some(when) = modified.wake_for {
         match held {
-            // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to run.
+            // This M is back at its timers at once, or calls `ensure_watcher` if it finds something else to
+            // run.
             Some(held) => held.notes_first_timer(&g.timer),
             None => sched.timer_was_added(when),
         }
@@ -219,11 +223,12 @@ fn park_after_all(g: GRef, number: u32, when: u64) {
     crate::api::sleep::delete_timer(g);
 }
 
-/// Unwinds the caller if it has been cancelled, if the deadline of a `timeout` around it has passed, or if a revocable stretch
-/// around it was revoked; unless it already unwinds.
+/// Unwinds the caller if it has been cancelled, if the deadline of a `timeout` around it has passed, or if a
+/// revocable stretch around it was revoked; unless it already unwinds.
 #[inline]
 pub fn unwind_if_cancelled() {
-    // The proxy G of a plain OS thread is allocated when that thread first parks; before that there is no deadline.
+    // The proxy G of a plain OS thread is allocated when that thread first parks; before that there is no
+    // deadline.
     let g = current_g().or_else(os_thread::proxy_g_if_any);
     if let Some(g) = g
         && (g.wait.is_ended() || g.deadline() != clock::NEVER)
@@ -233,8 +238,8 @@ pub fn unwind_if_cancelled() {
     }
 }
 
-/// Returns `true` if spinning for a moment may be cheaper than parking. Other threads run then, so the condition may come true by
-/// itself, and no other G waits for the caller's P.
+/// Returns `true` if spinning for a moment may be cheaper than parking. Other threads run then, so the
+/// condition may come true by itself, and no other G waits for the caller's P.
 pub(crate) fn spinning_pays() -> bool {
     on_m(|m| {
         let (procs, idle) = (m.sched().procs(), m.sched().idle.idle_ps());
@@ -253,14 +258,14 @@ pub fn is_cancelled() -> bool {
     current_g().is_some_and(|g| g.wait.is_cancelled())
 }
 
-/// Returns `true` if its cancellation ends what the calling green thread does now. Cancellation ends neither destructors nor what is
-/// masked.
+/// Returns `true` if its cancellation ends what the calling green thread does now. Cancellation ends neither
+/// destructors nor what is masked.
 pub fn is_interrupted() -> bool {
     current_g().is_some_and(|g| g.wait.is_cancelled() && !g.is_masked()) && !std::thread::panicking()
 }
 
-/// Unwinds without a message, because nothing went wrong. Destructors run; the join handle, the `timeout` or the
-/// revocable stretch gets the payload.
+/// Unwinds without a message, because nothing went wrong. Destructors run; the join handle, the `timeout` or
+/// the revocable stretch gets the payload.
 #[cold]
 fn unwind_for(g: GRef) {
     if g.wait.is_cancelled() && !g.is_masked() {
@@ -291,7 +296,8 @@ fn unwind(why: &str, payload: Box<dyn std::any::Any + Send>) -> ! {
     std::panic::resume_unwind(payload)
 }
 
-/// The time was up. It is the payload of the unwind from a parking call to the `timeout` around it, and the error of time-outs.
+/// The time was up. It is the payload of the unwind from a parking call to the `timeout` around it, and the
+/// error of time-outs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed;
 
@@ -309,7 +315,8 @@ impl From<Elapsed> for std::io::Error {
     }
 }
 
-/// Runs `f`. Returns `None` if a parking call in `f` would last beyond `time` from now; that call then unwinds to here.
+/// Runs `f`. Returns `None` if a parking call in `f` would last beyond `time` from now; that call then
+/// unwinds to here.
 ///
 /// Code in `f` that does not park is not interrupted. Effects that `f` has completed stay.
 pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T> {
@@ -320,7 +327,8 @@ pub fn timeout<T>(time: std::time::Duration, f: impl FnOnce() -> T) -> Option<T>
     me().rare_or_new().deadline.set(outer);
     match result {
         Ok(value) => Some(value),
-        // If nested time-outs both expired, the inner one returns `None`, and the outer one unwinds the caller's next park.
+        // If nested time-outs both expired, the inner one returns `None`, and the outer one unwinds the
+        // caller's next park.
         Err(payload) if payload.is::<Elapsed>() && mine <= clock::now() => None,
         Err(payload) => std::panic::resume_unwind(payload),
     }
@@ -349,9 +357,10 @@ pub(crate) fn unpark(g: GRef) {
     }
 }
 
-/// Yields: the calling green thread goes to the end of the run queue. A plain OS thread calls the system's yield.
-// Inlined into the caller: the processor predicts returns from its record of calls. After a switch each frame of a function
-// that was called before the switch mispredicts its return, which costs as much as the switch.
+/// Yields: the calling green thread goes to the end of the run queue. A plain OS thread calls the system's
+/// yield.
+// Inlined into the caller: the processor predicts returns from its record of calls. After a switch each frame
+// of a function that was called before the switch mispredicts its return, which costs as much as the switch.
 #[inline(always)]
 pub fn yield_now() {
     match boundary::enter() {
@@ -382,7 +391,8 @@ pub fn pin() -> u64 {
     g.id()
 }
 
-/// Ends one `pin` if `pinned` is the caller's. A thread-local may have carried the number to another green thread.
+/// Ends one `pin` if `pinned` is the caller's. A thread-local may have carried the number to another green
+/// thread.
 pub fn unpin(pinned: u64) {
     if let Some(g) = current_g().filter(|g| g.id() == pinned) {
         g.unpin();
@@ -405,7 +415,8 @@ pub fn blocking<T>(f: impl FnOnce() -> T) -> T {
     blocks(Gives::IfWorkWaits, f)
 }
 
-/// Runs `f` as `blocking` does, for a call that mostly ends within microseconds, such as the read of a file: a hand-off would cost more.
+/// Runs `f` as `blocking` does, for a call that mostly ends within microseconds, such as the read of a file:
+/// a hand-off would cost more.
 pub fn blocking_briefly<T>(f: impl FnOnce() -> T) -> T {
     blocks(Gives::IfItLasts, f)
 }
@@ -427,8 +438,8 @@ pub fn has_p() -> bool {
     on_m(|m| matches!(m.loan.get(), Loan::Lent(_))).unwrap_or(false)
 }
 
-/// A stretch of code in `blocking`, including everything that it calls. Its drop ends the stretch, also by an unwind: it enters
-/// and leaves the runtime, so the G has a P again.
+/// A stretch of code in `blocking`, including everything that it calls. Its drop ends the stretch, also by an
+/// unwind: it enters and leaves the runtime, so the G has a P again.
 struct Blocking {
     /// True if this stretch is inside of another.
     nested: bool,
@@ -481,16 +492,16 @@ impl Drop for Blocking {
 }
 
 impl Sched {
-    /// Tells sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits for a P, and is told of later
-    /// work. *Runs on: the holder of the P.*
+    /// Tells sysmon that the P is about to be lent to a G in `blocking`. Sysmon looks soon if work waits for
+    /// a P, and is told of later work. *Runs on: the holder of the P.*
     pub(crate) fn lends_to_block(&self, held: Held<'_>) {
         if self.work_waits_for(held) {
             self.sysmon.blocking_with_work();
         }
     }
 
-    /// Returns `true` if work waits for the P, and lets sysmon be told of later work. *Runs on: the holder of the P, which lends it to a
-    /// G in `blocking` or gives it up.*
+    /// Returns `true` if work waits for the P, and lets sysmon be told of later work. *Runs on: the holder of
+    /// the P, which lends it to a G in `blocking` or gives it up.*
     fn work_waits_for(&self, held: Held<'_>) -> bool {
         self.sysmon.blocking_begins(|| {
             let work_waits = !held.queue.is_empty() || !self.global.is_empty() || self.idle.any_wanting();

@@ -1,12 +1,14 @@
-//! `point`: points of choice, at which a simulation may let another G run. (Feature `sim`; see `run/simulated.rs`.)
+//! `point`: points of choice, at which a simulation may let another G run. (Feature `sim`; see
+//! `run/simulated.rs`.)
 
 use crate::api::park::unwind_if_cancelled;
 use crate::g::payload::Stop;
 use crate::run::boundary::{enter, yield_kept};
 use crate::run::simulation::{Phase, Simulation, is_anywhere, is_on_this_thread, node, with};
 
-/// A point of choice: in a simulation another G may run before the caller goes on. Elsewhere it does nothing. When the simulation ends, a
-/// cancelled caller unwinds from here, so that a loop around such points ends. *Runs on: any thread.*
+/// A point of choice: in a simulation another G may run before the caller goes on. Elsewhere it does nothing.
+/// When the simulation ends, a cancelled caller unwinds from here, so that a loop around such points ends.
+/// *Runs on: any thread.*
 #[inline(always)]
 pub fn point() {
     if is_anywhere() {
@@ -28,7 +30,8 @@ fn point_of_choice(may_unwind: bool) {
     if !is_on_this_thread() {
         return;
     }
-    // A destructor that runs in an unwind gives way to no other G: two panics at a time would be out of order.
+    // A destructor that runs in an unwind gives way to no other G: two panics at a time would be out of
+    // order.
     if std::thread::panicking() {
         return;
     }
@@ -46,8 +49,8 @@ fn point_of_choice(may_unwind: bool) {
     }
 }
 
-/// Unwinds the caller if it is cancelled, and the simulation or the node to which the caller belongs has to end. *Runs on: any thread that does
-/// not unwind already.*
+/// Unwinds the caller if it is cancelled, and the simulation or the node to which the caller belongs has to
+/// end. *Runs on: any thread that does not unwind already.*
 pub fn unwind_at_end() {
     if with(|by| matches!(by.phase(), Phase::Failed | Phase::Over) || ends_here(by)) == Some(true) {
         unwind_if_cancelled();

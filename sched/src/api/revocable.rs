@@ -20,8 +20,8 @@ pub struct Revoker<R: ?Sized = dyn Reason> {
 }
 
 impl<R: Reason> Revoker<R> {
-    /// Ends the wait of the code, and every later one: each unwinds with a payload of the reason. Does nothing after the end of
-    /// the code. *Runs on: any thread.*
+    /// Ends the wait of the code, and every later one: each unwinds with a payload of the reason. Does
+    /// nothing after the end of the code. *Runs on: any thread.*
     pub fn revoke(&self) {
         if self.stretch.state.revoke(&self.g.wait) == Decision::Parked {
             wake::ready(self.g);
@@ -29,8 +29,8 @@ impl<R: Reason> Revoker<R> {
     }
 }
 
-/// Calls `begin` with a revoker and then runs `f`, in a stretch that the revoker ends. Returns the value or the payload of `f`.
-/// No wait after this call is ended by the revoker.
+/// Calls `begin` with a revoker and then runs `f`, in a stretch that the revoker ends. Returns the value or
+/// the payload of `f`. No wait after this call is ended by the revoker.
 pub fn run<R: Reason + 'static, B, T>(
     reason: R,
     begin: impl FnOnce(Revoker<R>) -> B,

@@ -22,8 +22,8 @@ use crate::sync::unpaused;
 use crate::timer::entry::{Alarm, FOR_FUTURE, Target, TimerRef};
 use crate::watch::await_stacks;
 
-/// Sleeps until `when` on the runtime's clock; `NEVER` sleeps until a cancellation. No timer fires early on that
-/// clock, so the sleep is never shorter.
+/// Sleeps until `when` on the runtime's clock; `NEVER` sleeps until a cancellation. No timer fires early on
+/// that clock, so the sleep is never shorter.
 #[inline(always)]
 fn sleep_until_ns(when: u64) {
     Waiting::begin_for(Why::Sleep, Cancel::Ends).park_until_ns(when);
@@ -78,9 +78,9 @@ fn arm(entered: &Entered, timer: &TimerRef, when: u64, seq: u64) {
     }
 }
 
-/// A future that is ready at a point in time, never before. A `Sleep` that its green thread polls directly uses that
-/// thread's own timer. A second `Sleep` at the same time gets an alarm, and so does a `Sleep` that another waker
-/// drives.
+/// A future that is ready at a point in time, never before. A `Sleep` that its green thread polls directly
+/// uses that thread's own timer. A second `Sleep` at the same time gets an alarm, and so does a `Sleep` that
+/// another waker drives.
 #[must_use = "futures do nothing unless polled"]
 pub struct Sleep {
     when: u64,
@@ -107,7 +107,8 @@ impl std::fmt::Debug for Sleep {
 }
 
 impl Sleep {
-    /// Makes a future that is ready `time` from now. `sched` returns the runtime to use outside of any runtime.
+    /// Makes a future that is ready `time` from now. `sched` returns the runtime to use outside of any
+    /// runtime.
     pub fn new(time: Duration, sched: fn() -> Arc<Sched>) -> Sleep {
         Sleep { when: clock::after(time), timer: Owner::Unarmed, sched }
     }
@@ -144,8 +145,8 @@ impl Sleep {
         {
             return;
         }
-        // There is no alarm yet; or it has fired too early for this runtime; or its runtime is not the caller's, or
-        // closes. Clone the waker first: if that panics, an earlier alarm stays as it is.
+        // There is no alarm yet; or it has fired too early for this runtime; or its runtime is not the
+        // caller's, or closes. Clone the waker first: if that panics, an earlier alarm stays as it is.
         let alarm = Alarm::new(Target::Waker(cx.waker().clone()));
         self.disarm();
         let timer = TimerRef::of_alarm(alarm.clone());
@@ -171,13 +172,13 @@ impl Sleep {
         match std::mem::replace(&mut self.timer, Owner::Unarmed) {
             Owner::Unarmed => {}
             Owner::G(g) => {
-                // A future that was moved away leaves the timer armed: its G may have left the runtime, and a wake-up
-                // without cause harms no future.
+                // A future that was moved away leaves the timer armed: its G may have left the runtime, and a
+                // wake-up without cause harms no future.
                 if current_g().is_some_and(|current| std::ptr::eq(current, g)) {
                     delete_timer(g);
                 }
-                // Release: the timer is free again. Pairs with the Acquire load of `timer_lent` in `arm_own` and
-                // `park_green_until`.
+                // Release: the timer is free again. Pairs with the Acquire load of `timer_lent` in `arm_own`
+                // and `park_green_until`.
                 g.timer_lent.store(false, Ordering::Release);
                 release(g);
             }

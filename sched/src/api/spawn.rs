@@ -45,8 +45,8 @@ impl Spec {
 /// The runtime to spawn in.
 #[derive(Clone, Copy)]
 pub enum Where<'s> {
-    /// The runtime of the calling green thread; without one, the runtime that the function returns. If the function
-    /// fails, the spawn returns that error.
+    /// The runtime of the calling green thread; without one, the runtime that the function returns. If the
+    /// function fails, the spawn returns that error.
     Here(fn() -> io::Result<Arc<Sched>>),
     /// This runtime.
     In(&'s Arc<Sched>),
@@ -55,11 +55,12 @@ pub enum Where<'s> {
 /// Spawns a closure. `after` is told when it has ended. *Runs on: any thread.*
 ///
 /// # Errors
-/// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack at all;
-/// or if its runtime cannot be started or has been shut down.
+/// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack
+/// at all; or if its runtime cannot be started or has been shut down.
 ///
 /// # Safety
-/// What the closure borrows stays valid until the green thread has ended. (Any caller may spawn `'static` closures.)
+/// What the closure borrows stays valid until the green thread has ended. (Any caller may spawn `'static`
+/// closures.)
 #[inline]
 pub unsafe fn closure<T, F: FnOnce() -> T>(
     at: Where<'_>,
@@ -73,15 +74,16 @@ pub unsafe fn closure<T, F: FnOnce() -> T>(
         .map(|g| unsafe { Join::new(g) })
 }
 
-/// Spawns a future. `after` is told when it has ended. A green thread of its own polls the future, and has a stack
-/// only during a poll. *Runs on: any thread.*
+/// Spawns a future. `after` is told when it has ended. A green thread of its own polls the future, and has a
+/// stack only during a poll. *Runs on: any thread.*
 ///
 /// # Errors
-/// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack at all;
-/// or if its runtime cannot be started or has been shut down.
+/// Returns an error if there is no memory for the green thread, no stack of the size asked for, or no stack
+/// at all; or if its runtime cannot be started or has been shut down.
 ///
 /// # Safety
-/// What the future borrows stays valid until the green thread has ended. (Any caller may spawn `'static` futures.)
+/// What the future borrows stays valid until the green thread has ended. (Any caller may spawn `'static`
+/// futures.)
 #[inline]
 pub unsafe fn future<F: Future>(
     at: Where<'_>,
@@ -90,7 +92,8 @@ pub unsafe fn future<F: Future>(
     after: impl After,
 ) -> io::Result<Join<F::Output>> {
     let init = |g: GRef| set_future(g, Work { work, after });
-    // SAFETY: `init` leaves a task with the future's output as its result, and this is the only `Join` of the G.
+    // SAFETY: `init` leaves a task with the future's output as its result, and this is the only `Join` of the
+    // G.
     spawn(at, spec, Needs { keeps_stack: false, moves: size_of::<F::Output>() }, init)
         .map(|g| unsafe { Join::new(g) })
 }
@@ -120,15 +123,17 @@ struct Needs {
     moves: usize,
 }
 
-/// How many copies of a closure and its result may lie on the stack at a time. Code that was not optimized makes some for each function
-/// that passes them on: twenty were not enough there.
+/// How many copies of a closure and its result may lie on the stack at a time. Code that was not optimized
+/// makes some for each function that passes them on: twenty were not enough there.
 const COPIES: usize = if cfg!(debug_assertions) { 40 } else { 8 };
 
 impl Needs {
-    /// Returns the size of a stack for this task, if it is not the default: what the spawner asked for, and room for large values.
+    /// Returns the size of a stack for this task, if it is not the default: what the spawner asked for, and
+    /// room for large values.
     #[inline]
     fn stack_bytes(self, asked: Option<usize>, sched: &Sched) -> Option<usize> {
-        // The least stack has room for small values. So most spawns, whose size is known here, look no further.
+        // The least stack has room for small values. So most spawns, whose size is known here, look no
+        // further.
         if self.moves <= ALLOWED_STACK_BYTES.start() / (2 * COPIES) {
             return asked;
         }
@@ -167,8 +172,8 @@ fn spawn_here(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRef
     }
 }
 
-/// As `spawn_here`; the child inherits from `parent`, the caller, if there is anything to inherit. Apart, so that other spawns pay
-/// nothing for it.
+/// As `spawn_here`; the child inherits from `parent`, the caller, if there is anything to inherit. Apart, so
+/// that other spawns pay nothing for it.
 #[cold]
 #[inline(never)]
 fn spawn_heir(
@@ -194,13 +199,15 @@ fn spawn_heir(
     let spawned = spawn_alone(entered, spec, needs, init);
     #[cfg(feature = "sim")]
     if simulated {
-        // Never unwinds: a green thread that borrows from the caller has a handle only when this function has returned.
+        // Never unwinds: a green thread that borrows from the caller has a handle only when this function has
+        // returned.
         point_in_drop();
     }
     spawned
 }
 
-/// Returns `true` if the caller belongs to a simulation. When that ends, a cancelled caller unwinds from here.
+/// Returns `true` if the caller belongs to a simulation. When that ends, a cancelled caller unwinds from
+/// here.
 #[cfg(feature = "sim")]
 fn before_spawn(entered: Entered) -> (Entered, bool) {
     if !entered.m().sched().is_simulated() {
@@ -220,8 +227,8 @@ fn spawn_alone(entered: Entered, spec: Spec, needs: Needs, init: impl FnOnce(GRe
     let ids = Ids { own: m.next_id(), parent: m.running().map_or(0, G::id) };
     if let Err(error) = begin(sched, g, ids, spec, needs, || entered.held()) {
         m.give_g(g);
-        // The user's value in `init` is dropped after `entered`: its destructor is user code and must run outside the
-        // runtime.
+        // The user's value in `init` is dropped after `entered`: its destructor is user code and must run
+        // outside the runtime.
         drop(entered);
         return Err(error);
     }
@@ -281,8 +288,8 @@ struct Ids {
     parent: u64,
 }
 
-/// Makes `g` a green thread of `sched`. `held` returns the P of this thread, if it has one. *Runs on: the thread that
-/// took `g` from the pool.*
+/// Makes `g` a green thread of `sched`. `held` returns the P of this thread, if it has one. *Runs on: the
+/// thread that took `g` from the pool.*
 #[inline]
 fn begin<'p>(
     sched: &Sched,

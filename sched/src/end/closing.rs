@@ -1,8 +1,9 @@
-//! The protocol that ends a runtime: every G is counted and cancelled, new Gs are refused, and every M is told to end.
+//! The protocol that ends a runtime: every G is counted and cancelled, new Gs are refused, and every M is
+//! told to end.
 //!
-//! A G is counted before it can run: by the counters of its spawner's P, or here if the spawner has no P. The end of a G is
-//! counted in the same way. While the runtime closes, the closer cancels all Gs again and again until none lives. The closer
-//! then seals the runtime against spawns from outside, and tells the Ms to end:
+//! A G is counted before it can run: by the counters of its spawner's P, or here if the spawner has no P. The
+//! end of a G is counted in the same way. While the runtime closes, the closer cancels all Gs again and again
+//! until none lives. The closer then seals the runtime against spawns from outside, and tells the Ms to end:
 //!
 //! ```text
 //!   a spawn from outside                          the closer
@@ -20,11 +21,11 @@
 //!   exiting? then do not sleep                    wake all announced sleepers, break the netpoller's wait
 //! ```
 //!
-//! This file and `p/counters.rs` fix the order of these steps: `look_after`, `exit` and `count_and_queue` call the steps of
-//! their callers.
+//! This file and `p/counters.rs` fix the order of these steps: `look_after`, `exit` and `count_and_queue`
+//! call the steps of their callers.
 //!
-//! A G that is spawned while the runtime closes is born cancelled. A spawn that just missed the flag is found by the closer's
-//! next look at the table of Gs, because the count says that a G lives.
+//! A G that is spawned while the runtime closes is born cancelled. A spawn that just missed the flag is found
+//! by the closer's next look at the table of Gs, because the count says that a G lives.
 
 use crossbeam_utils::CachePadded;
 
@@ -54,7 +55,8 @@ struct Counts {
     ended: AtomicU64,
 }
 
-/// Proves that a spawn from outside was counted before the seal. The drop takes the count back, unless `commit` consumed the value.
+/// Proves that a spawn from outside was counted before the seal. The drop takes the count back, unless
+/// `commit` consumed the value.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Admitted<'c>(&'c Closing);
@@ -73,7 +75,8 @@ impl Drop for Admitted<'_> {
 }
 
 impl Closing {
-    /// Begins the end of the runtime. Returns `true` to the first caller only, which is the closer. *Runs on: any thread.*
+    /// Begins the end of the runtime. Returns `true` to the first caller only, which is the closer. *Runs on:
+    /// any thread.*
     pub(crate) fn begin(&self) -> bool {
         // AcqRel: pairs with the Acquire in `is_closing`.
         !self.closing.swap(true, Ordering::AcqRel)
@@ -86,7 +89,8 @@ impl Closing {
         self.closing.load(Ordering::Acquire) && !broken!("closing_born_uncancelled")
     }
 
-    /// Counts a spawn by a thread that is no G of the runtime. Returns `None` if the runtime is sealed. *Runs on: any thread.*
+    /// Counts a spawn by a thread that is no G of the runtime. Returns `None` if the runtime is sealed. *Runs
+    /// on: any thread.*
     pub(crate) fn enter_from_outside(&self) -> Option<Admitted<'_>> {
         if broken!("closing_outside_looks_first") && self.sealed.load(Ordering::Relaxed) {
             return None;
@@ -126,8 +130,8 @@ impl Closing {
         (self.counts.spawned.load(Ordering::Relaxed), self.counts.ended.load(Ordering::Relaxed))
     }
 
-    /// Returns how many Gs were spawned and have not ended. Returns 0 only if there was a moment without a living G. `of_ps` returns
-    /// the counters of all Ps. *Runs on: any thread.*
+    /// Returns how many Gs were spawned and have not ended. Returns 0 only if there was a moment without a
+    /// living G. `of_ps` returns the counters of all Ps. *Runs on: any thread.*
     pub(crate) fn live<'c, I>(&self, of_ps: impl Fn() -> I) -> u64
     where
         I: Iterator<Item = &'c Counters>,
@@ -136,14 +140,16 @@ impl Closing {
             || self.counts.spawned.load(Ordering::Relaxed) + of_ps().map(|p| p.spawned.get()).sum::<u64>();
         let too_early = broken!("closing_live_spawned_first").then(spawned);
         // Ends are read before spawns: a G that lives in between makes the result too high, never too low.
-        // Acquire: pairs with the Release of each end; the spawns by the ended Gs are then in the counts below.
+        // Acquire: pairs with the Release of each end; the spawns by the ended Gs are then in the counts
+        // below.
         let ended =
             self.counts.ended.load(Ordering::Acquire) + of_ps().map(|p| p.ended.get_acquire()).sum::<u64>();
         let spawned = too_early.unwrap_or_else(spawned);
         spawned.saturating_sub(ended)
     }
 
-    /// Seals the runtime if no G lives; returns `true` if so, and no G will ever live again. *Runs on: the closer.*
+    /// Seals the runtime if no G lives; returns `true` if so, and no G will ever live again. *Runs on: the
+    /// closer.*
     pub(crate) fn seal_if_empty<'c, I>(&self, of_ps: impl Fn() -> I) -> bool
     where
         I: Iterator<Item = &'c Counters>,
@@ -172,16 +178,18 @@ impl Closing {
         }
         // Relaxed: the fence below orders it.
         self.exiting.store(true, Ordering::Relaxed);
-        // Pairs with the fences in `Plan::sleep` and `look_after`. (An M that parks is found in its list, or reads this flag after
-        // the lock of the list. The netpoller keeps a break for an M that is about to block.)
+        // Pairs with the fences in `Plan::sleep` and `look_after`. (An M that parks is found in its list, or
+        // reads this flag after the lock of the list. The netpoller keeps a break for an M that is about to
+        // block.)
         if !broken!("closing_exit_no_fence") {
             full_fence();
         }
         wake();
     }
 
-    /// Announces a sleeper to the closer by `enter`, for instance in a list under its lock, and then looks at the flag. If the
-    /// returned `bool` is `true`, Ms are to end and the caller must not sleep. *Runs on: any thread.*
+    /// Announces a sleeper to the closer by `enter`, for instance in a list under its lock, and then looks at
+    /// the flag. If the returned `bool` is `true`, Ms are to end and the caller must not sleep. *Runs on: any
+    /// thread.*
     pub(crate) fn look_after<T>(&self, enter: impl FnOnce() -> T) -> (T, bool) {
         let early = broken!("closing_looks_first").then(|| self.is_exiting());
         let entered = enter();
@@ -190,7 +198,8 @@ impl Closing {
         (entered, early.unwrap_or_else(|| self.is_exiting()))
     }
 
-    /// Returns `true` when Ms are to end. A caller that is about to sleep uses `look_after` instead. *Runs on: any thread.*
+    /// Returns `true` when Ms are to end. A caller that is about to sleep uses `look_after` instead. *Runs
+    /// on: any thread.*
     #[inline]
     pub(crate) fn is_exiting(&self) -> bool {
         // Relaxed: the fence in `look_after` orders it where the order matters.

@@ -1,10 +1,11 @@
 //! Deadlock detection: finds that no green thread of the process can ever run again, and tells the callers of
-//! `block_on`. The search runs on the M that blocks in the netpoller, where it costs nothing. The search starts after
-//! that M has blocked for a while with nothing to wake it, while a plain thread is inside `block_on`. On a deadlock
-//! the green threads that `block_on` waits for are cancelled, and `block_on` panics with the dump. (Go ends the
-//! process.)
+//! `block_on`. The search runs on the M that blocks in the netpoller, where it costs nothing. The search
+//! starts after that M has blocked for a while with nothing to wake it, while a plain thread is inside
+//! `block_on`. On a deadlock the green threads that `block_on` waits for are cancelled, and `block_on` panics
+//! with the dump. (Go ends the process.)
 //!
-//! A false alarm would be far worse than a missed deadlock. So every thread of the process must be accounted for:
+//! A false alarm would be far worse than a missed deadlock. So every thread of the process must be accounted
+//! for:
 //!
 //! ```text
 //!   a thread of a runtime       its runtime is quiet: all Ps idle, all Ms parked, reserved and asleep, or in the netpoller, all queues
@@ -12,19 +13,20 @@
 //!   another thread              parked, without a time-out, for something of a runtime's
 //! ```
 //!
-//! A thread in any other state might go on and wake a waiter: in a system call, `blocking`, a std lock, a sleep, a
-//! wait with a time-out. So these hide a deadlock: a green thread that is pinned or unwinds and takes its OS thread
-//! along when it parks; and any thread that a library has started. (An M that a G has claimed or reserved hides none: it sleeps like
-//! others, and `m/rest.rs` tells when.)
+//! A thread in any other state might go on and wake a waiter: in a system call, `blocking`, a std lock, a
+//! sleep, a wait with a time-out. So these hide a deadlock: a green thread that is pinned or unwinds and
+//! takes its OS thread along when it parks; and any thread that a library has started. (An M that a G has
+//! claimed or reserved hides none: it sleeps like others, and `m/rest.rs` tells when.)
 //!
-//! These looks do not happen at one moment. But a thread that runs leaves a trace. The tick of a P grows when the P
-//! is lent. A plain thread is counted when it parks and when it is woken. If the traces are equal before and after
-//! the looks, all that was seen held at one moment (`m/activity.rs`, with a model). In each runtime the queues are
-//! read before the Ps: a thread that took a G out of a queue has a P by then.
+//! These looks do not happen at one moment. But a thread that runs leaves a trace. The tick of a P grows when
+//! the P is lent. A plain thread is counted when it parks and when it is woken. If the traces are equal
+//! before and after the looks, all that was seen held at one moment (`m/activity.rs`, with a model). In each
+//! runtime the queues are read before the Ps: a thread that took a G out of a queue has a P by then.
 //!
-//! In a process of Rust's test harness the main thread waits for the tests, and no test waits for the main thread. So that thread is
-//! left out while it is blocked (`set_in_test_harness`), unless it has ever waited for something of a runtime's: then it is a plain
-//! thread as any other. A test hides the deadlock of another test that runs beside, so the search goes on every second.
+//! In a process of Rust's test harness the main thread waits for the tests, and no test waits for the main
+//! thread. So that thread is left out while it is blocked (`set_in_test_harness`), unless it has ever waited
+//! for something of a runtime's: then it is a plain thread as any other. A test hides the deadlock of another
+//! test that runs beside, so the search goes on every second.
 //!
 //! Only Linux lists the threads of a process; on other systems there is no report.
 
@@ -47,8 +49,9 @@ use crate::watch::dump::report;
 /// The message with which `block_on` panics.
 pub const TEXT: &str = "all green threads are asleep - deadlock!";
 
-/// How long an M blocks without anything to wait for before each of the first looks. Another thread may just be ending, or may compute
-/// for long before it waits, too. So each further look comes after twice the time of the one before: an idle process sleeps longer and longer.
+/// How long an M blocks without anything to wait for before each of the first looks. Another thread may just
+/// be ending, or may compute for long before it waits, too. So each further look comes after twice the time
+/// of the one before: an idle process sleeps longer and longer.
 const LOOK_AFTER_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
 /// The times grow up to 2^16 s.
 const MOST_DOUBLINGS: usize = 16;
@@ -58,9 +61,11 @@ const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 static IN_TEST_HARNESS: AtomicBool = AtomicBool::new(false);
 
-/// Says that the main thread of this process belongs to Rust's test harness: it wakes no green thread. *Runs on: any thread.*
+/// Says that the main thread of this process belongs to Rust's test harness: it wakes no green thread. *Runs
+/// on: any thread.*
 pub fn set_in_test_harness() {
-    // Relaxed: the flag guards no data. The caller's runtime, which looks for deadlocks, is started after this.
+    // Relaxed: the flag guards no data. The caller's runtime, which looks for deadlocks, is started after
+    // this.
     IN_TEST_HARNESS.store(true, Ordering::Relaxed);
 }
 
@@ -76,14 +81,15 @@ impl InBlockOn<'_> {
 }
 
 impl Sched {
-    /// Records that the calling plain thread is about to start a green thread and wait for it in `block_on`. Call it
-    /// before the green thread runs: an M that goes to sleep while no thread is in `block_on` does not look.
+    /// Records that the calling plain thread is about to start a green thread and wait for it in `block_on`.
+    /// Call it before the green thread runs: an M that goes to sleep while no thread is in `block_on` does
+    /// not look.
     pub fn in_block_on(&self) -> InBlockOn<'_> {
         self.mains.enter()
     }
 
-    /// Returns when the M in the netpoller is to wake up and look for a deadlock, or `NEVER`. *Runs on: that M, or an
-    /// M that has just given its P up.*
+    /// Returns when the M in the netpoller is to wake up and look for a deadlock, or `NEVER`. *Runs on: that
+    /// M, or an M that has just given its P up.*
     pub(crate) fn look_for_deadlock_at(&self) -> u64 {
         #[cfg(feature = "sim")]
         if self.is_simulated() {
@@ -98,8 +104,8 @@ impl Sched {
         clock::now() + look_after(looks, in_test_harness())
     }
 
-    /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on: the M
-    /// that had blocked in the netpoller, without a P.*
+    /// Looks for a deadlock. If there is one, cancels the green threads that `block_on` waits for. *Runs on:
+    /// the M that had blocked in the netpoller, without a P.*
     #[cold]
     pub(crate) fn look_for_deadlock(&self) {
         self.mains.count_look();
@@ -131,7 +137,8 @@ impl Sched {
         self.ps().map(|p| p.lease.tick()).sum()
     }
 
-    /// Returns `true` if no thread of this runtime runs and nothing will make one run. Adds its threads to `tids`.
+    /// Returns `true` if no thread of this runtime runs and nothing will make one run. Adds its threads to
+    /// `tids`.
     fn quiet(&self, tids: &mut Vec<i32>) -> bool {
         if self.is_exiting() {
             // Its threads count as plain threads until they have ended.
@@ -153,8 +160,8 @@ impl Sched {
         !self.something_comes() && !self.any_work() && self.idle.idle_ps() >= self.procs()
     }
 
-    /// Returns `true` if a timer, the network or sysmon may wake a G. (sysmon asks the system again for what it
-    /// refused.)
+    /// Returns `true` if a timer, the network or sysmon may wake a G. (sysmon asks the system again for what
+    /// it refused.)
     fn something_comes(&self) -> bool {
         let timers = |p: usize| self.heaps.earliest(p) != clock::NEVER && self.heaps.len(p) > 0;
         self.ps().any(|p| timers(p.index))
@@ -174,7 +181,8 @@ fn look_after(looks: usize, in_test_harness: bool) -> u64 {
     }
 }
 
-/// Returns `true` if no thread of the process can run a green thread again; the file's head gives the argument.
+/// Returns `true` if no thread of the process can run a green thread again; the file's head gives the
+/// argument.
 fn is_deadlocked() -> bool {
     let all = Sched::all();
     let traces = || (all.iter().map(|sched| sched.ticks()).collect::<Vec<_>>(), PARKS.trace());

@@ -80,7 +80,8 @@ impl Mains {
     /// Returns `true` if each thread in `block_on` has recorded the green thread that it waits for.
     #[cfg(feature = "sim")]
     pub(crate) fn are_recorded(&self) -> bool {
-        // Relaxed: the caller asks again. A thread that the count has but the list has not is about to record its green thread.
+        // Relaxed: the caller asks again. A thread that the count has but the list has not is about to record
+        // its green thread.
         self.mains.lock().len() >= self.in_block_on.load(Ordering::Relaxed)
     }
 
@@ -103,7 +104,8 @@ impl Mains {
         self.mains.lock().iter().find_map(|main| main.report.clone())
     }
 
-    /// Leaves `report` for all threads in `block_on`. Returns the green threads that they wait for, with their ids.
+    /// Leaves `report` for all threads in `block_on`. Returns the green threads that they wait for, with
+    /// their ids.
     pub(crate) fn tell(&self, report: &Arc<str>) -> Vec<(GRef, u64)> {
         let tell = |main: &mut Main| {
             main.report = Some(report.clone());

@@ -1,4 +1,5 @@
-//! How `Sched` ends: its Gs are cancelled and unwind, then its Ms end and are joined. `end/closing.rs` has the protocol.
+//! How `Sched` ends: its Gs are cancelled and unwind, then its Ms end and are joined. `end/closing.rs` has
+//! the protocol.
 
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ use crate::timer::entry::{Fired, TimerRef};
 const QUICK_LOOKS: u32 = 8;
 
 impl Sched {
-    /// Begins the end of the runtime. Returns `true` to the first caller only, which must shut the runtime down.
+    /// Begins the end of the runtime. Returns `true` to the first caller only, which must shut the runtime
+    /// down.
     pub fn begin_closing(&self) -> bool {
         self.closing.begin()
     }
@@ -37,18 +39,20 @@ impl Sched {
         self.closing.is_exiting()
     }
 
-    /// Cancels all Gs and waits until they have ended. Call it after `begin_closing`; call `end_threads` afterwards.
+    /// Cancels all Gs and waits until they have ended. Call it after `begin_closing`; call `end_threads`
+    /// afterwards.
     ///
-    /// Returns `false` if `time` ran out or the caller was cancelled. All Gs are cancelled then, the Ms still run, and this must
-    /// be called again. *Runs on: a thread that is no G of this runtime; any thread if `time` is zero.*
+    /// Returns `false` if `time` ran out or the caller was cancelled. All Gs are cancelled then, the Ms still
+    /// run, and this must be called again. *Runs on: a thread that is no G of this runtime; any thread if
+    /// `time` is zero.*
     pub fn cancel_all(&self, time: Option<Duration>) -> bool {
         // A time that exceeds the range of the clock means no limit.
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         self.cancel_until_sealed(deadline)
     }
 
-    /// Ends the Ms and joins them, which blocks for a short time. *Runs on: a thread that is no M of this runtime, after
-    /// `cancel_all`.*
+    /// Ends the Ms and joins them, which blocks for a short time. *Runs on: a thread that is no M of this
+    /// runtime, after `cancel_all`.*
     pub fn end_threads(&self) {
         self.closing.exit(|| {
             self.close_netpoll();
@@ -64,7 +68,8 @@ impl Sched {
         self.wake_futures_elsewhere();
     }
 
-    /// Wakes futures that were moved to another runtime and whose timers are still in this one: each arms a new timer there.
+    /// Wakes futures that were moved to another runtime and whose timers are still in this one: each arms a
+    /// new timer there.
     fn wake_futures_elsewhere(&self) {
         for p in self.ps() {
             let mut fire = |timer: TimerRef, seq, _now| {
@@ -80,8 +85,8 @@ impl Sched {
         }
     }
 
-    /// Cancels all Gs until none lives and the runtime is sealed. Returns `false` if the deadline came first. (A G of this runtime
-    /// can spawn another only while it lives, and it is counted itself.)
+    /// Cancels all Gs until none lives and the runtime is sealed. Returns `false` if the deadline came first.
+    /// (A G of this runtime can spawn another only while it lives, and it is counted itself.)
     fn cancel_until_sealed(&self, deadline: Option<Instant>) -> bool {
         loop {
             if !self.cancel_until_all_ended(deadline) {
@@ -93,7 +98,8 @@ impl Sched {
         }
     }
 
-    /// Cancels all Gs until none lives; repeats this, because new Gs may be spawned and a G may swallow its cancellation.
+    /// Cancels all Gs until none lives; repeats this, because new Gs may be spawned and a G may swallow its
+    /// cancellation.
     fn cancel_until_all_ended(&self, deadline: Option<Instant>) -> bool {
         let start = Instant::now();
         let mut looks = 0;
@@ -102,7 +108,8 @@ impl Sched {
             self.late.run();
             let now = Instant::now();
             let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(now));
-            // Two Gs may each shut down the other's runtime. Once cancelled, they must not wait for each other.
+            // Two Gs may each shut down the other's runtime. Once cancelled, they must not wait for each
+            // other.
             if left.is_zero() || park::is_interrupted() {
                 return false;
             }
@@ -137,7 +144,8 @@ impl Sched {
     }
 
     fn cancel(&self, g: GRef) {
-        // A reference first: without it the G may end and its place in the table go to another G during the look.
+        // A reference first: without it the G may end and its place in the table go to another G during the
+        // look.
         if !g.life.try_retain() {
             return;
         }
@@ -148,8 +156,9 @@ impl Sched {
     }
 }
 
-/// Pauses the closer. A G of another runtime parks: in strict mode the Gs that end may wait for its OS thread. A plain OS thread
-/// sleeps: it may be running destructors of its thread-locals, where it can no longer park.
+/// Pauses the closer. A G of another runtime parks: in strict mode the Gs that end may wait for its OS
+/// thread. A plain OS thread sleeps: it may be running destructors of its thread-locals, where it can no
+/// longer park.
 fn pause_for(time: Duration) {
     if park::on_green_thread() {
         Waiting::begin(Cancel::Waits).park_until_ns(clock::after(time));

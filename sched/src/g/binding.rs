@@ -1,9 +1,10 @@
-//! Which Ms may run a G: any; the one on which the G waits in place; or its home. A bit beside that says that its code
-//! is in `blocking`. The M itself is in `Coro::bound_to`, so only a G that has a stack is tied to an M. `m/binding.rs`
-//! writes the binding and that M.
+//! Which Ms may run a G: any; the one on which the G waits in place; or its home. A bit beside that says that
+//! its code is in `blocking`. The M itself is in `Coro::bound_to`, so only a G that has a stack is tied to an
+//! M. `m/binding.rs` writes the binding and that M.
 //!
-//! A dumper copies the stack of a G in a run queue. No M waits for that. By a mark in this word the dumper learns whether an M has
-//! resumed the G meanwhile. The M looks at the word before each resume in any case, so the mark costs nothing while no dump is taken:
+//! A dumper copies the stack of a G in a run queue. No M waits for that. By a mark in this word the dumper
+//! learns whether an M has resumed the G meanwhile. The M looks at the word before each resume in any case,
+//! so the mark costs nothing while no dump is taken:
 //!
 //! ```text
 //!   the dumper                                  the M that has taken the G from a queue
@@ -14,8 +15,9 @@
 //!   was_unwatched? no: keep the copy            after its stop: status = ready, waiting or ended
 //! ```
 //!
-//! The dumper keeps the copy only if the mark is still there. An M that began to resume the G before the mark has stored its status
-//! before the barrier. So the dumper sees that the G runs, or a later status, which the M stores when the G is off its stack.
+//! The dumper keeps the copy only if the mark is still there. An M that began to resume the G before the mark
+//! has stored its status before the barrier. So the dumper sees that the G runs, or a later status, which the
+//! M stores when the G is off its stack.
 
 use crate::sync::{
     atomic::{AtomicU16, Ordering},
@@ -28,7 +30,8 @@ use crate::sync::{
 pub(crate) enum Binding {
     /// Any M.
     Free = 0,
-    /// One M, which sleeps on its note with the G on its stack. The G is parked in place, or waits in place for a P.
+    /// One M, which sleeps on its note with the G on its stack. The G is parked in place, or waits in place
+    /// for a P.
     InPlace = 1,
     /// One M. The G has stopped inside a poll or while it unwinds, or has started on this M in strict mode.
     Home = 2,
@@ -37,11 +40,13 @@ pub(crate) enum Binding {
 const BINDING: u16 = 0b11;
 /// A bit beside the binding: the code of the G is in `blocking`.
 const BLOCKING: u16 = 0b100;
-/// A bit beside the binding: the G is runnable, and its wake-up is a sample. The weight of the sample stands above (`run/latency.rs`).
+/// A bit beside the binding: the G is runnable, and its wake-up is a sample. The weight of the sample stands
+/// above (`run/latency.rs`).
 const SAMPLE: u16 = 0b1000;
 const WEIGHT: u32 = 4;
-/// A bit above the weight: a dumper copies the stack of the G. Only a change of the whole word, by the thread that owns the G, and the
-/// functions of the file's head take the mark away; without the mark the dumper drops its copy.
+/// A bit above the weight: a dumper copies the stack of the G. Only a change of the whole word, by the thread
+/// that owns the G, and the functions of the file's head take the mark away; without the mark the dumper
+/// drops its copy.
 const WATCHED: u16 = 0x100;
 
 /// The binding of one G and its `blocking` bit, in one word.
@@ -71,8 +76,8 @@ impl BindingWord {
         self.0.store(binding as u16 | blocking, Ordering::Release);
     }
 
-    /// Marks the wake-up of the G as a sample with this weight, which is below 16. *Runs on: the thread that makes the G runnable,
-    /// before it publishes the G.*
+    /// Marks the wake-up of the G as a sample with this weight, which is below 16. *Runs on: the thread that
+    /// makes the G runnable, before it publishes the G.*
     pub(crate) fn set_sample(&self, weight: u8) {
         debug_assert!(weight < 16);
         let word = self.0.load(Ordering::Relaxed) & (BINDING | BLOCKING);
@@ -80,7 +85,8 @@ impl BindingWord {
         self.0.store(word | SAMPLE | u16::from(weight) << WEIGHT, Ordering::Relaxed);
     }
 
-    /// Returns the weight of the sample that the wake-up of the G is; `None` if it is none. *Runs on: as `set_sample`.*
+    /// Returns the weight of the sample that the wake-up of the G is; `None` if it is none. *Runs on: as
+    /// `set_sample`.*
     pub(crate) fn sample(&self) -> Option<u8> {
         let word = self.0.load(Ordering::Relaxed);
         (word & SAMPLE != 0).then_some((word & !WATCHED) as u8 >> WEIGHT)
@@ -93,24 +99,25 @@ impl BindingWord {
         Some(sample)
     }
 
-    /// Returns `true` if the G has a home, waits in place, is in `blocking`, is sampled, or is watched: its M then does more than
-    /// resume the G. *Runs on: the M that has taken the G from a queue.*
+    /// Returns `true` if the G has a home, waits in place, is in `blocking`, is sampled, or is watched: its M
+    /// then does more than resume the G. *Runs on: the M that has taken the G from a queue.*
     #[inline]
     pub(crate) fn is_special(&self) -> bool {
-        // Relaxed: the queue from which the G came orders this after `set`. What the M writes to the stack of the G depends on this
-        // load, so no processor writes it before.
+        // Relaxed: the queue from which the G came orders this after `set`. What the M writes to the stack of
+        // the G depends on this load, so no processor writes it before.
         self.0.load(Ordering::Relaxed) != Binding::Free as u16
     }
 
-    /// Returns `true` if the G may run on one M only. *Runs on: the M that runs the G, or a thread that may make it
-    /// runnable.*
+    /// Returns `true` if the G may run on one M only. *Runs on: the M that runs the G, or a thread that may
+    /// make it runnable.*
     #[inline]
     pub(crate) fn is_home(&self) -> bool {
         // Relaxed: the caller got the G from the thread that wrote this, by a queue or a decided wait.
         self.0.load(Ordering::Relaxed) & BINDING == Binding::Home as u16
     }
 
-    /// Returns `true` if the code of the G is in `blocking`. *Runs on: any thread; only the G itself changes it.*
+    /// Returns `true` if the code of the G is in `blocking`. *Runs on: any thread; only the G itself changes
+    /// it.*
     #[inline]
     pub(crate) fn is_blocking(&self) -> bool {
         // Relaxed: sysmon reads no other data by this; the lease decides.
@@ -131,15 +138,18 @@ impl BindingWord {
         self.0.fetch_or(WATCHED, Ordering::Relaxed);
     }
 
-    /// Takes the mark away, if it is there. *Runs on: the M that has taken the G from a queue, before it resumes the G.*
+    /// Takes the mark away, if it is there. *Runs on: the M that has taken the G from a queue, before it
+    /// resumes the G.*
     pub(crate) fn end_watch(&self) {
         if self.0.load(Ordering::Relaxed) & WATCHED != 0 && !broken!("binding_watch_not_ended") {
-            // Acquire: what the dumper has read comes before what this M writes to the stack; pairs with `was_unwatched`.
+            // Acquire: what the dumper has read comes before what this M writes to the stack; pairs with
+            // `was_unwatched`.
             self.0.fetch_and(!WATCHED, Ordering::Acquire);
         }
     }
 
-    /// Takes the mark away. Returns `true` if it was gone: the G may have run since `watch`. *Runs on: the dumper.*
+    /// Takes the mark away. Returns `true` if it was gone: the G may have run since `watch`. *Runs on: the
+    /// dumper.*
     pub(crate) fn was_unwatched(&self) -> bool {
         // Release: pairs with `end_watch`. Acquire: the copy is complete.
         self.0.fetch_and(!WATCHED, Ordering::AcqRel) & WATCHED == 0

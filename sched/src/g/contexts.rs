@@ -1,7 +1,9 @@
-//! `Contexts`: what follows one G from OS thread to OS thread. Code that keeps a context in its OS thread attaches a *slot*; its
-//! *carrier* then takes the context off the OS thread where the G stops, keeps it, and puts it back where the G goes on.
+//! `Contexts`: what follows one G from OS thread to OS thread. Code that keeps a context in its OS thread
+//! attaches a *slot*; its *carrier* then takes the context off the OS thread where the G stops, keeps it, and
+//! puts it back where the G goes on.
 //!
-//! This file keeps the carriers of a G, and the slots that every new G gets. `run/contexts.rs` says when they are called.
+//! This file keeps the carriers of a G, and the slots that every new G gets. `run/contexts.rs` says when they
+//! are called.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -9,14 +11,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::sync::Mutex;
 use crate::sys::catch_panic::contain;
 
-/// Carries one context of one G. All functions are user code; each runs on an OS thread where the G has control.
+/// Carries one context of one G. All functions are user code; each runs on an OS thread where the G has
+/// control.
 pub trait Carrier: Send {
     /// Takes the context off this OS thread and keeps it.
     fn save(&mut self);
     /// Puts the kept context, if there is one, onto this OS thread.
     fn restore(&mut self);
-    /// Returns the carrier of a G that this G is about to spawn, with the context that the child begins with. Returns `None` if the
-    /// child gets no such context.
+    /// Returns the carrier of a G that this G is about to spawn, with the context that the child begins with.
+    /// Returns `None` if the child gets no such context.
     fn inherit(&self) -> Option<Box<dyn Carrier>>;
 }
 

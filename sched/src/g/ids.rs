@@ -1,8 +1,9 @@
-//! Ids of green and OS threads, never used twice. Each M takes them in batches, so that spawns do not contend for a
-//! counter.
+//! Ids of green and OS threads, never used twice. Each M takes them in batches, so that spawns do not contend
+//! for a counter.
 //!
-//! The green threads of a simulation have ids of a range of their own (`OfSimulation`), in the order in which they are spawned. What a user
-//! sees of such an id is its number in the range (`shown`), which is the same in each run. (Feature `sim`.)
+//! The green threads of a simulation have ids of a range of their own (`OfSimulation`), in the order in which
+//! they are spawned. What a user sees of such an id is its number in the range (`shown`), which is the same
+//! in each run. (Feature `sim`.)
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +47,8 @@ pub use simulated::shown;
 mod simulated {
     use super::*;
 
-    /// Set in each id of a simulation. Below it are the number of the simulation, and the number of the green thread there.
+    /// Set in each id of a simulation. Below it are the number of the simulation, and the number of the green
+    /// thread there.
     const SIMULATED: u64 = 1 << 63;
     const BITS: u32 = 32;
     const NUMBER: u64 = (1 << BITS) - 1;
@@ -75,7 +77,8 @@ mod simulated {
         }
     }
 
-    /// Returns what a user sees of an id: the number in its simulation, or the id of a thread that belongs to none.
+    /// Returns what a user sees of an id: the number in its simulation, or the id of a thread that belongs to
+    /// none.
     #[must_use]
     pub fn shown(id: u64) -> u64 {
         if id & SIMULATED == 0 { id } else { id & NUMBER }

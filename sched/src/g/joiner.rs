@@ -76,7 +76,8 @@ impl JoinerWords {
             let g: GRef = unsafe { &*g };
             return Joiner::Parked(Ticket { g, number: self.second.addr() as u32 });
         }
-        // SAFETY: `new` took both words from a waker that it has not dropped, and these words are used once: `self` is consumed.
+        // SAFETY: `new` took both words from a waker that it has not dropped, and these words are used once:
+        // `self` is consumed.
         Joiner::Polls(unsafe { Waker::new(self.second, &*self.first.cast::<RawWakerVTable>()) })
     }
 }

@@ -1,8 +1,8 @@
-//! The life of a G: references, the end, and the join handle's interest, in one word. A spawn and a join allocate
-//! nothing.
+//! The life of a G: references, the end, and the join handle's interest, in one word. A spawn and a join
+//! allocate nothing.
 //!
-//! The scheduler has a reference until the G has ended and left its stack. Each handle has a reference. The result
-//! belongs to the join handle while `INTEREST` is set.
+//! The scheduler has a reference until the G has ended and left its stack. Each handle has a reference. The
+//! result belongs to the join handle while `INTEREST` is set.
 //!
 //! ```text
 //!   the G, ending                                  the join handle
@@ -47,8 +47,8 @@ impl Life {
         Life(AtomicU64::new(DONE))
     }
 
-    /// Begins a life with two references: the scheduler's and the join handle's. *Runs on: the spawner, before
-    /// another thread knows the G.*
+    /// Begins a life with two references: the scheduler's and the join handle's. *Runs on: the spawner,
+    /// before another thread knows the G.*
     #[inline]
     pub(crate) fn begin(&self) {
         // Release: publishes what `G::begin` wrote. Pairs with the Acquire of `try_retain`.
@@ -89,8 +89,8 @@ impl Life {
             self.0.store(word - ONE, Ordering::Release);
             return word / ONE == 1;
         }
-        // Release: what this holder did comes before the reuse of the G. Pairs with the Acquire of the last holder
-        // below.
+        // Release: what this holder did comes before the reuse of the G. Pairs with the Acquire of the last
+        // holder below.
         if self.0.fetch_sub(ONE, Ordering::Release) / ONE != 1 {
             return false;
         }
@@ -106,8 +106,8 @@ impl Life {
     /// Marks the G as done, after the result is stored. *Runs on: the G.*
     #[inline]
     pub(crate) fn complete(&self) -> Ending {
-        // Release: publishes the result; pairs with `is_done`, `wait`, `unwait` and `abandon`. Acquire: sees the
-        // waiter that the join handle wrote; pairs with the Release of `wait`.
+        // Release: publishes the result; pairs with `is_done`, `wait`, `unwait` and `abandon`. Acquire: sees
+        // the waiter that the join handle wrote; pairs with the Release of `wait`.
         let was = self.0.fetch_or(DONE, Ordering::AcqRel);
         Ending { wanted: was & INTEREST != 0, waiter: was & WAITER != 0 }
     }
@@ -118,8 +118,8 @@ impl Life {
         self.0.load(Ordering::Acquire) & DONE != 0
     }
 
-    /// Sets `WAITER`, after the waiter is written. Returns `false` if the G is done: the G will not use the waiter.
-    /// *Runs on: the join handle.*
+    /// Sets `WAITER`, after the waiter is written. Returns `false` if the G is done: the G will not use the
+    /// waiter. *Runs on: the join handle.*
     #[inline]
     pub(crate) fn wait(&self) -> bool {
         if broken!("life_wait_no_done_look") {
@@ -128,8 +128,8 @@ impl Life {
         }
         let mut word = self.0.load(Ordering::Acquire);
         while word & DONE == 0 {
-            // Release: publishes the waiter; pairs with the Acquire of `complete`. Acquire on failure: sees the
-            // result.
+            // Release: publishes the waiter; pairs with the Acquire of `complete`. Acquire on failure: sees
+            // the result.
             match self.0.compare_exchange_weak(word, word | WAITER, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -138,8 +138,8 @@ impl Life {
         false
     }
 
-    /// Clears `WAITER`. Returns `false` if the G is done, and has taken the waiter. *Runs on: the join handle, before
-    /// it writes a waiter.*
+    /// Clears `WAITER`. Returns `false` if the G is done, and has taken the waiter. *Runs on: the join
+    /// handle, before it writes a waiter.*
     #[inline]
     pub(crate) fn unwait(&self) -> bool {
         if broken!("life_unwait_no_done_look") {
@@ -160,7 +160,8 @@ impl Life {
         false
     }
 
-    /// Gives up the join handle's interest. Returns `false` if the G is done: the caller must then drop the result.
+    /// Gives up the join handle's interest. Returns `false` if the G is done: the caller must then drop the
+    /// result.
     #[inline]
     pub(crate) fn abandon(&self) -> bool {
         let mut word = self.0.load(Ordering::Acquire);

@@ -1,5 +1,5 @@
-//! A list of Gs, linked through their own `next` fields. The list allocates nothing, and two lists are joined in one
-//! step.
+//! A list of Gs, linked through their own `next` fields. The list allocates nothing, and two lists are joined
+//! in one step.
 
 use super::GRef;
 

@@ -29,7 +29,8 @@ impl Locals {
         Locals { values: RefCell::new(Vec::new()) }
     }
 
-    /// Runs destructors until no value is left; a destructor may make new values. *Runs on: the thread, at its end.*
+    /// Runs destructors until no value is left; a destructor may make new values. *Runs on: the thread, at
+    /// its end.*
     pub(crate) fn destroy(&self) {
         loop {
             let mut values = self.values.borrow_mut();
@@ -52,7 +53,8 @@ impl Locals {
         self.values.borrow_mut().push((key, Slot::Alive(value, copy)));
     }
 
-    /// Returns the values that a child begins with. Copying a value is user code, and may use this thread's values.
+    /// Returns the values that a child begins with. Copying a value is user code, and may use this thread's
+    /// values.
     pub(crate) fn inherited(&self) -> Locals {
         let parents = self.values.borrow().clone();
         let children = parents.into_iter().filter_map(|(key, slot)| match slot {

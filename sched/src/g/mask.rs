@@ -1,13 +1,15 @@
-//! `Mask`: a stretch of a thread's code whose waits are not ended from outside. What would end them takes effect at the next wait
-//! after the mask.
+//! `Mask`: a stretch of a thread's code whose waits are not ended from outside. What would end them takes
+//! effect at the next wait after the mask.
 //!
 //! What can end a wait early, and how a mask keeps it away:
 //!
-//! - *A cancellation* may come at any moment. A wait in a mask is armed as `Cancel::Masked`, from which the canceller keeps away.
+//! - *A cancellation* may come at any moment. A wait in a mask is armed as `Cancel::Masked`, from which the
+//!   canceller keeps away.
 //! - *The deadline of a time-out* belongs to the thread. The mask takes it away and puts it back.
 //! - *A revocable stretch* (`g/revocable.rs`) is hidden.
 //!
-//! Time-outs and stretches that begin inside of the mask end waits there: they unwind to where they began, which is inside.
+//! Time-outs and stretches that begin inside of the mask end waits there: they unwind to where they began,
+//! which is inside.
 //!
 //! A G whose task is over is masked for good.
 

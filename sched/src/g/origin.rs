@@ -1,7 +1,8 @@
 //! Where a G comes from: the place of its spawn, its name, and its parent.
 //!
-//! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, or with the stack of its spawner,
-//! has a box with all of these, and that word points to the box; its lowest bit tells the two apart.
+//! A G has little room. Most Gs have no name, so the place alone takes one word. A G with a name, or with the
+//! stack of its spawner, has a box with all of these, and that word points to the box; its lowest bit tells
+//! the two apart.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 const NAMED: usize = 1;
 const _: () = assert!(align_of::<Location<'static>>() > NAMED && align_of::<Named>() > NAMED);
 
-/// The origin of one G. It changes only while the G has no reference; but the stack may be added by the spawner.
+/// The origin of one G. It changes only while the G has no reference; but the stack may be added by the
+/// spawner.
 pub(crate) struct Origin {
     /// Null, a `&'static Location`, or a `Box<Named>` with the bit `NAMED`.
     word: AtomicPtr<()>,
@@ -67,7 +69,8 @@ impl Origin {
         Origin { word: AtomicPtr::new(ptr::null_mut()), parent: AtomicU64::new(0) }
     }
 
-    /// Sets the origin of a G that begins. *Runs on: the spawner, before another thread knows the G, and after `forget`.*
+    /// Sets the origin of a G that begins. *Runs on: the spawner, before another thread knows the G, and
+    /// after `forget`.*
     #[inline]
     pub(crate) fn begin(&self, place: &'static Location<'static>, name: Option<Box<str>>, parent: u64) {
         let word = match name {
@@ -79,14 +82,16 @@ impl Origin {
         self.parent.store(parent, Ordering::Relaxed);
     }
 
-    /// Keeps the stack of the spawner. *Runs on: the spawner, after `begin`, once for each G. Others may look meanwhile.*
+    /// Keeps the stack of the spawner. *Runs on: the spawner, after `begin`, once for each G. Others may look
+    /// meanwhile.*
     pub(crate) fn keep_stack(&self, stack: Box<[usize]>) {
         match (self.named(), self.place()) {
             // Release: publishes the stack; pairs with the Acquire in `stack`. It was null.
             (Some(named), _) => named.stack.store(kept(stack), Ordering::Release),
             (None, Some(place)) => {
                 let named = Named { place, name: Box::default(), has_name: false, stack: kept(stack).into() };
-                // Release: publishes the box; pairs with the Acquire in `word`. A thread that has read the old word has the place itself.
+                // Release: publishes the box; pairs with the Acquire in `word`. A thread that has read the
+                // old word has the place itself.
                 self.word.store(named.into_word(), Ordering::Release);
             }
             (None, None) => {}
@@ -98,8 +103,8 @@ impl Origin {
     pub(crate) fn forget(&self) {
         let word = self.word();
         if word.addr() & NAMED != 0 {
-            // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has a reference into it: the
-            // caller has given up the last reference to the G.
+            // SAFETY: `begin` made the pointer from a box. Only this word leads to the box, and no thread has
+            // a reference into it: the caller has given up the last reference to the G.
             let named = unsafe { Box::from_raw(word.map_addr(|a| a & !NAMED).cast::<Named>()) };
             // Relaxed: the pool of Gs publishes it.
             self.word.store(ptr::from_ref(named.place).cast_mut().cast(), Ordering::Relaxed);
@@ -113,8 +118,8 @@ impl Origin {
 
     fn named(&self) -> Option<&Named> {
         let word = self.word();
-        // SAFETY: a word with this bit is the address of a box of a `Named`, plus the bit. Only `forget` drops the box, when no
-        // other thread has a reference to the G.
+        // SAFETY: a word with this bit is the address of a box of a `Named`, plus the bit. Only `forget`
+        // drops the box, when no other thread has a reference to the G.
         (word.addr() & NAMED != 0).then(|| unsafe { &*word.map_addr(|a| a & !NAMED).cast::<Named>() })
     }
 
@@ -133,13 +138,13 @@ impl Origin {
         self.named().filter(|named| named.has_name).map(|named| &*named.name)
     }
 
-    /// Returns the return addresses on the stack of the spawner, the innermost first; none if they were not kept. *Runs on: a holder of a
-    /// reference.*
+    /// Returns the return addresses on the stack of the spawner, the innermost first; none if they were not
+    /// kept. *Runs on: a holder of a reference.*
     pub(crate) fn stack(&self) -> &[usize] {
         // Acquire: pairs with the Release in `keep_stack`.
         let stack = self.named().map(|named| named.stack.load(Ordering::Acquire));
-        // SAFETY: the pointer is null or that of a box, which lives as long as the `Named`. Only `forget` drops that, when no thread has a
-        // reference to the G.
+        // SAFETY: the pointer is null or that of a box, which lives as long as the `Named`. Only `forget`
+        // drops that, when no thread has a reference to the G.
         stack.and_then(|stack| unsafe { stack.as_ref() }).map_or(&[], |stack| stack)
     }
 

@@ -1,23 +1,23 @@
-//! The panic count of a G that parks in the middle of an unwind: set aside when it stops, brought back when it goes
-//! on.
+//! The panic count of a G that parks in the middle of an unwind: set aside when it stops, brought back when
+//! it goes on.
 //!
-//! A G that is bound to its M may park while it unwinds. Other Gs then run on that OS thread and must not appear to
-//! unwind. std counts the panics of each OS thread, for `panicking()` and for poisoned locks, and cannot set the
-//! count. But catching a panic decrements the count of the catching thread, whichever thread raised it. So a *token*
-//! stands for one panic that can be moved. A token is a coroutine that was stopped in the middle of an unwind of its
-//! own.
+//! A G that is bound to its M may park while it unwinds. Other Gs then run on that OS thread and must not
+//! appear to unwind. std counts the panics of each OS thread, for `panicking()` and for poisoned locks, and
+//! cannot set the count. But catching a panic decrements the count of the catching thread, whichever thread
+//! raised it. So a *token* stands for one panic that can be moved. A token is a coroutine that was stopped in
+//! the middle of an unwind of its own.
 //!
 //! ```text
 //!   raise   begin an unwind, stop in a destructor: this thread counts one panic more
 //!   settle  go on to where it is caught:           this thread counts one panic less
 //! ```
 //!
-//! Between two Gs the count of an M is 0. A G settles its panics before it stops, and raises them again when it goes
-//! on (`boundary::stop_at_home`).
+//! Between two Gs the count of an M is 0. A G settles its panics before it stops, and raises them again when
+//! it goes on (`boundary::stop_at_home`).
 //!
-//! A closure that unwinds parks together with its M instead, which costs an OS thread but needs no tokens. The
-//! exception is an M to which Gs are bound. Those Gs would have to wait, perhaps for ever: a destructor may join one
-//! of them.
+//! A closure that unwinds parks together with its M instead, which costs an OS thread but needs no tokens.
+//! The exception is an M to which Gs are bound. Those Gs would have to wait, perhaps for ever: a destructor
+//! may join one of them.
 
 #![allow(unsafe_code)]
 
@@ -36,11 +36,12 @@ const STACK_BYTES: usize = 64 * 1024;
 /// A panic in flight that no thread counts.
 struct PanicToken(Coroutine<(), (), (), DefaultStack>);
 
-// SAFETY: the token's stack holds the frames of `raise` and of the unwinder only; neither keeps anything of a thread.
+// SAFETY: the token's stack holds the frames of `raise` and of the unwinder only; neither keeps anything of a
+// thread.
 unsafe impl Send for PanicToken {}
 
-/// Tokens to be settled, and the stacks of settled tokens. Each panic that is set aside leaves a stack to raise it on
-/// again. There are as many as Gs were ever parked in the middle of an unwind at the same time.
+/// Tokens to be settled, and the stacks of settled tokens. Each panic that is set aside leaves a stack to
+/// raise it on again. There are as many as Gs were ever parked in the middle of an unwind at the same time.
 static TOKENS: Mutex<Vec<PanicToken>> = Mutex::new(Vec::new());
 static STACKS: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
 
@@ -81,7 +82,8 @@ fn new_token() -> Option<PanicToken> {
     thread::Builder::new().spawn(raise).ok()?.join().ok()?
 }
 
-/// Settles all panics of this thread. Returns how many there were. *Runs on: an M, on the stack of the G that stops.*
+/// Settles all panics of this thread. Returns how many there were. *Runs on: an M, on the stack of the G that
+/// stops.*
 #[cold]
 pub(crate) fn set_aside() -> u32 {
     let mut panics = 0;
@@ -104,8 +106,8 @@ pub(crate) fn bring_back(panics: u32) {
         match raise() {
             Some(token) => TOKENS.lock().push(token),
             None => {
-                // Each settled panic left a stack, so this is a bug. With a count that is one too low, catching the
-                // panic would let it wrap around.
+                // Each settled panic left a stack, so this is a bug. With a count that is one too low,
+                // catching the panic would let it wrap around.
                 write_message(format_args!(
                     "runtime: no stack to go on unwinding with; this is a bug in it, please report it"
                 ));

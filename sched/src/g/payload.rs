@@ -1,5 +1,5 @@
-//! The payload of a G: room for its closure or future, and then for its result. Larger values are boxed. `Task` says
-//! how to run what lies there; `Stop` says why the G stopped. The tasks are in `run/task.rs`.
+//! The payload of a G: room for its closure or future, and then for its result. Larger values are boxed.
+//! `Task` says how to run what lies there; `Stop` says why the G stopped. The tasks are in `run/task.rs`.
 
 #![allow(unsafe_code)]
 
@@ -85,7 +85,8 @@ pub(crate) unsafe fn place<T>(g: GRef) -> *mut T {
 /// The payload belongs to the caller and held a `T`, all of which has been read out or dropped in place.
 pub(crate) unsafe fn free<T>(g: GRef) {
     if !fits::<T>() {
-        // SAFETY: `put` made the pointer from a box, by this contract. `ManuallyDrop<T>` has the layout of `T`.
+        // SAFETY: `put` made the pointer from a box, by this contract. `ManuallyDrop<T>` has the layout of
+        // `T`.
         drop(unsafe { Box::from_raw(place::<T>(g).cast::<ManuallyDrop<T>>()) });
     }
 }

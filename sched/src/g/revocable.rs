@@ -1,5 +1,5 @@
-//! A revocable stretch: code of one thread whose waits another thread may end. The time-outs of contexts and their
-//! cancellations use it.
+//! A revocable stretch: code of one thread whose waits another thread may end. The time-outs of contexts and
+//! their cancellations use it.
 //!
 //! ```text
 //!   the thread                                         the revoker
@@ -10,10 +10,12 @@
 //!            an outer stretch is revoked? set it again
 //! ```
 //!
-//! So a revoker that comes too late finds the stretch closed, and no later wait of the thread is ended. The flag is cleared before
-//! the look at the outer stretches: a revoker of an outer stretch that comes in between sets the flag again.
+//! So a revoker that comes too late finds the stretch closed, and no later wait of the thread is ended. The
+//! flag is cleared before the look at the outer stretches: a revoker of an outer stretch that comes in
+//! between sets the flag again.
 //!
-//! A mask (`g/mask.rs`) hides the stretches around it. A hidden stretch may be revoked, but that sets no flag:
+//! A mask (`g/mask.rs`) hides the stretches around it. A hidden stretch may be revoked, but that sets no
+//! flag:
 //!
 //! ```text
 //!   the thread                                         the revoker
@@ -48,8 +50,8 @@ impl Revocable {
         Revocable(Mutex::new(State { stage: Stage::Open, is_hidden: false }))
     }
 
-    /// Ends the current wait of the thread, which has the wait `wait`, and every later wait in the stretch. If this returns
-    /// `Parked`, the caller must make the thread runnable. *Runs on: any thread.*
+    /// Ends the current wait of the thread, which has the wait `wait`, and every later wait in the stretch.
+    /// If this returns `Parked`, the caller must make the thread runnable. *Runs on: any thread.*
     pub(crate) fn revoke(&self, wait: &Wait) -> Decision {
         let mut state = self.0.lock();
         if state.stage != Stage::Open {
@@ -72,13 +74,14 @@ impl Revocable {
         self.0.lock().stage == Stage::Revoked
     }
 
-    /// Keeps a revocation from ending waits, until `show`. After the last `hide` the caller calls `Wait::clear_revoked`. *Runs on:
-    /// the thread, which does not wait.*
+    /// Keeps a revocation from ending waits, until `show`. After the last `hide` the caller calls
+    /// `Wait::clear_revoked`. *Runs on: the thread, which does not wait.*
     pub(crate) fn hide(&self) {
         self.0.lock().is_hidden = true;
     }
 
-    /// Lets a revocation end the next wait, also one that came since `hide`. *Runs on: the thread, which does not wait.*
+    /// Lets a revocation end the next wait, also one that came since `hide`. *Runs on: the thread, which does
+    /// not wait.*
     pub(crate) fn show(&self, wait: &Wait) {
         let mut state = self.0.lock();
         state.is_hidden = false;
@@ -88,7 +91,8 @@ impl Revocable {
         }
     }
 
-    /// Ends the stretch. `outer_is_revoked` tells whether a stretch around it was revoked. *Runs on: the thread, which does not wait.*
+    /// Ends the stretch. `outer_is_revoked` tells whether a stretch around it was revoked. *Runs on: the
+    /// thread, which does not wait.*
     pub(crate) fn close(&self, wait: &Wait, outer_is_revoked: impl Fn() -> bool) {
         self.0.lock().stage = Stage::Closed;
         if broken!("revocable_look_before_clear") {
@@ -124,7 +128,8 @@ mod list {
 
     /// Why a stretch is revoked, for the unwind out of it.
     pub trait Reason: Send + Sync {
-        /// Returns the payload of an unwind. Called after the stretch was revoked, for each wait that it ends.
+        /// Returns the payload of an unwind. Called after the stretch was revoked, for each wait that it
+        /// ends.
         fn payload(&self) -> Box<dyn Any + Send>;
     }
 
@@ -156,7 +161,8 @@ mod list {
             before
         }
 
-        /// Shows the stretches that `hide` has hidden, which has returned `before`. The thread has left all later ones.
+        /// Shows the stretches that `hide` has hidden, which has returned `before`. The thread has left all
+        /// later ones.
         pub(crate) fn show(&self, wait: &Wait, before: usize) {
             let stretches = self.stretches.borrow();
             debug_assert_eq!(stretches.len(), self.hidden.get(), "a stretch in a mask ends before the mask");
@@ -175,12 +181,14 @@ mod list {
             stretch.state.close(wait, || self.any_revoked());
         }
 
-        /// Returns `true` if the thread is in a stretch that is not hidden. *Runs on: the thread itself, or the holder of its parked wait.*
+        /// Returns `true` if the thread is in a stretch that is not hidden. *Runs on: the thread itself, or
+        /// the holder of its parked wait.*
         pub(crate) fn is_any(&self) -> bool {
             self.stretches.borrow().len() > self.hidden.get()
         }
 
-        /// Returns the outermost stretch that was revoked and is not hidden: its end ends all of those inside of it.
+        /// Returns the outermost stretch that was revoked and is not hidden: its end ends all of those inside
+        /// of it.
         pub(crate) fn outermost_revoked(&self) -> Option<Arc<Stretch>> {
             let stretches = self.stretches.borrow();
             stretches[self.hidden.get()..].iter().find(|stretch| stretch.state.is_revoked()).cloned()

@@ -1,4 +1,5 @@
-//! The shares of reader-writer locks that a thread has, for dumps: `wait/locks/holder.rs` records them, while locks are tracked.
+//! The shares of reader-writer locks that a thread has, for dumps: `wait/locks/holder.rs` records them, while
+//! locks are tracked.
 
 /// The locks by their addresses.
 #[derive(Debug, Default)]
@@ -9,7 +10,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// Returns the shares that were recorded in `period`; 0 is none. Those of another period may have been given back since.
+    /// Returns the shares that were recorded in `period`; 0 is none. Those of another period may have been
+    /// given back since.
     pub(crate) fn in_period(&self, period: u32) -> &[usize] {
         if period == 0 || self.period != period { &[] } else { &self.locks }
     }

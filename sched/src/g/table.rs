@@ -1,7 +1,7 @@
 //! The table of all Gs of the process, by index, and the pool of the Gs that are not in use.
 //!
-//! The table has chunks that double in size and are never freed. So the memory of as many Gs as were ever alive at
-//! once is kept, 256 bytes each. That is the price of harmless stale references.
+//! The table has chunks that double in size and are never freed. So the memory of as many Gs as were ever
+//! alive at once is kept, 256 bytes each. That is the price of harmless stale references.
 
 #![allow(unsafe_code)]
 
@@ -25,8 +25,8 @@ pub(crate) static TABLE: [AtomicPtr<G>; CHUNKS] = [const { AtomicPtr::new(std::p
 pub(crate) static MADE: AtomicU32 = AtomicU32::new(1);
 static POOL: Mutex<Pool> = Mutex::new(Pool { green: GList::new(), proxies: GList::new() });
 
-/// Gs not in use; the G used last is taken first. A proxy G stays a proxy G: a late waker may still touch what its OS
-/// thread sleeps on.
+/// Gs not in use; the G used last is taken first. A proxy G stays a proxy G: a late waker may still touch
+/// what its OS thread sleeps on.
 struct Pool {
     green: GList,
     proxies: GList,
@@ -121,7 +121,8 @@ fn make(_locked: &mut Pool) -> io::Result<GRef> {
             return Err(no_memory(layout.size()));
         }
     }
-    // SAFETY: `offset` lies within the chunk, no other index names this place, and the caller holds the pool's lock.
+    // SAFETY: `offset` lies within the chunk, no other index names this place, and the caller holds the
+    // pool's lock.
     let g = unsafe {
         base.add(offset).write(G::new(index));
         &*base.add(offset)

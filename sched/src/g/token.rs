@@ -9,7 +9,8 @@
 //!
 //! A token has no wait of its own. The number is that of the waiter's [`Wait`](super::wait::Wait).
 //!
-//! `CaseToken` is a token for one of several things for which a wait waits. It also keeps the number of that case.
+//! `CaseToken` is a token for one of several things for which a wait waits. It also keeps the number of that
+//! case.
 
 use crate::sync::{
     atomic::{AtomicU32, AtomicU64, Ordering},
@@ -36,8 +37,8 @@ impl Token {
         Token(AtomicU64::new(EMPTY))
     }
 
-    /// Announces that the waiter will wait under `number`. Returns `false` if a wake-up was there; that wake-up is
-    /// used up. *Runs on: the waiter, after it armed that wait.*
+    /// Announces that the waiter will wait under `number`. Returns `false` if a wake-up was there; that
+    /// wake-up is used up. *Runs on: the waiter, after it armed that wait.*
     #[inline]
     pub(crate) fn park(&self, number: u32) -> bool {
         let parked = u64::from(number) << NUMBER | PARKED;
@@ -45,8 +46,8 @@ impl Token {
             self.0.store(parked, Ordering::Release);
             return true;
         }
-        // Release on success: publishes the armed wait; pairs with the Acquire of `unpark`. Acquire on failure: sees
-        // what the waker did; pairs with the Release of `unpark`.
+        // Release on success: publishes the armed wait; pairs with the Acquire of `unpark`. Acquire on
+        // failure: sees what the waker did; pairs with the Release of `unpark`.
         if self.0.compare_exchange(EMPTY, parked, Ordering::Release, Ordering::Acquire).is_ok() {
             return true;
         }
@@ -54,11 +55,12 @@ impl Token {
         false
     }
 
-    /// Leaves a wake-up. Returns the number of the wait to decide, if the waiter waits. *Runs on: any thread.*
+    /// Leaves a wake-up. Returns the number of the wait to decide, if the waiter waits. *Runs on: any
+    /// thread.*
     #[inline]
     pub(crate) fn unpark(&self) -> Option<u32> {
-        // Release: publishes what the waker did; pairs with `park` and `clear`. Acquire: sees the armed wait; pairs
-        // with `park`.
+        // Release: publishes what the waker did; pairs with `park` and `clear`. Acquire: sees the armed wait;
+        // pairs with `park`.
         let was = self.0.swap(NOTIFIED, Ordering::AcqRel);
         (was & 0b11 == PARKED).then_some((was >> NUMBER) as u32)
     }
@@ -89,8 +91,9 @@ impl CaseToken {
         CaseToken { token: Token::new(), case: AtomicU32::new(0) }
     }
 
-    /// Announces that the waiter will wait under `number`, with this as its case number `case`. Returns `false` if a wake-up was
-    /// there; that wake-up is used up. *Runs on: the waiter, after it armed that wait.*
+    /// Announces that the waiter will wait under `number`, with this as its case number `case`. Returns
+    /// `false` if a wake-up was there; that wake-up is used up. *Runs on: the waiter, after it armed that
+    /// wait.*
     pub(crate) fn enter(&self, number: u32, case: u32) -> bool {
         if broken!("token_case_after_the_number") {
             let parked = self.token.park(number);
@@ -102,17 +105,18 @@ impl CaseToken {
         self.token.park(number)
     }
 
-    /// Withdraws the announced wait, or uses a wake-up up. The waiter then looks whether its case is ready, before it enters again.
-    /// *Runs on: the waiter.*
+    /// Withdraws the announced wait, or uses a wake-up up. The waiter then looks whether its case is ready,
+    /// before it enters again. *Runs on: the waiter.*
     pub(crate) fn leave(&self) {
         self.token.clear();
     }
 
-    /// Leaves a wake-up. Returns the number and the case of the wait to decide, if the waiter waits. *Runs on: any thread.*
+    /// Leaves a wake-up. Returns the number and the case of the wait to decide, if the waiter waits. *Runs
+    /// on: any thread.*
     pub(crate) fn unpark(&self) -> Option<(u32, u32)> {
         let number = self.token.unpark()?;
-        // Relaxed: the Acquire of `Token::unpark` sees the store of `enter`. A later store belongs to a later wait; then `number` is
-        // that of a wait that is over, and decides nothing.
+        // Relaxed: the Acquire of `Token::unpark` sees the store of `enter`. A later store belongs to a later
+        // wait; then `number` is that of a wait that is over, and decides nothing.
         Some((number, self.case.load(Ordering::Relaxed)))
     }
 }
@@ -142,8 +146,9 @@ mod models {
             assert!(data.load(Ordering::Relaxed));
         });
     }
-    /// The waiter polls until both have happened: the event of the token's case 7, and the decision of another waker as case 3.
-    /// A wake-up is never lost, whichever waker comes first, and each decision tells its case.
+    /// The waiter polls until both have happened: the event of the token's case 7, and the decision of
+    /// another waker as case 3. A wake-up is never lost, whichever waker comes first, and each decision tells
+    /// its case.
     #[test]
     fn a_case_is_told_and_its_wake_up_is_never_lost() {
         loom::model(|| {

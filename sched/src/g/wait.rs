@@ -1,7 +1,8 @@
-//! A wait: the word of a G that is decided once, by one atomic operation, and tells how the current wait ended.
+//! A wait: the word of a G that is decided once, by one atomic operation, and tells how the current wait
+//! ended.
 //!
-//! Each wait has a number. Every possible waker holds that number: a queue, a timer, the netpoller, `cancel`. A
-//! number of a wait that is over has no effect. So the other wakers need not be told that a wait has ended.
+//! Each wait has a number. Every possible waker holds that number: a queue, a timer, the netpoller, `cancel`.
+//! A number of a wait that is over has no effect. So the other wakers need not be told that a wait has ended.
 //!
 //! ```text
 //!   the waiter                                  a waker                      cancel
@@ -13,10 +14,11 @@
 //!   look at the flags: decide it itself
 //! ```
 //!
-//! `cancel` is for good. `revoke` is the same for a stretch of the thread's code (`g/revocable.rs`), whose end clears the flag.
+//! `cancel` is for good. `revoke` is the same for a stretch of the thread's code (`g/revocable.rs`), whose
+//! end clears the flag.
 //!
-//! Only `commit` makes a wait Parked, and `commit` runs when the G is off its stack. So no M can resume a G that
-//! still runs. That rules out double resumes for every primitive at once.
+//! Only `commit` makes a wait Parked, and `commit` runs when the G is off its stack. So no M can resume a G
+//! that still runs. That rules out double resumes for every primitive at once.
 //!
 //! A dumper reads the stack of a parked G. It holds the G meanwhile:
 //!
@@ -28,10 +30,11 @@
 //!            or it was decided: make the G runnable
 //! ```
 //!
-//! A waker never waits for the dumper. The dumper does what a waker leaves undone, as the M of a waiter does that is about to park.
+//! A waker never waits for the dumper. The dumper does what a waker leaves undone, as the M of a waiter does
+//! that is about to park.
 //!
-//! Rejected: a commit function per primitive that unlocks or publishes on the M's stack. A lock would be held across
-//! every switch, and each primitive could get it wrong.
+//! Rejected: a commit function per primitive that unlocks or publishes on the M's stack. A lock would be held
+//! across every switch, and each primitive could get it wrong.
 
 use crate::sync::{
     atomic::{AtomicU8, AtomicU64, Ordering},
@@ -71,11 +74,11 @@ pub enum Outcome {
 pub(crate) enum Decision {
     /// Nothing: another thread decided the wait, or the wait is over.
     Lost,
-    /// The caller decided the wait before the waiter left its stack, or while a dumper holds the waiter. The waiter goes
-    /// on by itself, or the dumper makes it runnable.
+    /// The caller decided the wait before the waiter left its stack, or while a dumper holds the waiter. The
+    /// waiter goes on by itself, or the dumper makes it runnable.
     Early,
-    /// The caller decided the wait of a parked waiter. The caller must make the waiter runnable; no other thread
-    /// will.
+    /// The caller decided the wait of a parked waiter. The caller must make the waiter runnable; no other
+    /// thread will.
     Parked,
 }
 
@@ -87,8 +90,8 @@ pub enum Cancel {
     Ends = 0,
     /// A cancellation does not end the wait. For what must finish first, such as waiting for scoped threads.
     Waits = SHIELDED,
-    /// A cancellation does not end the wait, but the end of a revocable stretch does that began inside of the mask around the
-    /// wait (`g/mask.rs`).
+    /// A cancellation does not end the wait, but the end of a revocable stretch does that began inside of the
+    /// mask around the wait (`g/mask.rs`).
     Masked = MASKED,
 }
 
@@ -123,10 +126,11 @@ impl Wait {
     /// Begins a wait and returns its number. *Runs on: the waiter.*
     #[inline]
     pub(crate) fn arm(&self, cancel: Cancel) -> u32 {
-        // Relaxed on both: no other thread writes between a decision and the next `arm`, and the structure that holds
-        // the number publishes it to the wakers. (Another thread may decide a wait that the waiter gave up at this
-        // very moment. The store overwrites that decision, and the waiter goes on as it would have. If the decider is
-        // `set_flag`, it read a word older than the next `commit`, which therefore sees the flag.)
+        // Relaxed on both: no other thread writes between a decision and the next `arm`, and the structure
+        // that holds the number publishes it to the wakers. (Another thread may decide a wait that the waiter
+        // gave up at this very moment. The store overwrites that decision, and the waiter goes on as it would
+        // have. If the decider is `set_flag`, it read a word older than the next `commit`, which therefore
+        // sees the flag.)
         let step = if broken!("wait_arm_same_number") { 0 } else { 1 };
         let number = ((self.word.load(Ordering::Relaxed) >> NUMBER) as u32).wrapping_add(step);
         self.word.store(u64::from(number) << NUMBER | cancel as u64 | ARMED, Ordering::Relaxed);
@@ -140,19 +144,21 @@ impl Wait {
         self.word.load(Ordering::Acquire) & PHASE >= WOKEN
     }
 
-    /// Ends the wait `number`, for which the waiter does not park, if no waker has decided it. *Runs on: the waiter.*
+    /// Ends the wait `number`, for which the waiter does not park, if no waker has decided it. *Runs on: the
+    /// waiter.*
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn give_up(&self, number: u32) {
         let word = self.word.load(Ordering::Relaxed);
         if word & PHASE == ARMED && (word >> NUMBER) as u32 == number {
-            // Relaxed, and not by compare-exchange: as `arm`, which would be the next to overwrite a decision of this moment.
+            // Relaxed, and not by compare-exchange: as `arm`, which would be the next to overwrite a decision
+            // of this moment.
             self.word.store(word & !PHASE | WOKEN, Ordering::Relaxed);
         }
     }
 
-    /// Parks the waiter. Returns `false` if the wait was decided already: the waiter goes on. *Runs on: the M's
-    /// stack, with the G off its own; a dumper that holds the waiter.*
+    /// Parks the waiter. Returns `false` if the wait was decided already: the waiter goes on. *Runs on: the
+    /// M's stack, with the G off its own; a dumper that holds the waiter.*
     #[inline]
     pub(crate) fn commit(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
@@ -165,9 +171,9 @@ impl Wait {
             self.word.store(word & !PHASE | PARKED, Ordering::Release);
             return true;
         }
-        // Release: publishes all that this G did to the thread that decides the wait and runs the G elsewhere; pairs
-        // with the Acquire of `decide_case`. SeqCst: this store comes before the load of the flags. The partner
-        // `set_flag` sets a flag before it loads the word.
+        // Release: publishes all that this G did to the thread that decides the wait and runs the G
+        // elsewhere; pairs with the Acquire of `decide_case`. SeqCst: this store comes before the load of the
+        // flags. The partner `set_flag` sets a flag before it loads the word.
         let parked = word & !PHASE | PARKED;
         if self.word.compare_exchange(word, parked, Ordering::SeqCst, Ordering::Acquire).is_err() {
             return false;
@@ -185,16 +191,18 @@ impl Wait {
         self.decide_unless(SHIELDED | masked, number, Outcome::Cancelled, 0)
     }
 
-    /// Holds the parked waiter: until the caller's `commit`, a decision leaves the waiter alone. Returns `false` if the waiter
-    /// is not parked, or is held already. After `true` the caller calls `commit`. If that returns `false`, the caller must make
-    /// the waiter runnable; no other thread will. *Runs on: any thread.*
+    /// Holds the parked waiter: until the caller's `commit`, a decision leaves the waiter alone. Returns
+    /// `false` if the waiter is not parked, or is held already. After `true` the caller calls `commit`. If
+    /// that returns `false`, the caller must make the waiter runnable; no other thread will. *Runs on: any
+    /// thread.*
     pub(crate) fn hold(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
         if word & PHASE != PARKED && !broken!("wait_hold_armed") {
             return false;
         }
-        // Acquire: sees the stack as the waiter left it; pairs with the Release of `commit`. What the holder read comes before
-        // what the resumed waiter writes: by the Release of the holder's own `commit`, or because the holder resumes the waiter.
+        // Acquire: sees the stack as the waiter left it; pairs with the Release of `commit`. What the holder
+        // read comes before what the resumed waiter writes: by the Release of the holder's own `commit`, or
+        // because the holder resumes the waiter.
         let held = word & !PHASE | ARMED;
         let order = if broken!("wait_hold_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         self.word.compare_exchange(word, held, order, Ordering::Relaxed).is_ok()
@@ -224,8 +232,8 @@ impl Wait {
                 return Decision::Lost;
             }
             let decided = word & !PHASE | phase(outcome) | u64::from(case) << CASE;
-            // Acquire: what the waiter did before it parked, for the M that resumes it; pairs with `commit`. Release:
-            // what the waker wrote, for the waiter; pairs with `is_decided` and `commit`.
+            // Acquire: what the waiter did before it parked, for the M that resumes it; pairs with `commit`.
+            // Release: what the waker wrote, for the waiter; pairs with `is_decided` and `commit`.
             match self.word.compare_exchange_weak(word, decided, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if word & PHASE == PARKED => return Decision::Parked,
                 Ok(_) => return Decision::Early,
@@ -236,12 +244,14 @@ impl Wait {
 
     /// Returns `true` if the wait `number` is not decided. *Runs on: any thread.*
     pub(crate) fn is_open(&self, number: u32) -> bool {
-        // Relaxed: a decision that the caller knows of is seen in any case, and another may come at any moment.
+        // Relaxed: a decision that the caller knows of is seen in any case, and another may come at any
+        // moment.
         let word = self.word.load(Ordering::Relaxed);
         (word >> NUMBER) as u32 == number && matches!(word & PHASE, ARMED | PARKED)
     }
 
-    /// Returns the number of the last wait. *Runs on: any thread; the holder of the waiter gets that of the present wait.*
+    /// Returns the number of the last wait. *Runs on: any thread; the holder of the waiter gets that of the
+    /// present wait.*
     #[cfg(not(loom))]
     pub(crate) fn number(&self) -> u32 {
         // Relaxed: a holder has acquired the word by its `hold`.
@@ -273,8 +283,9 @@ impl Wait {
         self.set_flag(FOR_GOOD)
     }
 
-    /// Ends the current wait, if there is one, and every later wait until `clear_revoked`. If this returns `Parked`,
-    /// the caller must make the waiter runnable. *Runs on: any thread, while `g/revocable.rs` keeps the stretch open.*
+    /// Ends the current wait, if there is one, and every later wait until `clear_revoked`. If this returns
+    /// `Parked`, the caller must make the waiter runnable. *Runs on: any thread, while `g/revocable.rs` keeps
+    /// the stretch open.*
     pub(crate) fn revoke(&self) -> Decision {
         self.set_flag(REVOKED)
     }
@@ -289,7 +300,8 @@ impl Wait {
 
     /// Lets later waits be, unless the G is cancelled. *Runs on: the waiter, which does not wait.*
     pub(crate) fn clear_revoked(&self) {
-        // Relaxed: the flag orders nothing. `revoke` runs under the lock of its stretch, which the caller has closed.
+        // Relaxed: the flag orders nothing. `revoke` runs under the lock of its stretch, which the caller has
+        // closed.
         self.flags.fetch_and(!REVOKED, Ordering::Relaxed);
     }
 

@@ -1,7 +1,9 @@
-//! What a wait is for: a kind for each wait, and for some waits their object. For dumps alone; no decision depends on it.
+//! What a wait is for: a kind for each wait, and for some waits their object. For dumps alone; no decision
+//! depends on it.
 //!
-//! A waiter leaves an [`On`] in its frame, with the address of the object and a function that looks at the object. A dumper holds
-//! the parked waiter (`Wait::hold`) and then calls that function. The waiter cannot go on meanwhile, so what it borrows stays.
+//! A waiter leaves an [`On`] in its frame, with the address of the object and a function that looks at the
+//! object. A dumper holds the parked waiter (`Wait::hold`) and then calls that function. The waiter cannot go
+//! on meanwhile, so what it borrows stays.
 
 #![cfg_attr(not(loom), allow(unsafe_code))]
 
@@ -91,7 +93,8 @@ pub enum Awaited {
         readers: usize,
         /// True if a writer has it.
         writer: bool,
-        /// The id of a thread that took it and has it, if that was recorded: the writer, or one of the readers.
+        /// The id of a thread that took it and has it, if that was recorded: the writer, or one of the
+        /// readers.
         holder: Option<u64>,
         /// True if the waiter wants to write.
         to_write: bool,
@@ -136,7 +139,8 @@ pub enum Awaited {
         local: Option<String>,
         /// The address of the socket with which it is connected.
         peer: Option<String>,
-        /// True if the waiter wants room to write, or a connection; false if it wants something to read or to accept.
+        /// True if the waiter wants room to write, or a connection; false if it wants something to read or to
+        /// accept.
         to_write: bool,
     },
 }
@@ -158,12 +162,12 @@ unsafe impl Sync for On {}
 
 #[cfg(not(loom))]
 impl On {
-    /// Names the object of a wait. `look` runs on a dumper's thread while the waiter is parked. It waits for no lock, and uses what
-    /// other threads may use at the same time alone.
+    /// Names the object of a wait. `look` runs on a dumper's thread while the waiter is parked. It waits for
+    /// no lock, and uses what other threads may use at the same time alone.
     #[inline]
     pub fn new<T>(object: &T, look: fn(&T) -> Option<Awaited>) -> On {
-        // SAFETY: a reference and a pointer to a sized type are ABI-compatible, so one function may be called as the other. The
-        // caller of `look` passes the reference that `object` was.
+        // SAFETY: a reference and a pointer to a sized type are ABI-compatible, so one function may be called
+        // as the other. The caller of `look` passes the reference that `object` was.
         let look = unsafe {
             std::mem::transmute::<fn(&T) -> Option<Awaited>, unsafe fn(*const ()) -> Option<Awaited>>(look)
         };
@@ -175,7 +179,8 @@ impl On {
     /// # Safety
     /// The reference that `new` was given is valid.
     pub(crate) unsafe fn look(&self) -> Option<Awaited> {
-        // SAFETY: `new` has made `look` a function of the type of the object. The object is there, by this contract.
+        // SAFETY: `new` has made `look` a function of the type of the object. The object is there, by this
+        // contract.
         unsafe { (self.look)(self.object) }
     }
 }

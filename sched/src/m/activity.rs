@@ -1,5 +1,5 @@
-//! Traces of activity: counts that change when a thread parks or is woken, and a look at everything between two reads
-//! of them.
+//! Traces of activity: counts that change when a thread parks or is woken, and a look at everything between
+//! two reads of them.
 //!
 //! ```text
 //!   a plain thread that parks                 the thread that looks
@@ -13,10 +13,10 @@
 //!   wake it: it goes on only then (`m/thread_parker.rs`)
 //! ```
 //!
-//! A thread that may run is never counted as asleep. A thread is counted as parked only after its last action, and as
-//! woken before its waker does anything else. So a thread that is about to wake a parked thread either runs, and is
-//! seen, or has left a trace in between. The sleeper must not count itself as woken: between the wake and that count
-//! the waker could go to sleep (the model shows this).
+//! A thread that may run is never counted as asleep. A thread is counted as parked only after its last
+//! action, and as woken before its waker does anything else. So a thread that is about to wake a parked
+//! thread either runs, and is seen, or has left a trace in between. The sleeper must not count itself as
+//! woken: between the wake and that count the waker could go to sleep (the model shows this).
 
 use crate::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -48,8 +48,8 @@ impl Parks {
         Parks { began: AtomicU64::new(0), ended: AtomicU64::new(0) }
     }
 
-    /// Commits a wait by `commit` and counts the thread as parked if that succeeded. Returns what `commit` returned.
-    /// *Runs on: the thread that parks.*
+    /// Commits a wait by `commit` and counts the thread as parked if that succeeded. Returns what `commit`
+    /// returned. *Runs on: the thread that parks.*
     pub(crate) fn commit(&self, thread: &Counted, commit: impl FnOnce() -> bool) -> bool {
         // Relaxed: the Release of the commit publishes it to the thread that decides the wait.
         thread.0.store(true, Ordering::Relaxed);
@@ -60,25 +60,26 @@ impl Parks {
         if !committed {
             thread.0.store(false, Ordering::Relaxed);
         } else if !broken!("deadlock_counted_before_commit") {
-            // SeqCst, like every access to a trace: the thread that looks and sees this count sees all that was done
-            // before. A park costs a system call anyway.
+            // SeqCst, like every access to a trace: the thread that looks and sees this count sees all that
+            // was done before. A park costs a system call anyway.
             self.began.fetch_add(1, Ordering::SeqCst);
         }
         committed
     }
 
-    /// Counts the thread as woken if it was counted as parked. *Runs on: the thread that has just decided its wait,
-    /// before it does anything else.*
+    /// Counts the thread as woken if it was counted as parked. *Runs on: the thread that has just decided its
+    /// wait, before it does anything else.*
     pub(crate) fn wakes(&self, thread: &Counted) {
-        // Relaxed: the commit of the wait published the flag, and the wake-up publishes its reset to the sleeper.
+        // Relaxed: the commit of the wait published the flag, and the wake-up publishes its reset to the
+        // sleeper.
         if !broken!("deadlock_sleeper_counts_itself") && thread.0.swap(false, Ordering::Relaxed) {
             self.ended.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    /// Counts the calling thread as parked while `wait` waits for something outside of the runtime, such as a signal. It may count
-    /// itself as woken, because its waker has nothing to do with green threads. *Runs on: a plain thread that does nothing
-    /// that could wake a waiter until the count is back.*
+    /// Counts the calling thread as parked while `wait` waits for something outside of the runtime, such as a
+    /// signal. It may count itself as woken, because its waker has nothing to do with green threads. *Runs
+    /// on: a plain thread that does nothing that could wake a waiter until the count is back.*
     #[cfg(not(loom))]
     pub(crate) fn around<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.begin();
@@ -105,8 +106,8 @@ impl Parks {
     }
 }
 
-/// Returns `true` if `look` returns `true` and the traces did not change meanwhile. Then all that `look` saw held at
-/// one moment.
+/// Returns `true` if `look` returns `true` and the traces did not change meanwhile. Then all that `look` saw
+/// held at one moment.
 pub(crate) fn at_one_moment<T: PartialEq>(traces: impl Fn() -> T, look: impl FnOnce(&T) -> bool) -> bool {
     let before = traces();
     look(&before) && (broken!("deadlock_traces_read_once") || traces() == before)

@@ -1,4 +1,5 @@
-//! Writes on which M a G may run: any M, the M on which the G waits in place, or the home to which the G is bound.
+//! Writes on which M a G may run: any M, the M on which the G waits in place, or the home to which the G is
+//! bound.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +39,8 @@ impl G {
         unsafe { self.bind(Binding::Home, Some(m)) };
     }
 
-    /// Binds this G to `m` until it ends, and lets no G run on `m` any more but those that are bound to `m` (`run/reserved.rs`).
+    /// Binds this G to `m` until it ends, and lets no G run on `m` any more but those that are bound to `m`
+    /// (`run/reserved.rs`).
     ///
     /// # Safety
     /// The G runs on this thread, which is `m`.
@@ -53,8 +55,8 @@ impl G {
         }
     }
 
-    /// Ends what `settle` and `claim` began: any M may run this G again. Has no effect on a G that is not bound. *Runs on: the M that runs this
-    /// G.*
+    /// Ends what `settle` and `claim` began: any M may run this G again. Has no effect on a G that is not
+    /// bound. *Runs on: the M that runs this G.*
     #[inline]
     pub(crate) fn unsettle(&self) {
         if self.binding.is_home() {
@@ -64,8 +66,8 @@ impl G {
 
     #[cold]
     fn unsettle_bound(&self) {
-        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer, and an M to which a G is
-        // bound does not end.
+        // SAFETY: this G runs here, so only this thread uses its coroutine. `bind` wrote the pointer, and an
+        // M to which a G is bound does not end.
         let m = unsafe { &*(*self.coro()).bound_to.get().cast::<M>() };
         m.homes.remove();
         if self.set_claims(false) {
@@ -83,8 +85,9 @@ impl G {
         self.binding.set(binding);
     }
 
-    /// Returns the M on which this G waits in place for a P; `None` if `m` may run this G. A bound G lies in the queue of a P, or
-    /// in the global queue, only while it waits in place. *Runs on: `m`, which has taken this G from a queue.*
+    /// Returns the M on which this G waits in place for a P; `None` if `m` may run this G. A bound G lies in
+    /// the queue of a P, or in the global queue, only while it waits in place. *Runs on: `m`, which has taken
+    /// this G from a queue.*
     pub(crate) fn waits_in_place(&self, m: &M) -> Option<&'static M> {
         match self.bound() {
             Bound::Free => None,
@@ -99,8 +102,8 @@ impl G {
         if binding == Binding::Free {
             return Bound::Free;
         }
-        // SAFETY: the caller has the right to make this G runnable, so the G stays parked and keeps its coroutine. `bind` wrote
-        // the pointer; an M to which a G is bound stays while that G lives.
+        // SAFETY: the caller has the right to make this G runnable, so the G stays parked and keeps its
+        // coroutine. `bind` wrote the pointer; an M to which a G is bound stays while that G lives.
         let m = unsafe { &*(*self.coro()).bound_to.get().cast::<M>() };
         if binding == Binding::Home { Bound::Home(m) } else { Bound::InPlace(m) }
     }

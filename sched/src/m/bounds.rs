@@ -1,11 +1,12 @@
 //! What libraries are told of the stack on which they run: `pthread_getattr_np`.
 //!
-//! Code that recurses deeply asks libc for the bounds of its thread's stack: `stacker`, and with it parsers. In a closure with
-//! thread-locals of its own that thread is the green thread, of which libc knows no stack. So this file has the function in the place
-//! of libc's, and passes all other questions on. (Linux with glibc on x86-64, where such closures exist.)
+//! Code that recurses deeply asks libc for the bounds of its thread's stack: `stacker`, and with it parsers.
+//! In a closure with thread-locals of its own that thread is the green thread, of which libc knows no stack.
+//! So this file has the function in the place of libc's, and passes all other questions on. (Linux with glibc
+//! on x86-64, where such closures exist.)
 //!
-//! Rejected: *to write the bounds into libc's record of the thread*. libc also asks the kernel for the thread's processors, by a
-//! number that no thread has.
+//! Rejected: *to write the bounds into libc's record of the thread*. libc also asks the kernel for the
+//! thread's processors, by a number that no thread has.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +22,8 @@ type Getattr = unsafe extern "C" fn(libc::pthread_t, *mut libc::pthread_attr_t) 
 /// libc's function: 0 before the first question.
 static OF_LIBC: AtomicUsize = AtomicUsize::new(0);
 
-/// libc's `pthread_getattr_np`. Of a green thread that asks for itself, and has thread-locals of its own, it tells the stack of the green
-/// thread, without its guard.
+/// libc's `pthread_getattr_np`. Of a green thread that asks for itself, and has thread-locals of its own, it
+/// tells the stack of the green thread, without its guard.
 ///
 /// # Safety
 /// As libc's.
@@ -49,7 +50,8 @@ pub(crate) unsafe extern "C" fn pthread_getattr_np(
     }
 }
 
-/// Returns the lowest address and the size of the stack of the running closure, if it has thread-locals of its own.
+/// Returns the lowest address and the size of the stack of the running closure, if it has thread-locals of
+/// its own.
 #[inline(never)]
 fn own_stack() -> Option<(usize, usize)> {
     let g = on_m(|m| m.running_or_hooked()).flatten()?;

@@ -1,5 +1,5 @@
-//! One capture at a time: a reader asks an M for something that only a signal handler on the M's own thread can take, such as the
-//! registers of the code that runs there.
+//! One capture at a time: a reader asks an M for something that only a signal handler on the M's own thread
+//! can take, such as the registers of the code that runs there.
 //!
 //! ```text
 //!   the reader                               the M's thread, in the handler
@@ -10,8 +10,8 @@
 //!   take_back:  ASKED by this M -> FREE
 //! ```
 //!
-//! The handler never waits. The reader waits for a handler that has begun, and takes the request back from one that does not begin:
-//! the thread may have ended, or keep the signal blocked.
+//! The handler never waits. The reader waits for a handler that has begun, and takes the request back from
+//! one that does not begin: the thread may have ended, or keep the signal blocked.
 
 #![allow(unsafe_code)]
 
@@ -33,8 +33,8 @@ pub(crate) struct Capture<D> {
     data: UnsafeCell<D>,
 }
 
-// SAFETY: `data` belongs to the reader while the word is FREE or FULL, and to the handler while it is FILLING. The word is changed by
-// compare-and-swap where both may change it.
+// SAFETY: `data` belongs to the reader while the word is FREE or FULL, and to the handler while it is
+// FILLING. The word is changed by compare-and-swap where both may change it.
 unsafe impl<D: Send> Sync for Capture<D> {}
 
 impl<D> Capture<D> {
@@ -42,8 +42,8 @@ impl<D> Capture<D> {
         Capture { word: AtomicU32::new(FREE), data: UnsafeCell::new(data) }
     }
 
-    /// Asks M `n` for a capture, after `prepare` has set the data up. *Runs on: the reader, of which there is one; the last capture
-    /// has ended.*
+    /// Asks M `n` for a capture, after `prepare` has set the data up. *Runs on: the reader, of which there is
+    /// one; the last capture has ended.*
     pub(crate) fn ask(&self, n: usize, prepare: impl FnOnce(&mut D)) {
         debug_assert_eq!(self.word.load(Ordering::Relaxed), FREE);
         // SAFETY: the word is FREE, and only this reader changes that.
@@ -53,8 +53,9 @@ impl<D> Capture<D> {
         self.word.swap(ASKED + n as u32, order);
     }
 
-    /// Captures by `take` if M `n` was asked for it; `take` returns `false` if there is nothing to take. Returns `true` if the reader
-    /// is to be woken. *Runs on: the thread of M `n`, in the handler of the signal.*
+    /// Captures by `take` if M `n` was asked for it; `take` returns `false` if there is nothing to take.
+    /// Returns `true` if the reader is to be woken. *Runs on: the thread of M `n`, in the handler of the
+    /// signal.*
     pub(crate) fn fill(&self, n: usize, take: impl FnOnce(&mut D) -> bool) -> bool {
         let asked = ASKED + n as u32;
         // Acquire: pairs with the Release in `ask`.
@@ -70,9 +71,9 @@ impl<D> Capture<D> {
         true
     }
 
-    /// Reads the capture that M `n` was asked for. Returns `None` if there is none: it was not taken, or not within the time that
-    /// `wait` gives. `wait` is called with the word and its value, sleeps while the word has that value, and returns `false` when the
-    /// time is over. *Runs on: the reader.*
+    /// Reads the capture that M `n` was asked for. Returns `None` if there is none: it was not taken, or not
+    /// within the time that `wait` gives. `wait` is called with the word and its value, sleeps while the word
+    /// has that value, and returns `false` when the time is over. *Runs on: the reader.*
     pub(crate) fn read<R>(
         &self,
         n: usize,
@@ -91,7 +92,8 @@ impl<D> Capture<D> {
                     self.word.store(FREE, Ordering::Relaxed);
                     return None;
                 }
-                // Acquire on failure: as above, for the next round. Acquire on success: the data is unchanged since `ask`.
+                // Acquire on failure: as above, for the next round. Acquire on success: the data is unchanged
+                // since `ask`.
                 _ => {
                     if self.word.compare_exchange(asked, FREE, Ordering::Acquire, Ordering::Acquire).is_ok() {
                         return None;
@@ -121,7 +123,8 @@ mod models {
     use crate::sync::models::{Reached, explore};
     use loom::{sync::Arc, thread};
 
-    /// Asks, and gives up after one wait. The handler runs at any time, also after the end of the request. A second request follows.
+    /// Asks, and gives up after one wait. The handler runs at any time, also after the end of the request. A
+    /// second request follows.
     #[test]
     fn a_capture_is_read_whole_or_not_at_all() {
         static IS_READ: Reached = Reached::new();

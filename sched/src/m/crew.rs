@@ -63,8 +63,8 @@ impl Crew {
         self.threads() >= self.max_threads
     }
 
-    /// Starts a thread for an M that has none: `start` is called with that M and starts its thread. `ms` is the lock
-    /// of this crew.
+    /// Starts a thread for an M that has none: `start` is called with that M and starts its thread. `ms` is
+    /// the lock of this crew.
     ///
     /// # Errors
     /// The system refuses the thread.
@@ -91,8 +91,8 @@ impl Crew {
         }
     }
 
-    /// Frees the M for another thread. Returns the thread that ended before, which the caller joins. *Runs on: the ending thread
-    /// of `m`.*
+    /// Frees the M for another thread. Returns the thread that ended before, which the caller joins. *Runs
+    /// on: the ending thread of `m`.*
     pub(crate) fn end_thread(&self, m: &M) -> Option<thread::JoinHandle<()>> {
         let mut ms = self.ms.lock();
         self.threads.fetch_sub(1, Ordering::Relaxed);
@@ -119,7 +119,8 @@ impl Crew {
         self.spares_coming.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Notes that the limit of threads is reported. Returns `true` at the first call. *Runs on: the M that is about to report that no further thread can be had.*
+    /// Notes that the limit of threads is reported. Returns `true` at the first call. *Runs on: the M that is
+    /// about to report that no further thread can be had.*
     pub(crate) fn note_limit_reported(&self) -> bool {
         !std::mem::replace(&mut self.ms.lock().limit_reported, true)
     }

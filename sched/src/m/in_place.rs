@@ -1,4 +1,5 @@
-//! How a wait in place ends: a G is parked together with its M, and a waker or the limit of the wait lets that M go on.
+//! How a wait in place ends: a G is parked together with its M, and a waker or the limit of the wait lets
+//! that M go on.
 //!
 //! ```text
 //!   a waker                                    the M, whose G has committed its wait
@@ -7,9 +8,9 @@
 //!   wake the note of the M                       at the limit: decide the wait as timed out; decided? go on
 //! ```
 //!
-//! A wake-up of the note alone does not end the wait: it may have been meant for an earlier sleep of the M. If a waker decides the
-//! wait before the M can do so at the limit, the M sleeps on until the waker's announcement. Until then the waker uses the G's
-//! coroutine.
+//! A wake-up of the note alone does not end the wait: it may have been meant for an earlier sleep of the M.
+//! If a waker decides the wait before the M can do so at the limit, the M sleeps on until the waker's
+//! announcement. Until then the waker uses the G's coroutine.
 
 use crate::sync::{
     atomic::{AtomicBool, Ordering},
@@ -36,13 +37,15 @@ impl InPlace {
         InPlace { said: AtomicBool::new(false) }
     }
 
-    /// Announces that the wait of the G that is parked on the M is decided; `wake_note` wakes the note of that M. *Runs on: the
-    /// thread that has decided that wait. After this call that thread uses the G's coroutine no more.*
+    /// Announces that the wait of the G that is parked on the M is decided; `wake_note` wakes the note of
+    /// that M. *Runs on: the thread that has decided that wait. After this call that thread uses the G's
+    /// coroutine no more.*
     pub(crate) fn end_wait(&self, wake_note: impl Fn()) {
         if broken!("in_place_note_first") {
             wake_note();
         }
-        // Release: pairs with `take_said`. A swap, because loom may put a plain store before a swap that has not read it.
+        // Release: pairs with `take_said`. A swap, because loom may put a plain store before a swap that has
+        // not read it.
         let order = if broken!("in_place_said_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         let said = self.said.swap(true, order);
         debug_assert!(!said, "a wait in place was ended twice");
@@ -51,9 +54,9 @@ impl InPlace {
         }
     }
 
-    /// Waits until `end_wait` was called, or until `times_out` has decided the wait. `sleep` sleeps on the M's note: if its argument
-    /// is true, no longer than until the limit. At the limit, `times_out` returns `true` if no waker had decided the wait.
-    /// *Runs on: the M.*
+    /// Waits until `end_wait` was called, or until `times_out` has decided the wait. `sleep` sleeps on the
+    /// M's note: if its argument is true, no longer than until the limit. At the limit, `times_out` returns
+    /// `true` if no waker had decided the wait. *Runs on: the M.*
     pub(crate) fn wait(&self, mut sleep: impl FnMut(bool) -> Slept, times_out: impl Fn() -> bool) {
         let mut limited = true;
         while !self.take_said() {

@@ -1,8 +1,8 @@
 //! The sleep of an M, as the flight recorder sees it: it needs no event of its own.
 //!
-//! An M that finds no work gives its P up, which is the event `Idle` of that P, and sleeps from then on. When it takes a P, the event
-//! `Take` says how the M has slept since that `Idle`. An event next to a sleep costs several times as much as others, because code and data
-//! are cold there.
+//! An M that finds no work gives its P up, which is the event `Idle` of that P, and sleeps from then on. When
+//! it takes a P, the event `Take` says how the M has slept since that `Idle`. An event next to a sleep costs
+//! several times as much as others, because code and data are cold there.
 //!
 //! ```text
 //!            the M                                    the reader
@@ -12,9 +12,11 @@
 //!            clear the nap         (Release)
 //! ```
 //!
-//! If the reader finds a nap cleared, it finds its `Take`. So it misses no sleep that had begun when it began to read.
+//! If the reader finds a nap cleared, it finds its `Take`. So it misses no sleep that had begun when it began
+//! to read.
 //!
-//! Only an M that sleeps again before it has taken a P, or that ends, writes events for its sleep (`watch/outside.rs`).
+//! Only an M that sleeps again before it has taken a P, or that ends, writes events for its sleep
+//! (`watch/outside.rs`).
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! A note: lets one OS thread sleep until another wakes it. A wake-up that comes before the sleep is kept.
 //!
-//! Nothing here uses std's `thread::park`: its token belongs to the code that runs on the thread. Such code may leave an `unpark` behind, or
-//! take the one that is meant for the M.
+//! Nothing here uses std's `thread::park`: its token belongs to the code that runs on the thread. Such code
+//! may leave an `unpark` behind, or take the one that is meant for the M.
 
 #[cfg(not(target_os = "linux"))]
 #[path = "note/condition.rs"]
@@ -31,8 +31,8 @@ impl Note {
 
     /// Sleeps until a wake-up; returns at once if one is kept.
     pub(crate) fn sleep(&self) {
-        // Acquire: pairs with the swap in `wake`; this thread sees what the waker handed over. The loop is needed because the
-        // sleeper may wake up without a cause.
+        // Acquire: pairs with the swap in `wake`; this thread sees what the waker handed over. The loop is
+        // needed because the sleeper may wake up without a cause.
         while !self.woken.swap(false, Ordering::Acquire) {
             self.sleeper.sleep();
         }
@@ -46,7 +46,8 @@ impl Note {
         self.woken.swap(false, Ordering::Acquire)
     }
 
-    /// Sleeps by `block`, which blocks at the station, until a wake-up or an event there. *Runs on: the sleeper.*
+    /// Sleeps by `block`, which blocks at the station, until a wake-up or an event there. *Runs on: the
+    /// sleeper.*
     #[cfg(all(feature = "interpose", target_os = "linux"))]
     pub(crate) fn sleep_at_station(&self, block: impl FnOnce()) {
         // Acquire: as in `sleep`.
@@ -67,7 +68,8 @@ impl Note {
 
     /// Wakes the sleeper, or keeps the wake-up for its next sleep. *Runs on: any thread.*
     pub(crate) fn wake(&self) {
-        // Release: pairs with the Acquire in `sleep`. If a wake-up is pending already, the swap saves the system call.
+        // Release: pairs with the Acquire in `sleep`. If a wake-up is pending already, the swap saves the
+        // system call.
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.sleeper.wake();
         }

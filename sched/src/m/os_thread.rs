@@ -1,7 +1,9 @@
-//! Plain OS threads as waiters: each has a proxy G, so that a primitive can wake it as it wakes a green thread.
+//! Plain OS threads as waiters: each has a proxy G, so that a primitive can wake it as it wakes a green
+//! thread.
 //!
-//! The payload of a proxy G holds the means to park its thread. `set_around_park` lets a caller surround each park;
-//! tokio's `block_in_place` needs this. That is foreign code in the middle of a wait, so it runs `apart`.
+//! The payload of a proxy G holds the means to park its thread. `set_around_park` lets a caller surround each
+//! park; tokio's `block_in_place` needs this. That is foreign code in the middle of a wait, so it runs
+//! `apart`.
 
 #![allow(unsafe_code)]
 
@@ -38,8 +40,8 @@ pub(crate) fn init_proxy_g(g: GRef) {
                 && align_of::<ProxyState>() <= align_of::<Payload>()
         )
     };
-    // SAFETY: no other thread knows this G yet, and the payload is large enough. A proxy G keeps its `ProxyState` for ever,
-    // so a late waker finds it.
+    // SAFETY: no other thread knows this G yet, and the payload is large enough. A proxy G keeps its
+    // `ProxyState` for ever, so a late waker finds it.
     unsafe { g.payload().cast::<ProxyState>().write(ProxyState::default()) };
 }
 
@@ -48,8 +50,8 @@ fn state_of(g: GRef) -> &'static ProxyState {
     unsafe { &*g.payload().cast::<ProxyState>() }
 }
 
-/// Gives the proxy G of an ending thread back. The destructors of the thread's own values run first and may still use
-/// it.
+/// Gives the proxy G of an ending thread back. The destructors of the thread's own values run first and may
+/// still use it.
 struct EndOfThread;
 
 impl Drop for EndOfThread {
@@ -91,14 +93,15 @@ thread_local! {
     static END: EndOfThread = const { EndOfThread };
 }
 
-/// Returns the proxy G of this thread, and allocates it at the first call. *Runs on: a thread that is no M, or the
-/// stack of an M.*
+/// Returns the proxy G of this thread, and allocates it at the first call. *Runs on: a thread that is no M,
+/// or the stack of an M.*
 #[inline(never)]
 pub(crate) fn proxy_g() -> GRef {
     PROXY_G.get().unwrap_or_else(|| {
         let g = new_proxy_g();
         PROXY_G.set(Some(g));
-        // After the thread's end `END` cannot be registered: a proxy G that is allocated then is never given back.
+        // After the thread's end `END` cannot be registered: a proxy G that is allocated then is never given
+        // back.
         let _ = END.try_with(|_| ());
         g
     })
@@ -132,10 +135,11 @@ pub(crate) fn apart(f: impl FnOnce()) {
 
 static MAIN_THREAD_WAITS: AtomicBool = AtomicBool::new(false);
 
-/// Returns `true` if the main thread of the process may be counted as parked: it has a proxy G, or has been in `at_rest`.
+/// Returns `true` if the main thread of the process may be counted as parked: it has a proxy G, or has been
+/// in `at_rest`.
 pub(crate) fn main_thread_waits() -> bool {
-    // SeqCst: pairs with the store in `note_main_thread`, which precedes each count of that thread in `PARKS`. A look that sees such a
-    // count sees the store, too.
+    // SeqCst: pairs with the store in `note_main_thread`, which precedes each count of that thread in
+    // `PARKS`. A look that sees such a count sees the store, too.
     MAIN_THREAD_WAITS.load(Ordering::SeqCst)
 }
 
@@ -157,8 +161,8 @@ fn new_proxy_g() -> GRef {
     g
 }
 
-/// Parks the calling thread until the wait of its proxy G is decided and its waker wakes it. *Runs on: the thread of
-/// the proxy G.*
+/// Parks the calling thread until the wait of its proxy G is decided and its waker wakes it. *Runs on: the
+/// thread of the proxy G.*
 pub(crate) fn park(g: GRef) {
     let ProxyState { parker, counted } = state_of(g);
     // A thread that waits on its stack as an M is counted with the Ms.
@@ -172,8 +176,8 @@ pub(crate) fn park(g: GRef) {
     around_park(|| parker.sleep());
 }
 
-/// Parks the calling thread until `when` at the latest. The wait `number` then ends as timed out. *Runs on: the
-/// thread of the proxy G.*
+/// Parks the calling thread until `when` at the latest. The wait `number` then ends as timed out. *Runs on:
+/// the thread of the proxy G.*
 pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     if when == clock::NEVER {
         return park(g);
@@ -219,7 +223,8 @@ fn time_left(when: u64) -> Option<Duration> {
     (left > 0).then(|| Duration::from_nanos(left))
 }
 
-/// Does what `park_until` does, in a child of `fork`. Takes no lock: the holder of a lock may not exist there.
+/// Does what `park_until` does, in a child of `fork`. Takes no lock: the holder of a lock may not exist
+/// there.
 #[cold]
 fn look_until(g: GRef, number: u32, when: u64) {
     while !g.wait.is_decided() {
@@ -238,7 +243,8 @@ pub(crate) fn wake(g: GRef) {
         return;
     }
     let ProxyState { parker, counted } = state_of(g);
-    // Count before anything else: after `parker.wake` the caller may have nothing more to do, and go to sleep itself.
+    // Count before anything else: after `parker.wake` the caller may have nothing more to do, and go to sleep
+    // itself.
     PARKS.wakes(counted);
     parker.wake();
 }

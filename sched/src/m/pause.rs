@@ -1,4 +1,5 @@
-//! The pause of an M whose G computes without a P: sysmon asks for it, and the M sleeps in a signal handler until sysmon lets it go.
+//! The pause of an M whose G computes without a P: sysmon asks for it, and the M sleeps in a signal handler
+//! until sysmon lets it go.
 //!
 //! ```text
 //!   sysmon                                the M's thread, in the handler
@@ -9,10 +10,11 @@
 //!     it was PAUSED? wake the thread      sleep while the word is PAUSED
 //! ```
 //!
-//! A signal may come late, or interrupt the runtime, or code that has a P by now: the M then goes on. So the M pauses only where it
-//! has neither a P nor a lock of the scheduler. User code that calls the runtime without entering it may have a lock of the runtime,
-//! for instance that of a channel: the thread counts these locks (`sync/hold.rs`). The sleep is the kernel's (`sys::preempt::sleep_while`): the kernel compares the
-//! word before it puts the thread to sleep, so no wake-up is lost in between.
+//! A signal may come late, or interrupt the runtime, or code that has a P by now: the M then goes on. So the
+//! M pauses only where it has neither a P nor a lock of the scheduler. User code that calls the runtime
+//! without entering it may have a lock of the runtime, for instance that of a channel: the thread counts
+//! these locks (`sync/hold.rs`). The sleep is the kernel's (`sys::preempt::sleep_while`): the kernel compares
+//! the word before it puts the thread to sleep, so no wake-up is lost in between.
 
 use crate::sync::{
     atomic::{AtomicU32, Ordering},
@@ -49,7 +51,8 @@ impl Pause {
 
     /// Asks the M to pause in the handler of the signal that the caller then sends. *Runs on: sysmon.*
     pub(crate) fn ask(&self) {
-        // Relaxed, here and below: the word leads to no other data. A swap, because loom needs one on both sides.
+        // Relaxed, here and below: the word leads to no other data. A swap, because loom needs one on both
+        // sides.
         self.word.swap(ASKED, Ordering::Relaxed);
     }
 
@@ -62,8 +65,8 @@ impl Pause {
         }
     }
 
-    /// Takes `ask` back, or ends the pause: `wake` then wakes the M's thread. *Runs on: sysmon, and a locker for which the M may have the
-    /// lock (`run/crowd.rs`); one thread at a time.*
+    /// Takes `ask` back, or ends the pause: `wake` then wakes the M's thread. *Runs on: sysmon, and a locker
+    /// for which the M may have the lock (`run/crowd.rs`); one thread at a time.*
     pub(crate) fn let_go(&self, wake: impl FnOnce(&AtomicU32)) {
         if self.word.swap(GOES, Ordering::Relaxed) == PAUSED && !broken!("pause_let_go_wakes_none") {
             wake(&self.word);
@@ -75,9 +78,10 @@ impl Pause {
         let _ = self.word.compare_exchange(ASKED, GOES, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Pauses the M if sysmon has asked for that; refuses if the thread has a lock of the runtime, as `holds` says. `sleep` sleeps while
-    /// the word is `PAUSED`. It returns `false` if the M is to go on by itself, because sysmon does not seem to run any more. *Runs on:
-    /// the M, in the handler of the signal, in user code without a P.*
+    /// Pauses the M if sysmon has asked for that; refuses if the thread has a lock of the runtime, as `holds`
+    /// says. `sleep` sleeps while the word is `PAUSED`. It returns `false` if the M is to go on by itself,
+    /// because sysmon does not seem to run any more. *Runs on: the M, in the handler of the signal, in user
+    /// code without a P.*
     pub(crate) fn pause(&self, holds: &Holds, mut sleep: impl FnMut(&AtomicU32) -> bool) {
         if holds.is_any() && !broken!("pause_with_a_lock") {
             return self.refuse();
@@ -141,7 +145,8 @@ mod models {
         }
     }
 
-    /// Sysmon asks, sends the signal, and lets the M go. The signal may come at any time. The M goes on in the end.
+    /// Sysmon asks, sends the signal, and lets the M go. The signal may come at any time. The M goes on in
+    /// the end.
     #[test]
     fn a_paused_m_goes_on() {
         static HAS_PAUSED: Reached = Reached::new();
@@ -172,8 +177,8 @@ mod models {
         }
     }
 
-    /// The M takes a counted lock and releases it, and the signal comes at any of seven steps. Another thread takes the lock before sysmon
-    /// lets the M go, so a pause with the lock would be a deadlock.
+    /// The M takes a counted lock and releases it, and the signal comes at any of seven steps. Another thread
+    /// takes the lock before sysmon lets the M go, so a pause with the lock would be a deadlock.
     #[test]
     fn no_thread_waits_for_a_lock_of_a_paused_m() {
         const STEPS: usize = 7;
@@ -237,8 +242,9 @@ mod models {
         }
     }
 
-    /// The M pauses with a lock that is not counted, and sysmon does not let it go. A locker does, again and again: it may come before
-    /// the request, between the request and the pause, or while sysmon has the list of hogs.
+    /// The M pauses with a lock that is not counted, and sysmon does not let it go. A locker does, again and
+    /// again: it may come before the request, between the request and the pause, or while sysmon has the list
+    /// of hogs.
     #[test]
     fn a_locker_lets_the_holder_go() {
         static HAS_PAUSED: Reached = Reached::new();

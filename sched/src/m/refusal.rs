@@ -1,4 +1,5 @@
-//! What happens after a thread was refused, by the system or by `max_threads`: the P for it goes idle, and sysmon tries again.
+//! What happens after a thread was refused, by the system or by `max_threads`: the P for it goes idle, and
+//! sysmon tries again.
 //!
 //! ```text
 //!   the thread that wanted an M for its P       sysmon, every 100 ms after a refusal
@@ -7,7 +8,8 @@
 //!   ask sysmon for a look
 //! ```
 //!
-//! The P is released first. If sysmon forgot the refusal while the P was still held, it would find no idle P, and never try again.
+//! The P is released first. If sysmon forgot the refusal while the P was still held, it would find no idle P,
+//! and never try again.
 
 use crate::sync::{
     atomic::{AtomicBool, Ordering},
@@ -23,8 +25,8 @@ impl Refusal {
         Refusal(AtomicBool::new(false))
     }
 
-    /// Releases the P by `release`, notes the refusal, and then asks sysmon for a look by `ask`. *Runs on: the thread for whose P
-    /// the system refused a thread.*
+    /// Releases the P by `release`, notes the refusal, and then asks sysmon for a look by `ask`. *Runs on:
+    /// the thread for whose P the system refused a thread.*
     pub(crate) fn note_after(&self, release: impl FnOnce(), ask: impl FnOnce()) {
         let early = broken!("refusal_noted_before_release");
         if early {
@@ -32,8 +34,8 @@ impl Refusal {
         }
         release();
         if !early {
-            // Release: pairs with `take`. A thread that takes the refusal finds the P in the idle list. A swap, because loom may put a
-            // plain store before a swap that has not read it.
+            // Release: pairs with `take`. A thread that takes the refusal finds the P in the idle list. A
+            // swap, because loom may put a plain store before a swap that has not read it.
             self.0.swap(true, Ordering::Release);
         }
         if !broken!("refusal_asks_for_no_look") {
@@ -77,7 +79,8 @@ mod models {
     }
 
     impl World {
-        /// Models `Sched::start_m` after the system has refused the thread. Another P, or an earlier try, had one refused before.
+        /// Models `Sched::start_m` after the system has refused the thread. Another P, or an earlier try, had
+        /// one refused before.
         fn fail(&self) {
             let release = || {
                 self.turns.take();
@@ -116,8 +119,8 @@ mod models {
         }
     }
 
-    /// The only P cannot be given to a thread while sysmon tries again for an earlier refusal. If sysmon never takes the P, it
-    /// sleeps for ever, which loom reports.
+    /// The only P cannot be given to a thread while sysmon tries again for an earlier refusal. If sysmon
+    /// never takes the P, it sleeps for ever, which loom reports.
     #[test]
     fn sysmon_tries_again_for_a_p_that_was_released_meanwhile() {
         static AT_ONCE: Reached = Reached::new();

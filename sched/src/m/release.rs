@@ -20,8 +20,8 @@ fn recycle(g: GRef) {
         return os_thread::recycle(g);
     }
     g.forget();
-    // SAFETY: `current` names the M of this OS thread, which outlives that thread. The kept Gs belong to the thread, with or
-    // without a P.
+    // SAFETY: `current` names the M of this OS thread, which outlives that thread. The kept Gs belong to the
+    // thread, with or without a P.
     match unsafe { current().as_ref() } {
         Some(m) => m.give_g(g),
         None => table::give([g]),

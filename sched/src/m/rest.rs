@@ -1,8 +1,9 @@
 //! How Gs that are bound to an M keep that M from ending, and how their wakers wake that M from its sleep.
 //!
-//! A G is bound to its M while it is stopped inside a poll or in the middle of an unwind. In strict mode a G is bound from its
-//! first line on. An M to which Gs are bound must not end: `Idle::take_unneeded` reads [`Homes`] under the lock of the list in
-//! which the M is parked. The count changes only on the M's own thread, and never while the M is in that list.
+//! A G is bound to its M while it is stopped inside a poll or in the middle of an unwind. In strict mode a G
+//! is bound from its first line on. An M to which Gs are bound must not end: `Idle::take_unneeded` reads
+//! [`Homes`] under the lock of the list in which the M is parked. The count changes only on the M's own
+//! thread, and never while the M is in that list.
 //!
 //! ```text
 //!   the waker of a bound G                  its M
@@ -12,10 +13,11 @@
 //!                                           over      say that it is awake; then look at the queue
 //! ```
 //!
-//! A wake-up may come when the M is already awake for another reason. The M then looks at its queue once more than needed.
+//! A wake-up may come when the M is already awake for another reason. The M then looks at its queue once more
+//! than needed.
 //!
-//! **The search for deadlocks** reads the same word (`end/deadlock.rs`). An M that sleeps outside of the list of parked Ms is at rest if it
-//! says so and its queue is empty:
+//! **The search for deadlocks** reads the same word (`end/deadlock.rs`). An M that sleeps outside of the list
+//! of parked Ms is at rest if it says so and its queue is empty:
 //!
 //! ```text
 //!   the M                                          the search
@@ -24,8 +26,8 @@
 //!   take a G, with a P                             look at the Ps: are all idle? are the ticks as before?
 //! ```
 //!
-//! The M says that it is awake before it can have a G in hand. So a wait that was decided before its commit, which the M makes
-//! runnable without a P, is never overlooked.
+//! The M says that it is awake before it can have a G in hand. So a wait that was decided before its commit,
+//! which the M makes runnable without a P, is never overlooked.
 
 use crate::sync::{
     atomic::{AtomicU8, AtomicUsize, Ordering},
@@ -66,7 +68,8 @@ impl Homes {
         self.0.store(before - 1, Ordering::Relaxed);
     }
 
-    /// Returns `true` if a G is bound to the M. *Runs on: the M; or a thread that found the M in the idle list, under its lock.*
+    /// Returns `true` if a G is bound to the M. *Runs on: the M; or a thread that found the M in the idle
+    /// list, under its lock.*
     pub(crate) fn is_any(&self) -> bool {
         self.count() > 0
     }
@@ -88,10 +91,11 @@ impl Rest {
         Rest(AtomicU8::new(AWAKE))
     }
 
-    /// Announces that the M goes to sleep. Returns `false` if `has_work` finds a G for the M; the M then stays awake. *Runs on:
-    /// the M.*
+    /// Announces that the M goes to sleep. Returns `false` if `has_work` finds a G for the M; the M then
+    /// stays awake. *Runs on: the M.*
     pub(crate) fn begin(&self, how: SleepKind, has_work: impl FnOnce() -> bool) -> bool {
-        // Release: a search for deadlocks that reads this sees what the M has done before. Pairs with `sleeps_unlisted`.
+        // Release: a search for deadlocks that reads this sees what the M has done before. Pairs with
+        // `sleeps_unlisted`.
         self.0.store(how as u8, Ordering::Release);
         if !broken!("rest_no_fence") {
             // Pairs with the fence in `look`.
@@ -107,26 +111,28 @@ impl Rest {
     /// Announces that the M is awake. *Runs on: the M.*
     pub(crate) fn over(&self) {
         if !broken!("rest_awake_in_silence") {
-            // Relaxed: `begin` fences before it looks at the queue. The lock of the queue, from which the M takes a G later, orders this
-            // for a search for deadlocks.
+            // Relaxed: `begin` fences before it looks at the queue. The lock of the queue, from which the M
+            // takes a G later, orders this for a search for deadlocks.
             self.0.store(AWAKE, Ordering::Relaxed);
         }
     }
 
-    /// Returns `true` if the M sleeps, or is about to, in the netpoller or because it is reserved. *Runs on: a thread that searches for
-    /// deadlocks, before it looks at the M's queue.*
+    /// Returns `true` if the M sleeps, or is about to, in the netpoller or because it is reserved. *Runs on:
+    /// a thread that searches for deadlocks, before it looks at the M's queue.*
     pub(crate) fn sleeps_unlisted(&self) -> bool {
         // Acquire: pairs with `begin`.
         self.0.load(Ordering::Acquire) >= SleepKind::Polls as u8
     }
 
-    /// Returns `true` if the M sleeps, or is about to, because it is reserved. *Runs on: any thread, after a full fence.*
+    /// Returns `true` if the M sleeps, or is about to, because it is reserved. *Runs on: any thread, after a
+    /// full fence.*
     pub(crate) fn sleeps_reserved(&self) -> bool {
         // Relaxed: the fences of both sides order this, as in `look`.
         self.0.load(Ordering::Relaxed) == SleepKind::Reserved as u8
     }
 
-    /// Returns how the M must be woken; `None` if the M is awake. *Runs on: a thread that has put a G into the M's queue.*
+    /// Returns how the M must be woken; `None` if the M is awake. *Runs on: a thread that has put a G into
+    /// the M's queue.*
     #[inline]
     pub(crate) fn look(&self) -> Option<SleepKind> {
         // Pairs with the fence in `begin`.
@@ -156,7 +162,8 @@ mod models {
         woken: AtomicBool,
     }
 
-    /// Two wakers put Gs into the queue of an M that goes to sleep. In the end the M is awake, or a waker has woken it.
+    /// Two wakers put Gs into the queue of an M that goes to sleep. In the end the M is awake, or a waker has
+    /// woken it.
     #[test]
     fn no_bound_g_waits_while_its_m_sleeps() {
         loom::model(|| {

@@ -1,9 +1,11 @@
-//! The word on which std's `thread::park` waits on the thread of an M. std does not tell its address, but the hook of `futex` sees it:
-//! the M parks for no time at its start. (Feature `interpose`; `api/foreign/word.rs` says what the address is for.)
+//! The word on which std's `thread::park` waits on the thread of an M. std does not tell its address, but the
+//! hook of `futex` sees it: the M parks for no time at its start. (Feature `interpose`; `api/foreign/word.rs`
+//! says what the address is for.)
 //!
-//! The word has room for one sleeper: std spins if a second one parks. And std's code changes it without a call that can be hooked. But
-//! several Gs may be parked on it: a G claims its M when it parks so, and others may be bound to that M already. So the word
-//! belongs to the G that runs on the thread, and is PARKED only while none does:
+//! The word has room for one sleeper: std spins if a second one parks. And std's code changes it without a
+//! call that can be hooked. But several Gs may be parked on it: a G claims its M when it parks so, and others
+//! may be bound to that M already. So the word belongs to the G that runs on the thread, and is PARKED only
+//! while none does:
 //!
 //! ```text
 //!   the M and its Gs                                 `unpark` of its thread, on any thread
@@ -18,8 +20,9 @@
 //!
 //! - *While no G runs on the thread, an `unpark` is seen.* The word is PARKED then.
 //! - *All wake*, because `unpark` names the OS thread. `park` may return without a cause.
-//! - *One token may go to another G.* A G that runs there and parks takes a token that is meant for a parked one, and no call tells. So
-//!   a wait beside others ends without a cause after [`LIMIT`]. A G that has its M alone needs no limit.
+//! - *One token may go to another G.* A G that runs there and parks takes a token that is meant for a parked
+//!   one, and no call tells. So a wait beside others ends without a cause after [`LIMIT`]. A G that has its M
+//!   alone needs no limit.
 
 #![allow(unsafe_code)]
 
@@ -70,7 +73,8 @@ impl StdParker {
     }
 
     fn word(&self) -> Option<&AtomicU32> {
-        // SAFETY: `sees` exposed the address of a word in the handle of this thread, which std keeps until the thread ends.
+        // SAFETY: `sees` exposed the address of a word in the handle of this thread, which std keeps until
+        // the thread ends.
         unsafe { ptr::with_exposed_provenance::<AtomicU32>(self.address.get()).as_ref() }
     }
 
@@ -79,7 +83,8 @@ impl StdParker {
         self.parked.set(self.parked.get() + 1);
     }
 
-    /// The wait of a G has ended, and its `park` returns. `timed_out` says that its own time is up: std then needs no token.
+    /// The wait of a G has ended, and its `park` returns. `timed_out` says that its own time is up: std then
+    /// needs no token.
     pub(crate) fn ends(&self, word: &AtomicU32, timed_out: bool) {
         self.parked.set(self.parked.get() - 1);
         if !timed_out {

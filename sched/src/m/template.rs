@@ -1,10 +1,11 @@
-//! The template thread: starts the OS threads of Ms from the first `pin` on, so that no M inherits what a pinned green thread has done to its
-//! OS thread.
+//! The template thread: starts the OS threads of Ms from the first `pin` on, so that no M inherits what a
+//! pinned green thread has done to its OS thread.
 //!
-//! A new OS thread inherits from the thread that starts it: its signal mask, scheduling attributes, allowed processors and namespaces, and
-//! whether it shares its working directory with the process (`unshare`). A green thread is pinned to change such things. And a pinned
-//! green thread that parks passes its P on, which may start an M. So the first `pin` starts the template thread, before the green thread
-//! can change anything, and that thread starts all further Ms (Go: `templateThread`).
+//! A new OS thread inherits from the thread that starts it: its signal mask, scheduling attributes, allowed
+//! processors and namespaces, and whether it shares its working directory with the process (`unshare`). A
+//! green thread is pinned to change such things. And a pinned green thread that parks passes its P on, which
+//! may start an M. So the first `pin` starts the template thread, before the green thread can change
+//! anything, and that thread starts all further Ms (Go: `templateThread`).
 //!
 //! The template thread waits for work as a service thread does (`m/service.rs`). It lives as long as the Ms.
 
@@ -40,13 +41,13 @@ impl Template {
     /// Returns `true` if the template thread is there. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_there(&self) -> bool {
-        // Relaxed: a thread that reads an old value takes the lock, or starts a thread itself. Before that it has not run the code of a
-        // pinned green thread.
+        // Relaxed: a thread that reads an old value takes the lock, or starts a thread itself. Before that it
+        // has not run the code of a pinned green thread.
         self.is_there.load(Ordering::Relaxed)
     }
 
-    /// Starts the thread, by `start` with its body, if it is not there. If the system refuses it, the next call tries again. *Runs on: the
-    /// thread of a green thread that is about to be pinned.*
+    /// Starts the thread, by `start` with its body, if it is not there. If the system refuses it, the next
+    /// call tries again. *Runs on: the thread of a green thread that is about to be pinned.*
     #[cold]
     pub(crate) fn begin(&self, start: impl FnOnce() -> Started) {
         let mut state = self.state.lock();
@@ -70,8 +71,8 @@ impl Template {
         }
     }
 
-    /// Starts a thread by `start`, on the template thread if it is there. *Runs on: the holder of the crew's lock, so one thread at a
-    /// time.*
+    /// Starts a thread by `start`, on the template thread if it is there. *Runs on: the holder of the crew's
+    /// lock, so one thread at a time.*
     pub(crate) fn start(&self, start: impl FnOnce() -> Started + Send + 'static) -> Started {
         let mut state = self.state.lock();
         if state.thread.is_none() {

@@ -9,9 +9,10 @@
 //!   go on, and perhaps wait again
 //! ```
 //!
-//! A decided thread belongs to its waker until the wake, as a green G does. A waiter has one intrusive link, and this
-//! handshake keeps a second list from taking it. A thread that went on as soon as it saw its wait decided could wait
-//! again. Another waker could then decide the new wait while the thread is still in the first waker's list.
+//! A decided thread belongs to its waker until the wake, as a green G does. A waiter has one intrusive link,
+//! and this handshake keeps a second list from taking it. A thread that went on as soon as it saw its wait
+//! decided could wait again. Another waker could then decide the new wait while the thread is still in the
+//! first waker's list.
 
 use std::time::Duration;
 
@@ -39,8 +40,8 @@ impl ThreadParker {
         }
     }
 
-    /// Sleeps until `wake` is called or `left` returns `None`. Returns `true` if it was woken. *Runs on: the thread,
-    /// with its wait committed.*
+    /// Sleeps until `wake` is called or `left` returns `None`. Returns `true` if it was woken. *Runs on: the
+    /// thread, with its wait committed.*
     pub(crate) fn sleep_while(&self, mut left: impl FnMut() -> Option<Duration>) -> bool {
         let mut woken = self.woken.lock();
         while !std::mem::take(&mut *woken) {
@@ -50,16 +51,16 @@ impl ThreadParker {
         true
     }
 
-    /// Decides the wait `number` as timed out. If a waker has decided it already, sleeps until that waker's `wake`.
-    /// *Runs on: the thread.*
+    /// Decides the wait `number` as timed out. If a waker has decided it already, sleeps until that waker's
+    /// `wake`. *Runs on: the thread.*
     pub(crate) fn time_out(&self, wait: &Wait, number: u32) {
         if wait.decide(number, Outcome::TimedOut) == Decision::Lost && !broken!("bed_decided_is_awake") {
             self.sleep();
         }
     }
 
-    /// Wakes the thread. The caller does not touch the thread after this. *Runs on: the thread that has decided the
-    /// committed wait.*
+    /// Wakes the thread. The caller does not touch the thread after this. *Runs on: the thread that has
+    /// decided the committed wait.*
     pub(crate) fn wake(&self) {
         // Under the lock: the sleeper either has not read the flag yet, or sleeps and is notified.
         *self.woken.lock() = true;
@@ -84,7 +85,8 @@ mod models {
         link: UnsafeCell<u32>,
     }
 
-    /// A thread waits twice, and may be woken or time out each time. At most one waker uses its link at a time.
+    /// A thread waits twice, and may be woken or time out each time. At most one waker uses its link at a
+    /// time.
     #[test]
     fn a_thread_is_in_one_list_at_a_time() {
         static TWICE: Reached = Reached::new();
@@ -100,7 +102,8 @@ mod models {
                 thread::spawn(move || {
                     let Some(number) = world.waits.lock().take() else { return };
                     if world.wait.decide(number, Outcome::Woken) == Decision::Parked {
-                        // SAFETY: this waker decided the wait; loom checks that no other thread uses the link.
+                        // SAFETY: this waker decided the wait; loom checks that no other thread uses the
+                        // link.
                         world.link.with_mut(|link| unsafe { *link += 1 });
                         world.parker.wake();
                     }

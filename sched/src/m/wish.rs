@@ -1,7 +1,8 @@
 //! What a parked M is woken for. The waker leaves a [`Wish`], and then wakes the M, which takes it.
 //!
-//! The kernel needs 5 to 100 us to wake a thread, and meanwhile the P that was left for it does nothing. So an M that is awake and finds no
-//! idle P may take that P over. It puts the M that was to have the P back into the list of parked Ms.
+//! The kernel needs 5 to 100 us to wake a thread, and meanwhile the P that was left for it does nothing. So
+//! an M that is awake and finds no idle P may take that P over. It puts the M that was to have the P back
+//! into the list of parked Ms.
 //!
 //! ```text
 //!   the giver                       the M that is woken           another M without a P
@@ -11,7 +12,8 @@
 //!                                     not in it? sleep again
 //! ```
 //!
-//! The giver wakes the M after it has left the wish. So an M that woke too early, and sleeps again, looks once more.
+//! The giver wakes the M after it has left the wish. So an M that woke too early, and sleeps again, looks
+//! once more.
 
 use crate::sync::{
     atomic::{AtomicUsize, Ordering},
@@ -25,7 +27,8 @@ pub(crate) enum Wish {
     Nothing,
     /// Take P `p`, whose lease is held for this M. With `spinning`, keep the promise to look for work.
     Run { p: usize, spinning: bool },
-    /// Watch the network and the timers without a P, unless another M does. The M has promised to look for work first.
+    /// Watch the network and the timers without a P, unless another M does. The M has promised to look for
+    /// work first.
     Watch,
     /// End the thread.
     End,
@@ -47,14 +50,15 @@ impl WishWord {
         WishWord(AtomicUsize::new(NOTHING))
     }
 
-    /// Hands P `p` to this M, which is in line for a P, waits for one in place, or is about to start. With `spinning`, hands over the
-    /// promise to look for work too. *Runs on: any thread; the caller then wakes the M.*
+    /// Hands P `p` to this M, which is in line for a P, waits for one in place, or is about to start. With
+    /// `spinning`, hands over the promise to look for work too. *Runs on: any thread; the caller then wakes
+    /// the M.*
     pub(crate) fn hand(&self, p: usize, spinning: bool) {
         self.leave((p + 1) << 2 | usize::from(spinning));
     }
 
-    /// Hands P `p` as `hand` does, to an M that was parked: another M may take the P over. *Runs on: the thread that took the M out
-    /// of the idle list and then wakes it.*
+    /// Hands P `p` as `hand` does, to an M that was parked: another M may take the P over. *Runs on: the
+    /// thread that took the M out of the idle list and then wakes it.*
     pub(crate) fn hand_to_parked(&self, p: usize, spinning: bool) {
         self.leave((p + 1) << 2 | MAY_BE_TAKEN_OVER | usize::from(spinning));
     }
@@ -64,15 +68,16 @@ impl WishWord {
         self.leave(END);
     }
 
-    /// Tells a parked M to watch the network and the timers, and hands over the promise to look for work. *Runs on: as
-    /// `hand_to_parked`.*
+    /// Tells a parked M to watch the network and the timers, and hands over the promise to look for work.
+    /// *Runs on: as `hand_to_parked`.*
     pub(crate) fn watch(&self) {
         self.leave(WATCH);
     }
 
     fn leave(&self, wish: usize) {
-        // Release: pairs with `take` and `take_over`. The note cannot order this: an M that is awake takes the wish before the caller
-        // wakes the note. A swap and no store: loom then knows that the wish comes after what an earlier `take` has left.
+        // Release: pairs with `take` and `take_over`. The note cannot order this: an M that is awake takes
+        // the wish before the caller wakes the note. A swap and no store: loom then knows that the wish comes
+        // after what an earlier `take` has left.
         self.0.swap(wish, Ordering::Release);
     }
 
@@ -82,8 +87,8 @@ impl WishWord {
         Wish::from(self.0.swap(NOTHING, Ordering::Acquire))
     }
 
-    /// Takes the P out of the wish, if there is one that was handed to a parked M. *Runs on: another M, under the lock of the idle
-    /// lists, in which it then puts this M back.*
+    /// Takes the P out of the wish, if there is one that was handed to a parked M. *Runs on: another M, under
+    /// the lock of the idle lists, in which it then puts this M back.*
     pub(crate) fn take_over(&self) -> Option<Wish> {
         let wish = self.0.load(Ordering::Relaxed);
         if matches!(wish, END | WATCH) || wish & MAY_BE_TAKEN_OVER == 0 {
@@ -176,8 +181,8 @@ mod models {
             self.idle.take_or_park(m, idle, |woken| self.wishes[*woken].take_over()).is_some()
         }
 
-        /// Models `Sched::sleep_until_handed`, and the next `wait_for_p`. Returns `true` if the sleeper has got the P. The M stays in
-        /// the list when all ends.
+        /// Models `Sched::sleep_until_handed`, and the next `wait_for_p`. Returns `true` if the sleeper has
+        /// got the P. The M stays in the list when all ends.
         fn sleeps_and_looks(&self) -> bool {
             loop {
                 self.sleep();
@@ -197,8 +202,8 @@ mod models {
         }
     }
 
-    /// A P is handed to a parked M, and another M without a P takes it over or parks. With `early`, the sleeper is woken before, as by a G
-    /// in its own queue.
+    /// A P is handed to a parked M, and another M without a P takes it over or parks. With `early`, the
+    /// sleeper is woken before, as by a G in its own queue.
     fn one_m_has_the_p(early: bool, taken_over: &'static Reached) {
         explore(3, move || {
             let world = World::new();

@@ -1,4 +1,5 @@
-//! How long a P was in use: the sum of the times between sysmon's looks, each of which counts by what the look at its begin saw.
+//! How long a P was in use: the sum of the times between sysmon's looks, each of which counts by what the
+//! look at its begin saw.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

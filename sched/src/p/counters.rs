@@ -39,8 +39,8 @@ impl Count {
     }
 }
 
-/// Counts a new G by `count` and then queues it by `queue`. In this order no G ends before it is counted; `Closing::live`
-/// relies on that. *Runs on: the spawner.*
+/// Counts a new G by `count` and then queues it by `queue`. In this order no G ends before it is counted;
+/// `Closing::live` relies on that. *Runs on: the spawner.*
 #[inline]
 pub(crate) fn count_and_queue(count: impl FnOnce(), queue: impl FnOnce()) {
     if broken!("closing_queued_before_counted") {

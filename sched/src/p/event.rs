@@ -5,20 +5,21 @@
 //!   second word   id of a green thread, or a number, 48 | argument 16
 //! ```
 //!
-//! The event `SpawnPlace` is an exception: its second word is the address of a source location, and it has no stamp. It
-//! follows its `Spawn` directly.
+//! The event `SpawnPlace` is an exception: its second word is the address of a source location, and it has no
+//! stamp. It follows its `Spawn` directly.
 
 use crate::p::ring::Words;
 
-/// What has happened. The id of a waker or spawner is not stored: it is the green thread that runs on the P at that time.
+/// What has happened. The id of a waker or spawner is not stored: it is the green thread that runs on the P
+/// at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
 pub enum Kind {
     /// Not written yet.
     None,
-    /// A green thread begins to run. The argument says how the last one stopped at the same moment, if it did ([`Stopped`]), and
-    /// has the bit [`POLLS`].
+    /// A green thread begins to run. The argument says how the last one stopped at the same moment, if it did
+    /// ([`Stopped`]), and has the bit [`POLLS`].
     Run,
     /// The running green thread has stopped. The argument is a [`Stopped`].
     Stop,
@@ -30,7 +31,8 @@ pub enum Kind {
     Ready,
     /// The green thread was stolen from the P of the argument.
     Steal,
-    /// An M takes the P. The argument is the number of the M, and the number says how it has slept since it gave a P up (`m/nap.rs`).
+    /// An M takes the P. The argument is the number of the M, and the number says how it has slept since it
+    /// gave a P up (`m/nap.rs`).
     Take,
     /// The M gives the P up, and the P is idle. The argument is the number of the M.
     Idle,
@@ -38,13 +40,15 @@ pub enum Kind {
     HandOff,
     /// The P is taken out of use.
     Retire,
-    /// Sysmon takes the P. The argument is 0 if the G is in `blocking`, 1 if it computes, 2 if it blocks, 3 if that is not known.
+    /// Sysmon takes the P. The argument is 0 if the G is in `blocking`, 1 if it computes, 2 if it blocks, 3
+    /// if that is not known.
     Retake,
     /// The G gives the P up, because sysmon has asked for it.
     Asked,
     /// The G arms its timer.
     TimerArmed,
-    /// Timers of the P have fired. The number is how late the first of them was, in us; the argument is how many.
+    /// Timers of the P have fired. The number is how late the first of them was, in us; the argument is how
+    /// many.
     TimersFired,
     /// The same for the timers of another P. Its index is in the upper 16 bits of the number.
     TimersStolen,
@@ -56,7 +60,8 @@ pub enum Kind {
     MStart,
     /// An M's thread ends.
     MStop,
-    /// An M parks. If it has just given a P up, the reader makes this event, and the three below, from the events of Ps (`m/nap.rs`).
+    /// An M parks. If it has just given a P up, the reader makes this event, and the three below, from the
+    /// events of Ps (`m/nap.rs`).
     MPark,
     /// An M has been woken.
     MWake,
@@ -90,7 +95,8 @@ impl By {
 /// In the argument of `Run`: the green thread runs a poll of a future.
 pub const POLLS: u16 = 1 << 15;
 
-/// How a green thread has stopped, as an argument: a kind of [`Stopped`] in 4 bits, and the reason of a wait above.
+/// How a green thread has stopped, as an argument: a kind of [`Stopped`] in 4 bits, and the reason of a wait
+/// above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Stopped {

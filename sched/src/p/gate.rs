@@ -1,15 +1,18 @@
-//! The clock gate of one P: tells the holder cheaply that no timer can be due yet, so that it need not read the clock.
+//! The clock gate of one P: tells the holder cheaply that no timer can be due yet, so that it need not read
+//! the clock.
 //!
-//! Reading the clock in each round of `schedule` costs more than the rest of a yield. The processor's own counter costs a
-//! third of that, so the gate turns the next deadline into a number of ticks. The gate only saves looks at the clock; it never
-//! decides that a timer fires. At most one millisecond passes without a look.
+//! Reading the clock in each round of `schedule` costs more than the rest of a yield. The processor's own
+//! counter costs a third of that, so the gate turns the next deadline into a number of ticks. The gate only
+//! saves looks at the clock; it never decides that a timer fires. At most one millisecond passes without a
+//! look.
 //!
-//! The counter may go back or jump, although the processor calls it invariant: after a suspend, after a restore of the
-//! process, after a migration of the virtual machine. Two rules keep timers on time then:
+//! The counter may go back or jump, although the processor calls it invariant: after a suspend, after a
+//! restore of the process, after a migration of the virtual machine. Two rules keep timers on time then:
 //!
-//! - *The gate is shut for a span of ticks, not until a value.* A counter that leaves the span on either side opens the gate.
-//! - *The gate uses a pace only while the latest span confirms it.* A span that contradicts the pace opens the gate, and the
-//!   gate measures the counter anew.
+//! - *The gate is shut for a span of ticks, not until a value.* A counter that leaves the span on either side
+//!   opens the gate.
+//! - *The gate uses a pace only while the latest span confirms it.* A span that contradicts the pace opens
+//!   the gate, and the gate measures the counter anew.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -42,7 +45,8 @@ struct Pace {
 }
 
 impl Reading {
-    /// Reads the counter before the clock: if the thread is interrupted in between, its gate opens too early, not too late.
+    /// Reads the counter before the clock: if the thread is interrupted in between, its gate opens too early,
+    /// not too late.
     pub(crate) fn now() -> Reading {
         let ticks = sys::ticks();
         Reading { ticks, ns: clock::now() }
@@ -63,8 +67,8 @@ impl Pace {
         mine.abs_diff(others) <= mine.max(others) / TOLERANCE
     }
 
-    /// Returns for how many ticks no look is needed when the next deadline is `ahead` ns away. The result is one part in 64
-    /// short, so that a drifting counter makes no timer late.
+    /// Returns for how many ticks no look is needed when the next deadline is `ahead` ns away. The result is
+    /// one part in 64 short, so that a drifting counter makes no timer late.
     fn quiet_ticks(self, ahead: u64) -> u64 {
         let ahead = ahead.min(LONGEST_NS);
         let exact = u128::from(self.ticks) * u128::from(ahead - ahead / 64) / u128::from(self.ns);
@@ -117,8 +121,8 @@ impl Gate {
         self.span.set(0);
     }
 
-    /// Shuts the gate at the moment `now`; the next timer is due at `when`. The gate stays open while the pace of the
-    /// counter is unknown.
+    /// Shuts the gate at the moment `now`; the next timer is due at `when`. The gate stays open while the
+    /// pace of the counter is unknown.
     pub(crate) fn shut(&self, now: Reading, when: u64) {
         self.open();
         if !counter_is_steady() {
@@ -139,7 +143,8 @@ impl Gate {
         if latest.ns < JUDGED_NS {
             return;
         }
-        // `last` is never before `first`, by the clock or by the counter: a reading becomes `last` only after `pace_since`.
+        // `last` is never before `first`, by the clock or by the counter: a reading becomes `last` only after
+        // `pace_since`.
         debug_assert!(first.ns <= last.ns && first.ticks <= last.ticks);
         let known = Pace { ticks: last.ticks - first.ticks, ns: last.ns - first.ns };
         if known.ns >= CALIBRATION_NS {
@@ -222,7 +227,8 @@ mod tests {
             let (gate, mut counter, when) = shut_gate();
             counter.ticks = counter.ticks.wrapping_add(jump);
             assert!(!gate.is_shut_at(counter.ticks, when), "shut after a jump of {jump:#x}");
-            // From the next reading on, and as soon as the gate is shut again, it is shut for a millisecond at most.
+            // From the next reading on, and as soon as the gate is shut again, it is shut for a millisecond
+            // at most.
             let mut shut = 0;
             for _ in 0..100 {
                 let now = counter.passes(MS / 2);

@@ -1,4 +1,5 @@
-//! Histograms of times with fixed buckets: four for each power of two, from 64 ns to 68 s. Adding is a few instructions.
+//! Histograms of times with fixed buckets: four for each power of two, from 64 ns to 68 s. Adding is a few
+//! instructions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -66,9 +67,11 @@ impl Times {
     }
 }
 
-/// How many times of each length there were. The buckets are fixed: four for each power of two, from 64 ns to 68 s.
+/// How many times of each length there were. The buckets are fixed: four for each power of two, from 64 ns to
+/// 68 s.
 ///
-/// A sampled event counts as often as the events that it stands for, so the counts estimate those of all events.
+/// A sampled event counts as often as the events that it stands for, so the counts estimate those of all
+/// events.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64]>,
@@ -97,14 +100,14 @@ impl Histogram {
         self.sum_ns.checked_div(self.count()).map(Duration::from_nanos)
     }
 
-    /// Returns each bucket from the shortest times to the longest: the bound below which its times are, and their number. The last
-    /// bucket also has all longer times.
+    /// Returns each bucket from the shortest times to the longest: the bound below which its times are, and
+    /// their number. The last bucket also has all longer times.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.counts.iter().enumerate().map(|(i, &count)| (Duration::from_nanos(end(i)), count))
     }
 
-    /// Returns a time that is no shorter than the fraction `q` of all times: the bound of the bucket of that time, which is at most a
-    /// quarter too long. Returns `None` if there are no times.
+    /// Returns a time that is no shorter than the fraction `q` of all times: the bound of the bucket of that
+    /// time, which is at most a quarter too long. Returns `None` if there are no times.
     ///
     /// # Panics
     ///
@@ -121,7 +124,8 @@ impl Histogram {
         found.filter(|_| count > 0).map(|(bound, _)| bound)
     }
 
-    /// Returns how many times were `bound` or longer. Times in the bucket of `bound` count if the whole bucket does.
+    /// Returns how many times were `bound` or longer. Times in the bucket of `bound` count if the whole
+    /// bucket does.
     pub fn count_from(&self, bound: Duration) -> u64 {
         let bound = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
         let start = |i: usize| i.checked_sub(1).map_or(0, end);

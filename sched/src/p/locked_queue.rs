@@ -50,8 +50,8 @@ impl LockedQueue {
         !self.is_empty() && self.list.lock().iter().any(wanted)
     }
 
-    /// Takes the first G for which `wanted` returns `true`; the others stay in order. The call looks at the Gs before that one, too: it is
-    /// for short queues, and for the rare case that no thread can be had.
+    /// Takes the first G for which `wanted` returns `true`; the others stay in order. The call looks at the
+    /// Gs before that one, too: it is for short queues, and for the rare case that no thread can be had.
     pub(crate) fn remove_first(&self, wanted: impl Fn(GRef) -> bool) -> Option<GRef> {
         if self.is_empty() {
             return None;
@@ -78,8 +78,8 @@ impl LockedQueue {
         g
     }
 
-    /// Returns `true` if the queue is empty. Relaxed: a caller that must not miss a G has fenced before (`Idle::look_again`,
-    /// `Rest::begin`).
+    /// Returns `true` if the queue is empty. Relaxed: a caller that must not miss a G has fenced before
+    /// (`Idle::look_again`, `Rest::begin`).
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len.load(Ordering::Relaxed) == 0

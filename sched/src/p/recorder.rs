@@ -1,14 +1,16 @@
-//! The flight recorder's part of one P: hooks that cost a load and a branch at most while it is off, and the writer of the P's ring.
+//! The flight recorder's part of one P: hooks that cost a load and a branch at most while it is off, and the
+//! writer of the P's ring.
 //!
-//! One time stamp serves a switch. A G that stops leaves the stamp and the reason with its P. If the scheduler finds the next G
-//! at once, one event has both: the new G runs, and the last one has stopped. Every other event, and a longer search, first
-//! writes the stop as an event of its own.
+//! One time stamp serves a switch. A G that stops leaves the stamp and the reason with its P. If the
+//! scheduler finds the next G at once, one event has both: the new G runs, and the last one has stopped.
+//! Every other event, and a longer search, first writes the stop as an event of its own.
 //!
-//! Events that follow each other at once share a stamp, too, because reading the counter costs more than the rest of an event: Gs that
-//! the network or the clock wakes together and the first of them that runs, and a timer that is armed for a park and the stop. The P
-//! keeps the stamp as its *moment*. A moment begins after all its wake-ups are decided, because a G must not be made ready before it has
-//! stopped. Any other event ends the moment, and so does whatever takes time or finds a G that another thread has put there, because a G
-//! must not run before it was made ready.
+//! Events that follow each other at once share a stamp, too, because reading the counter costs more than the
+//! rest of an event: Gs that the network or the clock wakes together and the first of them that runs, and a
+//! timer that is armed for a park and the stop. The P keeps the stamp as its *moment*. A moment begins after
+//! all its wake-ups are decided, because a G must not be made ready before it has stopped. Any other event
+//! ends the moment, and so does whatever takes time or finds a G that another thread has put there, because a
+//! G must not run before it was made ready.
 
 #![allow(unsafe_code)]
 
@@ -29,7 +31,8 @@ use crate::sys;
 pub(crate) struct Recorder {
     /// Null while the recorder is off. Points into `tapes`.
     tape: AtomicPtr<Tape>,
-    /// All tapes that the P ever had, one of each length. A holder of the P may still write to one that was taken out.
+    /// All tapes that the P ever had, one of each length. A holder of the P may still write to one that was
+    /// taken out.
     tapes: Mutex<Vec<Arc<Tape>>>,
 }
 
@@ -73,7 +76,8 @@ impl Recorder {
         tape
     }
 
-    /// Ends the recording. A holder of the P that is in the middle of an event still writes it. *Runs on: any thread.*
+    /// Ends the recording. A holder of the P that is in the middle of an event still writes it. *Runs on: any
+    /// thread.*
     pub(crate) fn stop(&self) {
         self.tape.store(ptr::null_mut(), Ordering::Relaxed);
     }
@@ -81,7 +85,8 @@ impl Recorder {
     #[inline(always)]
     fn on(&self) -> Option<&Tape> {
         // Acquire: pairs with `start`.
-        // SAFETY: `tape` is null or points into an `Arc` in `tapes`, which keeps each tape as long as this recorder.
+        // SAFETY: `tape` is null or points into an `Arc` in `tapes`, which keeps each tape as long as this
+        // recorder.
         unsafe { self.tape.load(Ordering::Acquire).as_ref() }
     }
 
@@ -94,11 +99,12 @@ impl Recorder {
     }
 }
 
-/// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. Those of a wake-up and of a spawn are
-/// called when the sampler of the P says so. The other hooks look whether a recording has begun or ended.
+/// The hooks. Those of a switch look only at the alerts of the P, which the holder has at hand. Those of a
+/// wake-up and of a spawn are called when the sampler of the P says so. The other hooks look whether a
+/// recording has begun or ended.
 impl Held<'_> {
-    /// Notices that a recording has begun. Every so many rounds suffice. The next G may come from the global queue, so this does what
-    /// `searches` does.
+    /// Notices that a recording has begun. Every so many rounds suffice. The next G may come from the global
+    /// queue, so this does what `searches` does.
     #[inline]
     pub(crate) fn look_for_recorder(self) {
         if self.recorder.on().is_some() {
@@ -139,8 +145,8 @@ impl Held<'_> {
         }
     }
 
-    /// Writes a stop that is still to be written, and ends the moment: the search for the next G takes long, or finds a G that another
-    /// thread has put there. Its run must not have the stamp of an earlier stop.
+    /// Writes a stop that is still to be written, and ends the moment: the search for the next G takes long,
+    /// or finds a G that another thread has put there. Its run must not have the stamp of an earlier stop.
     #[inline(always)]
     pub(crate) fn searches(self) {
         if self.own().records() {
@@ -151,8 +157,8 @@ impl Held<'_> {
         }
     }
 
-    /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after the look's
-    /// `ends_at_sample`.*
+    /// Records that `g` was made ready. *Runs on: the waker, before a thief can see `g` in a queue, and after
+    /// the look's `ends_at_sample`.*
     pub(crate) fn readies(self, g: &G, by: By) {
         self.records_here(|tape| tape.write(Kind::Ready, g.id(), by as u16));
     }
@@ -162,7 +168,8 @@ impl Held<'_> {
         self.records_here(|tape| tape.write_in_moment(Kind::Ready, g.id(), by as u16));
     }
 
-    /// Records an event that wake-ups or a stop follow at once: a new moment. *Runs on: the holder, after all these waits are decided.*
+    /// Records an event that wake-ups or a stop follow at once: a new moment. *Runs on: the holder, after all
+    /// these waits are decided.*
     #[inline(always)]
     pub(crate) fn notes_moment(self, kind: Kind, id: u64, argument: usize) {
         if self.recorder.on().is_some() {
@@ -189,8 +196,8 @@ impl Held<'_> {
         }
     }
 
-    /// Records that the M of this number is about to give this P up. Returns the stamp of this event; 0 if it is not recorded. *Runs on:
-    /// that M.*
+    /// Records that the M of this number is about to give this P up. Returns the stamp of this event; 0 if it
+    /// is not recorded. *Runs on: that M.*
     pub(crate) fn idles(self, m: usize) -> u64 {
         let mut at = 0;
         if self.recorder.on().is_some() {
@@ -221,7 +228,8 @@ impl Held<'_> {
         self.records_here(write);
     }
 
-    /// As `records`, inlined: for the hooks of each switch and wake-up, whose callers are functions of their own.
+    /// As `records`, inlined: for the hooks of each switch and wake-up, whose callers are functions of their
+    /// own.
     #[inline(always)]
     fn records_here(self, write: impl FnOnce(&Tape)) {
         let tape = self.recorder.on();
@@ -313,7 +321,8 @@ impl Tape {
         keep_name(g);
     }
 
-    /// Returns the newest events of this recording, the oldest first, and how many were overwritten. *Runs on: any thread.*
+    /// Returns the newest events of this recording, the oldest first, and how many were overwritten. *Runs
+    /// on: any thread.*
     pub(crate) fn read(&self) -> (Vec<Words>, u64) {
         let Read { mut events, lost, stop } = self.ring.read();
         let older = self.older.load(Ordering::Relaxed);

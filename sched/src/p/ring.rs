@@ -1,7 +1,9 @@
-//! The ring of events of one P: the holder of the P writes, any thread reads meanwhile, and the oldest events are overwritten.
+//! The ring of events of one P: the holder of the P writes, any thread reads meanwhile, and the oldest events
+//! are overwritten.
 //!
-//! An event is two words, which the writer stores one after the other. A reader never shows a torn event: it takes
-//! the positions that were written before it began, and then drops those that the writer may have reached meanwhile.
+//! An event is two words, which the writer stores one after the other. A reader never shows a torn event: it
+//! takes the positions that were written before it began, and then drops those that the writer may have
+//! reached meanwhile.
 //!
 //! ```text
 //!            the writer                               the reader
@@ -12,14 +14,17 @@
 //!                                                     drop each position that lies a whole ring or more behind it
 //! ```
 //!
-//! If the reader has loaded a word of a later lap, then the two fences order the writer's store of the head before that lap
-//! before the reader's second load. That load then shows that the writer has come to this position.
+//! If the reader has loaded a word of a later lap, then the two fences order the writer's store of the head
+//! before that lap before the reader's second load. That load then shows that the writer has come to this
+//! position.
 //!
-//! Rejected: a sequence number in each event, because a third word costs the writer more than a second look costs the reader.
+//! Rejected: a sequence number in each event, because a third word costs the writer more than a second look
+//! costs the reader.
 //!
-//! A stop is noted beside the ring until the next event, which contains it or follows it. A reader sees a noted stop too: the M that
-//! noted it may have been off its processor ever since. The note has the position of that next event. So the push of the event ends
-//! the note, and a reader finds a stop either there or there.
+//! A stop is noted beside the ring until the next event, which contains it or follows it. A reader sees a
+//! noted stop too: the M that noted it may have been off its processor ever since. The note has the position
+//! of that next event. So the push of the event ends the note, and a reader finds a stop either there or
+//! there.
 //!
 //! ```text
 //!            the writer                               the reader
@@ -28,9 +33,11 @@
 //!   next     push                                     read; the head is the position? then the stop is the last event
 //! ```
 //!
-//! If the reader has loaded the stamp of a later stop, it sees the push before that stop. It then finds another head.
+//! If the reader has loaded the stamp of a later stop, it sees the push before that stop. It then finds
+//! another head.
 //!
-//! Rejected: to clear the note before the push. The M may be off its processor in between, and a reader then misses the stop.
+//! Rejected: to clear the note before the push. The M may be off its processor in between, and a reader then
+//! misses the stop.
 
 use crate::sync::{
     atomic::{AtomicU64, Ordering, fence},
@@ -100,7 +107,8 @@ impl Ring {
         let head = self.head.load(Ordering::Relaxed);
         let place = &self.places[(head & self.mask) as usize];
         if !broken!("ring_writer_no_fence") {
-            // Pairs with the fence in `read`: a reader that sees one of the words sees the head from before them.
+            // Pairs with the fence in `read`: a reader that sees one of the words sees the head from before
+            // them.
             fence(Ordering::Release);
         }
         // Relaxed: the fence and the head order them.
@@ -111,7 +119,8 @@ impl Ring {
         self.head.store(head + 1, order);
     }
 
-    /// Notes why and when the running G has stopped. The next event is to have it. *Runs on: the holder of the P.*
+    /// Notes why and when the running G has stopped. The next event is to have it. *Runs on: the holder of
+    /// the P.*
     #[inline]
     pub(crate) fn note_stop(&self, at: u64, why: u16) {
         let order = if broken!("ring_stamp_relaxed") { Ordering::Relaxed } else { Ordering::Release };

@@ -1,4 +1,5 @@
-//! The run queue of one P: the run-next slot and two stealable queues. Woken Gs come before new and yielded Gs.
+//! The run queue of one P: the run-next slot and two stealable queues. Woken Gs come before new and yielded
+//! Gs.
 //!
 //! ```text
 //!   ready by another G ─> next ──────────┐  (the one it displaces goes to woken)
@@ -6,8 +7,9 @@
 //!   spawned, yielded ─────────> fresh ───┘
 //! ```
 //!
-//! Woken Gs come first so that half a million sleepers wake on time although another half million have not started yet. A
-//! thief may take the G in the slot too: otherwise that G would wait for ever while its P's G computes.
+//! Woken Gs come first so that half a million sleepers wake on time although another half million have not
+//! started yet. A thief may take the G in the slot too: otherwise that G would wait for ever while its P's G
+//! computes.
 
 #![allow(unsafe_code)]
 
@@ -23,11 +25,12 @@ use crate::g::{G, GRef};
 const STEAL_LIMIT: usize = 32;
 /// One pick in this many takes a new or yielded G before a woken G.
 const FRESH_FIRST: u32 = 16;
-/// The most picks from the slot before the queues have their turn. A G in the slot runs in the slice of the G that readied
-/// it, so two Gs could otherwise hand the P to each other for ever.
+/// The most picks from the slot before the queues have their turn. A G in the slot runs in the slice of the G
+/// that readied it, so two Gs could otherwise hand the P to each other for ever.
 const SLICE: u32 = 64;
 
-/// See the file's head. Only the holder of the P calls it, except for `steal`, `take_next`, `is_empty` and `len`.
+/// See the file's head. Only the holder of the P calls it, except for `steal`, `take_next`, `is_empty` and
+/// `len`.
 pub(crate) struct RunQueue {
     next: AtomicPtr<G>,
     woken: Worker<GRef>,
@@ -72,7 +75,8 @@ impl RunQueue {
         self.fresh.push(g);
     }
 
-    /// Takes the next G of this P. `round` is the number of the P's round. `slice` counts the picks since a queue had its turn.
+    /// Takes the next G of this P. `round` is the number of the P's round. `slice` counts the picks since a
+    /// queue had its turn.
     #[inline]
     pub(crate) fn pop(&self, round: u32, slice: &mut u32) -> Option<GRef> {
         if *slice < SLICE
@@ -101,8 +105,8 @@ impl RunQueue {
         as_g(self.next.swap(ptr::null_mut(), Ordering::Acquire))
     }
 
-    /// Moves up to half of one queue of `self` into `into` and returns one of the moved Gs. Takes the G in the slot if both
-    /// queues are empty and `also_next` is set. *Runs on: the holder of `into`'s P.*
+    /// Moves up to half of one queue of `self` into `into` and returns one of the moved Gs. Takes the G in
+    /// the slot if both queues are empty and `also_next` is set. *Runs on: the holder of `into`'s P.*
     pub(crate) fn steal(&self, into: &RunQueue, also_next: bool) -> Option<GRef> {
         take_batch(&self.stealers.woken, &into.woken)
             .or_else(|| take_batch(&self.stealers.fresh, &into.fresh))

@@ -1,9 +1,12 @@
-//! Which wake-ups of a P are measured: one in a power of two, so that the P measures a few hundred in a second at most.
+//! Which wake-ups of a P are measured: one in a power of two, so that the P measures a few hundred in a
+//! second at most.
 //!
-//! A measured wake-up costs two readings of the clock. A P that wakes few Gs measures each. Each sample has as its weight the number
-//! of wake-ups that it stands for, so the weights of all samples add up to about the number of wake-ups.
+//! A measured wake-up costs two readings of the clock. A P that wakes few Gs measures each. Each sample has
+//! as its weight the number of wake-ups that it stands for, so the weights of all samples add up to about the
+//! number of wake-ups.
 //!
-//! The count is also the one look of the waker: while the flight recorder is on, or stacks of spawners are kept, it ends at each wake-up.
+//! The count is also the one look of the waker: while the flight recorder is on, or stacks of spawners are
+//! kept, it ends at each wake-up.
 
 use std::cell::Cell;
 
@@ -11,7 +14,8 @@ use std::cell::Cell;
 const TOO_SOON_NS: u64 = 4_000_000;
 /// Two samples come at most so long after each other, or the next ones become more frequent.
 const TOO_LATE_NS: u64 = 16_000_000;
-/// The most wake-ups that one sample stands for, as a power of two. It has four bits beside the binding of a G.
+/// The most wake-ups that one sample stands for, as a power of two. It has four bits beside the binding of a
+/// G.
 const MOST: u8 = 10;
 
 /// See the file's head. Only the holder of the P uses it.
@@ -55,8 +59,8 @@ impl Sampler {
         left == 0
     }
 
-    /// Returns `true` if the wake-up at which the waker looks is to be a sample; the waker then calls `take`. Else begins the way to the
-    /// next look.
+    /// Returns `true` if the wake-up at which the waker looks is to be a sample; the waker then calls `take`.
+    /// Else begins the way to the next look.
     #[inline]
     pub(crate) fn ends_at_sample(&self) -> bool {
         debug_assert_eq!(self.left.get(), 0);
@@ -69,8 +73,8 @@ impl Sampler {
         }
     }
 
-    /// Sets whether the waker looks at each wake-up from now on. *Runs on: the holder of the P, not between `counts_to_look` and the end of
-    /// that look.*
+    /// Sets whether the waker looks at each wake-up from now on. *Runs on: the holder of the P, not between
+    /// `counts_to_look` and the end of that look.*
     pub(crate) fn look_at_each(&self, each: bool) {
         self.each.set(each || self.always);
         self.set_left(self.left.get() + self.beyond.get());

@@ -1,6 +1,6 @@
-//! The boundary between user code and the runtime: entering, leaving, and stopping the running G. Entering takes the P back;
-//! leaving lends it, and a G may find its P lost. A G that must stay on its OS thread stops in one of three ways. It waits at
-//! home, reserves its M, or waits in place (`Keeps`).
+//! The boundary between user code and the runtime: entering, leaving, and stopping the running G. Entering
+//! takes the P back; leaving lends it, and a G may find its P lost. A G that must stay on its OS thread stops
+//! in one of three ways. It waits at home, reserves its M, or waits in place (`Keeps`).
 //!
 //! ```text
 //!   user code ──enter──> runtime, with its P ──leave──> user code, P lent
@@ -9,22 +9,22 @@
 //!                                                       which sleeps until it is handed a P
 //! ```
 //!
-//! A G that lost its P is never blocked at entry, because it may hold the lock of a channel. Without a P a call still does its
-//! work: a ready or a spawn goes to the global queue, a timer into the heap of any P, a park parks. The G waits for a P only on
-//! the way out, where the runtime holds no lock.
+//! A G that lost its P is never blocked at entry, because it may hold the lock of a channel. Without a P a
+//! call still does its work: a ready or a spawn goes to the global queue, a timer into the heap of any P, a
+//! park parks. The G waits for a P only on the way out, where the runtime holds no lock.
 //!
-//! The G waits *in place*, because only a call that parks may move its caller to another OS thread, and leaving is not such a
-//! call. The G lies in a run queue, so it has its turn. The M that takes it out of the queue hands its P to the M that waits
-//! (`Sched::passed_on`). The loom model is in `p/lease/models.rs`.
+//! The G waits *in place*, because only a call that parks may move its caller to another OS thread, and
+//! leaving is not such a call. The G lies in a run queue, so it has its turn. The M that takes it out of the
+//! queue hands its P to the M that waits (`Sched::passed_on`). The loom model is in `p/lease/models.rs`.
 //!
-//! A G that enters often is never away for long enough to be taken by a retake. Sysmon then asks for the P, and the next leave
-//! gives it up: the G goes to the end of the P's queue and waits in place too (`give_up`).
+//! A G that enters often is never away for long enough to be taken by a retake. Sysmon then asks for the P,
+//! and the next leave gives it up: the G goes to the end of the P's queue and waits in place too (`give_up`).
 //!
-//! Code in `blocking` needs no P and does not wait for one: it goes on without. So does a G that was blocked, for a bounded time
-//! (`run/roaming.rs`).
+//! Code in `blocking` needs no P and does not wait for one: it goes on without. So does a G that was blocked,
+//! for a bounded time (`run/roaming.rs`).
 //!
-//! Rejected: going on without a P everywhere and for ever. A crowd of computing Gs would then run on any number of threads, and
-//! their spawns would pile up without bound.
+//! Rejected: going on without a P everywhere and for ever. A crowd of computing Gs would then run on any
+//! number of threads, and their spawns would pile up without bound.
 
 #![allow(unsafe_code)]
 
@@ -77,8 +77,8 @@ fn end_loan(m: &M, loan: Loan) {
     }
 }
 
-/// Forgets the P that sysmon has taken. Sysmon lets the next hog of a large crowd go (`run/crowd.rs`). *Runs on: `m`, which enters
-/// the runtime.*
+/// Forgets the P that sysmon has taken. Sysmon lets the next hog of a large crowd go (`run/crowd.rs`). *Runs
+/// on: `m`, which enters the runtime.*
 #[cold]
 fn lose_p(m: &M) {
     m.let_go();
@@ -140,7 +140,8 @@ impl Entered {
         unsafe { Coro::suspend(g, stop) };
     }
 
-    /// Lends the P even if sysmon has asked for it, to code in `blocking`: sysmon takes the P from it soon anyway.
+    /// Lends the P even if sysmon has asked for it, to code in `blocking`: sysmon takes the P from it soon
+    /// anyway.
     pub(crate) fn leave_to_block(self) {
         let m = self.m();
         if let Some(held) = m.held() {
@@ -167,8 +168,8 @@ impl Drop for Entered {
     }
 }
 
-/// Leaves the runtime without a P: takes an idle P, or waits in place for one. Code in `blocking` goes on without, and so does a G
-/// that roams. *Runs on: `m`, in the runtime, without a lock.*
+/// Leaves the runtime without a P: takes an idle P, or waits in place for one. Code in `blocking` goes on
+/// without, and so does a G that roams. *Runs on: `m`, in the runtime, without a lock.*
 #[cold]
 fn regain_p(m: &M) {
     let (g, sched) = (m.running_or_hooked().expect("user code on an M belongs to a G"), m.sched());
@@ -182,8 +183,8 @@ fn regain_p(m: &M) {
     lend(m, held);
 }
 
-/// Leaves the runtime after sysmon has asked for the P: hands the P off and waits in place. *Runs on: `m`, in the runtime, without
-/// a lock.*
+/// Leaves the runtime after sysmon has asked for the P: hands the P off and waits in place. *Runs on: `m`, in
+/// the runtime, without a lock.*
 #[cold]
 fn give_up(m: &M, held: Held<'_>) {
     let (g, sched, p) =
@@ -208,8 +209,8 @@ fn give_up(m: &M, held: Held<'_>) {
     lend(m, held);
 }
 
-/// Waits for a P in a run queue, into which `queue_up` puts `g`, the running G. The G stays on its stack and its OS thread.
-/// *Runs on: `m`, in the runtime, without a lock; without a P after `queue_up`.*
+/// Waits for a P in a run queue, into which `queue_up` puts `g`, the running G. The G stays on its stack and
+/// its OS thread. *Runs on: `m`, in the runtime, without a lock; without a P after `queue_up`.*
 fn wait_in_place(m: &M, g: GRef, queue_up: impl FnOnce(GRef)) -> Held<'_> {
     debug_assert!(!m.spinning.get(), "an M that spins runs no user code");
     let sched = m.sched();
@@ -244,8 +245,8 @@ pub(crate) fn park(g: GRef) {
     entered.suspend(Stop::Park);
 }
 
-/// Parks the calling G under its armed wait `number`. A timer armed for `when` ends the wait as timed out. *Runs on: a green
-/// thread.*
+/// Parks the calling G under its armed wait `number`. A timer armed for `when` ends the wait as timed out.
+/// *Runs on: a green thread.*
 #[cold]
 pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     if g.wait.is_decided() {
@@ -258,8 +259,8 @@ pub(crate) fn park_until(g: GRef, number: u32, when: u64) {
     entered.suspend(Stop::Park);
 }
 
-/// Returns `true` if `g` may move to another OS thread when it parks, without further ado: it polls no future, is not pinned, has no
-/// contexts, and does not unwind. (std counts panics per thread.)
+/// Returns `true` if `g` may move to another OS thread when it parks, without further ado: it polls no
+/// future, is not pinned, has no contexts, and does not unwind. (std counts panics per thread.)
 #[inline]
 pub(crate) fn is_free(g: GRef) -> bool {
     g.is_unkept() && !std::thread::panicking()
@@ -282,13 +283,13 @@ enum Keeps {
 impl Keeps {
     /// Chooses how `g` waits on `m`.
     ///
-    /// - A G that claims `m` passes its P on, because an M without a P looks whether it is claimed. If it is pinned too, and pinned Gs
-    ///   reserve `m`, it is one of these.
+    /// - A G that claims `m` passes its P on, because an M without a P looks whether it is claimed. If it is
+    ///   pinned too, and pinned Gs reserve `m`, it is one of these.
     /// - A G in a poll, and every G of strict mode, waits at home.
-    /// - A pinned G waits in place, so that no other G runs on its OS thread. If Gs are bound to `m`, it reserves `m` instead: it
-    ///   may wait for one of them, or for ever.
-    /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at home, because its
-    ///   destructor may wait for one of them.
+    /// - A pinned G waits in place, so that no other G runs on its OS thread. If Gs are bound to `m`, it
+    ///   reserves `m` instead: it may wait for one of them, or for ever.
+    /// - A closure that unwinds waits in place, so that no hog delays it. If Gs are bound to `m`, it waits at
+    ///   home, because its destructor may wait for one of them.
     fn of(g: GRef, m: &M) -> Self {
         #[cfg(feature = "sim")]
         if m.sched().is_simulated() {
@@ -318,7 +319,8 @@ impl Keeps {
     }
 }
 
-/// Parks a G that `is_free` refuses. In place the M itself ends the wait at `limit`; otherwise the timer of the G does.
+/// Parks a G that `is_free` refuses. In place the M itself ends the wait at `limit`; otherwise the timer of
+/// the G does.
 #[cold]
 fn park_kept(g: GRef, entered: Entered, limit: Option<Limit>) {
     match Keeps::of(g, entered.m()) {
@@ -349,8 +351,8 @@ fn stop_kept(g: GRef, mut entered: Entered, stop: Stop, keeps: Keeps) {
     }
 }
 
-/// Yields for a G that `is_free` refuses, or for code on an M's own stack. A G that waits in place passes its P on, and waits for a P
-/// on its way out.
+/// Yields for a G that `is_free` refuses, or for code on an M's own stack. A G that waits in place passes its
+/// P on, and waits for a P on its way out.
 #[cold]
 pub(crate) fn yield_kept(entered: Entered) {
     if !entered.nested()
@@ -365,7 +367,8 @@ pub(crate) fn yield_kept(entered: Entered) {
     std::thread::yield_now();
 }
 
-/// Hands the M's P, if it has one, to work that waits for a P. *Runs on: `m`, in the runtime, without a lock.*
+/// Hands the M's P, if it has one, to work that waits for a P. *Runs on: `m`, in the runtime, without a
+/// lock.*
 pub(crate) fn pass_p_on(m: &M) {
     if let Some(held) = m.held() {
         m.let_go();
@@ -373,12 +376,13 @@ pub(crate) fn pass_p_on(m: &M) {
     }
 }
 
-/// Stops the pinned G as `stop_at_home` does, and reserves the M until the G is resumed. The P is passed on first: an M without
-/// a P looks whether it is reserved, and the others need not.
+/// Stops the pinned G as `stop_at_home` does, and reserves the M until the G is resumed. The P is passed on
+/// first: an M without a P looks whether it is reserved, and the others need not.
 fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
     let m: *const M = entered.m();
     pass_p_on(entered.m());
-    // SAFETY: an M lives as long as its runtime, and an M to which a G is bound keeps its thread, which is this one.
+    // SAFETY: an M lives as long as its runtime, and an M to which a G is bound keeps its thread, which is
+    // this one.
     let reserved_by = unsafe { &(*m).reserved_by };
     let outer = reserved_by.replace(Some(g));
     stop_at_home(g, entered, stop);
@@ -390,7 +394,8 @@ fn stop_reserved(g: GRef, entered: Entered, stop: Stop) {
     reserved_by.set(outer);
 }
 
-/// Stops the G, which only this M then resumes. Sets its panics in flight aside, because other Gs run on this M meanwhile.
+/// Stops the G, which only this M then resumes. Sets its panics in flight aside, because other Gs run on this
+/// M meanwhile.
 fn stop_at_home(g: GRef, entered: Entered, stop: Stop) {
     let m: *const M = entered.m();
     let panics = if std::thread::panicking() { panics::set_aside() } else { 0 };
@@ -440,14 +445,16 @@ fn park_in_place(g: GRef, entered: Entered, limit: Option<Limit>) {
     }
     g.set_status(Status::Running);
     debug_assert!(g.wait.is_decided(), "a wait in place ended undecided");
-    // SAFETY: `g` runs here, on `m`. A waker that decided the wait has called `wake_in_place`, its last use of the coroutine.
+    // SAFETY: `g` runs here, on `m`. A waker that decided the wait has called `wake_in_place`, its last use
+    // of the coroutine.
     unsafe { g.set_in_place(None) };
     // The drop takes an idle P or waits for one.
     drop(entered);
 }
 
-/// Sleeps until the committed wait of `g` is over and its waker has called `wake_in_place`. At the limit the M ends the wait
-/// itself: the wait's timer may lie in a heap that no M looks at, because all OS threads sleep in place and no other can be had.
+/// Sleeps until the committed wait of `g` is over and its waker has called `wake_in_place`. At the limit the
+/// M ends the wait itself: the wait's timer may lie in a heap that no M looks at, because all OS threads
+/// sleep in place and no other can be had.
 fn sleep_in_place(m: &M, g: GRef, limit: Option<Limit>) {
     let limit = limit.filter(|limit| limit.when != clock::NEVER);
     let sleep = |limited| {

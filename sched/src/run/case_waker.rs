@@ -1,4 +1,5 @@
-//! `CaseWaker`: the waker of a future that a thread polls beside other things for which it waits: a case of a select.
+//! `CaseWaker`: the waker of a future that a thread polls beside other things for which it waits: a case of a
+//! select.
 //!
 //! ```text
 //!   the waiter                                        a waker of the future
@@ -11,10 +12,12 @@
 //!   poll the future, if the select goes on
 //! ```
 //!
-//! The words are a [`CaseToken`], which has the protocol's model. The token keeps a wake-up that comes after the poll, and `enter`
-//! finds it. `leave` may drop a wake-up: it acquires what the waker did, and a poll comes before the next `enter`.
+//! The words are a [`CaseToken`], which has the protocol's model. The token keeps a wake-up that comes after
+//! the poll, and `enter` finds it. `leave` may drop a wake-up: it acquires what the waker did, and a poll
+//! comes before the next `enter`.
 //!
-//! A waker may be called at any later time. The token is then not `Parked`, or its number is that of a wait that is over.
+//! A waker may be called at any later time. The token is then not `Parked`, or its number is that of a wait
+//! that is over.
 
 #![allow(unsafe_code)]
 
@@ -47,13 +50,13 @@ impl CaseWaker {
 
     /// Returns the waker for a poll. The result does not count as a reference.
     pub fn waker(&self) -> ManuallyDrop<Waker> {
-        // SAFETY: the functions of `VTABLE` are thread-safe and keep the contract of `RawWakerVTable`. The pointer is that of an
-        // `Arc`, and the result, which is not dropped, takes over none of its counts.
+        // SAFETY: the functions of `VTABLE` are thread-safe and keep the contract of `RawWakerVTable`. The
+        // pointer is that of an `Arc`, and the result, which is not dropped, takes over none of its counts.
         ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(Arc::as_ptr(&self.0).cast(), &VTABLE)) })
     }
 
-    /// Lets the waker end the wait of `ticket` as `case`. Returns `false` if the waker was called since the last poll.
-    /// *Runs on: the waiter, which calls `leave` after `true` and before it polls again.*
+    /// Lets the waker end the wait of `ticket` as `case`. Returns `false` if the waker was called since the
+    /// last poll. *Runs on: the waiter, which calls `leave` after `true` and before it polls again.*
     pub fn enter(&self, ticket: Ticket, case: u32) -> bool {
         debug_assert!(std::ptr::eq(ticket.g, self.0.g), "a future of a select is polled by one thread");
         self.0.token.enter(ticket.number, case)
@@ -107,7 +110,8 @@ static VTABLE: RawWakerVTable = RawWakerVTable::new(
     |inner| drop(unsafe { Arc::from_raw(inner.cast::<Inner>()) }),
 );
 
-/// Returns `None` if `waker` is not one of these. Else takes its wake-up, and returns the G to make runnable, if there is one.
+/// Returns `None` if `waker` is not one of these. Else takes its wake-up, and returns the G to make runnable,
+/// if there is one.
 pub(crate) fn decided_by(waker: &Waker) -> Option<Option<GRef>> {
     let is_one = std::ptr::eq(waker.vtable(), &VTABLE);
     // SAFETY: only `CaseWaker` makes wakers with this vtable, and `waker` has a count of its `Inner`.

@@ -8,11 +8,13 @@
 //!   the G waits in place                                  nothing    no other G runs on the OS thread
 //! ```
 //!
-//! A G with contexts has a bit in `G::keeps`, so that it takes the slow path where other Gs switch at once. So other Gs pay nothing.
+//! A G with contexts has a bit in `G::keeps`, so that it takes the slow path where other Gs switch at once.
+//! So other Gs pay nothing.
 //!
-//! Saving and restoring is user code, in the middle of a wait: the G has armed the wait, and its wakers may decide it. A second wait of
-//! the same G would lose the first. So the hooks run without a G (`M::run_hooks`): where they wait, the OS thread waits. The P is
-//! lent, so sysmon takes it from a hook that blocks.
+//! Saving and restoring is user code, in the middle of a wait: the G has armed the wait, and its wakers may
+//! decide it. A second wait of the same G would lose the first. So the hooks run without a G
+//! (`M::run_hooks`): where they wait, the OS thread waits. The P is lent, so sysmon takes it from a hook that
+//! blocks.
 
 use crate::g::contexts::{self, Contexts};
 use crate::g::locals::Locals;
@@ -46,7 +48,8 @@ pub(crate) fn restore(g: GRef) {
     run_hooks(g, Contexts::restore);
 }
 
-/// Saves and drops the contexts of `g`, which has ended. Dropping them is user code. *Runs on: `g`, in user code.*
+/// Saves and drops the contexts of `g`, which has ended. Dropping them is user code. *Runs on: `g`, in user
+/// code.*
 #[cold]
 pub(crate) fn end(g: GRef) {
     save(g);
@@ -68,7 +71,8 @@ pub(crate) struct Inherited {
     contexts: Contexts,
 }
 
-/// Returns what a child of the calling G inherits, and enters the runtime again. *Runs on: a G that has rare fields.*
+/// Returns what a child of the calling G inherits, and enters the runtime again. *Runs on: a G that has rare
+/// fields.*
 #[cold]
 pub(crate) fn inherit_here(parent: GRef, entered: Entered) -> (Entered, Option<Inherited>) {
     drop(entered);
@@ -76,7 +80,8 @@ pub(crate) fn inherit_here(parent: GRef, entered: Entered) -> (Entered, Option<I
     (enter().expect("a green thread runs on an M"), inherited)
 }
 
-/// Returns what a child inherits that the calling thread spawns into another runtime. *Runs on: any thread, in user code.*
+/// Returns what a child inherits that the calling thread spawns into another runtime. *Runs on: any thread,
+/// in user code.*
 pub(crate) fn inherit_elsewhere() -> Option<Inherited> {
     if let Some(g) = current_g() {
         return inherit(g);
@@ -94,7 +99,8 @@ pub(crate) fn inherit_elsewhere() -> Option<Inherited> {
     inherit(g)
 }
 
-/// Returns what a child of `parent` inherits. *Runs on: `parent`, or the plain OS thread for which `parent` stands, in user code.*
+/// Returns what a child of `parent` inherits. *Runs on: `parent`, or the plain OS thread for which `parent`
+/// stands, in user code.*
 fn inherit(parent: GRef) -> Option<Inherited> {
     let rare = parent.rare()?;
     let mut contexts = Contexts::default();
@@ -116,7 +122,8 @@ impl Inherited {
             child.set_has_contexts(true);
             contexts::for_all().into_iter().for_each(|slot| self.contexts.attach(slot));
         }
-        // The copies of values were moved here from the spawner: their types are `Send` (`locals::Copy`), and so are carriers.
+        // The copies of values were moved here from the spawner: their types are `Send` (`locals::Copy`), and
+        // so are carriers.
         child.begin_rare(self.locals, self.contexts);
     }
 }

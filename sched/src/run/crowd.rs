@@ -1,8 +1,10 @@
-//! The crowd: the Ms whose Gs compute although sysmon has taken their Ps. While there are many, they run by turns.
+//! The crowd: the Ms whose Gs compute although sysmon has taken their Ps. While there are many, they run by
+//! turns.
 //!
-//! A hog, a G that computes for long, keeps its OS thread after the rescue of its P. The kernel shares the processors among all
-//! such threads, the Ms that have a P, and sysmon. Among hundreds of hogs the share of an M or of sysmon is some microseconds per
-//! millisecond. Then timers fire late and new Gs start late. So a large crowd is paused, except for a few hogs:
+//! A hog, a G that computes for long, keeps its OS thread after the rescue of its P. The kernel shares the
+//! processors among all such threads, the Ms that have a P, and sysmon. Among hundreds of hogs the share of
+//! an M or of sysmon is some microseconds per millisecond. Then timers fire late and new Gs start late. So a
+//! large crowd is paused, except for a few hogs:
 //!
 //! ```text
 //!   rescue ──────────────> running ──its turn is over──> stopping ──it has paused──> line
@@ -11,26 +13,33 @@
 //!                             └──────────────────── let go, in order ──────────────────┘
 //! ```
 //!
-//! - Up to `FREE_PER_P` hogs per P all run, and nothing is paused. The crowd stays large until all hogs may run again.
-//! - In a large crowd one hog per two Ps runs at a time, and one more for each idle P. The others are paused in a signal handler
-//!   (`m/pause.rs`).
-//! - A hog leaves the crowd when it enters the runtime. There it waits in place for a P, as after each rescue.
-//! - A hog that has a lock of the runtime refuses to pause (`sync/hold.rs`). The spin locks under channels do not tell who has them: a
-//!   locker that has waited for a while lets all hogs go for a turn (`let_all_go`). A hog also refuses that is interrupted inside the C
-//!   library, or inside the library of `malloc`, because it may have a lock of the allocator. It gets the signal again soon. Where
-//!   these libraries cannot be told from the program, as in a static program, nothing is paused.
+//! - Up to `FREE_PER_P` hogs per P all run, and nothing is paused. The crowd stays large until all hogs may
+//!   run again.
+//! - In a large crowd one hog per two Ps runs at a time, and one more for each idle P. The others are paused
+//!   in a signal handler (`m/pause.rs`).
+//! - A hog leaves the crowd when it enters the runtime. There it waits in place for a P, as after each
+//!   rescue.
+//! - A hog that has a lock of the runtime refuses to pause (`sync/hold.rs`). The spin locks under channels do
+//!   not tell who has them: a locker that has waited for a while lets all hogs go for a turn (`let_all_go`).
+//!   A hog also refuses that is interrupted inside the C library, or inside the library of `malloc`, because
+//!   it may have a lock of the allocator. It gets the signal again soon. Where these libraries cannot be told
+//!   from the program, as in a static program, nothing is paused.
 //! - A hog that is blocked in the kernel gets no signal, because that would interrupt its system call.
-//! - A paused hog may have a lock of the user, as a thread may that the kernel does not run. Each hog has its turn, so the
-//!   lock is released in the end.
-//! - Sysmon does all this. It may wait for a lock that a paused hog has, for instance that of an allocator which is part of the program.
-//!   The paused hogs notice that no turn begins any more, and go on.
+//! - A paused hog may have a lock of the user, as a thread may that the kernel does not run. Each hog has its
+//!   turn, so the lock is released in the end.
+//! - Sysmon does all this. It may wait for a lock that a paused hog has, for instance that of an allocator
+//!   which is part of the program. The paused hogs notice that no turn begins any more, and go on.
 //!
 //! # Rejected
 //!
-//! - *No pauses*: beside 1,000 hogs a ticker of 1 ms is then some hundred milliseconds late, because each thread has its share.
-//! - *Longer slices for rescued hogs* (`sched_setattr`): woken threads then go first, but no thread gets more than its share.
-//! - *A nice value for rescued hogs*: processes that a hog starts would inherit it, and a thread may not lower it again.
-//! - *Switching to another G in the handler*: that G could need a lock that the hog has, and would wait for its own OS thread.
+//! - *No pauses*: beside 1,000 hogs a ticker of 1 ms is then some hundred milliseconds late, because each
+//!   thread has its share.
+//! - *Longer slices for rescued hogs* (`sched_setattr`): woken threads then go first, but no thread gets more
+//!   than its share.
+//! - *A nice value for rescued hogs*: processes that a hog starts would inherit it, and a thread may not
+//!   lower it again.
+//! - *Switching to another G in the handler*: that G could need a lock that the hog has, and would wait for
+//!   its own OS thread.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,8 +68,9 @@ static BY_TURNS: Mutex<Vec<Arc<Sched>>> = Mutex::new(Vec::new());
 /// The length of `BY_TURNS`, for lockers that look without the lock.
 static MANY: AtomicUsize = AtomicUsize::new(0);
 
-/// Lets all paused hogs of this process go, for a turn: one of them may have the lock for which the caller waits. The caller calls this
-/// again while it waits, because the holder may be paused later. *Runs on: any thread that waits for a spin lock.*
+/// Lets all paused hogs of this process go, for a turn: one of them may have the lock for which the caller
+/// waits. The caller calls this again while it waits, because the holder may be paused later. *Runs on: any
+/// thread that waits for a spin lock.*
 #[cold]
 pub(crate) fn let_all_go() {
     // Relaxed: a locker that reads an old value reads again after its sleep.
@@ -98,7 +108,8 @@ struct State {
     running: Vec<Hog>,
     /// The hogs that got the signal and have not paused yet.
     stopping: Vec<Hog>,
-    /// The hogs that wait for their turn. Those that were blocked in the kernel at the end of their last turn are not paused.
+    /// The hogs that wait for their turn. Those that were blocked in the kernel at the end of their last turn
+    /// are not paused.
     line: VecDeque<Hog>,
     turn_ends: u64,
 }
@@ -126,8 +137,8 @@ impl Hog {
         self.m.m().pause.let_go(preempt::wake);
     }
 
-    /// Lets the hog go if it has left the crowd, and returns `false` then. It may have been asked to pause since: no later signal may
-    /// find that.
+    /// Lets the hog go if it has left the crowd, and returns `false` then. It may have been asked to pause
+    /// since: no later signal may find that.
     fn stays(&self) -> bool {
         let is_here = self.is_here();
         if !is_here {
@@ -156,12 +167,13 @@ impl Crowd {
         }
     }
 
-    /// Pauses the hogs whose turn is over, and lets the next ones go: `most` run at a time. Up to `free` hogs all run. Returns when to
-    /// call again; NEVER if the crowd is small. *Runs on: sysmon.*
+    /// Pauses the hogs whose turn is over, and lets the next ones go: `most` run at a time. Up to `free` hogs
+    /// all run. Returns when to call again; NEVER if the crowd is small. *Runs on: sysmon.*
     pub(crate) fn turn(&self, now: u64, free: usize, most: usize) -> u64 {
         let state = &mut *self.state.lock();
         let next = state.turn(now, free, most);
-        // Relaxed: a hog that leaves and reads an old value does not wake sysmon, which looks at the end of the turn anyway.
+        // Relaxed: a hog that leaves and reads an old value does not wake sysmon, which looks at the end of
+        // the turn anyway.
         self.by_turns.store(state.by_turns, Ordering::Relaxed);
         if state.by_turns {
             self.beat.fetch_add(1, Ordering::Relaxed);
@@ -259,9 +271,10 @@ impl State {
     }
 }
 
-/// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says that the G may have a lock
-/// of the C library. First copies the stack of the G if a reader has asked for it (`run/hogs.rs`). *Runs on: any thread, in the handler of
-/// the signal: it allocates nothing and takes no lock.*
+/// Pauses the M of this thread, if sysmon has asked for that and its G computes without a P. `locked` says
+/// that the G may have a lock of the C library. First copies the stack of the G if a reader has asked for it
+/// (`run/hogs.rs`). *Runs on: any thread, in the handler of the signal: it allocates nothing and takes no
+/// lock.*
 fn on_signal(locked: bool, registers: &preempt::Registers) {
     on_m(|m| {
         m.sched().hogs.fill(m, registers);
@@ -282,8 +295,8 @@ fn on_signal(locked: bool, registers: &preempt::Registers) {
     });
 }
 
-/// Installs the handler of the signal, unless the program has an action of its own. Returns `true` if it is installed. *Runs on: any
-/// thread.*
+/// Installs the handler of the signal, unless the program has an action of its own. Returns `true` if it is
+/// installed. *Runs on: any thread.*
 pub(crate) fn watches_signal() -> bool {
     preempt::is_installed(on_signal)
 }
@@ -323,8 +336,8 @@ mod tests {
     use crate::run::threads::tests::{scheduler, spawn_in};
     use crate::wait::queue::Lock;
 
-    /// The hog enters the runtime after it was asked to pause, and before the signal comes. A later signal, of a dump say, must not
-    /// pause it.
+    /// The hog enters the runtime after it was asked to pause, and before the signal comes. A later signal,
+    /// of a dump say, must not pause it.
     #[test]
     fn a_hog_that_leaves_is_asked_no_more() {
         let m = M::new(std::ptr::null(), 0);
@@ -338,7 +351,8 @@ mod tests {
         assert!(state.stopping.is_empty());
     }
 
-    /// A green thread on a runtime without sysmon. It has lost its P, and goes on from step to step as the test lets it.
+    /// A green thread on a runtime without sysmon. It has lost its P, and goes on from step to step as the
+    /// test lets it.
     #[cfg(target_os = "linux")]
     struct Stepping {
         sched: Arc<Sched>,
@@ -398,8 +412,8 @@ mod tests {
         }
     }
 
-    /// A green thread that has lost its P and holds a mutex of the runtime, or a lock of another crate, is paused only after it has
-    /// released the lock.
+    /// A green thread that has lost its P and holds a mutex of the runtime, or a lock of another crate, is
+    /// paused only after it has released the lock.
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no signals")]
@@ -422,8 +436,8 @@ mod tests {
         }
     }
 
-    /// A locker of a spin lock whose holder is paused lets the holder go. Without that the holder goes on after `STUCK`, because no
-    /// sysmon runs here.
+    /// A locker of a spin lock whose holder is paused lets the holder go. Without that the holder goes on
+    /// after `STUCK`, because no sysmon runs here.
     #[test]
     #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "Miri has no signals")]

@@ -1,7 +1,7 @@
 //! How an M looks for a G, place by place, and how it goes to sleep without leaving a G behind.
 //!
-//! The order of the places, and the steps before sleep, are in [`Sched::find_runnable`]. `idle.rs` has the protocol by which no
-//! work is stranded.
+//! The order of the places, and the steps before sleep, are in [`Sched::find_runnable`]. `idle.rs` has the
+//! protocol by which no work is stranded.
 
 use netpoll::Turn;
 use timers::clock;
@@ -29,15 +29,15 @@ pub(crate) enum Then {
 
 /// How long an M looks at the other Ps before it goes to sleep: about as long as waking it again would take.
 const SPIN_NS: u64 = 5_000;
-/// The same while the network keeps the M busy. Two Ms that sleep and wake each other many times per millisecond soon run on one
-/// processor, where each waits for the end of the other's slice.
+/// The same while the network keeps the M busy. Two Ms that sleep and wake each other many times per
+/// millisecond soon run on one processor, where each waits for the end of the other's slice.
 const SPIN_NET_NS: u64 = 20_000;
 /// How long an M keeps its P while other Ms are in line for a P.
 const TURN_NS: u64 = 1_000_000;
 
 impl Sched {
-    /// Returns the next G to run, with a P to run it; blocks until there is one. Returns `None` if the M is to end. *Runs on:
-    /// `m`, on its own stack.*
+    /// Returns the next G to run, with a P to run it; blocks until there is one. Returns `None` if the M is
+    /// to end. *Runs on: `m`, on its own stack.*
     pub(crate) fn find_runnable(&self, m: &M) -> Option<GRef> {
         loop {
             if self.is_exiting() {
@@ -70,7 +70,8 @@ impl Sched {
                 self.found(m, held);
                 return Some(g);
             }
-            // The M stays awake while many stopped timers lie in the heap of its P: each round removes a part of them.
+            // The M stays awake while many stopped timers lie in the heap of its P: each round removes a part
+            // of them.
             if self.heaps.tidy(held.index) {
                 continue;
             }
@@ -100,8 +101,8 @@ impl Sched {
         m.home.pop()
     }
 
-    /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for long. Returns `false`
-    /// if this M keeps the P. *Runs on: `m`.*
+    /// Gives the P to the first M in line, which has Gs that only it may run, if this M has had the P for
+    /// long. Returns `false` if this M keeps the P. *Runs on: `m`.*
     #[cold]
     fn pass_on(&self, m: &M, held: Held<'_>) -> bool {
         let now = clock::now();
@@ -122,8 +123,8 @@ impl Sched {
         true
     }
 
-    /// Looks at the other Ps and at the network, in rounds of random order, until the M has spun for long enough. The last round
-    /// also takes run-next slots and due timers (Go: `stealWork`).
+    /// Looks at the other Ps and at the network, in rounds of random order, until the M has spun for long
+    /// enough. The last round also takes run-next slots and due timers (Go: `stealWork`).
     fn stolen_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
         let ps = self.made();
         if ps == 1 || !(m.spinning.get() || self.idle.start_spinning(self.procs())) {
@@ -187,7 +188,8 @@ impl Sched {
         self.global.pop_batch(ps, |g| held.queue.put_woken(g))
     }
 
-    /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has come meanwhile.
+    /// Records that the M has a G to run. If it had promised to look, it looks once more for work that has
+    /// come meanwhile.
     #[inline]
     fn found(&self, m: &M, held: Held<'_>) {
         if m.spinning.replace(false) {
@@ -199,13 +201,14 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after `Idle::look_again` it
-    /// misses nothing.*
+    /// Returns `true` if a G lies in a run queue of a P or in the global queue. *Runs on: any thread; after
+    /// `Idle::look_again` it misses nothing.*
     pub(crate) fn any_work(&self) -> bool {
         !self.global.is_empty() || self.ps().any(|p| !p.queue.is_empty())
     }
 
-    /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers, or parks.
+    /// Puts the M to sleep: gives its P up, looks once more, and then waits for the network and the timers,
+    /// or parks.
     fn rest(&self, m: &M, held: Held<'_>) -> Then {
         let p = held.p();
         self.note_given_up(m, held);
@@ -228,21 +231,25 @@ impl Sched {
                 Then::Look
             }
             None => {
-                // Another M waits for the timers, or is about to. It must be back in time for the timers seen here.
+                // Another M waits for the timers, or is about to. It must be back in time for the timers seen
+                // here.
                 self.netpoll.wake_by(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
                 self.park_m(m)
             }
         }
     }
 
-    /// Returns the right to wait for the network; `None` if another M has it, or if Ms are to end. *Runs on: an M without a P.*
+    /// Returns the right to wait for the network; `None` if another M has it, or if Ms are to end. *Runs on:
+    /// an M without a P.*
     pub(crate) fn turn_to_block(&self) -> Option<Turn<'_>> {
-        // The netpoller keeps a break for the M that has the turn, so the wake-up in `Closing::exit` is not lost.
+        // The netpoller keeps a break for the M that has the turn, so the wake-up in `Closing::exit` is not
+        // lost.
         let (turn, exiting) = self.closing.look_after(|| self.netpoll.begin_block());
         turn.filter(|_| !exiting)
     }
 
-    /// Blocks as the one M that waits for the network and for the next timer of all Ps, until the M is needed.
+    /// Blocks as the one M that waits for the network and for the next timer of all Ps, until the M is
+    /// needed.
     fn block_in_netpoll<'s>(&'s self, m: &M, mut turn: Turn<'s>) {
         loop {
             let Some(woken) = self.block_once(m, turn) else { return };
@@ -257,8 +264,8 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if an M that waited without a P needs one now. Makers of work look for idle Ps themselves and do not rely
-    /// on this.
+    /// Returns `true` if an M that waited without a P needs one now. Makers of work look for idle Ps
+    /// themselves and do not rely on this.
     fn has_something_to_do(&self, m: &M) -> bool {
         self.is_exiting()
             || !m.home.is_empty()
@@ -270,8 +277,8 @@ impl Sched {
     pub(crate) fn block_once(&self, m: &M, mut turn: Turn<'_>) -> Option<GList> {
         let mut look_at = self.look_for_deadlock_at();
         let mut until = self.heaps.time_sleep_until().min(look_at);
-        // Publishes its time first and then looks. A thread that adds a timer does the reverse, and so does the last M that gives its
-        // P up.
+        // Publishes its time first and then looks. A thread that adds a timer does the reverse, and so does
+        // the last M that gives its P up.
         loop {
             turn.publish(until);
             let look_again = self.look_for_deadlock_at();
@@ -312,8 +319,8 @@ impl Sched {
         self.steal_due_timers(held);
     }
 
-    /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at this work. *Runs on: `m`,
-    /// which has left the netpoller, without a P.*
+    /// Makes Gs runnable that the network has woken while all Ps are busy; sysmon makes one of them look at
+    /// this work. *Runs on: `m`, which has left the netpoller, without a P.*
     pub(crate) fn leave_to_busy_ps(&self, m: &M, woken: GList) {
         self.note_wake(m);
         self.outside.readies_all(&woken, By::Network);
@@ -321,7 +328,8 @@ impl Sched {
         self.sysmon.wake();
     }
 
-    /// Takes an idle P or that of an M that is being woken, or waits until another thread hands one over. *Runs on: `m`, without a P.*
+    /// Takes an idle P or that of an M that is being woken, or waits until another thread hands one over.
+    /// *Runs on: `m`, without a P.*
     fn wait_for_p(&self, m: &M) -> Then {
         if !m.home.is_empty() {
             return self.get_in_line(m);
@@ -343,8 +351,8 @@ impl Sched {
         }
     }
 
-    /// Takes an idle P, or joins the line for one, because only this M may run the Gs in its own queue. *Runs on: `m`, without
-    /// a P.*
+    /// Takes an idle P, or joins the line for one, because only this M may run the Gs in its own queue. *Runs
+    /// on: `m`, without a P.*
     #[cold]
     pub(crate) fn get_in_line(&self, m: &M) -> Then {
         let enter = || self.idle.take_or_want(MRef::new(m), |p| self.p(p).lease.set_held());
@@ -364,7 +372,8 @@ impl Sched {
         Then::Look
     }
 
-    /// Sleeps until another M hands `m` its P. *Runs on: `m`, whose G lies in a run queue and waits in place.*
+    /// Sleeps until another M hands `m` its P. *Runs on: `m`, whose G lies in a run queue and waits in
+    /// place.*
     pub(crate) fn sleep_for_a_p(&self, m: &M) {
         loop {
             // Sleeps first: the note is woken once for the P, and the next sleep must not find that wake-up.
@@ -381,14 +390,15 @@ impl Sched {
         }
     }
 
-    /// Parks the M until it is handed a P or has a bound G to run. *Runs on: `m`, without a P, after it has looked for work.*
+    /// Parks the M until it is handed a P or has a bound G to run. *Runs on: `m`, without a P, after it has
+    /// looked for work.*
     fn park_m(&self, m: &M) -> Then {
         let ((), exiting) = self.closing.look_after(|| self.idle.park(MRef::new(m)));
         if exiting { Then::End } else { self.sleep_until_handed(m) }
     }
 
-    /// Sleeps until another thread leaves a wish, or a G is put into the M's own queue. *Runs on: `m`, in the list of parked Ms,
-    /// where `Closing::exit` finds it.*
+    /// Sleeps until another thread leaves a wish, or a G is put into the M's own queue. *Runs on: `m`, in the
+    /// list of parked Ms, where `Closing::exit` finds it.*
     fn sleep_until_handed(&self, m: &M) -> Then {
         debug_assert!(!m.spinning.get());
         self.note_sleep(m, How::Parks);
@@ -400,7 +410,8 @@ impl Sched {
             match m.wish.take() {
                 // The M is still in the list: a G in its own queue woke it.
                 Wish::Nothing if self.is_exiting() || self.idle.leave(&MRef::new(m)) => break Then::Look,
-                // The thread that took the M out of the list is about to leave its wish, and to wake it once more.
+                // The thread that took the M out of the list is about to leave its wish, and to wake it once
+                // more.
                 Wish::Nothing => sleeps = true,
                 wish => break self.fulfil(m, wish),
             }

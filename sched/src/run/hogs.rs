@@ -1,4 +1,5 @@
-//! Hogs: reports of green threads that kept their P until sysmon took it, with their stacks, and of wake-ups that came late.
+//! Hogs: reports of green threads that kept their P until sysmon took it, with their stacks, and of wake-ups
+//! that came late.
 //!
 //! ```text
 //!   sysmon, or the M that gives its P up       a plain OS thread of `runtime`            the M's thread
@@ -8,15 +9,19 @@
 //!                                              tell the user
 //! ```
 //!
-//! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a second for each spawn place,
-//! and `MOST_NOTES` a second in all. At most `MOST_WAITING` wait. Other rescues are only counted.
+//! Neither sysmon nor the handler allocates stacks, unwinds or runs code of the user. Notes are rare: one a
+//! second for each spawn place, and `MOST_NOTES` a second in all. At most `MOST_WAITING` wait. Other rescues
+//! are only counted.
 //!
-//! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds the runtime knows.
+//! The handler copies only if the same green thread still runs without its P, on its own stack, whose bounds
+//! the runtime knows.
 //!
-//! A hog that is blocked in the kernel gets no signal, because that would interrupt its system call. The kernel says where it is blocked,
-//! and copies its stack. Such a copy counts only if the OS thread stayed blocked (`sys::BlockedAt`).
+//! A hog that is blocked in the kernel gets no signal, because that would interrupt its system call. The
+//! kernel says where it is blocked, and copies its stack. Such a copy counts only if the OS thread stayed
+//! blocked (`sys::BlockedAt`).
 //!
-//! A dump asks in the same way for the stacks of the green threads that run at that moment, or wait in place (`look_at_running`).
+//! A dump asks in the same way for the stacks of the green threads that run at that moment, or wait in place
+//! (`look_at_running`).
 
 #![allow(unsafe_code)]
 
@@ -76,7 +81,8 @@ pub struct Hogging {
     m: MRef,
     g: GRef,
     id: u64,
-    /// The word by which it had lent its P, while it has not entered the runtime since. `None` for one that waits for a P in place.
+    /// The word by which it had lent its P, while it has not entered the runtime since. `None` for one that
+    /// waits for a P in place.
     lent: Option<Seen>,
     /// True if a signal may interrupt it: no system call of the user's ends by that.
     computes: bool,
@@ -95,7 +101,8 @@ impl Hogging {
 }
 
 impl Hogging {
-    /// Copies the stack of the green thread if its OS thread is blocked in the kernel. Returns `false` if it is not, or did not stay so.
+    /// Copies the stack of the green thread if its OS thread is blocked in the kernel. Returns `false` if it
+    /// is not, or did not stay so.
     fn copy_blocked(&self, copy: &mut StackCopy) -> bool {
         // On Arm the link register is not known, which the innermost function may need.
         if cfg!(not(target_arch = "x86_64")) {
@@ -141,8 +148,8 @@ impl Hogs {
         Hogs { wanted, queue, came, capture: Capture::new(copied), asking }
     }
 
-    /// Tells the reader, unless there were many notes in this second, or many wait. *Runs on: any thread; the lock is held for some
-    /// instructions.*
+    /// Tells the reader, unless there were many notes in this second, or many wait. *Runs on: any thread; the
+    /// lock is held for some instructions.*
     pub(crate) fn note(&self, noted: impl FnOnce() -> Noted) {
         if !self.wanted || !self.queue.lock().has_room() {
             return;
@@ -152,7 +159,8 @@ impl Hogs {
         self.came.notify_one();
     }
 
-    /// Waits for the next note; returns `None` after `close`. While it waits, the reader hides no deadlock. *Runs on: the reader.*
+    /// Waits for the next note; returns `None` after `close`. While it waits, the reader hides no deadlock.
+    /// *Runs on: the reader.*
     pub fn next(&self) -> Option<Noted> {
         let mut queue = self.queue.lock();
         loop {
@@ -173,12 +181,13 @@ impl Hogs {
         self.came.notify_all();
     }
 
-    /// Copies the stack of `m`'s green thread if the reader has asked for it. *Runs on: `m`, in the handler of the signal: it allocates
-    /// nothing and takes no lock.*
+    /// Copies the stack of `m`'s green thread if the reader has asked for it. *Runs on: `m`, in the handler
+    /// of the signal: it allocates nothing and takes no lock.*
     pub(crate) fn fill(&self, m: &M, registers: &Registers) {
         let filled = self.capture.fill(m.number, |copied| {
             let still = copied.whose.is_some_and(|whose| whose.is_still_there(m));
-            // SAFETY: the green thread runs on this thread, which is interrupted and so uses neither the stack nor the coroutine.
+            // SAFETY: the green thread runs on this thread, which is interrupted and so uses neither the
+            // stack nor the coroutine.
             still && m.running().is_some_and(|g| unsafe { copied.stack.fill_running(g.coro(), registers) })
         });
         if filled {
@@ -187,8 +196,8 @@ impl Hogs {
     }
 }
 
-/// Returns `true` if a signal ends no system call of the user's on `m`, which runs `g`: the G computes, is the caller, or waits in
-/// place, which goes on after a signal. *Runs on: any thread.*
+/// Returns `true` if a signal ends no system call of the user's on `m`, which runs `g`: the G computes, is
+/// the caller, or waits in place, which goes on after a signal. *Runs on: any thread.*
 fn may_interrupt(m: &M, g: GRef) -> bool {
     let (in_place, mine) = (g.binding.get() == Binding::InPlace, m.tid() == sys::thread_id());
     in_place || mine || sys::doing(m.tid()) == Doing::Computing
@@ -224,7 +233,8 @@ impl Sched {
         &self.hogs
     }
 
-    /// Calls `read` with a copy of the stack of `hogging`, if it can be had, and says whether it was interrupted. *Runs on: the reader.*
+    /// Calls `read` with a copy of the stack of `hogging`, if it can be had, and says whether it was
+    /// interrupted. *Runs on: the reader.*
     pub fn with_stack_of<R>(&self, hogging: &Hogging, read: impl FnOnce(&StackCopy, bool) -> R) -> Option<R> {
         if hogging.computes {
             return self.capture(hogging, PATIENCE, |copy| read(copy, true));
@@ -233,8 +243,9 @@ impl Sched {
         hogging.copy_blocked(&mut copy).then(|| read(&copy, false))
     }
 
-    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, waits in place, or is blocked in a system
-    /// call, and says whether it was interrupted: all but the last are, for the time of the copy. *Runs on: any thread.*
+    /// Calls `tell` with the id and a copy of the stack of each green thread that computes now, waits in
+    /// place, or is blocked in a system call, and says whether it was interrupted: all but the last are, for
+    /// the time of the copy. *Runs on: any thread.*
     pub fn look_at_running(&self, mut tell: impl FnMut(u64, &StackCopy, bool)) {
         let mut blocked = StackCopy::default();
         let ms: Vec<MRef> = self.crew.lock().all().iter().map(|m| MRef::new(m)).collect();
@@ -249,7 +260,8 @@ impl Sched {
         }
     }
 
-    /// Calls `read` with a copy of the stack of `hogging`, unless the M does not answer within `patience`. *Runs on: any thread.*
+    /// Calls `read` with a copy of the stack of `hogging`, unless the M does not answer within `patience`.
+    /// *Runs on: any thread.*
     fn capture<R>(
         &self,
         hogging: &Hogging,
@@ -294,7 +306,8 @@ impl Sched {
         self.rescues.by_place()
     }
 
-    /// Tells the reader that `g` ran `waited` ns after it could have, if that is too late. *Runs on: the M that runs `g`.*
+    /// Tells the reader that `g` ran `waited` ns after it could have, if that is too late. *Runs on: the M
+    /// that runs `g`.*
     pub(crate) fn judge_wake(&self, g: GRef, waited: u64) {
         let Some(bound) = self.config.late_wake else { return };
         let late = Duration::from_nanos(waited);
@@ -331,7 +344,8 @@ mod tests {
         assert_eq!(hogs.queue.lock().notes.len(), MOST_WAITING);
     }
 
-    /// The reader may not run for a while, and then calls a function of the user's, which may wake a green thread.
+    /// The reader may not run for a while, and then calls a function of the user's, which may wake a green
+    /// thread.
     #[test]
     fn a_note_counts_the_reader_as_woken() {
         let hogs = Hogs::new(true);

@@ -1,6 +1,8 @@
-//! The idle lists: the idle Ps, the parked Ms, and how many Ms spin. An M that **spins** looks for work and has found none yet.
+//! The idle lists: the idle Ps, the parked Ms, and how many Ms spin. An M that **spins** looks for work and
+//! has found none yet.
 //!
-//! Work is stranded if it lies in a queue while every M that could run it sleeps. Two mirrored lists of steps prevent that:
+//! Work is stranded if it lies in a queue while every M that could run it sleeps. Two mirrored lists of steps
+//! prevent that:
 //!
 //! ```text
 //!   a maker of work (make_work)              an M that found no work
@@ -11,11 +13,13 @@
 //!     start an M                             sleep
 //! ```
 //!
-//! An M that spins promises to look at every queue. So makers of work wake no M while an M spins. The M withdraws its promise
-//! when it goes to sleep and when it has found work, and then looks once more, because more work may have come.
+//! An M that spins promises to look at every queue. So makers of work wake no M while an M spins. The M
+//! withdraws its promise when it goes to sleep and when it has found work, and then looks once more, because
+//! more work may have come.
 //!
-//! Rejected: waking an M for each piece of work, because a futex wake costs microseconds. Rejected too: Go's rule that a
-//! spinning M that found work always wakes the next M. A 1 ms ticker then keeps two threads busy; here the M looks first.
+//! Rejected: waking an M for each piece of work, because a futex wake costs microseconds. Rejected too: Go's
+//! rule that a spinning M that found work always wakes the next M. A 1 ms ticker then keeps two threads busy;
+//! here the M looks first.
 
 use std::collections::VecDeque;
 
@@ -34,8 +38,8 @@ pub(crate) struct Idle<M> {
     /// The number of parked Ms; written under the lock, read without it.
     parked_ms: AtomicUsize,
     spinning: AtomicUsize,
-    /// The number of Ms in line for a P; written under the lock, read without it. On a cache line of its own, because each M reads it
-    /// whenever it looks for work.
+    /// The number of Ms in line for a P; written under the lock, read without it. On a cache line of its own,
+    /// because each M reads it whenever it looks for work.
     wanting_ms: OwnLine,
 }
 
@@ -53,8 +57,8 @@ struct Lists<M> {
     fewest_ms: usize,
     /// The M that was taken out last. Perhaps it has not taken its wish yet.
     woken: Option<M>,
-    /// The line for Ps: Ms without a P that have Gs only they may run, in the order in which they came. No P is idle while the line
-    /// is not empty.
+    /// The line for Ps: Ms without a P that have Gs only they may run, in the order in which they came. No P
+    /// is idle while the line is not empty.
     wanting: VecDeque<M>,
 }
 
@@ -77,7 +81,8 @@ impl<M: Copy> Lists<M> {
         Some(hold(p))
     }
 
-    /// Takes the P of the M that was taken out last by `take_over`, if it still lies in the wish of that M. The M is then parked again.
+    /// Takes the P of the M that was taken out last by `take_over`, if it still lies in the wish of that M.
+    /// The M is then parked again.
     fn take_p_of_woken<T>(
         &mut self,
         count: &AtomicUsize,
@@ -130,9 +135,9 @@ impl<M: PartialEq + Copy> Idle<M> {
         }
     }
 
-    /// Puts a P into the idle list if `wanted` returns `true` and no M is in line for a P. `wanted` and `set_idle` run under the
-    /// lock. The caller withdraws its promise if it spins (`stop_spinning`), and must look at every queue after `look_again`.
-    /// *Runs on: the holder of the P.*
+    /// Puts a P into the idle list if `wanted` returns `true` and no M is in line for a P. `wanted` and
+    /// `set_idle` run under the lock. The caller withdraws its promise if it spins (`stop_spinning`), and
+    /// must look at every queue after `look_again`. *Runs on: the holder of the P.*
     pub(crate) fn give_up(
         &self,
         p: usize,
@@ -185,8 +190,8 @@ impl<M: PartialEq + Copy> Idle<M> {
         p
     }
 
-    /// Takes P `p` out of the idle list; returns `false` if it is not there. `set_held` runs under the lock and makes the caller
-    /// the holder.
+    /// Takes P `p` out of the idle list; returns `false` if it is not there. `set_held` runs under the lock
+    /// and makes the caller the holder.
     pub(crate) fn remove(&self, p: usize, set_held: impl FnOnce()) -> bool {
         let mut lists = self.lists.lock();
         let Some(place) = lists.ps.iter().position(|&idle| idle == p) else { return false };
@@ -215,9 +220,9 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.lists.lock().park(m, &self.parked_ms);
     }
 
-    /// Takes an idle P, by `hold`; if there is none, that of an M that is being woken, by `take_over` (`m/wish.rs`). If there is none
-    /// either, puts `m` into the list of parked Ms. All under one lock, so that a thread that gives up a P for which there was no M
-    /// then finds the M (`take_pair`).
+    /// Takes an idle P, by `hold`; if there is none, that of an M that is being woken, by `take_over`
+    /// (`m/wish.rs`). If there is none either, puts `m` into the list of parked Ms. All under one lock, so
+    /// that a thread that gives up a P for which there was no M then finds the M (`take_pair`).
     pub(crate) fn take_or_park<T>(
         &self,
         m: M,
@@ -247,8 +252,8 @@ impl<M: PartialEq + Copy> Idle<M> {
         Some((lists.take_p(&self.idle_ps, and_return(set_held))?, m))
     }
 
-    /// Takes an M that is awake out of the list of parked Ms. Returns `false` if another thread has taken it out: that thread is
-    /// about to leave it a wish.
+    /// Takes an M that is awake out of the list of parked Ms. Returns `false` if another thread has taken it
+    /// out: that thread is about to leave it a wish.
     pub(crate) fn leave(&self, m: &M) -> bool {
         let mut lists = self.lists.lock();
         let Some(place) = lists.ms.iter().rposition(|parked| parked == m) else { return false };
@@ -263,9 +268,9 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.lists.lock().unpark(&self.parked_ms)
     }
 
-    /// Takes Ms that were not needed since the last call: the longest parked first, at most `most`, and so that `keep` stay.
-    /// `may_end` says under the lock which Ms may end. The caller ends the taken Ms, which are in no list any more. Returns
-    /// `true` with them if more are unneeded.
+    /// Takes Ms that were not needed since the last call: the longest parked first, at most `most`, and so
+    /// that `keep` stay. `may_end` says under the lock which Ms may end. The caller ends the taken Ms, which
+    /// are in no list any more. Returns `true` with them if more are unneeded.
     pub(crate) fn take_unneeded(
         &self,
         keep: usize,
@@ -300,14 +305,16 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.idle_ps.load(Ordering::SeqCst)
     }
 
-    /// Returns `true` if no M has promised to look. *Runs on: any thread; a maker of work after its full fence.*
+    /// Returns `true` if no M has promised to look. *Runs on: any thread; a maker of work after its full
+    /// fence.*
     #[inline]
     pub(crate) fn no_m_spins(&self) -> bool {
         // SeqCst: after the work was published. Pairs with `stop_spinning` and `look_again`.
         self.spinning.load(Ordering::SeqCst) == 0
     }
 
-    /// Promises to look unless an M has promised; returns `true` if so. So makers of work wake one M at a time.
+    /// Promises to look unless an M has promised; returns `true` if so. So makers of work wake one M at a
+    /// time.
     pub(crate) fn start_spinning_alone(&self) -> bool {
         // SeqCst: one order of all counts and looks.
         self.spinning.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
@@ -335,16 +342,16 @@ impl<M: PartialEq + Copy> Idle<M> {
         self.spinning.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// The fence between a change of the counts and a look at the queues. Pairs with the fence of a maker of work, which publishes
-    /// first and then looks at the counts (`idle_ps`, `no_m_spins`).
+    /// The fence between a change of the counts and a look at the queues. Pairs with the fence of a maker of
+    /// work, which publishes first and then looks at the counts (`idle_ps`, `no_m_spins`).
     pub(crate) fn look_again(&self) {
         if !broken!("idle_no_fence_before_look") {
             crate::sync::full_fence();
         }
     }
 
-    /// Publishes work by `publish`, and then asks an M to look for it by `wake`, which calls `wake_for_work`. Returns what
-    /// `publish` returns. *Runs on: any thread.*
+    /// Publishes work by `publish`, and then asks an M to look for it by `wake`, which calls `wake_for_work`.
+    /// Returns what `publish` returns. *Runs on: any thread.*
     #[inline]
     pub(crate) fn make_work<T>(&self, publish: impl FnOnce() -> T, wake: impl FnOnce()) -> T {
         let published = publish();
@@ -356,8 +363,8 @@ impl<M: PartialEq + Copy> Idle<M> {
         published
     }
 
-    /// Calls `wake` if a P is idle and no M has promised to look; calls `all_busy` if no P is idle. `wake` calls `take_to_look`.
-    /// *Runs on: a maker of work, after a full fence.*
+    /// Calls `wake` if a P is idle and no M has promised to look; calls `all_busy` if no P is idle. `wake`
+    /// calls `take_to_look`. *Runs on: a maker of work, after a full fence.*
     #[inline]
     pub(crate) fn wake_for_work(&self, all_busy: impl FnOnce(), wake: impl FnOnce()) {
         if self.idle_ps() == 0 {
@@ -367,8 +374,8 @@ impl<M: PartialEq + Copy> Idle<M> {
         }
     }
 
-    /// Takes an idle P for an M that is to look for work, and makes that M's promise. Returns `None` if no P is idle, or an M has
-    /// promised to look. *Runs on: a maker of work, after its fence.*
+    /// Takes an idle P for an M that is to look for work, and makes that M's promise. Returns `None` if no P
+    /// is idle, or an M has promised to look. *Runs on: a maker of work, after its fence.*
     pub(crate) fn take_to_look(&self, set_held: impl FnOnce(usize)) -> Option<usize> {
         if !self.start_spinning_alone() {
             return None;
@@ -380,8 +387,9 @@ impl<M: PartialEq + Copy> Idle<M> {
         p
     }
 
-    /// Withdraws the caller's promise if it has `promised`, and looks once more: returns `true` if `any_work` finds work. *Runs
-    /// on: an M that goes to sleep or has found work; a thread that has put a P into the list.*
+    /// Withdraws the caller's promise if it has `promised`, and looks once more: returns `true` if `any_work`
+    /// finds work. *Runs on: an M that goes to sleep or has found work; a thread that has put a P into the
+    /// list.*
     #[inline]
     pub(crate) fn withdraw(&self, promised: bool, any_work: impl FnOnce() -> bool) -> bool {
         if promised {
@@ -462,7 +470,8 @@ mod models {
             self.queues.iter().chain([&self.global]).any(|q| q.load(Ordering::Acquire) > 0)
         }
 
-        /// An M that holds P `p` and spins has found no work and goes to sleep. Returns `true` if it stays awake.
+        /// An M that holds P `p` and spins has found no work and goes to sleep. Returns `true` if it stays
+        /// awake.
         fn rest(&self, p: usize) -> bool {
             let _ = self.idle.give_up(p, || true, || ());
             self.rest_without_p()
@@ -473,7 +482,8 @@ mod models {
             self.idle.withdraw(true, || self.any_work()) && self.idle.take(|_| ()).is_some()
         }
 
-        /// An M that has a P wakes another to wait for the network without a P. Returns `true` if that M stays awake, with a P.
+        /// An M that has a P wakes another to wait for the network without a P. Returns `true` if that M
+        /// stays awake, with a P.
         fn wakes_one_to_watch(&self) -> bool {
             if !self.idle.no_m_spins() || !self.idle.start_spinning_alone() {
                 return false;
@@ -601,7 +611,8 @@ mod models {
             let maker = m.clone();
             let maker = thread::spawn(move || maker.make_work(&maker.queues[0]));
             assert!(m.take_work());
-            // The M may run its first piece for ever, so it wakes another M if there is more work. Models `Sched::found`.
+            // The M may run its first piece for ever, so it wakes another M if there is more work. Models
+            // `Sched::found`.
             if m.idle.withdraw(true, || m.any_work()) {
                 m.wake_idle_p();
             }

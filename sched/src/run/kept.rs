@@ -1,7 +1,8 @@
-//! Counted references to a runtime, for values of users that outlive the call that made them, such as a timer's handle.
+//! Counted references to a runtime, for values of users that outlive the call that made them, such as a
+//! timer's handle.
 //!
-//! All Ps share the count of an `Arc<Sched>`. So each M has an `Arc` of its own around one `Arc<Sched>`, and what its Gs make counts
-//! there: other processors write that count only when they drop such a value.
+//! All Ps share the count of an `Arc<Sched>`. So each M has an `Arc` of its own around one `Arc<Sched>`, and
+//! what its Gs make counts there: other processors write that count only when they drop such a value.
 
 #![allow(unsafe_code)]
 
@@ -60,8 +61,8 @@ impl M {
     pub(crate) fn keep(&self) -> Kept {
         let count = self.keeper.get().cast::<Counted>();
         assert!(!count.is_null(), "the M's thread runs Gs only while it has a `Keeper`");
-        // SAFETY: `Keeper::of` wrote what `Arc::as_ptr` gave, and the `Keeper` has a count as long as the cell is not null. The cell
-        // belongs to this thread. The new count belongs to the returned value.
+        // SAFETY: `Keeper::of` wrote what `Arc::as_ptr` gave, and the `Keeper` has a count as long as the
+        // cell is not null. The cell belongs to this thread. The new count belongs to the returned value.
         Kept::ByM(unsafe {
             Arc::increment_strong_count(count);
             Arc::from_raw(count)

@@ -1,4 +1,5 @@
-//! Scheduling latency: how long a G that can run waits for a P. Measured are the wake-ups that the sampler of the P chooses.
+//! Scheduling latency: how long a G that can run waits for a P. Measured are the wake-ups that the sampler of
+//! the P chooses.
 //!
 //! ```text
 //!   the waker                                   the M that runs the G
@@ -8,11 +9,11 @@
 //!   put the G into a run queue                                 run the G; how long does it run?
 //! ```
 //!
-//! A sampled G is also timed from its resume to its next stop. So the samples tell how long polls of futures and slices of closures
-//! take, and which spawn places they belong to.
+//! A sampled G is also timed from its resume to its next stop. So the samples tell how long polls of futures
+//! and slices of closures take, and which spawn places they belong to.
 //!
-//! The time lies in a table of the runtime and not in the G, which has no room for it. A G finds its place by its index. If another G
-//! has that place, the next wake-up is the sample instead.
+//! The time lies in a table of the runtime and not in the G, which has no room for it. A G finds its place by
+//! its index. If another G has that place, the next wake-up is the sample instead.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -69,8 +70,8 @@ impl Latency {
         &self.stamps[g.index() as usize % self.stamps.len()]
     }
 
-    /// Notes that `g` is ready since `now`. Returns `false` if another G has its place in the table. *Runs on: the thread that makes
-    /// `g` runnable.*
+    /// Notes that `g` is ready since `now`. Returns `false` if another G has its place in the table. *Runs
+    /// on: the thread that makes `g` runnable.*
     fn put(&self, g: GRef, now: u64) -> bool {
         let stamp = self.stamp_of(g);
         // Acquire: pairs with the Release in `take`, so that the G before has read its time.
@@ -92,8 +93,8 @@ impl Latency {
         ns
     }
 
-    /// Stamps `g`, which becomes ready now, if the wake-up by this thread without a P is a sample. *Runs on: the thread that makes
-    /// `g` runnable.*
+    /// Stamps `g`, which becomes ready now, if the wake-up by this thread without a P is a sample. *Runs on:
+    /// the thread that makes `g` runnable.*
     pub(crate) fn stamp_outside(&self, g: GRef) {
         // Relaxed: a count.
         let n = self.outside.fetch_add(1, Ordering::Relaxed);
@@ -104,8 +105,8 @@ impl Latency {
     }
 }
 
-/// Looks at the wake-up of `g`, because the sampler of this P says so: measures and records it. *Runs on: the waker, which holds the
-/// P and then puts `g` into a run queue.*
+/// Looks at the wake-up of `g`, because the sampler of this P says so: measures and records it. *Runs on: the
+/// waker, which holds the P and then puts `g` into a run queue.*
 // Without the `Sched`, which the callers would have to keep in a register for this call.
 #[cold]
 #[inline(never)]
@@ -148,7 +149,8 @@ fn sched_of(held: Held<'_>) -> &Sched {
 }
 
 impl Sched {
-    /// Keeps the stack of the caller with `g`, if it is asked for. *Runs on: the spawner, before an M can see `g` in a queue.*
+    /// Keeps the stack of the caller with `g`, if it is asked for. *Runs on: the spawner, before an M can see
+    /// `g` in a queue.*
     pub(crate) fn keep_spawn_stack(&self, g: GRef) {
         if let Some(stack) = self.spawns.as_ref().and_then(Spawns::stack) {
             g.origin.keep_stack(stack);
@@ -180,7 +182,8 @@ impl Sched {
         }
     }
 
-    /// Runs `g`, whose wake-up is a sample of this weight, until it stops. *Runs on: `m`, which has the P `held`.*
+    /// Runs `g`, whose wake-up is a sample of this weight, until it stops. *Runs on: `m`, which has the P
+    /// `held`.*
     pub(crate) fn run_sampled(&self, m: &M, held: Held<'_>, g: GRef, weight: u8) {
         let (weight, began) = (1 << weight, clock::now());
         let waited = began.saturating_sub(self.latency.take(g));

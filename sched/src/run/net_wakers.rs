@@ -1,5 +1,5 @@
-//! Wakers of futures that wait for the network. The netpoller keeps one word for each waiter; this table holds the
-//! waker of each word.
+//! Wakers of futures that wait for the network. The netpoller keeps one word for each waiter; this table
+//! holds the waker of each word.
 //!
 //! ```text
 //!   the waiter                                   the poller
@@ -11,12 +11,13 @@
 //!   4  given up: withdraw the word, end
 //! ```
 //!
-//! The lock of the word's shard decides, so each word is either woken once or given up once. A word that was taken or ended
-//! stays invalid: its place is reused under another generation. The waker chooses the shard. So the waits of one future use
-//! one lock, and those of two futures that run at the same time mostly use two.
+//! The lock of the word's shard decides, so each word is either woken once or given up once. A word that was
+//! taken or ended stays invalid: its place is reused under another generation. The waker chooses the shard.
+//! So the waits of one future use one lock, and those of two futures that run at the same time mostly use
+//! two.
 //!
-//! Rejected: keeping wakers in the netpoller's own slots. A thread waits with one word and no lock, and a slot would
-//! have to hold a word or a waker.
+//! Rejected: keeping wakers in the netpoller's own slots. A thread waits with one word and no lock, and a
+//! slot would have to hold a word or a waker.
 
 use std::task::Waker;
 
@@ -48,7 +49,8 @@ fn shard_at(address: usize) -> usize {
     (spread >> (u64::BITS - SHARD_BITS)) as usize
 }
 
-/// The places of the words of one shard. No waker is cloned, called or dropped under the lock: that is user code.
+/// The places of the words of one shard. No waker is cloned, called or dropped under the lock: that is user
+/// code.
 struct Places {
     all: Vec<Place>,
     free: Vec<u32>,
@@ -117,8 +119,8 @@ pub fn follow(word: u64, waker: &Waker) -> bool {
     there
 }
 
-/// Gives the word up: its waker will not be called. Returns `false` if it has been taken, or if this is a forked
-/// child.
+/// Gives the word up: its waker will not be called. Returns `false` if it has been taken, or if this is a
+/// forked child.
 pub fn end(word: u64) -> bool {
     // In a forked child the holder of the lock may not exist.
     !fork::is_forked() && take(word).is_some()

@@ -23,7 +23,8 @@ struct Sums {
     delayed_ns: u64,
 }
 
-/// The sums of each place, by the address of its `Location`. One place in the source may have several addresses.
+/// The sums of each place, by the address of its `Location`. One place in the source may have several
+/// addresses.
 #[derive(Default)]
 pub(crate) struct Places(Mutex<HashMap<usize, (Place, Sums)>>);
 
@@ -94,7 +95,8 @@ impl AtPlace {
 }
 
 impl Sched {
-    /// Returns what the Gs of each spawn place do and have done, those that ran longest first. *Runs on: any thread.*
+    /// Returns what the Gs of each spawn place do and have done, those that ran longest first. *Runs on: any
+    /// thread.*
     pub fn by_place(&self) -> Vec<AtPlace> {
         fork::check_or_panic();
         let mut places: HashMap<Place, AtPlace> = HashMap::new();

@@ -1,6 +1,7 @@
-//! Polling the network, and making sure that some thread watches the next timer. An M polls briefly (`poll_now`) or
-//! blocks until an event or a timer (`wait_for_events`, which `find.rs` calls). `ensure_watcher` serves an M that is
-//! about to run a G: another M then blocks in the netpoller, or sysmon looks.
+//! Polling the network, and making sure that some thread watches the next timer. An M polls briefly
+//! (`poll_now`) or blocks until an event or a timer (`wait_for_events`, which `find.rs` calls).
+//! `ensure_watcher` serves an M that is about to run a G: another M then blocks in the netpoller, or sysmon
+//! looks.
 
 use std::time::Duration;
 
@@ -40,7 +41,8 @@ impl Sched {
         any
     }
 
-    /// Blocks in the netpoller until an event, a break or `until`, and returns the Gs to run. *Runs on: `m`, without a P.*
+    /// Blocks in the netpoller until an event, a break or `until`, and returns the Gs to run. *Runs on: `m`,
+    /// without a P.*
     pub(crate) fn wait_for_events(&self, m: &M, turn: Turn<'_>, until: u64) -> GList {
         let mut ready = m.ready.borrow_mut();
         let start = clock::now();
@@ -80,7 +82,8 @@ impl Sched {
         }
     }
 
-    /// Closes the netpoller, because no M will poll any more: waiters of other runtimes are woken. *Runs on: the closer.*
+    /// Closes the netpoller, because no M will poll any more: waiters of other runtimes are woken. *Runs on:
+    /// the closer.*
     pub(crate) fn close_netpoll(&self) {
         let mut ready = Vec::new();
         self.netpoll.close_all(&mut ready);
@@ -88,12 +91,13 @@ impl Sched {
         self.global.append(self.woken_gs(&mut ready));
     }
 
-    /// Makes sure that an M blocks in the netpoller until the next timer, or that sysmon looks by then if no P is idle. The
-    /// caller is about to run a G, which may compute for any length of time. *Runs on: the holder of the P.*
+    /// Makes sure that an M blocks in the netpoller until the next timer, or that sysmon looks by then if no
+    /// P is idle. The caller is about to run a G, which may compute for any length of time. *Runs on: the
+    /// holder of the P.*
     ///
-    /// The caller checks `Own::lacks_watcher`, which is set when this M has left the netpoller or a promise to look, or has added
-    /// a timer. An adder of a timer does not call this. So the M of a G that sleeps alone is back in the netpoller at once and
-    /// wakes no second M.
+    /// The caller checks `Own::lacks_watcher`, which is set when this M has left the netpoller or a promise
+    /// to look, or has added a timer. An adder of a timer does not call this. So the M of a G that sleeps
+    /// alone is back in the netpoller at once and wakes no second M.
     #[cold]
     pub(crate) fn ensure_watcher(&self, held: Held<'_>) {
         let all = held.own().is_uncovered();
@@ -117,9 +121,11 @@ impl Sched {
         }
     }
 
-    /// Tells a parked M to block in the netpoller. That M gets no P and does not spin, because it only has to wait.
+    /// Tells a parked M to block in the netpoller. That M gets no P and does not spin, because it only has to
+    /// wait.
     fn wake_to_watch(&self) {
-        // At most one M at a time, as in `wake_idle_p`. The M looks for work before it blocks, as the spinning promise demands.
+        // At most one M at a time, as in `wake_idle_p`. The M looks for work before it blocks, as the
+        // spinning promise demands.
         if !self.idle.no_m_spins() || !self.idle.start_spinning_alone() {
             return;
         }
@@ -135,7 +141,8 @@ impl Sched {
         }
     }
 
-    /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`). *Runs on: any thread.*
+    /// Makes sure that a timer for `when` is watched; its adder runs on afterwards (Go: `wakeNetPoller`).
+    /// *Runs on: any thread.*
     pub(crate) fn timer_was_added(&self, when: u64) {
         #[cfg(feature = "sim")]
         if self.is_simulated() {
@@ -150,8 +157,9 @@ impl Sched {
         }
     }
 
-    /// Returns the Gs of this runtime whose waits for the network are over. Makes other waiters runnable where they belong: a
-    /// plain OS thread, a G parked in place, a G of another runtime that uses a socket of this one.
+    /// Returns the Gs of this runtime whose waits for the network are over. Makes other waiters runnable
+    /// where they belong: a plain OS thread, a G parked in place, a G of another runtime that uses a socket
+    /// of this one.
     pub(crate) fn woken_gs(&self, ready: &mut Vec<Waiter>) -> GList {
         let mut gs = GList::new();
         for waiter in ready.drain(..) {
@@ -188,8 +196,8 @@ mod tests {
     use crate::run::sched::Sched;
     use crate::run::threads::tests::{config, spawn_in};
 
-    /// The test's thread has the netpoller, until a time that never comes. So each timer that is told breaks its wait. The only P
-    /// is never idle, so only `ensure_watcher` tells.
+    /// The test's thread has the netpoller, until a time that never comes. So each timer that is told breaks
+    /// its wait. The only P is never idle, so only `ensure_watcher` tells.
     #[test]
     fn the_netpoller_is_told_of_the_first_timer_of_a_heap_and_of_no_later_one() {
         let sched = Sched::new(config(1)).unwrap();

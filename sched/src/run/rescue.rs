@@ -1,4 +1,5 @@
-//! Rescues: records each P that sysmon took from a green thread that kept it, so that the user can find that green thread.
+//! Rescues: records each P that sysmon took from a green thread that kept it, so that the user can find that
+//! green thread.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::Location;
@@ -65,7 +66,8 @@ pub(crate) struct Rescues {
 }
 
 impl Rescues {
-    /// Records a rescue. Returns it if it is to be reported. *Runs on: sysmon, which has just taken the P, or the M that gives it up.*
+    /// Records a rescue. Returns it if it is to be reported. *Runs on: sysmon, which has just taken the P, or
+    /// the M that gives it up.*
     pub(crate) fn note(&self, g: Option<GRef>, away_ns: u64, doing: Doing) -> Option<(GRef, Rescue)> {
         let count = if doing == Doing::Blocked { &self.blocked } else { &self.computing };
         count.fetch_add(1, Ordering::Relaxed);

@@ -1,19 +1,20 @@
 //! A reserved M runs no Gs but those that are bound to it: a pinned G is parked on it, or a G claims it.
 //!
-//! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends (`api/foreign/word.rs`): it is bound to
-//! the M, and no free G runs there any more. Gs that were bound to the M before still return to it.
+//! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends (`api/foreign/word.rs`):
+//! it is bound to the M, and no free G runs there any more. Gs that were bound to the M before still return
+//! to it.
 //!
-//! *A pinned G.* Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is bound to it, for instance a G that
-//! parked inside a poll: the pinned G may wait for that G, or may never end. So the pinned G is bound to the M too, and the M
-//! runs only the Gs of its home queue.
+//! *A pinned G.* Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is
+//! bound to it, for instance a G that parked inside a poll: the pinned G may wait for that G, or may never
+//! end. So the pinned G is bound to the M too, and the M runs only the Gs of its home queue.
 //!
-//! - Pinned Gs that reserve the same M resume in reverse order. Each may be inside a scoped context of the OS thread, and such
-//!   contexts nest.
-//! - The M takes a P for one G at a time. The work of that P belongs to other Ms, so the M hands the P off before it
-//!   looks for the next G.
-//! - The M is in no list of idle Ms, and leaves the network and the timers to other Ms. If no other M may watch them, because no
-//!   further thread can be had, one reserved M blocks in the netpoller: the thread that was refused a thread wakes a reserved M
-//!   (`wake_reserved_m`).
+//! - Pinned Gs that reserve the same M resume in reverse order. Each may be inside a scoped context of the OS
+//!   thread, and such contexts nest.
+//! - The M takes a P for one G at a time. The work of that P belongs to other Ms, so the M hands the P off
+//!   before it looks for the next G.
+//! - The M is in no list of idle Ms, and leaves the network and the timers to other Ms. If no other M may
+//!   watch them, because no further thread can be had, one reserved M blocks in the netpoller: the thread
+//!   that was refused a thread wakes a reserved M (`wake_reserved_m`).
 //!
 //! Rejected: to wake for each timer. Each of many reserved Ms then wakes as often as all sleepers together.
 
@@ -31,8 +32,8 @@ use crate::run::sched::Sched;
 use crate::sync::full_fence;
 
 impl M {
-    /// Returns `true` if the M may run `g`, which is bound to it, while it is reserved. Of the pinned Gs, only the one that
-    /// reserved it last may run. *Runs on: this M.*
+    /// Returns `true` if the M may run `g`, which is bound to it, while it is reserved. Of the pinned Gs,
+    /// only the one that reserved it last may run. *Runs on: this M.*
     fn may_run(&self, g: GRef) -> bool {
         !g.is_pinned() || self.reserved_by.get().is_none_or(|by| ptr::eq(by, g))
     }
@@ -54,8 +55,8 @@ impl M {
 }
 
 impl Sched {
-    /// Runs the Gs that are bound to `m`, each with a P of its own turn, until `m` is no longer reserved. `m` may
-    /// hold a P afterwards. *Runs on: `m`, reserved and without a P, on its own stack.*
+    /// Runs the Gs that are bound to `m`, each with a P of its own turn, until `m` is no longer reserved. `m`
+    /// may hold a P afterwards. *Runs on: `m`, reserved and without a P, on its own stack.*
     #[cold]
     pub(crate) fn run_bound_gs(&self, m: &M) {
         while m.is_reserved() {
@@ -95,21 +96,22 @@ impl Sched {
         }
     }
 
-    /// Returns `true` if no M but reserved ones may be there to watch the network and the timers: the last thread that was wanted could
-    /// not be had. While no P is idle, the holders of the Ps watch.
+    /// Returns `true` if no M but reserved ones may be there to watch the network and the timers: the last
+    /// thread that was wanted could not be had. While no P is idle, the holders of the Ps watch.
     fn lacks_watchers(&self) -> bool {
         let no_thread = self.crew.is_full() || self.crew.refusal.is_there();
         no_thread && self.idle.idle_ps() > 0 && self.idle.parked_ms() == 0
     }
 
-    /// Blocks in the netpoller until an event, a timer, or a G that is bound to `m`. Hands on what there is to run. *Runs on: `m`, reserved
-    /// and without a P.*
+    /// Blocks in the netpoller until an event, a timer, or a G that is bound to `m`. Hands on what there is
+    /// to run. *Runs on: `m`, reserved and without a P.*
     fn watch_for_others(&self, m: &M, turn: Turn<'_>) {
         let Some(woken) = self.block_once(m, turn) else { return };
         let next = self.heaps.time_sleep_until();
         if woken.is_empty() && next > clock::now() {
             self.note_wake(m);
-            // An M has parked meanwhile because this one watched (`rest_without_p`), and takes over: this one stops now.
+            // An M has parked meanwhile because this one watched (`rest_without_p`), and takes over: this one
+            // stops now.
             if !self.lacks_watchers() {
                 self.timer_was_added(next.min(self.look_for_deadlock_at()));
             }
@@ -126,8 +128,9 @@ impl Sched {
         }
     }
 
-    /// Wakes a reserved M that sleeps, if no M blocks in the netpoller: it then watches (`lacks_watchers`). *Runs on: a thread that could
-    /// not start an M, after it has noted that and has put the P into the idle list.*
+    /// Wakes a reserved M that sleeps, if no M blocks in the netpoller: it then watches (`lacks_watchers`).
+    /// *Runs on: a thread that could not start an M, after it has noted that and has put the P into the idle
+    /// list.*
     pub(crate) fn wake_reserved_m(&self) {
         if self.netpoll.wake_by(self.heaps.time_sleep_until()) != WakeBy::NobodyBlocks {
             return;

@@ -7,11 +7,11 @@
 //!     and retire them                                 retire: the P's work moves to other queues; the M goes on without P
 //! ```
 //!
-//! No M is started under the lock of the retired Ps: if the M cannot be started, its P is given up, and that P may
-//! have to retire.
+//! No M is started under the lock of the retired Ps: if the M cannot be started, its P is given up, and that
+//! P may have to retire.
 //!
-//! Sysmon takes a surplus P from a G that does not enter the runtime. A retired P is in no list and has no work; when the number
-//! grows again, the P is used again.
+//! Sysmon takes a surplus P from a G that does not enter the runtime. A retired P is in no list and has no
+//! work; when the number grows again, the P is used again.
 
 #![allow(unsafe_code)]
 
@@ -28,12 +28,12 @@ use crate::run::idle::Given;
 use crate::run::sched::{MAX_PROCS, Sched};
 
 impl Sched {
-    /// Sets how many green threads run at the same time. Returns at once; an M gives a surplus P up when its G next enters the
-    /// runtime.
+    /// Sets how many green threads run at the same time. Returns at once; an M gives a surplus P up when its
+    /// G next enters the runtime.
     ///
     /// # Errors
-    /// Fails with `InvalidInput` if `n` is 0 or too large; the text says how many are allowed. Fails with `Unsupported` in a
-    /// forked child.
+    /// Fails with `InvalidInput` if `n` is 0 or too large; the text says how many are allowed. Fails with
+    /// `Unsupported` in a forked child.
     pub fn set_procs(&self, n: usize) -> io::Result<()> {
         // A forked child has no thread to wake: its copy of an M's lock may be held for ever.
         crate::sys::fork::check()?;
@@ -71,14 +71,16 @@ impl Sched {
         Ok(())
     }
 
-    /// Makes sure that an M watches the timers of retired Ps; the first is due at `next`. The caller holds no lock.
+    /// Makes sure that an M watches the timers of retired Ps; the first is due at `next`. The caller holds no
+    /// lock.
     fn timers_moved(&self, next: u64) {
         if next != NEVER {
             self.timer_was_added(next);
         }
     }
 
-    /// Puts `p` into the idle list, or retires it if it is surplus. *Runs on: the holder of `p`, which then has it no more.*
+    /// Puts `p` into the idle list, or retires it if it is surplus. *Runs on: the holder of `p`, which then
+    /// has it no more.*
     pub(crate) fn put_idle(&self, p: usize) {
         match self.give_p(p) {
             true => self.serve_waiting(None),
@@ -115,7 +117,8 @@ impl Sched {
         self.retire(p);
     }
 
-    /// Retires `p`, and moves its work to other queues. *Runs on: the holder of `p`, which then has it no more.*
+    /// Retires `p`, and moves its work to other queues. *Runs on: the holder of `p`, which then has it no
+    /// more.*
     #[cold]
     pub(crate) fn retire(&self, p: usize) {
         self.make_work(|| {
@@ -128,8 +131,8 @@ impl Sched {
         self.serve_waiting(None);
     }
 
-    /// Moves the queue of `p` to the end of the global queue, because no M runs it. *Runs on: the holder of `p`, in `make_work`, or
-    /// before a look at the queues (`Idle::withdraw`, `Idle::look_again`).*
+    /// Moves the queue of `p` to the end of the global queue, because no M runs it. *Runs on: the holder of
+    /// `p`, in `make_work`, or before a look at the queues (`Idle::withdraw`, `Idle::look_again`).*
     pub(crate) fn move_queue(&self, p: usize) {
         // SAFETY: the caller holds `p`.
         let held = unsafe { Held::new(self.p(p)) };
@@ -140,8 +143,9 @@ impl Sched {
         self.global.append(gs);
     }
 
-    /// Moves the work of `p` to where other Ps find it. Returns when its first timer is due; the caller passes that to
-    /// `timers_moved` after it has released the lock. *Runs on: the holder of `p` and of the lock of the retired Ps.*
+    /// Moves the work of `p` to where other Ps find it. Returns when its first timer is due; the caller
+    /// passes that to `timers_moved` after it has released the lock. *Runs on: the holder of `p` and of the
+    /// lock of the retired Ps.*
     fn retire_locked(&self, p: usize, retired: &mut HashSet<usize>) -> u64 {
         // SAFETY: the caller holds `p`, and gives it up by this call.
         let held = unsafe { Held::new(self.p(p)) };

@@ -1,10 +1,13 @@
-//! Roaming: after a call that has blocked its OS thread, a G goes on without a P until it parks, yields or ends.
+//! Roaming: after a call that has blocked its OS thread, a G goes on without a P until it parks, yields or
+//! ends.
 //!
-//! A client of a database blocks several times in one query. If its G waited in line for a P after each call, each call would
-//! cost two more switches of OS threads than on a plain thread. A G that roams blocks again at once, and gives no P up for that.
+//! A client of a database blocks several times in one query. If its G waited in line for a P after each call,
+//! each call would cost two more switches of OS threads than on a plain thread. A G that roams blocks again
+//! at once, and gives no P up for that.
 //!
-//! The kernel shares the processors among the Ms that roam and those that have Ps. So roaming is bounded in number and in time; a G
-//! that may not roam waits in place for a P. A G that is blocked does not count: it asks again after the call.
+//! The kernel shares the processors among the Ms that roam and those that have Ps. So roaming is bounded in
+//! number and in time; a G that may not roam waits in place for a P. A G that is blocked does not count: it
+//! asks again after the call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,7 +39,8 @@ impl Roaming {
 }
 
 impl M {
-    /// Returns `true` if the M may leave the runtime without a P. *Runs on: this M, in the runtime, without a P.*
+    /// Returns `true` if the M may leave the runtime without a P. *Runs on: this M, in the runtime, without a
+    /// P.*
     pub(crate) fn may_roam(&self) -> bool {
         let until = self.roams_until.get();
         until != 0 && clock::now() < until
@@ -44,7 +48,8 @@ impl M {
 }
 
 impl Sched {
-    /// Lets `m` roam, unless too many do. *Runs on: `m`, in the runtime, without a P; its G has been blocked.*
+    /// Lets `m` roam, unless too many do. *Runs on: `m`, in the runtime, without a P; its G has been
+    /// blocked.*
     pub(crate) fn roam(&self, m: &M) {
         if m.roams_until.get() == 0 && self.roaming.join(MOST_PER_P * self.procs()) {
             m.roams_until.set(clock::now() + LONGEST_NS);

@@ -1,4 +1,5 @@
-//! The main loop of an M: finds a G, runs it until it stops, and acts on the reason. Also fires the timers of a P.
+//! The main loop of an M: finds a G, runs it until it stops, and acts on the reason. Also fires the timers of
+//! a P.
 
 #![allow(unsafe_code)]
 
@@ -33,7 +34,8 @@ impl Sched {
         }
     }
 
-    /// Takes the next G from the queues of this P, from the M's own queue, or from the global queue. Fires due timers first.
+    /// Takes the next G from the queues of this P, from the M's own queue, or from the global queue. Fires
+    /// due timers first.
     #[inline]
     pub(crate) fn next_g(&self, m: &M, held: Held<'_>) -> Option<GRef> {
         let own = held.own();
@@ -78,7 +80,8 @@ impl Sched {
         }
     }
 
-    /// Returns the P of `m` if `m` is to run `g`, whose status then is that it runs. *Runs on: `m`, with a P.*
+    /// Returns the P of `m` if `m` is to run `g`, whose status then is that it runs. *Runs on: `m`, with a
+    /// P.*
     #[inline(always)]
     pub(crate) fn may_run<'m>(&self, m: &'m M, g: GRef) -> Option<Held<'m>> {
         let Some(held) = m.held() else {
@@ -96,8 +99,9 @@ impl Sched {
         Some(held)
     }
 
-    /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack instead. `MAY_OWN` is false
-    /// where no green thread has thread-locals of its own. *Runs on: `m`, with the P `held`.*
+    /// Resumes `g`, whose status is that it runs, and returns why it stopped; `None` if `g` waits for a stack
+    /// instead. `MAY_OWN` is false where no green thread has thread-locals of its own. *Runs on: `m`, with
+    /// the P `held`.*
     #[inline(always)]
     pub(crate) fn resume<const MAY_OWN: bool>(&self, m: &M, held: Held<'_>, g: GRef) -> Option<Stop> {
         if !self.prepare(m, held, g) {
@@ -119,8 +123,8 @@ impl Sched {
         Some(stop)
     }
 
-    /// Gives `g`, whose status is that it runs, what it needs to run. Returns `false` if `g` waits for a stack instead. *Runs on: `m`,
-    /// with the P `held`.*
+    /// Gives `g`, whose status is that it runs, what it needs to run. Returns `false` if `g` waits for a
+    /// stack instead. *Runs on: `m`, with the P `held`.*
     #[inline(always)]
     pub(crate) fn prepare(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
         if g.coro().is_null() {
@@ -163,8 +167,8 @@ impl Sched {
         false
     }
 
-    /// Runs `g` and returns `true` if its wake-up is a sample, and passes the P on and returns `true` if `g` waits in place on
-    /// another M. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
+    /// Runs `g` and returns `true` if its wake-up is a sample, and passes the P on and returns `true` if `g`
+    /// waits in place on another M. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
     #[cold]
     fn is_done_with(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
         g.binding.end_watch();
@@ -186,8 +190,10 @@ impl Sched {
         m.record_run(held, g);
     }
 
-    /// Records why `g` has stopped if its run was recorded. *Runs on: `m`, before a waker may make `g` ready.*
-    // A yield asks only when its wake-up is looked at, which is always while the P records. So a yield pays for one question, not for two.
+    /// Records why `g` has stopped if its run was recorded. *Runs on: `m`, before a waker may make `g`
+    /// ready.*
+    // A yield asks only when its wake-up is looked at, which is always while the P records. So a yield pays
+    // for one question, not for two.
     #[inline(always)]
     pub(crate) fn record_stop(&self, m: &M, g: GRef, stop: Stop) {
         if m.records.get() {
@@ -210,7 +216,8 @@ impl Sched {
         }
     }
 
-    /// Records that the G whose stop was recorded last goes on, because its wait was decided before its commit.
+    /// Records that the G whose stop was recorded last goes on, because its wait was decided before its
+    /// commit.
     #[cold]
     fn record_going_on(&self, m: &M) {
         // That stop is recorded, and a yield that follows is the same stop.
@@ -220,8 +227,8 @@ impl Sched {
         }
     }
 
-    /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then has no P. Returns
-    /// `false` if `m` is to run `g`. *Runs on: `m`.*
+    /// Passes the P on if `g` waits in place on another M: hands the P to that M and returns `true`; `m` then
+    /// has no P. Returns `false` if `m` is to run `g`. *Runs on: `m`.*
     fn passed_on(&self, m: &M, held: Held<'_>, g: GRef) -> bool {
         let Some(waiting) = g.waits_in_place(m) else {
             if g.binding.is_blocking() {
@@ -246,8 +253,8 @@ impl Sched {
         }
     }
 
-    /// Commits the wait of `g`, which is off its stack: from here on a waker may make it runnable. Returns `false` if the wait is
-    /// decided already, so that `m` must run `g` on.
+    /// Commits the wait of `g`, which is off its stack: from here on a waker may make it runnable. Returns
+    /// `false` if the wait is decided already, so that `m` must run `g` on.
     #[inline]
     fn commit(&self, m: &M, g: GRef) -> bool {
         if let Some(held) = m.held() {
@@ -283,7 +290,8 @@ impl Sched {
     fn pending(&self, m: &M, g: GRef) {
         self.record_stop(m, g, Stop::Pending);
         self.polled(m);
-        // A stack of another size stays with `g`: the next poll needs it, and the default size may be too small.
+        // A stack of another size stays with `g`: the next poll needs it, and the default size may be too
+        // small.
         if !Coro::is_odd(g) {
             self.give_coro(m, g);
         }

@@ -1,6 +1,7 @@
 //! `Sched`: the scheduler of one runtime, with its Ps, its Ms, its queues, its timers and its netpoller.
 //!
-//! This file has the state, its construction, and access to the Ps. What the scheduler does stands in files named after it.
+//! This file has the state, its construction, and access to the Ps. What the scheduler does stands in files
+//! named after it.
 
 #![allow(unsafe_code)]
 
@@ -89,15 +90,18 @@ pub struct Config {
 pub type Attached = Arc<dyn std::any::Any + Send + Sync>;
 
 /// See the file's head.
-// In the order of the declaration. Each M reads the first fields whenever it looks for work, and hardly any thread writes them.
-// A field that is written begins a cache line of its own after them, so that no write takes the first fields from the other Ms.
+// In the order of the declaration. Each M reads the first fields whenever it looks for work, and hardly any
+// thread writes them. A field that is written begins a cache line of its own after them, so that no write
+// takes the first fields from the other Ms.
 #[repr(C)]
 pub struct Sched {
     pub(crate) config: Config,
-    /// The Ps. A P is made when it is first needed and lives as long as the runtime; `procs` says how many are in use.
+    /// The Ps. A P is made when it is first needed and lives as long as the runtime; `procs` says how many
+    /// are in use.
     ps: Box<[OnceLock<Box<P>>]>,
     procs: AtomicUsize,
-    /// How many Ps were ever made. Those with an index from `procs` on are retired, or retire at their M's next look.
+    /// How many Ps were ever made. Those with an index from `procs` on are retired, or retire at their M's
+    /// next look.
     made: AtomicUsize,
     pub(crate) heaps: Heaps<TimerRef>,
     pub(crate) netpoll: Arc<Netpoll>,
@@ -136,8 +140,8 @@ impl Sched {
     /// Makes a scheduler without threads; [`start`](Sched::start) starts it.
     ///
     /// # Errors
-    /// Fails with `InvalidInput` if a setting is not allowed; the text says what is. Fails with the system's error if there is no
-    /// descriptor for the netpoller, or no memory for a stack.
+    /// Fails with `InvalidInput` if a setting is not allowed; the text says what is. Fails with the system's
+    /// error if there is no descriptor for the netpoller, or no memory for a stack.
     pub fn new(config: Config) -> io::Result<Arc<Sched>> {
         crate::watch::debugger::note_clock();
         await_stacks::begin(config.await_stacks);
@@ -194,20 +198,20 @@ impl Sched {
         enter().map(|entered| entered.m().sched().arc())
     }
 
-    /// Calls `f` with the runtime of the calling green thread; with `None` elsewhere. Unlike `current`, this changes no count that
-    /// all Ps share.
+    /// Calls `f` with the runtime of the calling green thread; with `None` elsewhere. Unlike `current`, this
+    /// changes no count that all Ps share.
     pub fn with_current<T>(f: impl FnOnce(Option<&Sched>) -> T) -> T {
         let current = enter().map(|entered| ptr::from_ref(entered.m().sched()));
-        // SAFETY: a runtime lives while one of its Gs lives, and its Ms hold it by an `Arc`. The caller is a G or an M, and
-        // returns only after `f`. `as_runtime` made the pointer from the runtime itself.
+        // SAFETY: a runtime lives while one of its Gs lives, and its Ms hold it by an `Arc`. The caller is a
+        // G or an M, and returns only after `f`. `as_runtime` made the pointer from the runtime itself.
         f(current.map(|sched| unsafe { &*sched }))
     }
 
     /// Returns how many Ps are to be in use.
     #[inline]
     pub fn procs(&self) -> usize {
-        // SeqCst: pairs with `store_procs`. `set_procs` stores before it looks at the idle list; `put_idle` loads under the lock of
-        // that list.
+        // SeqCst: pairs with `store_procs`. `set_procs` stores before it looks at the idle list; `put_idle`
+        // loads under the lock of that list.
         self.procs.load(Ordering::SeqCst)
     }
 
@@ -218,7 +222,8 @@ impl Sched {
         self.made.load(Ordering::Acquire)
     }
 
-    /// Makes Ps until there are `upto`, and returns the indices of the new ones. *Runs on: the holder of the lock of `retired`.*
+    /// Makes Ps until there are `upto`, and returns the indices of the new ones. *Runs on: the holder of the
+    /// lock of `retired`.*
     pub(crate) fn make_ps(&self, upto: usize) -> Range<usize> {
         let new = self.made()..upto.max(self.made());
         for index in new.clone() {
@@ -341,14 +346,15 @@ impl Sched {
         ptr::from_ref(self).cast()
     }
 
-    /// Returns the runtime of a parked green thread. The caller keeps this reference: once the green thread can run, it may end
-    /// and its runtime with it.
+    /// Returns the runtime of a parked green thread. The caller keeps this reference: once the green thread
+    /// can run, it may end and its runtime with it.
     ///
     /// # Safety
     /// `g` is a green thread, and stays parked during this call.
     pub(crate) unsafe fn of_parked(g: GRef) -> Arc<Sched> {
-        // SAFETY: `G::begin` wrote what `as_runtime` gave. A runtime lives while one of its Gs is parked. The pointer was made
-        // from a reference, which does not cover the counts of an `Arc`: `arc` reaches them by the runtime's own `Weak`.
+        // SAFETY: `G::begin` wrote what `as_runtime` gave. A runtime lives while one of its Gs is parked. The
+        // pointer was made from a reference, which does not cover the counts of an `Arc`: `arc` reaches them
+        // by the runtime's own `Weak`.
         unsafe { (*g.runtime().cast::<Sched>()).arc() }
     }
 }
@@ -357,7 +363,8 @@ impl M {
     /// Returns the runtime that the M belongs to. *Runs on: this M.*
     #[inline]
     pub(crate) fn sched(&self) -> &Sched {
-        // SAFETY: `Ms::take_free` made the M with what `as_runtime` gave. The M's thread holds its runtime by an `Arc`.
+        // SAFETY: `Ms::take_free` made the M with what `as_runtime` gave. The M's thread holds its runtime by
+        // an `Arc`.
         unsafe { &*self.runtime.cast::<Sched>() }
     }
 }

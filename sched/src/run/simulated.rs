@@ -1,8 +1,8 @@
-//! `simulated`: how a simulated scheduler runs. A [`Simulation`](super::simulation::Simulation) chooses which G runs next and whether the
-//! running G goes on, and says what time it is. (Feature `sim`.)
+//! `simulated`: how a simulated scheduler runs. A [`Simulation`](super::simulation::Simulation) chooses which
+//! G runs next and whether the running G goes on, and says what time it is. (Feature `sim`.)
 //!
-//! A simulated scheduler has one P and no sysmon, and every G that must keep its OS thread waits at home. So all its Gs run on one M, and
-//! the order in which they run depends on the choices alone:
+//! A simulated scheduler has one P and no sysmon, and every G that must keep its OS thread waits at home. So
+//! all its Gs run on one M, and the order in which they run depends on the choices alone:
 //!
 //! ```text
 //!   the M between two Gs (next_simulated)          a running G, at a point of choice (point)
@@ -32,7 +32,8 @@ impl Simulated {
         self.by.now() - self.ahead()
     }
 
-    /// Returns the simulated time at which the clock of the timers shows `ns`. *Runs on: an M of the simulation.*
+    /// Returns the simulated time at which the clock of the timers shows `ns`. *Runs on: an M of the
+    /// simulation.*
     fn of_timers(&self, ns: u64) -> u64 {
         ns.saturating_add(self.ahead())
     }
@@ -80,7 +81,8 @@ impl Sched {
         }
     }
 
-    /// Returns the next G of a simulated scheduler; `None` if there is no simulation, or if the M has to rest, to end, or to get its P first.
+    /// Returns the next G of a simulated scheduler; `None` if there is no simulation, or if the M has to
+    /// rest, to end, or to get its P first.
     #[inline(always)]
     pub(crate) fn chosen_g(&self, m: &M) -> Option<GRef> {
         self.simulated.as_ref().and_then(|simulated| self.choose_for(simulated, m))
@@ -94,7 +96,8 @@ impl Sched {
         self.next_simulated(simulated, m, held)
     }
 
-    /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of the P.*
+    /// Returns the next G of a simulated scheduler; `None` if the M is to rest. *Runs on: `m`, the holder of
+    /// the P.*
     fn next_simulated(&self, simulated: &Simulated, m: &M, held: Held<'_>) -> Option<GRef> {
         loop {
             self.run_due_timers(simulated, held);
@@ -141,7 +144,8 @@ impl Sched {
         }
     }
 
-    /// Records the time from which the waits of the next Gs are counted in dumps. There is no sysmon that does so.
+    /// Records the time from which the waits of the next Gs are counted in dumps. There is no sysmon that
+    /// does so.
     pub(crate) fn record_simulated_time(&self, simulated: &Simulated) {
         self.sysmon.record_time(simulated.timers_now());
     }
@@ -158,7 +162,8 @@ impl Sched {
         self.ready_all(held, woken, By::Timer);
     }
 
-    /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not have recorded that yet.
+    /// Cancels the main function, which has to end because of `reason`. The thread that waits for it may not
+    /// have recorded that yet.
     fn end_main(&self, reason: &std::sync::Arc<str>) {
         while !self.mains.are_recorded() {
             std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! `simulation`: who makes the choices of a simulated scheduler, and where that is known. `run/simulated.rs` asks for the choices.
-//! (Feature `sim`.)
+//! `simulation`: who makes the choices of a simulated scheduler, and where that is known. `run/simulated.rs`
+//! asks for the choices. (Feature `sim`.)
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -12,13 +12,14 @@ use crate::m::Loan;
 use crate::m::current::{current_g, on_m};
 use crate::sync::Mutex;
 
-/// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from the one M that runs Gs.
+/// Makes the choices of a simulated scheduler. Every M may call `phase` and `now`; all other calls come from
+/// the one M that runs Gs.
 pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Returns how far the simulation is.
     fn phase(&self) -> Phase;
 
-    /// Chooses among the G `running`, which could go on, and the Gs of `ready`, in the order in which they became ready. Returns `None`
-    /// for `running`, else an index into `ready`. At least one of both is there.
+    /// Chooses among the G `running`, which could go on, and the Gs of `ready`, in the order in which they
+    /// became ready. Returns `None` for `running`, else an index into `ready`. At least one of both is there.
     ///
     /// # Errors
     /// Returns the reason why the simulation has to end.
@@ -27,8 +28,9 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Notes that the G `running` gives way to all others.
     fn yields(&self, running: u64);
 
-    /// All Gs wait: moves the clock to what happens next. That is a timer at the simulated time `until`, or an event of the simulation, which this call
-    /// then [delivers](deliver). `sources` is the number of registered descriptors, with those that are simulated.
+    /// All Gs wait: moves the clock to what happens next. That is a timer at the simulated time `until`, or
+    /// an event of the simulation, which this call then [delivers](deliver). `sources` is the number of
+    /// registered descriptors, with those that are simulated.
     ///
     /// # Errors
     /// Returns the reason why the simulation has to end: nothing will happen any more.
@@ -121,7 +123,8 @@ pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
     on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
 }
 
-/// Returns the node to which the calling G belongs; 0 if it belongs to none. A G belongs to the node of the G that spawned it.
+/// Returns the node to which the calling G belongs; 0 if it belongs to none. A G belongs to the node of the G
+/// that spawned it.
 #[must_use]
 pub fn node() -> u32 {
     current_g().map_or(0, |g| g.node.load(Ordering::Relaxed))
@@ -129,14 +132,16 @@ pub fn node() -> u32 {
 
 /// Makes the calling G a G of `node`.
 pub fn set_node(node: u32) {
-    // Relaxed, here and in the other accesses: one M runs all Gs of a simulation, and reads the nodes of these only.
+    // Relaxed, here and in the other accesses: one M runs all Gs of a simulation, and reads the nodes of
+    // these only.
     current_g().into_iter().for_each(|g| g.node.store(node, Ordering::Relaxed));
 }
 
-/// Makes `child`, a new G of a simulated scheduler, a G of the node of `parent`, if there is a parent. *Runs on: the spawner.*
+/// Makes `child`, a new G of a simulated scheduler, a G of the node of `parent`, if there is a parent. *Runs
+/// on: the spawner.*
 ///
-/// Each G of a simulation has rare fields, because a spawner with rare fields takes a way of its own (`api/spawn.rs`). So other spawners
-/// pay nothing for simulations.
+/// Each G of a simulation has rare fields, because a spawner with rare fields takes a way of its own
+/// (`api/spawn.rs`). So other spawners pay nothing for simulations.
 pub(crate) fn begin_g(parent: Option<GRef>, child: GRef) {
     child.rare_or_new();
     // `G::begin` has made it a G of no node.
@@ -145,7 +150,8 @@ pub(crate) fn begin_g(parent: Option<GRef>, child: GRef) {
     }
 }
 
-/// Begins to count the waits of Gs in simulated time. *Runs on: the main function of a simulation, at its beginning.*
+/// Begins to count the waits of Gs in simulated time. *Runs on: the main function of a simulation, at its
+/// beginning.*
 pub fn record_time() {
     on_m(|m| {
         let sched = m.sched();
@@ -166,7 +172,8 @@ static CHANGES: Mutex<()> = Mutex::new(());
 impl Simulated {
     pub(crate) fn new(by: Arc<dyn Simulation>) -> Self {
         let _changes = CHANGES.lock();
-        // Relaxed: a thread that has a reference to a G of this scheduler sees the count, because the G is spawned later.
+        // Relaxed: a thread that has a reference to a G of this scheduler sees the count, because the G is
+        // spawned later.
         LIVING.fetch_add(1, Ordering::Relaxed);
         contexts::mark_new(SIMULATED);
         Simulated { by, ready: Mutex::default(), ids: ids::OfSimulation::new(), ahead: OnceLock::new() }
@@ -182,14 +189,15 @@ impl Drop for Simulated {
     }
 }
 
-/// Returns `true` if a dump by this thread tells of `g`. A dump in a simulation tells of the Gs of that simulation only.
+/// Returns `true` if a dump by this thread tells of `g`. A dump in a simulation tells of the Gs of that
+/// simulation only.
 pub(crate) fn is_told(g: GRef) -> bool {
     !is_here() || is_of_this_scheduler(g)
 }
 
-/// Returns `true` if a dump by this thread may hold `g`, so that a waker leaves it to this thread to make `g` ready. The M of a
-/// simulation would miss such a G, and take all for asleep. While there is a simulation, only Gs of the caller's own scheduler
-/// may be held. *Runs on: a holder of a reference.*
+/// Returns `true` if a dump by this thread may hold `g`, so that a waker leaves it to this thread to make `g`
+/// ready. The M of a simulation would miss such a G, and take all for asleep. While there is a simulation,
+/// only Gs of the caller's own scheduler may be held. *Runs on: a holder of a reference.*
 pub(crate) fn may_hold(g: GRef) -> bool {
     !is_anywhere() || is_of_this_scheduler(g)
 }
@@ -198,8 +206,8 @@ fn is_of_this_scheduler(g: GRef) -> bool {
     on_m(|m| ptr::eq(m.runtime, g.runtime())).unwrap_or(false)
 }
 
-/// Notes that the caller yields, in a simulation. Returns `true` if the caller has to end if it is cancelled, because the simulation
-/// does. *Runs on: any thread.*
+/// Notes that the caller yields, in a simulation. Returns `true` if the caller has to end if it is cancelled,
+/// because the simulation does. *Runs on: any thread.*
 #[cold]
 pub(crate) fn yields() -> bool {
     let note = |by: &dyn Simulation| match by.phase() {
@@ -213,7 +221,8 @@ pub(crate) fn yields() -> bool {
     with(note).unwrap_or(false)
 }
 
-/// Tells the simulation of this M, if there is one, of a panic that no other thread will see. What another panic drops does not count.
+/// Tells the simulation of this M, if there is one, of a panic that no other thread will see. What another
+/// panic drops does not count.
 #[cold]
 pub(crate) fn lost_panic(payload: &(dyn std::any::Any + Send)) {
     if std::thread::panicking() {

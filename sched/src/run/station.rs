@@ -1,9 +1,10 @@
-//! An M's station (`netpoll/src/foreign.rs`): where green threads that wait on this M in calls of foreign code, such as C that calls `recv`,
-//! wait for their descriptors. (Feature `interpose`.)
+//! An M's station (`netpoll/src/foreign.rs`): where green threads that wait on this M in calls of foreign
+//! code, such as C that calls `recv`, wait for their descriptors. (Feature `interpose`.)
 //!
-//! Such a green thread resumes on its M only. So the M looks at its station itself: when it finds no other work, in one round of many, and
-//! while it sleeps. An M that sleeps on its note sleeps at the station instead, and a waker of the note wakes it there. The M that blocks in
-//! the netpoller blocks at both. While the M runs a G that computes, no other M looks at the station, because none could run its Gs.
+//! Such a green thread resumes on its M only. So the M looks at its station itself: when it finds no other
+//! work, in one round of many, and while it sleeps. An M that sleeps on its note sleeps at the station
+//! instead, and a waker of the note wakes it there. The M that blocks in the netpoller blocks at both. While
+//! the M runs a G that computes, no other M looks at the station, because none could run its Gs.
 
 use std::io;
 use std::time::Duration;
@@ -27,7 +28,8 @@ impl M {
         self.note.station()
     }
 
-    /// Calls `wait` in which a green thread waits at the station. *Runs on: that green thread, which returns to this M.*
+    /// Calls `wait` in which a green thread waits at the station. *Runs on: that green thread, which returns
+    /// to this M.*
     pub(crate) fn counts_at_station<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.at_station.set(self.at_station.get() + 1);
         let result = wait();
@@ -77,8 +79,8 @@ impl Sched {
         }
     }
 
-    /// Sleeps on the note of `m`, or at its station if a green thread waits there, for `time` at most if there is one. May return
-    /// early. *Runs on: `m`.*
+    /// Sleeps on the note of `m`, or at its station if a green thread waits there, for `time` at most if
+    /// there is one. May return early. *Runs on: `m`.*
     pub(crate) fn sleep_on_note(&self, m: &M, time: Option<Duration>) {
         if m.at_station.get() > 0 {
             return m.note.sleep_at_station(|| self.look_at_station(m, Some(time)));
@@ -91,7 +93,8 @@ impl Sched {
         }
     }
 
-    /// Blocks in the netpoller, and at the station if a green thread waits there. *Runs on: `m`, without a P.*
+    /// Blocks in the netpoller, and at the station if a green thread waits there. *Runs on: `m`, without a
+    /// P.*
     ///
     /// # Errors
     /// As [`Turn::block`].

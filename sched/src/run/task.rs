@@ -1,13 +1,14 @@
 //! The task of a G: its closure or future, the payload that holds it, and the end that stores the result.
 //!
-//! The closure or future lies in the G's payload, boxed if it is too large. The result then takes its place. So a
-//! spawn and a join of something small allocate nothing. All tasks catch panics in the same way.
+//! The closure or future lies in the G's payload, boxed if it is too large. The result then takes its place.
+//! So a spawn and a join of something small allocate nothing. All tasks catch panics in the same way.
 //!
-//! Three tasks exist: `Closure`, `Polled`, and `CallsWaker`, which calls a foreign waker. `After` is told that a task has
-//! ended; scopes use it.
+//! Three tasks exist: `Closure`, `Polled`, and `CallsWaker`, which calls a foreign waker. `After` is told
+//! that a task has ended; scopes use it.
 //!
-//! A printed backtrace of a green thread ends at its task. std cuts a backtrace at the frame whose name contains
-//! `__rust_begin_short_backtrace`, so the functions that run tasks have such names. That costs nothing.
+//! A printed backtrace of a green thread ends at its task. std cuts a backtrace at the frame whose name
+//! contains `__rust_begin_short_backtrace`, so the functions that run tasks have such names. That costs
+//! nothing.
 
 #![allow(unsafe_code)]
 
@@ -107,8 +108,8 @@ unsafe fn __rust_begin_short_backtrace_closure<T, F: FnOnce() -> T, A: After>(g:
 unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> Stop {
     // SAFETY: the running task owns its payload, which holds the work that the spawner put there.
     let work = unsafe { place::<Work<F, A>>(g) };
-    // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the task
-    // lives.
+    // SAFETY: the future stays in its place until `drop_in_place` below: the payload does not move while the
+    // task lives.
     let future = unsafe { Pin::new_unchecked(&mut (*work).work) };
     begin_locals(g);
     if g.has_contexts() {
@@ -142,8 +143,8 @@ unsafe fn __rust_begin_short_backtrace_future<F: Future, A: After>(g: GRef) -> S
     };
     g.budget().set(Budget::NONE);
     g.set_over();
-    // SAFETY: the future will not be polled again. It is dropped in its place, as a pinned value must be, and not
-    // used after.
+    // SAFETY: the future will not be polled again. It is dropped in its place, as a pinned value must be, and
+    // not used after.
     let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { (&raw mut (*work).work).drop_in_place() }));
     // SAFETY: `after` is read once; `free` drops nothing.
     let after = unsafe { (&raw const (*work).after).read() };
@@ -200,8 +201,8 @@ fn cancelled() -> Box<dyn Any + Send> {
     Box::new(Cancelled)
 }
 
-/// Stores the result and wakes the joiner. Until `enter_for_good` it runs as user code: the destructor of an unwanted
-/// result and the waker of another runtime are user code.
+/// Stores the result and wakes the joiner. Until `enter_for_good` it runs as user code: the destructor of an
+/// unwanted result and the waker of another runtime are user code.
 fn end<T>(g: GRef, result: thread::Result<T>, after: impl After) -> Stop {
     let panicked = matches!(&result, Err(payload) if !payload.is::<Cancelled>());
     if panicked {
@@ -264,7 +265,8 @@ fn end_locals(g: GRef) {
     }
 }
 
-/// Runs `f`, which runs destructors or other code of the user. Does not unwind. A simulation is told of a panic.
+/// Runs `f`, which runs destructors or other code of the user. Does not unwind. A simulation is told of a
+/// panic.
 pub(crate) fn contain(f: impl FnOnce()) -> bool {
     contain_then(f, tell_simulation)
 }
@@ -292,8 +294,8 @@ pub(crate) fn drop_unseen<T>(result: thread::Result<T>) {
     drop_contained(result);
 }
 
-/// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread. `returned`: the
-/// task has not unwound.
+/// Destroys the thread's own values and contexts. Their destructors are user code and run on the thread.
+/// `returned`: the task has not unwound.
 #[inline(always)]
 fn end_rare(g: GRef, returned: bool) {
     if g.rare().is_some() {

@@ -34,8 +34,8 @@ impl Sched {
         self.new_m(handed).inspect_err(|_| self.release_handed_p(handed))
     }
 
-    /// Puts a P for which no M could be started into the idle list, and its queue into the global one. The next M that needs a
-    /// P takes it.
+    /// Puts a P for which no M could be started into the idle list, and its queue into the global one. The
+    /// next M that needs a P takes it.
     fn release_handed_p(&self, handed: Option<(usize, bool)>) {
         let Some((p, spinning)) = handed else { return };
         self.move_queue(p);
@@ -45,8 +45,8 @@ impl Sched {
         }
     }
 
-    /// Hands P `p`, whose lease the caller holds, to a parked M, or to a new M if none is parked (Go: `startm`). *Runs on: any
-    /// thread.*
+    /// Hands P `p`, whose lease the caller holds, to a parked M, or to a new M if none is parked (Go:
+    /// `startm`). *Runs on: any thread.*
     pub(crate) fn start_m(&self, p: usize, spinning: bool) {
         if let Some(m) = self.idle.unpark() {
             m.m().wish.hand_to_parked(p, spinning);
@@ -65,7 +65,8 @@ impl Sched {
         }
     }
 
-    /// Hands an idle P to a parked M: the P went idle because there was no M, and the M parked because there was no P.
+    /// Hands an idle P to a parked M: the P went idle because there was no M, and the M parked because there
+    /// was no P.
     fn pair_up(&self) {
         if let Some((p, m)) = self.idle.take_pair(|p| self.p(p).lease.set_held()) {
             m.m().wish.hand_to_parked(p, false);
@@ -73,11 +74,12 @@ impl Sched {
         }
     }
 
-    /// Hands idle Ps to Ms that wait for one in place, because no thread is to be had for them. *Runs on: the thread that has put a
-    /// P into the idle list because it found no M.*
+    /// Hands idle Ps to Ms that wait for one in place, because no thread is to be had for them. *Runs on: the
+    /// thread that has put a P into the idle list because it found no M.*
     fn serve_those_in_place(&self) {
         loop {
-            // Pairs with the fence in `make_work`, before which a G that waits in place was put into the queue.
+            // Pairs with the fence in `make_work`, before which a G that waits in place was put into the
+            // queue.
             self.idle.look_again();
             if self.idle.idle_ps() == 0 {
                 return;
@@ -88,7 +90,8 @@ impl Sched {
             let (Bound::InPlace(m) | Bound::Home(m)) = g.bound() else { unreachable!("the G was bound") };
             match self.idle.take(|p| self.p(p).lease.set_held()) {
                 Some(p) => self.hand_to(m, p, false),
-                // Another M has taken the P. That M looks for work, and looks once more when it gives the P up.
+                // Another M has taken the P. That M looks for work, and looks once more when it gives the P
+                // up.
                 None => self.global.push(g),
             }
         }
@@ -101,7 +104,8 @@ impl Sched {
         }
     }
 
-    /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the line for Ps, or that waits in place.
+    /// Hands P `p`, whose lease the caller holds, to an M that the caller has taken out of the line for Ps,
+    /// or that waits in place.
     pub(crate) fn hand_to(&self, m: &M, p: usize, spinning: bool) {
         m.wish.hand(p, spinning);
         m.note.wake();
@@ -127,7 +131,8 @@ impl Sched {
         })
     }
 
-    /// Starts the template thread if it is not there. *Runs on: the thread of a green thread that is about to be pinned.*
+    /// Starts the template thread if it is not there. *Runs on: the thread of a green thread that is about to
+    /// be pinned.*
     #[inline]
     pub(crate) fn begin_template(&self) {
         #[cfg(feature = "sim")]
@@ -140,8 +145,8 @@ impl Sched {
         }
     }
 
-    /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the idle list. *Runs on: the
-    /// holder of `p`, which then has it no more.*
+    /// Hands on the P of an M that goes on without: to an M in line, to an M for waiting work, else to the
+    /// idle list. *Runs on: the holder of `p`, which then has it no more.*
     pub(crate) fn hand_off(&self, p: &P) {
         p.recorder.notes(Kind::HandOff, 0, 0);
         if p.index >= self.procs() {
@@ -159,13 +164,14 @@ impl Sched {
         if self.idle.withdraw(false, || self.any_work()) {
             self.wake_idle_p();
         }
-        // Perhaps no M watched the timers and the network but the P's holder: if no M blocks in the netpoller, this wakes one. And the M in
-        // the netpoller has not planned to look for a deadlock, because this P was held.
+        // Perhaps no M watched the timers and the network but the P's holder: if no M blocks in the
+        // netpoller, this wakes one. And the M in the netpoller has not planned to look for a deadlock,
+        // because this P was held.
         self.timer_was_added(self.heaps.time_sleep_until().min(self.look_for_deadlock_at()));
     }
 
-    /// Ends the threads of some Ms that were parked and not needed since the last call. Returns `true` if there are more. *Runs on:
-    /// sysmon.*
+    /// Ends the threads of some Ms that were parked and not needed since the last call. Returns `true` if
+    /// there are more. *Runs on: sysmon.*
     pub(crate) fn end_idle_ms(&self) -> bool {
         let (unneeded, more) = self.idle.take_unneeded(self.ms_kept(), ENDED_AT_ONCE, may_end);
         for m in unneeded {
@@ -185,7 +191,8 @@ impl Sched {
         self.procs() + SPARE_MS
     }
 
-    /// Starts a spare M if no M is parked, because starting a thread takes long just when it is needed. *Runs on: sysmon.*
+    /// Starts a spare M if no M is parked, because starting a thread takes long just when it is needed. *Runs
+    /// on: sysmon.*
     pub(crate) fn keep_spare_m(&self) {
         let spares = self.idle.parked_ms() + self.crew.spares_coming();
         if spares > 0 || self.crew.is_full() {
@@ -208,8 +215,9 @@ impl Sched {
 }
 
 impl Sched {
-    /// Frees the M for another thread, and joins the thread that ended before. So at most one ended thread still has its stack, and
-    /// no other thread waits for user code that runs at a thread's end. *Runs on: the ending thread of `m`.*
+    /// Frees the M for another thread, and joins the thread that ended before. So at most one ended thread
+    /// still has its stack, and no other thread waits for user code that runs at a thread's end. *Runs on:
+    /// the ending thread of `m`.*
     fn thread_ends(&self, m: &M) {
         if let Some(before) = self.crew.end_thread(m) {
             // A panic on an M's own stack was reported when it happened.
@@ -218,7 +226,8 @@ impl Sched {
     }
 }
 
-/// Returns `true` if no G is bound to that M. *Runs on: any thread, under the lock of the idle list that the M is in.*
+/// Returns `true` if no G is bound to that M. *Runs on: any thread, under the lock of the idle list that the
+/// M is in.*
 fn may_end(m: &MRef) -> bool {
     !m.m().homes.is_any()
 }
@@ -237,7 +246,8 @@ fn start_thread(name: String, sched: Arc<Sched>, m: Arc<M>) -> io::Result<thread
     thread::Builder::new().name(name).spawn(move || m_main(&sched, &m))
 }
 
-/// Aborts the process if a panic unwinds into the scheduler's own stack: the P and all Gs that wait for it would be lost.
+/// Aborts the process if a panic unwinds into the scheduler's own stack: the P and all Gs that wait for it
+/// would be lost.
 struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
@@ -365,7 +375,8 @@ pub(crate) mod tests {
         sched.end_threads();
     }
 
-    /// A wake-up of an M's note may come late, when the M has seen the change itself and sleeps for another reason.
+    /// A wake-up of an M's note may come late, when the M has seen the change itself and sleeps for another
+    /// reason.
     #[test]
     fn a_late_wake_up_ends_no_wait_in_place() {
         const TIME: Duration = Duration::from_millis(20);
@@ -392,8 +403,8 @@ pub(crate) mod tests {
         sched.end_threads();
     }
 
-    /// Green threads that are pinned while they sleep keep their Ms, so other Ms are needed, and later too many are parked.
-    /// Threads end and start all the time, and no green thread waits for ever.
+    /// Green threads that are pinned while they sleep keep their Ms, so other Ms are needed, and later too
+    /// many are parked. Threads end and start all the time, and no green thread waits for ever.
     #[test]
     fn threads_end_while_others_are_started() {
         for procs in [1, 2, 4] {
@@ -432,8 +443,8 @@ pub(crate) mod tests {
                 stop.store(true, Ordering::Relaxed);
                 assert_eq!(done.load(Ordering::Relaxed), 20 * round as usize);
             });
-            // Their Ms are reused. An M whose thread is about to end is not free yet, so there may be twice as many Ms as were needed
-            // at once; without reuse there would be some thousand.
+            // Their Ms are reused. An M whose thread is about to end is not free yet, so there may be twice
+            // as many Ms as were needed at once; without reuse there would be some thousand.
             let (made, at_once) = (sched.crew.lock().all().len(), 20 + procs + SPARE_MS + 2);
             assert!(made <= 2 * at_once, "{made} Ms were made, and {at_once} needed at once");
             assert!(sched.begin_closing() && sched.cancel_all(None));

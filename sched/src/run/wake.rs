@@ -1,7 +1,8 @@
 //! Waking: makes waiters runnable, finds an M to run them, and provides the `Waker`s of futures on Gs.
 //!
-//! A waker decides a wait (`g/wait.rs`). If the waiter had committed its wait, [`ready`] makes the waiter runnable: in a run
-//! queue, at its home M, in place, or as a plain OS thread. Wakers of futures count as references to their G.
+//! A waker decides a wait (`g/wait.rs`). If the waiter had committed its wait, [`ready`] makes the waiter
+//! runnable: in a run queue, at its home M, in place, or as a plain OS thread. Wakers of futures count as
+//! references to their G.
 
 #![allow(unsafe_code)]
 
@@ -29,8 +30,10 @@ use crate::sys::fork::is_forked;
 use crate::watch::await_stacks;
 use crate::watch::recorder::readies_bound;
 
-/// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on: any thread.*
-// Not a function of the outcome: compilers do not always make a loop for each outcome out of that of `decide`.
+/// Decides a wait as woken, and makes the waiter runnable. Returns `false` if the wait was over. *Runs on:
+/// any thread.*
+// Not a function of the outcome: compilers do not always make a loop for each outcome out of that of
+// `decide`.
 pub fn wake(ticket: Ticket) -> bool {
     match ticket.g.wait.decide(ticket.number, Outcome::Woken) {
         Decision::Lost => false,
@@ -64,8 +67,8 @@ pub(crate) fn ready(g: GRef) {
     }
 }
 
-/// Wakes `g` if no run queue of a P may hold it: a plain OS thread, a G parked in place, a G bound to an M. Returns `true` if
-/// so. *Runs on: the thread that decided its wait.*
+/// Wakes `g` if no run queue of a P may hold it: a plain OS thread, a G parked in place, a G bound to an M.
+/// Returns `true` if so. *Runs on: the thread that decided its wait.*
 // Nearly every G is free: this look is inlined into the callers.
 #[inline(always)]
 pub(crate) fn wake_if_unqueueable(g: GRef, by: By) -> bool {
@@ -128,7 +131,8 @@ pub(crate) fn ready_after_hold(g: GRef) {
     }
 }
 
-/// Makes a parked G runnable through the global queue of its runtime. *Runs on: the thread that decided its wait.*
+/// Makes a parked G runnable through the global queue of its runtime. *Runs on: the thread that decided its
+/// wait.*
 #[cold]
 pub(crate) fn ready_globally(g: GRef, by: By) {
     if is_forked() {
@@ -169,7 +173,8 @@ pub(crate) fn ready_many(mut gs: GList) {
 }
 
 impl Sched {
-    /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any thread.*
+    /// Puts a G into the queue of the M to which it is bound, and wakes that M if it sleeps. *Runs on: any
+    /// thread.*
     fn put_home(&self, m: &M, g: GRef) {
         self.latency.stamp_outside(g);
         m.home.push(g);
@@ -181,8 +186,9 @@ impl Sched {
         }
     }
 
-    /// Adds `g`, which is parked and whose wait is decided, to the Gs that `ready_all` is to make runnable. Makes it runnable at once if it
-    /// is none of this runtime or no run queue may hold it. *Runs on: the thread that decided its wait.*
+    /// Adds `g`, which is parked and whose wait is decided, to the Gs that `ready_all` is to make runnable.
+    /// Makes it runnable at once if it is none of this runtime or no run queue may hold it. *Runs on: the
+    /// thread that decided its wait.*
     pub(crate) fn ready_in_list(&self, g: GRef, by: By, gs: &mut GList) {
         if wake_if_unqueueable(g, by) {
             return;
@@ -194,7 +200,8 @@ impl Sched {
         }
     }
 
-    /// As `ready_in_list`, for the G that `waker` wakes. A waker that is user code is not called here: a G that calls it is added.
+    /// As `ready_in_list`, for the G that `waker` wakes. A waker that is user code is not called here: a G
+    /// that calls it is added.
     pub(crate) fn wake_by(&self, waker: Waker, by: By, gs: &mut GList) {
         match decided_by(&waker) {
             Some(woken) => {
@@ -232,15 +239,15 @@ impl Sched {
         }
     }
 
-    /// Publishes work by `publish`, which puts it into a run queue, and wakes an M for it if a P is idle and no M looks for work.
-    /// Returns what `publish` returns. *Runs on: any thread.*
+    /// Publishes work by `publish`, which puts it into a run queue, and wakes an M for it if a P is idle and
+    /// no M looks for work. Returns what `publish` returns. *Runs on: any thread.*
     #[inline]
     pub(crate) fn make_work<T>(&self, publish: impl FnOnce() -> T) -> T {
         self.idle.make_work(publish, || self.wake_idle_p())
     }
 
-    /// Wakes an M for an idle P, if no M looks for work already (Go: `wakep`). The caller's last store published work with SeqCst,
-    /// or the caller fenced.
+    /// Wakes an M for an idle P, if no M looks for work already (Go: `wakep`). The caller's last store
+    /// published work with SeqCst, or the caller fenced.
     #[inline]
     pub(crate) fn wake_idle_p(&self) {
         self.idle.wake_for_work(|| self.sysmon.work_waits(), || self.wake_idle_p_slow());
@@ -278,13 +285,16 @@ static VTABLE: RawWakerVTable = RawWakerVTable::new(
 );
 
 fn as_g(g: *const ()) -> GRef {
-    // SAFETY: only `borrowed_waker` and the clone function above make these pointers, from Gs, which are never freed.
+    // SAFETY: only `borrowed_waker` and the clone function above make these pointers, from Gs, which are
+    // never freed.
     unsafe { &*g.cast::<G>() }
 }
 
-/// Returns the waker that ends a park of `g` on its `wakes` token. Clones of it count as references to `g`; the result does not.
+/// Returns the waker that ends a park of `g` on its `wakes` token. Clones of it count as references to `g`;
+/// the result does not.
 pub(crate) fn borrowed_waker(g: GRef) -> ManuallyDrop<Waker> {
-    // SAFETY: the functions of `VTABLE` are thread-safe and keep the contract of `RawWakerVTable`; `g` is never freed.
+    // SAFETY: the functions of `VTABLE` are thread-safe and keep the contract of `RawWakerVTable`; `g` is
+    // never freed.
     ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(ptr::from_ref(g).cast(), &VTABLE)) })
 }
 
@@ -292,8 +302,8 @@ fn is_waker_of_a_g(waker: &Waker) -> bool {
     ptr::eq(waker.vtable(), &VTABLE)
 }
 
-/// Returns `None` if `waker` is user code. Else takes the wake-up and decides the wait. Returns the G to make runnable; the
-/// inner `None` means that there is none.
+/// Returns `None` if `waker` is user code. Else takes the wake-up and decides the wait. Returns the G to make
+/// runnable; the inner `None` means that there is none.
 pub(crate) fn decided_by(waker: &Waker) -> Option<Option<GRef>> {
     if !is_waker_of_a_g(waker) {
         return case_waker::decided_by(waker);

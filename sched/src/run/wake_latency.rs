@@ -1,15 +1,18 @@
-//! The wake-up latency of sleeping Ms: how late they wake, and so how much earlier they should ask to be woken.
+//! The wake-up latency of sleeping Ms: how late they wake, and so how much earlier they should ask to be
+//! woken.
 //!
-//! A processor that was idle needs time to wake: tens of microseconds after a short wait, more than a hundred after a long one.
-//! Most of that time is the same each time. An M that waits for a timer therefore asks to be woken earlier, by a part of how
-//! late recent waits of that length were. If it wakes too early it spins for the rest, which is rare and short. No timer fires
-//! early: the heap decides by the clock whether a timer is due.
+//! A processor that was idle needs time to wake: tens of microseconds after a short wait, more than a hundred
+//! after a long one. Most of that time is the same each time. An M that waits for a timer therefore asks to
+//! be woken earlier, by a part of how late recent waits of that length were. If it wakes too early it spins
+//! for the rest, which is rare and short. No timer fires early: the heap decides by the clock whether a timer
+//! is due.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How many classes of waits there are: one for each power of two of the wait in microseconds.
 const LENGTHS: usize = 24;
-/// The largest delay that counts. A larger delay was not caused by waking but by another thread on the processor.
+/// The largest delay that counts. A larger delay was not caused by waking but by another thread on the
+/// processor.
 const LATEST_NS: u64 = 200_000;
 /// A sample counts for one part in this many.
 const WEIGHT: i64 = 8;
@@ -24,8 +27,9 @@ impl Lead {
         Lead { late_ns: [const { AtomicU32::new(0) }; LENGTHS] }
     }
 
-    /// Returns by how much earlier to ask for the end of a wait of `ahead_ns`; the result is less than `ahead_ns`. It is three
-    /// quarters of the average delay, so that the M spins only when a wait is late by less than that.
+    /// Returns by how much earlier to ask for the end of a wait of `ahead_ns`; the result is less than
+    /// `ahead_ns`. It is three quarters of the average delay, so that the M spins only when a wait is late by
+    /// less than that.
     pub(crate) fn of(&self, ahead_ns: u64) -> u64 {
         // Relaxed, here and below: the value is an estimate that orders nothing; the M that polls writes it.
         let late = u64::from(self.late_ns[length(ahead_ns)].load(Ordering::Relaxed));

@@ -1,7 +1,9 @@
-//! The main loop of an M whose green threads have thread-locals of their own: from one G straight to the next.
+//! The main loop of an M whose green threads have thread-locals of their own: from one G straight to the
+//! next.
 //!
-//! Setting the base of thread-locals takes as long as the rest of a switch. The loop of `run_loop.rs` would set it twice: when a G stops,
-//! and when the next begins. This loop takes the next G first, and goes from the block of the one to the block of the other:
+//! Setting the base of thread-locals takes as long as the rest of a switch. The loop of `run_loop.rs` would
+//! set it twice: when a G stops, and when the next begins. This loop takes the next G first, and goes from
+//! the block of the one to the block of the other:
 //!
 //! ```text
 //!   g stops          the M is off its stack, and in its block; no other thread sees yet that g has stopped
@@ -12,9 +14,10 @@
 //!
 //! Without such a G the M goes back to its own block, and looks for one as always.
 //!
-//! The M runs its own code under the block of a G here, and no code of the user. `errno` is the G's meanwhile: a park may change it, as any
-//! call may. A compiler may keep the address of a thread-local for a whole function. So the function that goes from block to block touches
-//! none, and calls, never inlined, what may.
+//! The M runs its own code under the block of a G here, and no code of the user. `errno` is the G's
+//! meanwhile: a park may change it, as any call may. A compiler may keep the address of a thread-local for a
+//! whole function. So the function that goes from block to block touches none, and calls, never inlined, what
+//! may.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +34,8 @@ use crate::sync::imposed_barrier;
 use crate::tls::Under;
 
 impl Sched {
-    /// As `run`, and then runs Gs of this P's queue as long as nothing else is to be done. *Runs on: `m`, with a P.*
+    /// As `run`, and then runs Gs of this P's queue as long as nothing else is to be done. *Runs on: `m`,
+    /// with a P.*
     #[inline(never)]
     pub(crate) fn run_with_locals(&self, m: &M, mut g: GRef) {
         let mut under = Under::home(ptr::from_ref(m).expose_provenance());
@@ -64,10 +68,12 @@ impl Sched {
             let next = if block.is_some() { self.next_at_once(m) } else { None };
             // One that waits in place is in its block on another M.
             let free = next.filter(|next| !next.binding.is_special());
-            // SAFETY: `next` came out of a run queue, so its block is this M's alone, as that of `g` is until `stopped`.
+            // SAFETY: `next` came out of a run queue, so its block is this M's alone, as that of `g` is until
+            // `stopped`.
             unsafe { under.go(free.and_then(|next| Coro::block_to_run(next, || m.homes.is_any()))) };
             if let Stop::Done | Stop::Pending = stop {
-                // SAFETY: the closure or poll has ended, its coroutine is still this thread's, and the M has left its block.
+                // SAFETY: the closure or poll has ended, its coroutine is still this thread's, and the M has
+                // left its block.
                 unsafe { Coro::renew_block(g) };
             }
             let goes_on = self.has_stopped(m, g, stop);
@@ -85,7 +91,8 @@ impl Sched {
         }
     }
 
-    /// Prepares to run `g` if that needs nothing but a few words. Returns `false` if it needs more. *Runs on: `m`.*
+    /// Prepares to run `g` if that needs nothing but a few words. Returns `false` if it needs more. *Runs on:
+    /// `m`.*
     #[inline(never)]
     fn sets_out_at_once(&self, m: &M, g: GRef) -> bool {
         let Some(held) = m.held() else { return false };
@@ -100,13 +107,15 @@ impl Sched {
         true
     }
 
-    /// Prepares to run `g`. Returns `false` if `m` is not to run it. *Runs on: `m`, under its own thread-locals.*
+    /// Prepares to run `g`. Returns `false` if `m` is not to run it. *Runs on: `m`, under its own
+    /// thread-locals.*
     #[inline(never)]
     fn sets_out(&self, m: &M, g: GRef) -> bool {
         self.may_run(m, g).is_some_and(|held| self.prepare(m, held, g))
     }
 
-    /// Takes the next G of this P if the M has nothing else to do first. *Runs on: `m`, off the stack of a G and in its block.*
+    /// Takes the next G of this P if the M has nothing else to do first. *Runs on: `m`, off the stack of a G
+    /// and in its block.*
     #[inline(never)]
     fn next_at_once(&self, m: &M) -> Option<GRef> {
         // A simulation chooses by itself. With another runtime's budget the M is under its own thread-locals.

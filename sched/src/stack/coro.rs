@@ -1,8 +1,8 @@
 //! Coroutines: how a G gets onto a stack, off it, and back. Only this file names corosensei's switches.
 //!
-//! A coroutine outlives the Gs that run on it. The root of a coroutine is a loop that runs one G after another, so a
-//! pooled coroutine starts its next G with a single switch. A coroutine lies at the top of its own stack, on the page
-//! that every green thread touches anyway.
+//! A coroutine outlives the Gs that run on it. The root of a coroutine is a loop that runs one G after
+//! another, so a pooled coroutine starts its next G with a single switch. A coroutine lies at the top of its
+//! own stack, on the page that every green thread touches anyway.
 //!
 //! ```text
 //!   the M                                    the G's stack
@@ -44,8 +44,8 @@ pub(crate) struct Coro {
     /// The addresses at which an access means a stack overflow, and the depth that a G can use.
     guard: Range<usize>,
     usable_bytes: usize,
-    /// The M that the G on this coroutine is bound to; null if the G is not bound. Only `m/binding.rs` knows the type
-    /// behind it.
+    /// The M that the G on this coroutine is bound to; null if the G is not bound. Only `m/binding.rs` knows
+    /// the type behind it.
     pub(crate) bound_to: Cell<*const ()>,
     /// The thread-locals of those that run here with their own; `None` where all have those of their M.
     block: Option<Block>,
@@ -64,7 +64,8 @@ enum Whose {
 }
 
 impl G {
-    /// Returns the coroutine of this G, or null. *Runs on: the M that runs this G, or a thread that may make it runnable.*
+    /// Returns the coroutine of this G, or null. *Runs on: the M that runs this G, or a thread that may make
+    /// it runnable.*
     #[inline]
     pub(crate) fn coro(&self) -> *mut Coro {
         self.coro_ptr.get().cast()
@@ -84,7 +85,8 @@ impl G {
 }
 
 impl Coro {
-    /// Makes the coroutine of an unused stack, on that stack. `owns_locals` gives it thread-locals of its own, which lie above it.
+    /// Makes the coroutine of an unused stack, on that stack. `owns_locals` gives it thread-locals of its
+    /// own, which lie above it.
     pub(crate) fn new(stack: Stack, class: u32, owns_locals: bool) -> *mut Coro {
         let end = stack.base();
         let stack = if owns_locals { stack.reserve_top(Block::bytes()).1 } else { stack };
@@ -107,8 +109,8 @@ impl Coro {
             #[cfg(tsan)]
             fiber: tsan::Fiber::new(),
         };
-        // SAFETY: `reserve_top` reserved these bytes, aligned to 16, for this coroutine alone, while the stack is
-        // mapped.
+        // SAFETY: `reserve_top` reserved these bytes, aligned to 16, for this coroutine alone, while the
+        // stack is mapped.
         unsafe { place.write(coro) };
         place
     }
@@ -134,7 +136,8 @@ impl Coro {
     /// # Safety
     /// As for `dissolve`.
     pub(super) unsafe fn free_block(coro: *mut Coro) -> bool {
-        // SAFETY: only the caller knows the coroutine. No G runs on it, and `resume` has renewed the block after each closure.
+        // SAFETY: only the caller knows the coroutine. No G runs on it, and `resume` has renewed the block
+        // after each closure.
         unsafe { (*coro).block.take().map(|block| block.free()) }.is_some()
     }
 
@@ -152,7 +155,8 @@ impl Coro {
     /// Runs `g` until it stops, under the thread-locals that it is to have. Returns why it stopped.
     ///
     /// # Safety
-    /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no other thread uses that coroutine.
+    /// `m` is the address of this thread's M, and `g` is that M's to run; `g.coro` is its coroutine, and no
+    /// other thread uses that coroutine.
     #[inline(always)]
     pub(crate) unsafe fn resume(m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
         // SAFETY: this contract.
@@ -171,7 +175,8 @@ impl Coro {
     #[inline(never)]
     unsafe fn resume_with_block(m: usize, is_taken: impl FnOnce() -> bool, g: GRef) -> Stop {
         let mut under = Under::home(m);
-        // SAFETY: this contract. The coroutine is this thread's, and so is its block. Nothing in between touches a thread-local.
+        // SAFETY: this contract. The coroutine is this thread's, and so is its block. Nothing in between
+        // touches a thread-local.
         unsafe {
             under.go(Coro::block_to_run(g, is_taken));
             let stop = Coro::switch_to(g);
@@ -183,8 +188,9 @@ impl Coro {
         }
     }
 
-    /// Returns the block of thread-locals with which `g` is to run, if not with the M's. A closure has one of its own where coroutines
-    /// have blocks. A poll has the M's, unless `is_taken`: the M's are those of another poll that is parked.
+    /// Returns the block of thread-locals with which `g` is to run, if not with the M's. A closure has one of
+    /// its own where coroutines have blocks. A poll has the M's, unless `is_taken`: the M's are those of
+    /// another poll that is parked.
     ///
     /// # Safety
     /// `g` has a coroutine, which this thread alone uses.
@@ -205,7 +211,8 @@ impl Coro {
         Some(*block)
     }
 
-    /// Makes the block as new after the end of a closure or a poll, if that had it. *Runs on: the M that has run `g`.*
+    /// Makes the block as new after the end of a closure or a poll, if that had it. *Runs on: the M that has
+    /// run `g`.*
     ///
     /// # Safety
     /// `g` has a coroutine, which this thread alone uses, and no thread is in its block.
@@ -248,7 +255,8 @@ impl Coro {
         unsafe { (*(*g.coro()).yielder.get()).suspend(stop) };
     }
 
-    /// Returns `true` if the stack of `g`, which has one, is not of the default size. *Runs on: the M that runs `g`.*
+    /// Returns `true` if the stack of `g`, which has one, is not of the default size. *Runs on: the M that
+    /// runs `g`.*
     #[inline]
     pub(crate) fn is_odd(g: GRef) -> bool {
         // SAFETY: the M that runs `g` alone uses its coroutine, and `g` has one, by this contract.
@@ -262,8 +270,9 @@ impl Coro {
         (c"coro.lowest", std::mem::offset_of!(Coro, guard) + std::mem::offset_of!(Range<usize>, end)),
     ];
 
-    /// Returns the addresses at which frames may lie on the stack of the coroutine at `coro`, and the words of corosensei's coroutine. The
-    /// kernel reads them, so the coroutine may run or go away meanwhile. Returns `None` if they cannot be read.
+    /// Returns the addresses at which frames may lie on the stack of the coroutine at `coro`, and the words
+    /// of corosensei's coroutine. The kernel reads them, so the coroutine may run or go away meanwhile.
+    /// Returns `None` if they cannot be read.
     #[cfg(all(
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64"),
@@ -281,7 +290,8 @@ impl Coro {
         self.guard.end..top
     }
 
-    /// Returns where the frames of the running G end, if `sp` lies on its stack. Signal handlers may call this.
+    /// Returns where the frames of the running G end, if `sp` lies on its stack. Signal handlers may call
+    /// this.
     ///
     /// # Safety
     /// `g` runs on this thread.
@@ -300,8 +310,8 @@ impl Coro {
         (lowest, ptr::from_ref(self).addr() - lowest)
     }
 
-    /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may call
-    /// this.
+    /// Returns the usable size of the running G's stack if `address` lies in its guard. Signal handlers may
+    /// call this.
     ///
     /// # Safety
     /// `g` runs on this thread.
@@ -314,10 +324,10 @@ impl Coro {
 
 /// Tells ThreadSanitizer of stack switches (`ci/tsan.sh`): each coroutine is a fiber.
 ///
-/// The M enters the fiber before the switch and leaves it after the switch back, both in `resume`. So ThreadSanitizer
-/// counts entries and returns of frames on the same fiber: `resume` enters a frame of corosensei on the fiber, and
-/// the returning `suspend` leaves such a frame. A function that switches fibers is therefore always inlined. A frame
-/// of such a function would be entered on one fiber and left on another.
+/// The M enters the fiber before the switch and leaves it after the switch back, both in `resume`. So
+/// ThreadSanitizer counts entries and returns of frames on the same fiber: `resume` enters a frame of
+/// corosensei on the fiber, and the returning `suspend` leaves such a frame. A function that switches fibers
+/// is therefore always inlined. A frame of such a function would be entered on one fiber and left on another.
 #[cfg(tsan)]
 mod tsan {
     use std::ffi::{c_uint, c_void};
@@ -349,7 +359,8 @@ mod tsan {
 
     #[inline(always)]
     pub(super) fn switch_to(fiber: *mut c_void) {
-        // SAFETY: an M's fiber lives as long as its thread, and a coroutine's until the coroutine is dissolved.
+        // SAFETY: an M's fiber lives as long as its thread, and a coroutine's until the coroutine is
+        // dissolved.
         unsafe { __tsan_switch_to_fiber(fiber, 0) };
     }
 
@@ -361,15 +372,16 @@ mod tsan {
     }
 }
 
-/// Returns how large a stack must be to leave `stack_bytes` to its green threads. Returns `InvalidInput` if no stack
-/// can be so large or so small.
+/// Returns how large a stack must be to leave `stack_bytes` to its green threads. Returns `InvalidInput` if
+/// no stack can be so large or so small.
 pub(crate) fn with_header(stack_bytes: usize, owns_locals: bool) -> io::Result<usize> {
     let of_block = if owns_locals { Block::bytes() + FOR_DESTRUCTORS } else { 0 };
     Ok(checked_stack_bytes(stack_bytes)? + size_of::<Coro>().next_multiple_of(16) + of_block)
 }
 
-/// What destructors of thread-locals may need of a stack beyond its size. The runtime's run queues have such a thread-local, of
-/// `crossbeam-epoch`, on any green thread that happens to enlarge one. It costs address space only.
+/// What destructors of thread-locals may need of a stack beyond its size. The runtime's run queues have such
+/// a thread-local, of `crossbeam-epoch`, on any green thread that happens to enlarge one. It costs address
+/// space only.
 const FOR_DESTRUCTORS: usize = if cfg!(debug_assertions) { 32 << 10 } else { 16 << 10 };
 
 /// The code at the root of every coroutine: runs one G after another.

@@ -1,7 +1,8 @@
 //! The guard at the bottom of each stack: pages that fault, so that an overflow cannot reach the stack below.
 //!
-//! On Linux from 6.13 on a mark in the page table (`MADV_GUARD_INSTALL`) makes the pages fault. The mark costs no mapping,
-//! survives `release_pages`, and takes half a microsecond. On other systems `mprotect` does it, with two mappings per stack.
+//! On Linux from 6.13 on a mark in the page table (`MADV_GUARD_INSTALL`) makes the pages fault. The mark
+//! costs no mapping, survives `release_pages`, and takes half a microsecond. On other systems `mprotect` does
+//! it, with two mappings per stack.
 
 #![allow(unsafe_code)]
 
@@ -11,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::sys;
 
-/// The least size of a guard. Rust probes each page of a large frame, but C code often does not. A frame of C code may step over a
-/// guard of one page and write into the stack below. Few such frames exceed four pages. Four pages take no longer to mark than one;
-/// sixteen take half as long again.
+/// The least size of a guard. Rust probes each page of a large frame, but C code often does not. A frame of C
+/// code may step over a guard of one page and write into the stack below. Few such frames exceed four pages.
+/// Four pages take no longer to mark than one; sixteen take half as long again.
 const LEAST_GUARD_BYTES: usize = 16 * 1024;
 
 /// Returns the size of every guard, in whole pages. Signal handlers may call this.
@@ -26,8 +27,8 @@ static PROTECTED: AtomicUsize = AtomicUsize::new(0);
 
 /// Installs guards, and remembers which way works on this kernel.
 ///
-/// All accesses are Relaxed: each flag changes once and guards no other data. A thread that reads an old value repeats the
-/// attempt and gets the same answer.
+/// All accesses are Relaxed: each flag changes once and guards no other data. A thread that reads an old
+/// value repeats the attempt and gets the same answer.
 pub(super) struct Guards {
     by_mark: AtomicBool,
     mark_seen_to_work: AtomicBool,
@@ -69,8 +70,8 @@ impl Guards {
         unsafe { self.protect(limit) }.map_err(|error| explain(error, TOO_MANY_MAPPINGS))
     }
 
-    /// Installs a guard by a mark, and checks that the first mark works: user-mode emulators (qemu) take an unknown advice for a
-    /// hint and report success.
+    /// Installs a guard by a mark, and checks that the first mark works: user-mode emulators (qemu) take an
+    /// unknown advice for a hint and report success.
     unsafe fn mark(&self, limit: usize) -> io::Result<()> {
         // SAFETY: the caller of `install` alone may use these pages.
         unsafe { sys::mark_guard(limit, guard_bytes()) }?;
@@ -85,8 +86,8 @@ impl Guards {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Installs a guard by `mprotect`. Stops before the kernel's limit: with no mapping left, `malloc` fails in the rest of the
-    /// process.
+    /// Installs a guard by `mprotect`. Stops before the kernel's limit: with no mapping left, `malloc` fails
+    /// in the rest of the process.
     unsafe fn protect(&self, limit: usize) -> io::Result<()> {
         if PROTECTED.load(Ordering::Relaxed) >= most_protected() {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -105,7 +106,8 @@ impl Drop for Guards {
     }
 }
 
-/// Returns how many stacks `mprotect` may guard: two mappings each, and a sixteenth of all mappings left unused.
+/// Returns how many stacks `mprotect` may guard: two mappings each, and a sixteenth of all mappings left
+/// unused.
 fn most_protected() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
@@ -114,8 +116,8 @@ fn most_protected() -> usize {
     })
 }
 
-/// Returns `true` if marks do not work here. `EINVAL`: the kernel is too old, or the memory is locked (`mlockall`). `ENOSYS` and
-/// `EPERM` come from a sandbox.
+/// Returns `true` if marks do not work here. `EINVAL`: the kernel is too old, or the memory is locked
+/// (`mlockall`). `ENOSYS` and `EPERM` come from a sandbox.
 fn is_unsupported(error: &io::Error) -> bool {
     let sandboxed = [libc::EINVAL, libc::ENOSYS, libc::EPERM];
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error().is_some_and(|e| sandboxed.contains(&e))

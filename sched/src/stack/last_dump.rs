@@ -1,5 +1,6 @@
-//! The dump before a fatal stack overflow ends the process. A fault handler cannot write a dump: it may not allocate. So it asks a plain
-//! OS thread that waits for such requests, and waits until that thread has written the dump.
+//! The dump before a fatal stack overflow ends the process. A fault handler cannot write a dump: it may not
+//! allocate. So it asks a plain OS thread that waits for such requests, and waits until that thread has
+//! written the dump.
 //!
 //! ```text
 //!   the fault handler                     the thread that writes dumps
@@ -10,7 +11,8 @@
 //!   abort
 //! ```
 //!
-//! The wait has a bound, because the code that overflowed may have a lock that the dump needs, such as that of the allocator.
+//! The wait has a bound, because the code that overflowed may have a lock that the dump needs, such as that
+//! of the allocator.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -27,7 +29,8 @@ static ASKS: AtomicI32 = AtomicI32::new(-1);
 /// How many dumps that thread has written.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
 
-/// Sets where a thread that writes dumps reads its requests. The first call counts. The descriptor stays open for ever.
+/// Sets where a thread that writes dumps reads its requests. The first call counts. The descriptor stays open
+/// for ever.
 pub fn set_writer(asks: OwnedFd) {
     // Relaxed: a descriptor is its number.
     if ASKS.compare_exchange(-1, asks.as_raw_fd(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
@@ -41,7 +44,8 @@ pub fn dump_is_written() {
     WRITTEN.fetch_add(1, Ordering::Release);
 }
 
-/// Asks for a dump and waits until it is written, for 5 s at most. Returns at once if no thread writes dumps. *Runs on: a fault handler.*
+/// Asks for a dump and waits until it is written, for 5 s at most. Returns at once if no thread writes dumps.
+/// *Runs on: a fault handler.*
 pub(crate) fn ask_and_wait() {
     let fd = ASKS.load(Ordering::Relaxed);
     if fd == -1 {

@@ -24,8 +24,8 @@ pub(crate) use windows::{ensure_alternate_stack, install};
 /// The green thread whose stack overflowed.
 #[cfg_attr(windows, expect(dead_code, reason = "the system reports there"))]
 pub(crate) struct Overflowed {
-    /// The name; empty if there is none. `'static` although the green thread owns the name: that thread runs on the OS thread
-    /// that faulted, so it cannot end before the process does.
+    /// The name; empty if there is none. `'static` although the green thread owns the name: that thread runs
+    /// on the OS thread that faulted, so it cannot end before the process does.
     pub(crate) name: &'static str,
     pub(crate) id: u64,
     /// Where it was spawned.
@@ -35,14 +35,15 @@ pub(crate) struct Overflowed {
     pub(crate) stack_bytes: usize,
 }
 
-/// Returns the green thread that runs on this OS thread if the address lies in the guard of its stack; else `None`.
+/// Returns the green thread that runs on this OS thread if the address lies in the guard of its stack; else
+/// `None`.
 pub(crate) type Lookup = fn(fault_address: usize) -> Option<Overflowed>;
 
 /// The function that the signal handler calls. `OnceLock::get` is a load, so a signal handler may call it.
 static LOOKUP: OnceLock<Lookup> = OnceLock::new();
 
-/// Sets the function that the handler calls; only the first call has an effect. The function runs inside a signal handler: it
-/// must neither allocate nor lock.
+/// Sets the function that the handler calls; only the first call has an effect. The function runs inside a
+/// signal handler: it must neither allocate nor lock.
 pub(crate) fn set_lookup(lookup: Lookup) {
     let _ = LOOKUP.set(lookup);
 }
@@ -65,13 +66,15 @@ mod unix {
     /// The signals that an access to a guard may raise; systems differ in which one it is.
     const SIGNALS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-    /// The action of each of `SIGNALS` before `install`. `OnceLock::get` is a load, so the handler may call it.
+    /// The action of each of `SIGNALS` before `install`. `OnceLock::get` is a load, so the handler may call
+    /// it.
     static PREVIOUS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2];
 
     type SimpleHandler = extern "C" fn(c_int);
     type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-    /// Installs the handler once per process. It runs before the handler that was there (std's, from before `main`).
+    /// Installs the handler once per process. It runs before the handler that was there (std's, from before
+    /// `main`).
     pub(crate) fn install() {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
@@ -102,13 +105,15 @@ mod unix {
 
     /// What a signal reports.
     struct Fault {
-        /// The address of the access; `None` if a process sent the signal, because the field then holds other data.
+        /// The address of the access; `None` if a process sent the signal, because the field then holds other
+        /// data.
         address: Option<usize>,
     }
 
     impl Fault {
         fn new(info: &libc::siginfo_t) -> Fault {
-            // BSD and macOS number the signals of kill(2) and similar calls from 0x10001 up, Linux from 0 down.
+            // BSD and macOS number the signals of kill(2) and similar calls from 0x10001 up, Linux from 0
+            // down.
             let by_kernel = (1..0x10000).contains(&info.si_code);
             // SAFETY: the kernel fills in the address for the faults that it raises.
             Fault { address: by_kernel.then(|| unsafe { info.si_addr() }.addr()) }
@@ -153,7 +158,8 @@ mod unix {
         set_action(signal, &default);
     }
 
-    /// Sends the signal again, because a sent signal does not repeat like a fault. It stays pending until the handler returns.
+    /// Sends the signal again, because a sent signal does not repeat like a fault. It stays pending until the
+    /// handler returns.
     fn send_again(signal: c_int) {
         // SAFETY: `raise` accesses no memory of this process.
         unsafe { libc::raise(signal) };
@@ -162,7 +168,8 @@ mod unix {
     #[inline(never)]
     fn action_of(signal: c_int) -> libc::sigaction {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the call fails.
+        // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the
+        // call fails.
         unsafe {
             libc::sigaction(signal, null(), action.as_mut_ptr());
             action.assume_init()
@@ -171,7 +178,8 @@ mod unix {
 
     #[inline(never)]
     fn set_action(signal: c_int, action: &libc::sigaction) {
-        // SAFETY: the handler of `action` is `on_fault` or an earlier one. The call cannot fail for these two signals.
+        // SAFETY: the handler of `action` is `on_fault` or an earlier one. The call cannot fail for these two
+        // signals.
         unsafe { libc::sigaction(signal, action, null_mut()) };
     }
 
@@ -245,8 +253,9 @@ mod unix {
 
     // The alternate stack -------------------------------------------------------------------------------
 
-    /// The alternate stack that `ensure_alternate_stack` made for an OS thread; empty if the thread had a large one. The same OS
-    /// thread must drop it, outside of signal handlers; the drop restores the alternate stack from before.
+    /// The alternate stack that `ensure_alternate_stack` made for an OS thread; empty if the thread had a
+    /// large one. The same OS thread must drop it, outside of signal handlers; the drop restores the
+    /// alternate stack from before.
     pub(crate) struct AlternateStack {
         /// Start and length of the mapping, guard included.
         mapping: Option<(usize, usize)>,
@@ -254,9 +263,10 @@ mod unix {
         not_send: PhantomData<*mut ()>,
     }
 
-    /// Gives this OS thread an alternate stack for two signal handlers, of which one interrupts the other, unless it has one. Signal
-    /// handlers then have a stack when the stack of the OS thread or of a green thread is exhausted. The alternate stack of a
-    /// thread of std has room for one handler. The kernel kills a process that has no room for a second one.
+    /// Gives this OS thread an alternate stack for two signal handlers, of which one interrupts the other,
+    /// unless it has one. Signal handlers then have a stack when the stack of the OS thread or of a green
+    /// thread is exhausted. The alternate stack of a thread of std has room for one handler. The kernel kills
+    /// a process that has no room for a second one.
     pub(crate) fn ensure_alternate_stack() -> io::Result<AlternateStack> {
         let guard = sys::page_size();
         let bytes = (2 * sys::least_signal_stack()).next_multiple_of(guard);
@@ -269,7 +279,8 @@ mod unix {
         stack.mapping = Some((start, guard + bytes));
         // SAFETY: the first page of the mapping made above, which no code uses yet.
         unsafe { sys::forbid(start, guard) }?;
-        // SAFETY: the mapping lives until `stack` is dropped, and the drop disables the alternate stack before it unmaps.
+        // SAFETY: the mapping lives until `stack` is dropped, and the drop disables the alternate stack
+        // before it unmaps.
         unsafe { set_alternate_stack(start + guard, bytes, 0) }?;
         Ok(stack)
     }
@@ -278,8 +289,8 @@ mod unix {
         fn drop(&mut self) {
             let Some((start, bytes)) = self.mapping else { return };
             let (before, flags) = (&self.before, self.before.ss_flags & libc::SS_DISABLE);
-            // SAFETY: disabling is always valid, and std keeps the alternate stack of its thread until the thread ends.
-            // `AlternateStack` is `!Send`, so this is the thread that made it.
+            // SAFETY: disabling is always valid, and std keeps the alternate stack of its thread until the
+            // thread ends. `AlternateStack` is `!Send`, so this is the thread that made it.
             let _ = unsafe { set_alternate_stack(before.ss_sp.expose_provenance(), before.ss_size, flags) };
             // SAFETY: `ensure_alternate_stack` mapped it, and the call above made the thread stop using it.
             unsafe { sys::unmap(start, bytes) };
@@ -297,7 +308,8 @@ mod unix {
     }
 
     /// # Safety
-    /// Unless `flags` disable the alternate stack, the memory belongs to it until the thread gets another one.
+    /// Unless `flags` disable the alternate stack, the memory belongs to it until the thread gets another
+    /// one.
     #[inline(never)]
     unsafe fn set_alternate_stack(start: usize, bytes: usize, flags: c_int) -> io::Result<()> {
         let stack =

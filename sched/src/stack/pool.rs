@@ -1,7 +1,9 @@
-//! The pools of idle coroutines and their stacks: a short warm list per P, and one pool per stack size behind a lock.
+//! The pools of idle coroutines and their stacks: a short warm list per P, and one pool per stack size behind
+//! a lock.
 //!
-//! Each list is last-in, first-out, because the stack that was used last is still in the cache. Coroutines that the runtime
-//! did not need for a while become cold: their stacks give the memory back to the system and keep their address space.
+//! Each list is last-in, first-out, because the stack that was used last is still in the cache. Coroutines
+//! that the runtime did not need for a while become cold: their stacks give the memory back to the system and
+//! keep their address space.
 
 #![allow(unsafe_code)]
 
@@ -37,8 +39,8 @@ pub(crate) struct CoroList {
     len: AtomicUsize,
 }
 
-// SAFETY: a list moves to another thread only as a whole: with its P, or under the lock of its pool. No G runs on a coroutine
-// that lies in a list.
+// SAFETY: a list moves to another thread only as a whole: with its P, or under the lock of its pool. No G
+// runs on a coroutine that lies in a list.
 unsafe impl Send for CoroList {}
 
 impl CoroList {
@@ -60,7 +62,8 @@ impl CoroList {
         if coro.is_null() {
             return None;
         }
-        // SAFETY: the list alone owns a coroutine that lies in it, and the stack stays mapped while the runtime lives.
+        // SAFETY: the list alone owns a coroutine that lies in it, and the stack stays mapped while the
+        // runtime lives.
         self.head.set(unsafe { (*coro).next });
         self.len.store(self.len() - 1, Ordering::Relaxed);
         Some(coro)
@@ -86,8 +89,8 @@ impl Drop for CoroList {
     /// Frees what belongs to the blocks of thread-locals. All coroutines of a runtime have one, or none has.
     fn drop(&mut self) {
         while let Some(coro) = self.pop() {
-            // SAFETY: the list alone owned the coroutine, and no G runs on it. Its stack is mapped: the runtime drops Ps and lists
-            // before the slabs.
+            // SAFETY: the list alone owned the coroutine, and no G runs on it. Its stack is mapped: the
+            // runtime drops Ps and lists before the slabs.
             if !unsafe { Coro::free_block(coro) } {
                 return;
             }
@@ -98,8 +101,8 @@ impl Drop for CoroList {
 /// How many stacks fit into a bundle, which lies on one page of one of them.
 const BUNDLED: usize = (4096 - 64) / size_of::<Stack>();
 
-/// A list of stacks whose pages went back to the system. It lies on a page of another idle stack, so making stacks cold
-/// allocates nothing.
+/// A list of stacks whose pages went back to the system. It lies on a page of another idle stack, so making
+/// stacks cold allocates nothing.
 struct Bundle {
     next: *mut Bundle,
     /// The stack on which the bundle itself lies. Its lower pages went back to the system too.
@@ -135,7 +138,8 @@ impl Bundle {
     }
 
     fn stacks_mut(&mut self) -> &mut [Stack] {
-        // SAFETY: the first `len` entries are initialised (`push`), and `MaybeUninit<Stack>` has the layout of `Stack`.
+        // SAFETY: the first `len` entries are initialised (`push`), and `MaybeUninit<Stack>` has the layout
+        // of `Stack`.
         unsafe { slice::from_raw_parts_mut(self.stacks.as_mut_ptr().cast(), self.len) }
     }
 }
@@ -152,7 +156,8 @@ struct Pool {
     owns_locals: bool,
 }
 
-/// The idle coroutines of a pool. Every stack that was carved is in use, or in a P's list, or counted by `Spare::idle`.
+/// The idle coroutines of a pool. Every stack that was carved is in use, or in a P's list, or counted by
+/// `Spare::idle`.
 struct Spare {
     list: CoroList,
     /// The shortest length of the list since the last `find_surplus`: that many coroutines were not needed.
@@ -166,8 +171,8 @@ struct Spare {
     cold: usize,
 }
 
-// SAFETY: a bundle is reached only through its list, and the list only under the lock of the pool. No thread runs on the stacks
-// of a bundle.
+// SAFETY: a bundle is reached only through its list, and the list only under the lock of the pool. No thread
+// runs on the stacks of a bundle.
 unsafe impl Send for Spare {}
 
 impl Spare {
@@ -190,7 +195,8 @@ impl Spare {
         self.fewest = self.fewest.min(self.list.len());
     }
 
-    /// Sets `surplus` to the coroutines that were not needed since the last call, beyond `warm`; returns `true` if there are any.
+    /// Sets `surplus` to the coroutines that were not needed since the last call, beyond `warm`; returns
+    /// `true` if there are any.
     fn find_surplus(&mut self, warm: usize) -> bool {
         self.surplus = self.fewest.saturating_sub(warm);
         self.fewest = self.list.len();
@@ -218,7 +224,8 @@ impl Spare {
     }
 
     fn pop_cold(&mut self) -> Option<Stack> {
-        // SAFETY: the list alone owns a bundle that lies in it, and the bundle's stack stays mapped while its pool lives.
+        // SAFETY: the list alone owns a bundle that lies in it, and the bundle's stack stays mapped while its
+        // pool lives.
         let bundle = unsafe { self.bundles.as_mut()? };
         debug_assert!(self.cold > bundle.len, "fewer cold stacks are counted than one bundle has");
         self.cold -= 1;
@@ -262,12 +269,13 @@ impl Pool {
         self.spare.lock().list.push(coro);
     }
 
-    /// Gives the memory of some surplus stacks back to the system, outside of the lock. Their coroutines end. The caller passes
-    /// the result to `keep_cold`. Returns `None` if no idle coroutine is surplus.
+    /// Gives the memory of some surplus stacks back to the system, outside of the lock. Their coroutines end.
+    /// The caller passes the result to `keep_cold`. Returns `None` if no idle coroutine is surplus.
     fn cool_some(&self) -> Option<Cooled> {
         let surplus = self.spare.lock().take_surplus(self.warm);
         let len = surplus.len();
-        // SAFETY: `take_surplus` took the coroutine out of the list, so this thread alone owns it and no G runs on it.
+        // SAFETY: `take_surplus` took the coroutine out of the list, so this thread alone owns it and no G
+        // runs on it.
         let next = || surplus.pop().map(|coro| self.stacks.whole(unsafe { Coro::dissolve(coro) }));
         let bundle = Bundle::on(next()?);
         // SAFETY: only this thread knows the new bundle.
@@ -325,8 +333,9 @@ pub(crate) struct Coros {
 
 type Odd = HashMap<u32, Arc<Pool>>;
 
-/// Returns the class of stacks of that size: the size in KiB, rounded up to a multiple of a quarter of a power of two. So sizes
-/// are few, and a stack serves callers that ask for nearly as much. The rounded-up part costs address space only.
+/// Returns the class of stacks of that size: the size in KiB, rounded up to a multiple of a quarter of a
+/// power of two. So sizes are few, and a stack serves callers that ask for nearly as much. The rounded-up
+/// part costs address space only.
 fn class_of(stack_bytes: u32) -> u32 {
     let kib = stack_bytes.div_ceil(1024).max(LEAST_CLASS);
     kib.next_multiple_of(1 << ((kib - 1).ilog2() - 2))
@@ -352,7 +361,8 @@ fn drop_unused(odd: &mut Odd) -> bool {
     odd.retain(|_, pool| {
         let used = pool.is_used();
         while !used && let Some(coro) = pool.spare.lock().pop() {
-            // SAFETY: the list alone owned the coroutine, and no G runs on it. The slab owns the memory of its stack.
+            // SAFETY: the list alone owned the coroutine, and no G runs on it. The slab owns the memory of
+            // its stack.
             let _stack = unsafe { Coro::dissolve(coro) };
         }
         used
@@ -361,7 +371,8 @@ fn drop_unused(odd: &mut Odd) -> bool {
 }
 
 impl Coros {
-    /// Makes the pools with a first stack, so that a G that waits for a stack always waits for the end of another G.
+    /// Makes the pools with a first stack, so that a G that waits for a stack always waits for the end of
+    /// another G.
     ///
     /// # Errors
     /// Fails if a stack cannot have that size, or there is no room for the first one.
@@ -389,8 +400,8 @@ impl Coros {
         self.take_idle(Some(local)).map_or_else(|| self.carve(), Ok)
     }
 
-    /// Takes an idle coroutine: from `local`, which is refilled if it is empty, else from the common pool. *Runs on: any
-    /// thread; `local` is the list of its P, if it has one.*
+    /// Takes an idle coroutine: from `local`, which is refilled if it is empty, else from the common pool.
+    /// *Runs on: any thread; `local` is the list of its P, if it has one.*
     pub(crate) fn take_idle(&self, local: Option<&CoroList>) -> Option<*mut Coro> {
         if let Some(local) = local {
             if local.len() == 0 {
@@ -403,7 +414,8 @@ impl Coros {
         self.own.take()
     }
 
-    /// Makes a coroutine on a new stack. If there is no room, first drops the pools of other sizes that are not in use.
+    /// Makes a coroutine on a new stack. If there is no room, first drops the pools of other sizes that are
+    /// not in use.
     pub(crate) fn carve(&self) -> io::Result<*mut Coro> {
         let mut carved = self.own.carve();
         if carved.is_err() && drop_unused(&mut self.odd.lock()) {
@@ -457,7 +469,8 @@ impl Coros {
         }
     }
 
-    /// Returns how many coroutines of the default size lie idle. `at_hand` returns how many of them lie in the lists of Ps.
+    /// Returns how many coroutines of the default size lie idle. `at_hand` returns how many of them lie in
+    /// the lists of Ps.
     pub(crate) fn idle(&self, at_hand: impl FnOnce() -> usize) -> usize {
         // Under the lock no coroutine moves between these lists and the common one.
         let spare = self.own.spare.lock();
@@ -470,8 +483,9 @@ impl Coros {
         has_surplus(&self.own) || self.odd.lock().values().any(|pool| has_surplus(pool))
     }
 
-    /// Decides how many idle coroutines `cool_some` will take: those that were not needed since the last call, except for the warm
-    /// ones. Returns `true` if there are any. *Runs on: sysmon, about once a second.*
+    /// Decides how many idle coroutines `cool_some` will take: those that were not needed since the last
+    /// call, except for the warm ones. Returns `true` if there are any. *Runs on: sysmon, about once a
+    /// second.*
     pub(crate) fn find_surplus(&self) -> bool {
         let mut any = self.own.spare.lock().find_surplus(WARM);
         for pool in self.odd.lock().values() {
@@ -480,8 +494,8 @@ impl Coros {
         any
     }
 
-    /// Gives the memory of some surplus stacks back to the system; the caller then serves the Gs that wait for a stack. Returns
-    /// `false` if there is no surplus. *Runs on: sysmon.*
+    /// Gives the memory of some surplus stacks back to the system; the caller then serves the Gs that wait
+    /// for a stack. Returns `false` if there is no surplus. *Runs on: sysmon.*
     pub(crate) fn cool_some(&self) -> bool {
         if let Some(cooled) = self.own.cool_some() {
             self.own.keep_cold(cooled);
@@ -490,7 +504,8 @@ impl Coros {
         let has_surplus = |pool: &&Arc<Pool>| pool.spare.lock().surplus > 0;
         let Some(pool) = self.odd.lock().values().find(has_surplus).cloned() else { return false };
         let cooled = pool.cool_some();
-        // Under the lock: if the pool was dropped as unused meanwhile, it ends here at once, with its address space.
+        // Under the lock: if the pool was dropped as unused meanwhile, it ends here at once, with its address
+        // space.
         let _odd = self.odd.lock();
         if let Some(cooled) = cooled {
             pool.keep_cold(cooled);

@@ -1,7 +1,8 @@
 //! Where the registers of a suspended coroutine lie, and a copy of the used part of its stack. For dumps.
 //!
-//! corosensei keeps the saved stack pointer in a private field of a coroutine. A probe finds the place of that field: a reset
-//! clears it and changes nothing else. `suspend` has pushed the registers below the frames of the G:
+//! corosensei keeps the saved stack pointer in a private field of a coroutine. A probe finds the place of
+//! that field: a reset clears it and changes nothing else. `suspend` has pushed the registers below the
+//! frames of the G:
 //!
 //! ```text
 //!   x86_64     sp: return address, rbx, rbp         aarch64    sp: x19, x29, return address, (padding)
@@ -39,8 +40,8 @@ pub(crate) const SAVED: Saved = Saved { pc: 0, fp: 2, len: 3 };
 #[cfg(target_arch = "aarch64")]
 pub(crate) const SAVED: Saved = Saved { pc: 2, fp: 1, len: 4 };
 
-/// The most bytes of a stack that are copied. The wake-up of its green thread waits for the copy, which takes some
-/// microseconds.
+/// The most bytes of a stack that are copied. The wake-up of its green thread waits for the copy, which takes
+/// some microseconds.
 const MOST_BYTES: usize = 128 << 10;
 
 /// The registers and the stack of a parked green thread. Addresses are those of the original.
@@ -107,8 +108,9 @@ impl StackCopy {
         self.sp = saved + SAVED.len * WORD;
         self.words.clear();
         let word = |i: usize| {
-            // SAFETY: the word lies between the saved stack pointer and the top of a mapped stack, on which no thread runs.
-            // Volatile: the frames there are no values of this function's, and their padding may have any content.
+            // SAFETY: the word lies between the saved stack pointer and the top of a mapped stack, on which
+            // no thread runs. Volatile: the frames there are no values of this function's, and their padding
+            // may have any content.
             unsafe { with_exposed_provenance::<usize>(saved + i * WORD).read_volatile() }
         };
         (self.pc, self.fp) = (word(SAVED.pc), word(SAVED.fp));
@@ -121,8 +123,8 @@ impl StackCopy {
 }
 
 impl StackCopy {
-    /// Copies the stack of `g`, which is ready and may be resumed meanwhile. Returns `false` if there is nothing to copy. The copy is of one
-    /// moment only if `g` was not resumed, which the caller finds out.
+    /// Copies the stack of `g`, which is ready and may be resumed meanwhile. Returns `false` if there is
+    /// nothing to copy. The copy is of one moment only if `g` was not resumed, which the caller finds out.
     pub(crate) fn fill_ready(&mut self, g: &G) -> bool {
         let Some((stack, inner)) = peek_stack_of(g) else { return false };
         let Some(saved) = field().map(|field| inner[field]) else { return false };
@@ -136,8 +138,9 @@ impl StackCopy {
         self.peek_words(stack, saved + SAVED.len * WORD)
     }
 
-    /// Copies the stack of `g`, whose OS thread is blocked in the kernel and goes on at `pc` with the stack pointer `sp`. Returns `false` if
-    /// that is not on the stack of `g`. The copy is of one moment only if the OS thread stays blocked, which the caller finds out.
+    /// Copies the stack of `g`, whose OS thread is blocked in the kernel and goes on at `pc` with the stack
+    /// pointer `sp`. Returns `false` if that is not on the stack of `g`. The copy is of one moment only if
+    /// the OS thread stays blocked, which the caller finds out.
     pub(crate) fn fill_blocked(&mut self, g: &G, pc: usize, sp: usize) -> bool {
         let stack = peek_stack_of(g).map(|(stack, _)| stack);
         let Some(stack) = stack.filter(|stack| stack.contains(&sp) && sp.is_multiple_of(WORD)) else {
@@ -157,8 +160,8 @@ impl StackCopy {
         copied
     }
 
-    /// Copies the stack of the G on `coro`, which runs with these registers. Returns `false` if it does not run on that stack now.
-    /// Signal handlers may call this: it allocates nothing.
+    /// Copies the stack of the G on `coro`, which runs with these registers. Returns `false` if it does not
+    /// run on that stack now. Signal handlers may call this: it allocates nothing.
     ///
     /// # Safety
     /// `coro` is null, or the coroutine of the G that runs on this thread.
@@ -174,8 +177,8 @@ impl StackCopy {
         self.words.clear();
         // No more than the capacity, so the vector does not grow.
         let n = ((top - sp) / WORD).min(self.words.capacity());
-        // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack. That part is mapped, and the
-        // interrupted code does not run on meanwhile. Volatile: as in `fill`.
+        // SAFETY: the word lies between the stack pointer of the interrupted code and the top of its stack.
+        // That part is mapped, and the interrupted code does not run on meanwhile. Volatile: as in `fill`.
         self.words.extend(
             (0..n).map(|i| unsafe { with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() }),
         );

@@ -1,8 +1,9 @@
 //! The shortage of stacks: the line of Gs that wait for a stack, and the steps by which they get one.
 //!
-//! The runtime looks for room one stack ahead. Once the system has refused, a closure takes its stack at its spawn, so that the
-//! spawner gets the error. Closures spawned earlier, and futures that are to be polled, wait here in order until a G gives a
-//! stack back or the system has room again. A runtime is made with its first stack, so at least one stack always comes back.
+//! The runtime looks for room one stack ahead. Once the system has refused, a closure takes its stack at its
+//! spawn, so that the spawner gets the error. Closures spawned earlier, and futures that are to be polled,
+//! wait here in order until a G gives a stack back or the system has room again. A runtime is made with its
+//! first stack, so at least one stack always comes back.
 //!
 //! No G may wait while a stack lies idle:
 //!
@@ -45,9 +46,10 @@ impl<L: WaitLine> Shortage<L> {
     /// Returns `true` while no stacks can be had except those that exist. *Runs on: any thread.*
     #[inline]
     pub(crate) fn is_there(&self) -> bool {
-        // Relaxed: a thread that reads an old value acts as if it had run before the change. A read that must see the change comes
-        // under, or after, a lock that the writer takes after its change: for `leave_none` the lock of the idle list (in
-        // `share_idle`), for `serve` the lock of the common list (in `next`).
+        // Relaxed: a thread that reads an old value acts as if it had run before the change. A read that must
+        // see the change comes under, or after, a lock that the writer takes after its change: for
+        // `leave_none` the lock of the idle list (in `share_idle`), for `serve` the lock of the common list
+        // (in `next`).
         self.word.load(Ordering::Relaxed) != 0
     }
 
@@ -71,8 +73,8 @@ impl<L: WaitLine> Shortage<L> {
         self.word.store(word, Ordering::Relaxed);
     }
 
-    /// Adds `waiter` to the line and then moves the stacks of idle Ps into the common list by `share_idle`. The caller then
-    /// serves. *Runs on: any thread.*
+    /// Adds `waiter` to the line and then moves the stacks of idle Ps into the common list by `share_idle`.
+    /// The caller then serves. *Runs on: any thread.*
     pub(crate) fn wait(&self, waiter: L::Waiter, share_idle: impl FnOnce()) {
         let mut waiting = self.waiting.lock();
         waiting.push(waiter);
@@ -91,7 +93,8 @@ impl<L: WaitLine> Shortage<L> {
         }
     }
 
-    /// Gives a stack back to the common list by `put`, and then serves the waiters by `serve`. *Runs on: any thread.*
+    /// Gives a stack back to the common list by `put`, and then serves the waiters by `serve`. *Runs on: any
+    /// thread.*
     #[inline]
     pub(crate) fn give_back(&self, put: impl FnOnce(), serve: impl FnOnce()) {
         let early = broken!("shortage_give_looks_first").then(|| self.anyone_waits());
@@ -102,8 +105,8 @@ impl<L: WaitLine> Shortage<L> {
         }
     }
 
-    /// Gives stacks of the common list to waiters, in order, until one of both runs out. The caller makes the waiters runnable.
-    /// *Runs on: any thread.*
+    /// Gives stacks of the common list to waiters, in order, until one of both runs out. The caller makes the
+    /// waiters runnable. *Runs on: any thread.*
     pub(crate) fn serve<S>(&self, mut next: impl FnMut() -> Option<S>, mut give: impl FnMut(L::Waiter, S)) {
         if !self.anyone_waits() {
             return;
@@ -116,7 +119,8 @@ impl<L: WaitLine> Shortage<L> {
         }
     }
 
-    /// Returns `true` if a P that goes idle must keep no stack. *Runs on: the holder of the P, under the lock of the idle list.*
+    /// Returns `true` if a P that goes idle must keep no stack. *Runs on: the holder of the P, under the lock
+    /// of the idle list.*
     pub(crate) fn leave_none(&self) -> bool {
         self.anyone_waits() && !broken!("shortage_idle_no_look")
     }

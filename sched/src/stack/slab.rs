@@ -20,7 +20,8 @@ const FIRST_SLAB_BYTES: usize = 64 << 20;
 #[cfg(not(target_pointer_width = "64"))]
 const FIRST_SLAB_BYTES: usize = 4 << 20;
 
-/// The largest slab. Each slab is as large as all slabs before it, up to this size: a million stacks take some thirty slabs.
+/// The largest slab. Each slab is as large as all slabs before it, up to this size: a million stacks take
+/// some thirty slabs.
 const LARGEST_SLAB_BYTES: usize = FIRST_SLAB_BYTES << 8;
 
 /// All stacks of one size.
@@ -46,7 +47,8 @@ struct Land {
 }
 
 impl Slabs {
-    /// Prepares stacks of `stack_bytes` usable bytes, rounded up to pages; the guard is added to that. Maps nothing yet.
+    /// Prepares stacks of `stack_bytes` usable bytes, rounded up to pages; the guard is added to that. Maps
+    /// nothing yet.
     pub(crate) fn new(stack_bytes: usize) -> io::Result<Slabs> {
         Slabs::with_guards(stack_bytes, Guards::new())
     }
@@ -62,19 +64,21 @@ impl Slabs {
         self.build(limit)
     }
 
-    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours; sorts `stacks` for
-    /// that. The stacks keep their guards, their address space and the pages above their bases.
+    /// Gives the physical pages of idle stacks back to the system, in one call for each run of neighbours;
+    /// sorts `stacks` for that. The stacks keep their guards, their address space and the pages above their
+    /// bases.
     pub(crate) fn release_pages(&self, stacks: &mut [Stack]) {
         stacks.sort_unstable_by_key(Stack::limit);
         for run in runs(stacks) {
             // A failure (locked memory) is harmless: the pages stay.
-            // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. The guards inside the range belong
-            // to stacks of the same run.
+            // SAFETY: the owner of a stack alone may use it, and `stacks` is borrowed mutably. The guards
+            // inside the range belong to stacks of the same run.
             let _ = unsafe { sys::discard(run.start, run.len()) };
         }
     }
 
-    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is lost.
+    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is
+    /// lost.
     pub(crate) fn whole(&self, stack: Stack) -> Stack {
         // SAFETY: the range for which `build` made a stack; `stack` was the only owner of it and is consumed.
         unsafe { Stack::new(stack.limit(), stack.limit() + self.stride) }
@@ -103,7 +107,8 @@ impl Slabs {
             self.land.lock().spare.push(limit);
             return Err(error);
         }
-        // Valgrind must be told where stacks are. (Outside of Valgrind this does nothing.) The registration stays for ever.
+        // Valgrind must be told where stacks are. (Outside of Valgrind this does nothing.) The registration
+        // stays for ever.
         mem::forget(ValgrindStackRegistration::new(with_exposed_provenance_mut(limit), self.stride));
         // SAFETY: the piece is mapped and guarded, and `Land::take` gave it to this caller alone.
         Ok(unsafe { Stack::new(limit, limit + self.stride) })
@@ -138,7 +143,8 @@ impl Land {
         let slab = loop {
             match Slab::map(count * stride, room) {
                 Ok(slab) => break slab,
-                // Quarters the size, so that some of the remaining space stays free for the rest of the process.
+                // Quarters the size, so that some of the remaining space stays free for the rest of the
+                // process.
                 Err(_) if count > 1 => count = count.div_ceil(4),
                 Err(error) => return Err(no_room(error, stride)),
             }
@@ -170,7 +176,8 @@ impl Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: the owner of the `Slabs` drops them only when no stack is in use, and a slab holds nothing but stacks.
+        // SAFETY: the owner of the `Slabs` drops them only when no stack is in use, and a slab holds nothing
+        // but stacks.
         if !unsafe { sys::unmap(self.start, self.bytes) } {
             // SAFETY: as above. The address space is lost, but not the memory.
             let _ = unsafe { sys::discard(self.start, self.bytes) };
@@ -178,7 +185,8 @@ impl Drop for Slab {
     }
 }
 
-/// Returns the ranges to give back for `stacks`, which are sorted by address: one range for each run of whole neighbours.
+/// Returns the ranges to give back for `stacks`, which are sorted by address: one range for each run of whole
+/// neighbours.
 fn runs(stacks: &[Stack]) -> impl Iterator<Item = Range<usize>> {
     let page = sys::page_size();
     stacks

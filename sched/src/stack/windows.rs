@@ -1,6 +1,6 @@
-//! Stacks on Windows: `Stack` and `Slabs` with the interface of the Unix versions. corosensei makes each stack, because
-//! Windows expects more in a stack than a mapping. No mapping is shared by several stacks, and an idle stack keeps its
-//! memory until it is dropped.
+//! Stacks on Windows: `Stack` and `Slabs` with the interface of the Unix versions. corosensei makes each
+//! stack, because Windows expects more in a stack than a mapping. No mapping is shared by several stacks, and
+//! an idle stack keeps its memory until it is dropped.
 
 #![allow(unsafe_code)]
 
@@ -15,8 +15,8 @@ use corosensei::stack::{
 
 use super::checked_stack_bytes;
 
-/// What corosensei adds to the bytes of a stack: the moving guard (two pages), the reserve for the exception of an overflow, and
-/// one page that is never committed.
+/// What corosensei adds to the bytes of a stack: the moving guard (two pages), the reserve for the exception
+/// of an overflow, and one page that is never committed.
 const EXTRA_BYTES: usize = 4 * 4096;
 
 /// One stack. Its owner may run on it; unlike on Unix, the stack also owns its memory.
@@ -46,11 +46,12 @@ impl Stack {
         self.limit()..self.limit() + EXTRA_BYTES
     }
 
-    /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address (16-aligned) and the rest
-    /// of the stack.
+    /// Keeps `bytes` at the top for a header of the runtime's own. Returns the header's lowest address
+    /// (16-aligned) and the rest of the stack.
     ///
     /// # Panics
-    /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include the header.
+    /// If less than corosensei's smallest stack would remain: the size given to `Slabs::new` must include the
+    /// header.
     pub(crate) fn reserve_top(mut self, bytes: usize) -> (NonNull<u8>, Stack) {
         let bytes = bytes.next_multiple_of(STACK_ALIGNMENT);
         let left = self.usable_bytes().checked_sub(bytes).filter(|&left| left >= MIN_STACK_SIZE);
@@ -61,8 +62,8 @@ impl Stack {
     }
 }
 
-// SAFETY: this is corosensei's own stack with a lower base; `reserve_top` keeps the part above for the header. The fields of
-// the TEB still describe the whole stack.
+// SAFETY: this is corosensei's own stack with a lower base; `reserve_top` keeps the part above for the
+// header. The fields of the TEB still describe the whole stack.
 unsafe impl corosensei::stack::Stack for Stack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -85,7 +86,8 @@ unsafe impl corosensei::stack::Stack for Stack {
     }
 }
 
-/// All stacks of one size. On Windows each stack is an allocation of its own, which ends when the stack is dropped.
+/// All stacks of one size. On Windows each stack is an allocation of its own, which ends when the stack is
+/// dropped.
 pub(crate) struct Slabs {
     stack_bytes: usize,
     carved: AtomicUsize,
@@ -115,10 +117,12 @@ impl Slabs {
         true
     }
 
-    /// Does nothing: the guard of each stack would first have to move back up. Dropping an idle stack frees its memory.
+    /// Does nothing: the guard of each stack would first have to move back up. Dropping an idle stack frees
+    /// its memory.
     pub(crate) fn release_pages(&self, _stacks: &mut [Stack]) {}
 
-    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is lost.
+    /// Restores the stack as it was carved, with the bytes that `reserve_top` kept. The header's content is
+    /// lost.
     pub(crate) fn whole(&self, stack: Stack) -> Stack {
         Stack { base: stack.memory.base(), memory: stack.memory }
     }

@@ -8,12 +8,13 @@
 //!   4  end: count - 1
 //! ```
 //!
-//! So no thread ever waits for a lock of the runtime because its holder is paused. `Counted` keeps the order of the steps. A thread that
-//! waits for a lock counts, too: it soon has the lock.
+//! So no thread ever waits for a lock of the runtime because its holder is paused. `Counted` keeps the order
+//! of the steps. A thread that waits for a lock counts, too: it soon has the lock.
 //!
-//! Each [`Mutex`](super::Mutex) is counted. `unpaused` counts for the locks of `netpoll` and `timers`, where the M has not entered the
-//! runtime. (Inside of the runtime no M is paused.) The spin locks under channels are not counted, because that costs too much: a
-//! locker that waits for one lets all paused hogs go (`wait/queue/lock.rs`).
+//! Each [`Mutex`](super::Mutex) is counted. `unpaused` counts for the locks of `netpoll` and `timers`, where
+//! the M has not entered the runtime. (Inside of the runtime no M is paused.) The spin locks under channels
+//! are not counted, because that costs too much: a locker that waits for one lets all paused hogs go
+//! (`wait/queue/lock.rs`).
 
 #![allow(unsafe_code)]
 
@@ -38,7 +39,8 @@ loom::thread_local! {
 pub(crate) struct Holds(AtomicU32);
 
 impl Holds {
-    /// Returns `true` if the thread holds a lock of the runtime, or is about to. *Runs on: that thread, in the handler of the signal.*
+    /// Returns `true` if the thread holds a lock of the runtime, or is about to. *Runs on: that thread, in
+    /// the handler of the signal.*
     pub(crate) fn is_any(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
@@ -51,12 +53,13 @@ pub(crate) fn of_this_thread<R>(look: impl FnOnce(&Holds) -> R) -> R {
 
 /// Counts a lock of this OS thread, and returns the count's place.
 ///
-/// Never inlined, and not pure because of the fence: the compiler may keep the address of a thread-local across a switch of stacks, after
-/// which another thread runs the code.
+/// Never inlined, and not pure because of the fence: the compiler may keep the address of a thread-local
+/// across a switch of stacks, after which another thread runs the code.
 #[inline(never)]
 fn begin() -> *const Holds {
     let holds = mine();
-    // SAFETY: the place is this thread's, and a thread-local without a destructor lives as long as its thread.
+    // SAFETY: the place is this thread's, and a thread-local without a destructor lives as long as its
+    // thread.
     unsafe { add(holds, 1) };
     // Before the lock is taken. The partner is the handler on the same thread.
     compiler_fence(Ordering::SeqCst);
@@ -101,8 +104,8 @@ impl Drop for Hold {
         debug_assert!(std::ptr::eq(self.0, mine()), "a lock is released on the thread that took it");
         // After the lock was released. The partner is the handler on the same thread.
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: `begin` returned the count of its thread. A `Hold` is not `Send`, and the holder of a lock does not switch stacks, so
-        // this is the same thread.
+        // SAFETY: `begin` returned the count of its thread. A `Hold` is not `Send`, and the holder of a lock
+        // does not switch stacks, so this is the same thread.
         unsafe { add(self.0, u32::MAX) };
     }
 }

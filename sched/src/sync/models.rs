@@ -1,4 +1,5 @@
-//! Helpers of the loom models: a bounded exploration, a way to make loom try every order, and proof of reaching a case.
+//! Helpers of the loom models: a bounded exploration, a way to make loom try every order, and proof of
+//! reaching a case.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,9 +14,10 @@ pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'stat
 
 /// A counter that each step of a model increments first, so that loom tries every order of the steps.
 ///
-/// loom remembers one access to each atomic. If a thread loads a word and then writes it, loom forgets that another
-/// thread loaded the word before. loom then never tries the reverse order. loom always tries both orders of two
-/// increments. The other thread's load then meets the write, and loom explores all orders between the two.
+/// loom remembers one access to each atomic. If a thread loads a word and then writes it, loom forgets that
+/// another thread loaded the word before. loom then never tries the reverse order. loom always tries both
+/// orders of two increments. The other thread's load then meets the write, and loom explores all orders
+/// between the two.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(AtomicUsize);
 
@@ -27,8 +29,8 @@ impl Turns {
     }
 }
 
-/// Proves that a model reaches the case it is about; a model that never does shows nothing. A test keeps it in a
-/// static.
+/// Proves that a model reaches the case it is about; a model that never does shows nothing. A test keeps it
+/// in a static.
 #[derive(Debug)]
 pub(crate) struct Reached(std::sync::atomic::AtomicBool);
 

@@ -1,8 +1,10 @@
-//! A memory barrier that one thread imposes on all other threads of the process (`membarrier`), where the system has it.
+//! A memory barrier that one thread imposes on all other threads of the process (`membarrier`), where the
+//! system has it.
 
 #![allow(unsafe_code)]
 
-/// Returns `true` if the system has the barrier; registers the process for it. *Runs on: the thread that makes a runtime, first.*
+/// Returns `true` if the system has the barrier; registers the process for it. *Runs on: the thread that
+/// makes a runtime, first.*
 pub(crate) fn is_there() -> bool {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -24,6 +26,7 @@ pub(crate) fn impose() -> bool {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn membarrier(command: libc::membarrier_cmd) -> bool {
-    // SAFETY: these commands access no memory of the process; the kernel refuses a command that it does not know.
+    // SAFETY: these commands access no memory of the process; the kernel refuses a command that it does not
+    // know.
     unsafe { netpoll::raw::call!(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

@@ -1,10 +1,11 @@
-//! Containment of panics in user code that the runtime itself calls, such as destructors and wakers. No caller could
-//! catch these panics.
+//! Containment of panics in user code that the runtime itself calls, such as destructors and wakers. No
+//! caller could catch these panics.
 //!
-//! The rule for values: where the runtime drops a value of the user on behalf of another thread, the drop is contained. Such values are
-//! a result that no thread takes, a function that will not run, a thread-local, a context of a slot. Which thread drops such a
-//! value often depends on a race, so a panic in the destructor must not reach that thread. A value that its owner drops is not
-//! contained: a message of a channel, the value of a lock. `api/mask.rs` has the drop for threads that may be cancelled meanwhile.
+//! The rule for values: where the runtime drops a value of the user on behalf of another thread, the drop is
+//! contained. Such values are a result that no thread takes, a function that will not run, a thread-local, a
+//! context of a slot. Which thread drops such a value often depends on a race, so a panic in the destructor
+//! must not reach that thread. A value that its owner drops is not contained: a message of a channel, the
+//! value of a lock. `api/mask.rs` has the drop for threads that may be cancelled meanwhile.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -7,14 +7,15 @@ use std::ptr;
 
 use libc::c_int;
 
-/// Gives the signal the effect that it has without a handler. If the process goes on afterwards, the handler is back. *Runs on: a thread in
-/// the handler of that signal. Calls async-signal-safe functions only.*
+/// Gives the signal the effect that it has without a handler. If the process goes on afterwards, the handler
+/// is back. *Runs on: a thread in the handler of that signal. Calls async-signal-safe functions only.*
 pub fn perform(signal: c_int) {
     let (mut handler, mut one, mut before) =
         (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
     let default = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: each call reads and writes places of the right types. A zeroed action is one: `SIG_DFL`, no flags, no signal blocked. What
-    // the calls before have written is read only if they succeeded: `sigemptyset` cannot fail.
+    // SAFETY: each call reads and writes places of the right types. A zeroed action is one: `SIG_DFL`, no
+    // flags, no signal blocked. What the calls before have written is read only if they succeeded:
+    // `sigemptyset` cannot fail.
     unsafe {
         if libc::sigaction(signal, default.as_ptr(), handler.as_mut_ptr()) != 0 {
             return;

@@ -1,4 +1,5 @@
-//! What a forked child of the process may do: it has only the thread that forked, so no M, no sysmon and no waker.
+//! What a forked child of the process may do: it has only the thread that forked, so no M, no sysmon and no
+//! waker.
 //!
 //! ```text
 //!   the parent                          its child
@@ -8,14 +9,15 @@
 //!                                        a green thread that ends in the child aborts the child
 //! ```
 //!
-//! The thread-local that names the M is cleared in the child. Every fast path then takes the child for a plain OS thread at no
-//! cost, and only slow paths ask [`is_forked`]. A thread that does not exist in the child may have held a lock of the runtime
-//! during the fork. So every function that a child can call asks before it takes such a lock.
+//! The thread-local that names the M is cleared in the child. Every fast path then takes the child for a
+//! plain OS thread at no cost, and only slow paths ask [`is_forked`]. A thread that does not exist in the
+//! child may have held a lock of the runtime during the fork. So every function that a child can call asks
+//! before it takes such a lock.
 //!
 //! Rejected:
 //!
-//! - *Scheduling in the child.* Every runnable G would run a second time, and the child would re-arm the timer and the poller
-//!   that it shares with its parent.
+//! - *Scheduling in the child.* Every runnable G would run a second time, and the child would re-arm the
+//!   timer and the poller that it shares with its parent.
 //! - *Taking all locks before each fork.* Every `Command` that the parent starts would take them too.
 
 #![allow(unsafe_code)]
@@ -51,8 +53,8 @@ pub fn check_or_panic() {
     }
 }
 
-/// Makes each later child of this process call `in_child`, which must call [`begin_child`]. Only the first call registers its
-/// `in_child`. *Runs on: the maker of a runtime.*
+/// Makes each later child of this process call `in_child`, which must call [`begin_child`]. Only the first
+/// call registers its `in_child`. *Runs on: the maker of a runtime.*
 ///
 /// # Errors
 /// Fails if the system cannot register `in_child`.
@@ -61,8 +63,8 @@ pub(crate) fn watch(in_child: extern "C" fn()) -> io::Result<()> {
     {
         use std::sync::OnceLock;
         static WATCHED: OnceLock<libc::c_int> = OnceLock::new();
-        // SAFETY: `in_child` may run in a child: `current::leave_in_child` writes an atomic and a thread-local without a
-        // destructor.
+        // SAFETY: `in_child` may run in a child: `current::leave_in_child` writes an atomic and a
+        // thread-local without a destructor.
         let error = *WATCHED.get_or_init(|| unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
         if error != 0 {
             return Err(io::Error::from_raw_os_error(error));
@@ -78,7 +80,8 @@ pub(crate) fn begin_child() {
     FORKED.store(true, Ordering::Relaxed);
 }
 
-/// Aborts the process if it is a forked child that would wait for a thread that does not exist there, and may not unwind.
+/// Aborts the process if it is a forked child that would wait for a thread that does not exist there, and may
+/// not unwind.
 pub(crate) fn check_or_abort() {
     if is_forked() {
         abort(

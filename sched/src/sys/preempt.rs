@@ -1,16 +1,19 @@
-//! Interrupting an OS thread of this process while it computes: a signal, and the sleep in its handler. Linux only.
+//! Interrupting an OS thread of this process while it computes: a signal, and the sleep in its handler. Linux
+//! only.
 //!
-//! The signal is SIGURG, as in Go: its default is to be ignored, so a signal that comes late does no harm. The handler is
-//! installed when the first crowd of hogs needs it. A program that handles or ignores SIGURG itself keeps its own action, and
-//! its hogs are not interrupted.
+//! The signal is SIGURG, as in Go: its default is to be ignored, so a signal that comes late does no harm.
+//! The handler is installed when the first crowd of hogs needs it. A program that handles or ignores SIGURG
+//! itself keeps its own action, and its hogs are not interrupted.
 
 #![allow(unsafe_code)]
 
-/// Called in the handler of the signal: uses nothing but atomics and system calls. The first argument is `true` if the signal has
-/// interrupted the C library or the library of its `malloc`, so that the thread may have a lock of theirs.
+/// Called in the handler of the signal: uses nothing but atomics and system calls. The first argument is
+/// `true` if the signal has interrupted the C library or the library of its `malloc`, so that the thread may
+/// have a lock of theirs.
 pub(crate) type OnSignal = fn(bool, &Registers);
 
-/// The registers of the interrupted code from which an unwinder begins; 0 if they are not known for this processor.
+/// The registers of the interrupted code from which an unwinder begins; 0 if they are not known for this
+/// processor.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(dead_code, reason = "read where stacks of running green threads can be had: stack/saved.rs")]
 pub(crate) struct Registers {
@@ -41,8 +44,9 @@ mod linux {
     /// What the handler needs. `OnceLock::get` is a load, so the handler may call it.
     struct Installed {
         on_signal: OnSignal,
-        /// The code of the C library and of the library that `malloc` is in, which a program may replace. Empty if that is also the
-        /// library of the runtime, as in a static program: the handler cannot tell then where locks are held.
+        /// The code of the C library and of the library that `malloc` is in, which a program may replace.
+        /// Empty if that is also the library of the runtime, as in a static program: the handler cannot tell
+        /// then where locks are held.
         libraries: [Range<usize>; 2],
     }
 
@@ -50,8 +54,8 @@ mod linux {
 
     type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
-    /// Installs the handler, unless the program has an action of its own for the signal. Returns `true` if the handler is installed
-    /// now. *Runs on: sysmon.*
+    /// Installs the handler, unless the program has an action of its own for the signal. Returns `true` if
+    /// the handler is installed now. *Runs on: sysmon.*
     pub(crate) fn is_installed(on_signal: OnSignal) -> bool {
         let ours = on_interrupt as Handler as libc::sighandler_t;
         match action().sa_sigaction {
@@ -64,7 +68,8 @@ mod linux {
         }
     }
 
-    /// Returns `true` if the handler is installed and can tell whether it has interrupted the C library or `malloc`. *Runs on: sysmon.*
+    /// Returns `true` if the handler is installed and can tell whether it has interrupted the C library or
+    /// `malloc`. *Runs on: sysmon.*
     pub(crate) fn knows_locks(on_signal: OnSignal) -> bool {
         let all_known = |installed: &Installed| installed.libraries.iter().all(|code| !code.is_empty());
         is_installed(on_signal) && INSTALLED.get().is_some_and(all_known)
@@ -80,7 +85,8 @@ mod linux {
     #[inline(never)]
     fn action() -> libc::sigaction {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the call fails.
+        // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the
+        // call fails.
         unsafe {
             libc::sigaction(SIGNAL, null(), action.as_mut_ptr());
             action.assume_init()
@@ -116,7 +122,8 @@ mod linux {
     /// Returns the registers of the interrupted code.
     ///
     /// # Safety
-    /// `context` is what the kernel has passed to the handler of a signal with SA_SIGINFO, which has not returned.
+    /// `context` is what the kernel has passed to the handler of a signal with SA_SIGINFO, which has not
+    /// returned.
     pub(crate) unsafe fn interrupted_at(context: *mut c_void) -> Registers {
         // SAFETY: this contract.
         let context = unsafe { &*context.cast::<libc::ucontext_t>() };
@@ -148,8 +155,8 @@ mod linux {
         }
     }
 
-    /// Returns the addresses of the code of the C library and of the library that `malloc` is in. A range is empty if that is also the
-    /// library of this function, or if it is not found.
+    /// Returns the addresses of the code of the C library and of the library that `malloc` is in. A range is
+    /// empty if that is also the library of this function, or if it is not found.
     fn libraries_with_locks() -> [Range<usize>; 2] {
         [libc::getpid as *const () as usize, libc::malloc as *const () as usize].map(|function| {
             let code = code_around(function);
@@ -187,7 +194,8 @@ mod linux {
     /// Sends the signal to thread `tid` of this process. A thread that has ended meanwhile gets none.
     #[inline(never)]
     pub(crate) fn interrupt(tid: i32) {
-        // SAFETY: the call accesses no memory of this process. The handler is installed, or the signal is ignored.
+        // SAFETY: the call accesses no memory of this process. The handler is installed, or the signal is
+        // ignored.
         unsafe { call!(libc::SYS_tgkill, libc::getpid(), tid, SIGNAL) };
     }
 

@@ -1,7 +1,7 @@
 //! Whether the program has more rights than the user that started it, as a setuid program has.
 
-/// Returns `true` if the process has more rights than the one that started it: the program is setuid or setgid, or has capabilities. The
-/// environment is then that of a stranger.
+/// Returns `true` if the process has more rights than the one that started it: the program is setuid or
+/// setgid, or has capabilities. The environment is then that of a stranger.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[allow(unsafe_code)]
 pub fn are_raised() -> bool {
@@ -9,7 +9,8 @@ pub fn are_raised() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Returns `true` if the process has more rights than the one that started it: the program is setuid or setgid.
+/// Returns `true` if the process has more rights than the one that started it: the program is setuid or
+/// setgid.
 #[cfg(any(
     target_vendor = "apple",
     target_os = "freebsd",

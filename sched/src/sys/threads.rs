@@ -1,4 +1,5 @@
-//! The system's information about OS threads and its settings for them: ids, activity, time slices, timer slack.
+//! The system's information about OS threads and its settings for them: ids, activity, time slices, timer
+//! slack.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +24,8 @@ pub(crate) struct BlockedAt {
     /// The address at which the thread goes on, and its stack pointer there.
     pub(crate) pc: usize,
     pub(crate) sp: usize,
-    /// How often the thread was put on a processor. If a later look finds the same number, the thread was blocked all the time.
+    /// How often the thread was put on a processor. If a later look finds the same number, the thread was
+    /// blocked all the time.
     runs: u64,
 }
 
@@ -45,7 +47,8 @@ mod linux {
         std::process::id().cast_signed()
     }
 
-    /// Returns what thread `tid` of this process is doing. The thread's CPU clock cannot tell: a starved thread looks blocked.
+    /// Returns what thread `tid` of this process is doing. The thread's CPU clock cannot tell: a starved
+    /// thread looks blocked.
     pub(crate) fn doing(tid: i32) -> Doing {
         match std::fs::read(format!("/proc/self/task/{tid}/syscall")) {
             Ok(text) if text.starts_with(b"running") => Doing::Computing,
@@ -54,11 +57,12 @@ mod linux {
         }
     }
 
-    /// Returns where thread `tid` of this process is blocked; `None` if it is not, or if the system does not say. It does not disturb the
-    /// thread.
+    /// Returns where thread `tid` of this process is blocked; `None` if it is not, or if the system does not
+    /// say. It does not disturb the thread.
     pub(crate) fn blocked_at(tid: i32) -> Option<BlockedAt> {
         let read = |file| std::fs::read_to_string(format!("/proc/self/task/{tid}/{file}")).ok();
-        // The number first: a thread that is blocked afterwards, and has the same number later, has not run in between.
+        // The number first: a thread that is blocked afterwards, and has the same number later, has not run
+        // in between.
         let runs =
             read("schedstat")?.split_ascii_whitespace().nth(2)?.parse().ok().filter(|&runs| runs > 0)?;
         // "NUMBER ARGUMENTS SP PC", or "-1 SP PC" outside of a system call, or "running".
@@ -83,15 +87,18 @@ mod linux {
         period: u64,
     }
 
-    /// How long this thread runs before the kernel lets another thread run; the default is above a millisecond.
+    /// How long this thread runs before the kernel lets another thread run; the default is above a
+    /// millisecond.
     const SLICE_NS: u64 = 100_000;
     /// `SCHED_FLAG_RESET_ON_FORK`: threads and processes that this thread starts get the default slice.
     const RESET_ON_FORK: u64 = 1;
 
-    /// Asks the kernel for short slices for the calling thread, so that a woken G waits less behind a thread that computes.
+    /// Asks the kernel for short slices for the calling thread, so that a woken G waits less behind a thread
+    /// that computes.
     ///
-    /// The call needs no privilege and changes neither policy nor nice value. A kernel before 6.12 ignores the slice. A thread
-    /// with a negative nice value keeps its slice: the reset would take that nice value from the threads that it starts.
+    /// The call needs no privilege and changes neither policy nor nice value. A kernel before 6.12 ignores
+    /// the slice. A thread with a negative nice value keeps its slice: the reset would take that nice value
+    /// from the threads that it starts.
     #[inline(never)]
     pub(crate) fn shorten_slice() {
         let mut attr = SchedAttr::default();
@@ -131,8 +138,8 @@ mod linux {
         entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Returns by how many ns the kernel may delay the end of the calling thread's sleeps; usually 50,000. Started threads and
-    /// processes inherit the value.
+    /// Returns by how many ns the kernel may delay the end of the calling thread's sleeps; usually 50,000.
+    /// Started threads and processes inherit the value.
     #[inline(never)]
     pub(crate) fn timer_slack() -> u64 {
         // SAFETY: `prctl` takes only a number here.

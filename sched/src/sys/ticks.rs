@@ -16,7 +16,8 @@ pub(crate) fn steady_ticks() -> Option<u64> {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has this instruction. A kernel that forbids it would break the C library too.
+    // SAFETY: every x86-64 processor has this instruction. A kernel that forbids it would break the C library
+    // too.
     let ticks = unsafe { std::arch::x86_64::_rdtsc() };
     #[cfg(test)]
     let ticks = ticks.wrapping_add(SKEW.load(std::sync::atomic::Ordering::Relaxed));
@@ -45,7 +46,8 @@ pub(crate) fn ticks() -> u64 {
     ticks
 }
 
-/// Returns `None`: on this processor no counter is known to be steady, and the runtime reads the clock instead.
+/// Returns `None`: on this processor no counter is known to be steady, and the runtime reads the clock
+/// instead.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn steady_ticks() -> Option<u64> {
     None
@@ -58,8 +60,9 @@ pub(crate) fn ticks() -> u64 {
     u64::MAX
 }
 
-/// Returns a time stamp of the flight recorder: the processor's counter where that is steady on all processors, else the runtime's
-/// clock in ns. Stamps of one process have one unit; the reader compares two stamps with the clock to learn it.
+/// Returns a time stamp of the flight recorder: the processor's counter where that is steady on all
+/// processors, else the runtime's clock in ns. Stamps of one process have one unit; the reader compares two
+/// stamps with the clock to learn it.
 #[inline]
 pub(crate) fn stamp() -> u64 {
     #[cfg(target_arch = "x86_64")]

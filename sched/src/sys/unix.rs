@@ -1,7 +1,7 @@
 //! Every Unix: mappings, protection and `errno`, and what other Unixes have in place of Linux's own calls.
 //!
-//! A system call and the read of its error stay in one function that is never inlined. `errno` belongs to the OS thread; a green
-//! thread that moved in between would read the `errno` of another OS thread.
+//! A system call and the read of its error stay in one function that is never inlined. `errno` belongs to the
+//! OS thread; a green thread that moved in between would read the `errno` of another OS thread.
 
 #![allow(unsafe_code)]
 
@@ -31,7 +31,8 @@ pub(crate) fn page_size() -> usize {
     }
 }
 
-/// Maps zeroed memory at an address of the kernel's choice and returns the address. Pages cost memory once they are touched.
+/// Maps zeroed memory at an address of the kernel's choice and returns the address. Pages cost memory once
+/// they are touched.
 #[inline(never)]
 pub(crate) fn map(bytes: usize) -> io::Result<usize> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -44,8 +45,8 @@ pub(crate) fn map(bytes: usize) -> io::Result<usize> {
     Ok(start.expose_provenance())
 }
 
-/// Unmaps memory. Returns `false` if the memory stays: the kernel had merged it with its neighbours and has no mapping left to
-/// split them (`vm.max_map_count`).
+/// Unmaps memory. Returns `false` if the memory stays: the kernel had merged it with its neighbours and has
+/// no mapping left to split them (`vm.max_map_count`).
 ///
 /// `map` returned this memory, and nothing in it is used any more.
 /// `map` made it, and nothing in it is used any more.
@@ -61,7 +62,8 @@ pub(crate) unsafe fn unmap(start: usize, bytes: usize) -> bool {
     done
 }
 
-/// Makes every access to these pages fault. Pages in the middle of a mapping split it, which adds two mappings.
+/// Makes every access to these pages fault. Pages in the middle of a mapping split it, which adds two
+/// mappings.
 ///
 /// # Safety
 /// The caller alone may use these pages, and needs nothing in them.
@@ -106,7 +108,8 @@ pub(crate) fn errno() -> c_int {
 /// Sets `errno` to a value that [`errno`] returned: a signal handler must leave `errno` unchanged.
 #[inline(never)]
 pub(crate) fn set_errno(value: c_int) {
-    // SAFETY: the address belongs to this thread, is valid as long as the thread lives, and only this thread uses it.
+    // SAFETY: the address belongs to this thread, is valid as long as the thread lives, and only this thread
+    // uses it.
     unsafe { *errno_address() = value }
 }
 
@@ -132,8 +135,8 @@ pub(crate) use elsewhere::*;
 mod elsewhere {
     use super::{c_int, io, with_exposed_provenance_mut};
 
-    /// OpenBSD kills a process whose stack pointer is not in a mapping with this flag. On FreeBSD the flag makes a mapping grow,
-    /// which must not happen here.
+    /// OpenBSD kills a process whose stack pointer is not in a mapping with this flag. On FreeBSD the flag
+    /// makes a mapping grow, which must not happen here.
     #[cfg(target_os = "openbsd")]
     pub(super) const MAP_FLAGS: c_int = libc::MAP_STACK;
     #[cfg(not(target_os = "openbsd"))]

@@ -3,9 +3,9 @@
 //!
 //! `timer/function.rs` has the memory behind the handle.
 //!
-//! A run is counted as a user when the timer is taken out of its heap. From the same step on, `stop` returns `false`.
-//! So `stop` and `reset` are exact: a run that they have not stopped takes place, even if the handle is dropped
-//! before the run has a green thread.
+//! A run is counted as a user when the timer is taken out of its heap. From the same step on, `stop` returns
+//! `false`. So `stop` and `reset` are exact: a run that they have not stopped takes place, even if the handle
+//! is dropped before the run has a green thread.
 
 #![allow(unsafe_code)]
 
@@ -38,8 +38,8 @@ pub struct AfterFunc {
 }
 
 impl AfterFunc {
-    /// Arms a timer that runs `function` `time` from now, in the caller's runtime, or else in the runtime that
-    /// `sched` returns.
+    /// Arms a timer that runs `function` `time` from now, in the caller's runtime, or else in the runtime
+    /// that `sched` returns.
     ///
     /// # Panics
     /// Panics in a child of `fork`, where no thread would run the function.
@@ -72,8 +72,8 @@ impl AfterFunc {
         !fork::is_forked() && unpaused(|| self.sched.heaps.delete(self.user.timer()))
     }
 
-    /// Moves the next run to `time` from now. Returns `true` if a run was pending; that run does not take place at
-    /// its old time.
+    /// Moves the next run to `time` from now. Returns `true` if a run was pending; that run does not take
+    /// place at its old time.
     ///
     /// # Panics
     /// Panics in a child of `fork`.
@@ -118,20 +118,22 @@ impl std::fmt::Debug for AfterFunc {
 }
 
 impl Sched {
-    /// Makes a green thread that runs the function of a timer that has fired. Returns `None` if the runtime closes,
-    /// or there is no memory for a green thread now; else the caller puts the G into a run queue. *Runs on: an M with
-    /// that P.*
+    /// Makes a green thread that runs the function of a timer that has fired. Returns `None` if the runtime
+    /// closes, or there is no memory for a green thread now; else the caller puts the G into a run queue.
+    /// *Runs on: an M with that P.*
     pub(crate) fn g_that_runs(&self, held: Held<'_>, user: User) -> Option<GRef> {
         let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };
         let Some(admitted) = admitted else {
-            // A closing runtime runs no function. This user may be the last, and dropping the function is user code.
+            // A closing runtime runs no function. This user may be the last, and dropping the function is
+            // user code.
             self.late.add_function(user);
             return None;
         };
         let taken = on_m(|m| (m.take_g(), m.next_id()));
         let (g, id) = taken.unwrap_or_else(|| (table::take(0, |_| ()), self.take_ids(1)));
         let Ok(g) = g else {
-            // Try again later, by an alarm. The timer itself belongs to the handle, which may have armed it again.
+            // Try again later, by an alarm. The timer itself belongs to the handle, which may have armed it
+            // again.
             let alarm = TimerRef::of_alarm(Alarm::new(Target::Function(user)));
             self.heaps.modify(held.index, &alarm, clock::now() + AGAIN_NS, 0, 0);
             return None;

@@ -1,6 +1,6 @@
-//! `TimerRef`: what a heap of timers stores for each timer, in one word: a G, an alarm or a timer's function. An
-//! `Alarm` is a timer of its own. An alarm wakes a parked wait or a future, or retries a function's run. `fire` returns
-//! what has ended (`Fired`); the caller wakes or runs that.
+//! `TimerRef`: what a heap of timers stores for each timer, in one word: a G, an alarm or a timer's function.
+//! An `Alarm` is a timer of its own. An alarm wakes a parked wait or a future, or retries a function's run.
+//! `fire` returns what has ended (`Fired`); the caller wakes or runs that.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +21,8 @@ use crate::timer::function::{self, Head, User};
 /// A timer that does not belong to a G.
 pub(crate) struct Alarm {
     pub(crate) timer: Timer,
-    /// What the alarm wakes while it is armed. No waker is cloned, called or dropped under this lock: that is user
-    /// code.
+    /// What the alarm wakes while it is armed. No waker is cloned, called or dropped under this lock: that is
+    /// user code.
     target: Mutex<Option<Target>>,
 }
 
@@ -75,9 +75,9 @@ pub(crate) enum Fired {
     Func(User),
 }
 
-/// A counted reference to a G, an [`Alarm`] or a function (`timer/function.rs`); the low bits tell which. The count keeps
-/// a G from being reused while its stopped timer still lies in a heap. The G's next runtime might not be the runtime
-/// of that heap.
+/// A counted reference to a G, an [`Alarm`] or a function (`timer/function.rs`); the low bits tell which. The
+/// count keeps a G from being reused while its stopped timer still lies in a heap. The G's next runtime might
+/// not be the runtime of that heap.
 pub(crate) struct TimerRef(NonZeroUsize);
 
 const KIND: usize = 3;
@@ -110,7 +110,8 @@ impl TimerRef {
         TimerRef(head.expose_provenance() | FUNC)
     }
 
-    /// Makes the entry of a function without an owner of its own. The caller must keep `head` alive meanwhile.
+    /// Makes the entry of a function without an owner of its own. The caller must keep `head` alive
+    /// meanwhile.
     pub(crate) fn borrow_func(head: NonNull<Head>) -> ManuallyDrop<Self> {
         ManuallyDrop::new(TimerRef::of_func(head))
     }
@@ -130,8 +131,8 @@ impl TimerRef {
         }
     }
 
-    /// Decides the wait that the timer was armed for. Returns what that has ended. *Runs on: any thread, with no lock
-    /// held.*
+    /// Decides the wait that the timer was armed for. Returns what that has ended. *Runs on: any thread, with
+    /// no lock held.*
     #[inline]
     pub(crate) fn fire(self, seq: u64) -> Fired {
         match self.what() {
@@ -146,8 +147,8 @@ impl TimerRef {
                 Some(Target::Waker(waker)) => Fired::Waker(waker),
                 Some(Target::Function(user)) => Fired::Func(user),
             },
-            // SAFETY: `taken` has counted a user for this run, and `fire` consumes the reference, so the user is
-            // taken over once.
+            // SAFETY: `taken` has counted a user for this run, and `fire` consumes the reference, so the user
+            // is taken over once.
             What::Func(head) => Fired::Func(unsafe { User::of_run(head) }),
         }
     }

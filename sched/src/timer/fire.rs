@@ -1,4 +1,5 @@
-//! Firing the timers that are due: those of the own P, those stolen from other Ps, and what each of them ends.
+//! Firing the timers that are due: those of the own P, those stolen from other Ps, and what each of them
+//! ends.
 
 use timers::{Checked, clock};
 
@@ -99,7 +100,8 @@ mod tests {
     use crate::run::threads::tests::{scheduler, spawn_in};
     use crate::sys;
 
-    /// One P, no sysmon: a green thread yields all the time and makes the counter jump while another one sleeps.
+    /// One P, no sysmon: a green thread yields all the time and makes the counter jump while another one
+    /// sleeps.
     #[test]
     fn sleeps_end_in_time_while_the_counter_jumps() {
         let sched = scheduler(1);

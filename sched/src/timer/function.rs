@@ -1,10 +1,10 @@
-//! The memory behind an `AfterFunc`: one allocation with timer, counts and function, so one word in a heap entry is
-//! enough. `User` is a counted right to call the function. The last user drops the function, outside the runtime; the
-//! last owner frees the memory (`timer/refcount.rs`).
+//! The memory behind an `AfterFunc`: one allocation with timer, counts and function, so one word in a heap
+//! entry is enough. `User` is a counted right to call the function. The last user drops the function, outside
+//! the runtime; the last owner frees the memory (`timer/refcount.rs`).
 //!
-//! The users are the handle (`timer/after_func.rs`) and each run of the function. A heap entry is an owner of the
-//! memory only: it may stay in its heap long after the timer was stopped. An M drops the entry, where no user code may
-//! run.
+//! The users are the handle (`timer/after_func.rs`) and each run of the function. A heap entry is an owner of
+//! the memory only: it may stay in its heap long after the timer was stopped. An M drops the entry, where no
+//! user code may run.
 
 #![allow(unsafe_code)]
 
@@ -62,14 +62,14 @@ impl<F: Fn() + Send + Sync + 'static> KindOf<F> {
     }
 
     unsafe fn drop(head: NonNull<Head>) {
-        // SAFETY: `User::new` made a `Whole<F>`, of which `Head` is the first field. The last user has left, so
-        // no thread uses the function any more.
+        // SAFETY: `User::new` made a `Whole<F>`, of which `Head` is the first field. The last user has left,
+        // so no thread uses the function any more.
         unsafe { ManuallyDrop::drop(&mut (*head.cast::<Whole<F>>().as_ptr()).function) };
     }
 
     unsafe fn free(head: NonNull<Head>) {
-        // SAFETY: `User::new` made the memory from a `Box<Whole<F>>`, and no owner is left. `ManuallyDrop` does not
-        // drop the function again.
+        // SAFETY: `User::new` made the memory from a `Box<Whole<F>>`, and no owner is left. `ManuallyDrop`
+        // does not drop the function again.
         drop(unsafe { Box::from_raw(head.cast::<Whole<F>>().as_ptr()) });
     }
 }
@@ -102,8 +102,8 @@ unsafe impl Send for User {}
 unsafe impl Sync for User {}
 
 impl User {
-    /// Allocates a timer with its function. Returns the first user. The count has one more owner, for the heap entry
-    /// that the caller makes.
+    /// Allocates a timer with its function. Returns the first user. The count has one more owner, for the
+    /// heap entry that the caller makes.
     pub(crate) fn new<F: Fn() + Send + Sync + 'static>(
         function: F,
         place: &'static Location<'static>,
@@ -121,7 +121,8 @@ impl User {
         User(NonNull::from(Box::leak(whole)).cast::<Head>())
     }
 
-    /// Returns the word for a heap entry. The entry must count as an owner or be borrowed (`TimerRef::borrow_func`).
+    /// Returns the word for a heap entry. The entry must count as an owner or be borrowed
+    /// (`TimerRef::borrow_func`).
     pub(crate) fn head_ptr(&self) -> NonNull<Head> {
         self.0
     }
@@ -161,8 +162,8 @@ impl Drop for User {
         if !self.head().keepers.leave() {
             return;
         }
-        // The user may be the handle or a run: which of them is the last is decided by a race. So the destructor may neither panic
-        // in its thread nor be cancelled with it.
+        // The user may be the handle or a run: which of them is the last is decided by a race. So the
+        // destructor may neither panic in its thread nor be cancelled with it.
         let _mask = current_g().or_else(os_thread::proxy_g_if_any).map(Mask::begin);
         // SAFETY: `leave` returned `true`, so this was the last user.
         contain(|| unsafe { (self.head().kind.drop)(self.0) });
@@ -171,8 +172,9 @@ impl Drop for User {
     }
 }
 
-/// Counts a user for the run of a timer that is being taken out of its heap. *Runs on: the holder of the heap's lock,
-/// while the timer is Running.* The handle is still a user then: it stops its timer before it leaves.
+/// Counts a user for the run of a timer that is being taken out of its heap. *Runs on: the holder of the
+/// heap's lock, while the timer is Running.* The handle is still a user then: it stops its timer before it
+/// leaves.
 pub(crate) fn count_run(head: &Head) {
     head.keepers.join();
 }

@@ -1,5 +1,5 @@
-//! `LateUserCode`: wakers to call and timer functions to drop that turn up while a runtime closes. No G may be made for
-//! them any more. So the closer calls the wakers and drops the functions, without running them.
+//! `LateUserCode`: wakers to call and timer functions to drop that turn up while a runtime closes. No G may
+//! be made for them any more. So the closer calls the wakers and drops the functions, without running them.
 
 use std::task::Waker;
 
@@ -25,8 +25,8 @@ impl LateUserCode {
         self.0.lock().push(Late::Waker(waker));
     }
 
-    /// Keeps a user of a function that does not run any more, until user code may run. *Runs on: any thread, with no
-    /// lock held.*
+    /// Keeps a user of a function that does not run any more, until user code may run. *Runs on: any thread,
+    /// with no lock held.*
     #[cold]
     pub(crate) fn add_function(&self, user: User) {
         self.0.lock().push(Late::Function(user));

@@ -1,4 +1,5 @@
-//! Reference counts of a thing with two parts. Users keep its contents and its memory; owners keep its memory only.
+//! Reference counts of a thing with two parts. Users keep its contents and its memory; owners keep its memory
+//! only.
 //!
 //! ```text
 //!   a user leaves                                an owner leaves
@@ -9,8 +10,8 @@
 //!
 //! All users together count as one owner.
 //!
-//! Contents that were dropped do not come back. So an owner may become a user only while another user is certain to
-//! exist. For the function of a timer, the state of the timer makes that certain:
+//! Contents that were dropped do not come back. So an owner may become a user only while another user is
+//! certain to exist. For the function of a timer, the state of the timer makes that certain:
 //!
 //! ```text
 //!   the holder of the heap's lock takes the timer   the handle is dropped
@@ -51,8 +52,8 @@ impl Keepers {
     #[must_use]
     pub(crate) fn release(&self) -> bool {
         let order = if broken!("keepers_release_relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
-        // Release: what this owner did comes before the end. Acquire: the last owner sees all of it. The two pair
-        // with each other.
+        // Release: what this owner did comes before the end. Acquire: the last owner sees all of it. The two
+        // pair with each other.
         self.owners.fetch_sub(1, order) == 1
     }
 
@@ -63,13 +64,13 @@ impl Keepers {
         debug_assert!(users > 0, "the contents are gone");
     }
 
-    /// Removes a user. Returns `true` if it was the last: the caller must drop the contents and then `release` the
-    /// users' share.
+    /// Removes a user. Returns `true` if it was the last: the caller must drop the contents and then
+    /// `release` the users' share.
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
         let order = if broken!("keepers_leave_relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
-        // Release: what this user did comes before the end. Acquire: the last user sees all of it. The two pair with
-        // each other.
+        // Release: what this user did comes before the end. Acquire: the last user sees all of it. The two
+        // pair with each other.
         self.users.fetch_sub(1, order) == 1
     }
 }
@@ -167,8 +168,8 @@ mod models {
         entry.0.leave();
     }
 
-    /// The handle stops the timer and leaves while two threads look for due timers. The timer was stopped or the
-    /// function runs. The contents are dropped once and the memory is freed once.
+    /// The handle stops the timer and leaves while two threads look for due timers. The timer was stopped or
+    /// the function runs. The contents are dropped once and the memory is freed once.
     #[test]
     fn stopped_or_run_then_dropped_once_and_freed_once() {
         explore(2, || {

@@ -1,12 +1,12 @@
-//! Foreign wakers that a timer or the network calls: a green thread is made to call each of them. A foreign waker is
-//! any waker that is not the scheduler's own.
+//! Foreign wakers that a timer or the network calls: a green thread is made to call each of them. A foreign
+//! waker is any waker that is not the scheduler's own.
 //!
-//! A waker that takes a lock, joins or computes must not run on the M's own stack. Such a waker would hold up a P that
-//! no other thread can take. With a single P, the holder of that lock would never run again. (Go's `AfterFunc` starts a
-//! goroutine for the same reason.)
+//! A waker that takes a lock, joins or computes must not run on the M's own stack. Such a waker would hold up
+//! a P that no other thread can take. With a single P, the holder of that lock would never run again. (Go's
+//! `AfterFunc` starts a goroutine for the same reason.)
 //!
-//! If no memory is left for a G, the waker is called at once, on the stack of the caller: an M or sysmon. That may
-//! delay a P, but a waker that is never called would leave its future asleep for ever.
+//! If no memory is left for a G, the waker is called at once, on the stack of the caller: an M or sysmon.
+//! That may delay a P, but a waker that is never called would leave its future asleep for ever.
 
 #![allow(unsafe_code)]
 
@@ -19,9 +19,9 @@ use crate::run::task::CallsWaker;
 use crate::sys::catch_panic::call_waker;
 
 impl Sched {
-    /// Makes a green thread that calls `waker`. Returns the G, which the caller puts into a run queue. Returns `None` if
-    /// the runtime closes: the closer calls the waker later. Also returns `None` if there is no memory for a G: the waker
-    /// has then been called here. *Runs on: any thread, with no lock held.*
+    /// Makes a green thread that calls `waker`. Returns the G, which the caller puts into a run queue.
+    /// Returns `None` if the runtime closes: the closer calls the waker later. Also returns `None` if there
+    /// is no memory for a G: the waker has then been called here. *Runs on: any thread, with no lock held.*
     #[cold]
     pub(crate) fn g_that_calls(&self, waker: Waker) -> Option<GRef> {
         let admitted = if self.is_closing() { None } else { self.closing.enter_from_outside() };

@@ -18,8 +18,8 @@ use layout::Layout;
 use libraries::Libraries;
 use netpoll::raw::call;
 
-/// Returns the base of this thread. A function that is never inlined, as is everything that runs under another base: the compiler
-/// may keep what it knows of one block otherwise.
+/// Returns the base of this thread. A function that is never inlined, as is everything that runs under
+/// another base: the compiler may keep what it knows of one block otherwise.
 #[inline(always)]
 fn base() -> usize {
     let base;
@@ -28,7 +28,8 @@ fn base() -> usize {
     base
 }
 
-/// True if the kernel lets programs set the base by an instruction. It is a system call otherwise, which takes ten times as long.
+/// True if the kernel lets programs set the base by an instruction. It is a system call otherwise, which
+/// takes ten times as long.
 static BY_INSTRUCTION: AtomicBool = AtomicBool::new(false);
 
 /// Sets the base of this thread.
@@ -39,7 +40,8 @@ static BY_INSTRUCTION: AtomicBool = AtomicBool::new(false);
 unsafe fn set_base(base: usize) {
     // Relaxed: both ways do the same.
     if BY_INSTRUCTION.load(Ordering::Relaxed) {
-        // SAFETY: this contract; and the kernel allows the instruction. The compiler moves no access of memory over it.
+        // SAFETY: this contract; and the kernel allows the instruction. The compiler moves no access of
+        // memory over it.
         unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
     } else {
         // SAFETY: this contract. The call fails for no address of a block, and `check` has tried it.
@@ -71,7 +73,8 @@ pub(crate) struct Block {
 /// What `check` has found.
 static FOUND: OnceLock<Result<Layout, String>> = OnceLock::new();
 
-/// Looks up and tries out all that blocks rely on, the first time. `current` returns where the thread-local is that names a thread's M.
+/// Looks up and tries out all that blocks rely on, the first time. `current` returns where the thread-local
+/// is that names a thread's M.
 ///
 /// # Errors
 /// `Unsupported`, with what is missing or differs.
@@ -112,12 +115,14 @@ pub(crate) fn is_own() -> bool {
     HOME.get() != 0
 }
 
-/// Calls `f` under the thread-locals of the OS thread. *Runs on: a closure under its own block. `f` neither switches stacks nor unwinds.*
+/// Calls `f` under the thread-locals of the OS thread. *Runs on: a closure under its own block. `f` neither
+/// switches stacks nor unwinds.*
 #[inline(never)]
 pub(crate) fn under_home(f: impl FnOnce()) {
     let (own, home) = (base(), HOME.get());
     let layout = found();
-    // SAFETY: this thread has both blocks. The calls in between are not inlined. malloc's words are those of the thread, wherever it is.
+    // SAFETY: this thread has both blocks. The calls in between are not inlined. malloc's words are those of
+    // the thread, wherever it is.
     unsafe {
         layout.malloc.into_iter().for_each(|word| write(home, word, read(own, word)));
         set_base(home);
@@ -128,7 +133,8 @@ pub(crate) fn under_home(f: impl FnOnce()) {
 }
 
 impl Block {
-    /// Returns how much memory a block needs that ends with a page. *Runs on: any thread, after `check` has succeeded.*
+    /// Returns how much memory a block needs that ends with a page. *Runs on: any thread, after `check` has
+    /// succeeded.*
     pub(crate) fn bytes() -> usize {
         found().bytes()
     }
@@ -136,7 +142,8 @@ impl Block {
     /// Makes a block as of a new thread. *Runs on: any thread, after `check` has succeeded.*
     ///
     /// # Safety
-    /// The [`bytes`](Block::bytes) bytes below `end`, which is the end of a page, are the block's until `free`.
+    /// The [`bytes`](Block::bytes) bytes below `end`, which is the end of a page, are the block's until
+    /// `free`.
     pub(crate) unsafe fn new(end: usize) -> Block {
         // The libraries first: one that comes later is noticed.
         let (layout, libraries) = (found(), Libraries::latest());
@@ -159,8 +166,8 @@ impl Block {
     /// Enters the block as `m`. Returns the M's own base.
     ///
     /// # Safety
-    /// No other thread is in the block. Until `leave` with the result, this thread runs the coroutine with this block, and the code that
-    /// gets it there touches no thread-local.
+    /// No other thread is in the block. Until `leave` with the result, this thread runs the coroutine with
+    /// this block, and the code that gets it there touches no thread-local.
     #[inline(always)]
     pub(crate) unsafe fn enter(self, m: usize) -> usize {
         let home = base();
@@ -172,7 +179,8 @@ impl Block {
     /// Goes to the block `to`.
     ///
     /// # Safety
-    /// As for `leave` and `enter`: `home` is what `enter` has returned on this thread, which is in this block.
+    /// As for `leave` and `enter`: `home` is what `enter` has returned on this thread, which is in this
+    /// block.
     #[inline(always)]
     pub(crate) unsafe fn pass(self, to: Block, m: usize, home: usize) {
         if to.base != self.base {
@@ -204,10 +212,12 @@ impl Block {
     /// Leaves the block.
     ///
     /// # Safety
-    /// `home` is what `enter` has returned on this thread, and nothing has touched a thread-local since the switch of stacks.
+    /// `home` is what `enter` has returned on this thread, and nothing has touched a thread-local since the
+    /// switch of stacks.
     #[inline(always)]
     pub(crate) unsafe fn leave(self, home: usize) {
-        // SAFETY: as in `enter`. What the block keeps of malloc's words is not used again: the next M that enters brings its own.
+        // SAFETY: as in `enter`. What the block keeps of malloc's words is not used again: the next M that
+        // enters brings its own.
         unsafe {
             self.layout.malloc.into_iter().for_each(|word| write(home, word, read(self.base, word)));
             set_base(home);
@@ -227,7 +237,8 @@ impl Block {
         }
     }
 
-    /// Runs the destructors of the block's thread-locals and keys, which may make others. *Runs on: the closure's stack, in user code.*
+    /// Runs the destructors of the block's thread-locals and keys, which may make others. *Runs on: the
+    /// closure's stack, in user code.*
     #[inline(never)]
     pub(crate) fn end(self) {
         debug_assert_eq!(base(), self.base, "a closure ends under its own block");
@@ -248,8 +259,8 @@ impl Block {
         }
     }
 
-    /// Brings the block up to date with the libraries that are open now. `begins`: no closure has run in it since it was renewed. *Runs on: the M
-    /// that is to enter the block.*
+    /// Brings the block up to date with the libraries that are open now. `begins`: no closure has run in it
+    /// since it was renewed. *Runs on: the M that is to enter the block.*
     #[inline(always)]
     pub(crate) fn catch_up(&mut self, begins: bool) {
         if !self.libraries.are_all() {
@@ -346,8 +357,8 @@ unsafe extern "C" fn on_setxid(signal: c_int, info: *mut c_void, context: *mut c
     let handler: unsafe extern "C" fn(c_int, *mut c_void, *mut c_void) =
         unsafe { std::mem::transmute(handler) };
     let (own, home) = (base(), HOME.get());
-    // SAFETY: the M of this thread sleeps meanwhile, as far as its block is concerned. Nothing in between touches a thread-local but
-    // glibc's handler.
+    // SAFETY: the M of this thread sleeps meanwhile, as far as its block is concerned. Nothing in between
+    // touches a thread-local but glibc's handler.
     unsafe {
         if home != 0 {
             set_base(home);
@@ -357,7 +368,8 @@ unsafe extern "C" fn on_setxid(signal: c_int, info: *mut c_void, context: *mut c
     }
 }
 
-/// The next number for a block, in the place of the kernel's number of a thread: locks of pthread compare these. No kernel has so many.
+/// The next number for a block, in the place of the kernel's number of a thread: locks of pthread compare
+/// these. No kernel has so many.
 static NEXT_TID: AtomicU32 = AtomicU32::new(1 << 28);
 
 fn out_of_memory() -> ! {

@@ -1,5 +1,5 @@
-//! Where glibc keeps what in a block, and the functions with which it makes one. Not part of glibc's interface: everything is looked up
-//! by name, or found in the block of a thread.
+//! Where glibc keeps what in a block, and the functions with which it makes one. Not part of glibc's
+//! interface: everything is looked up by name, or found in the block of a thread.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -147,7 +147,8 @@ impl Layout {
         // SAFETY: the memory is this block's until the end of the function.
         let (block, own) = (unsafe { self.new_block(memory.end()) }, base());
         let words = || (0..of_libc.bytes / 8).map(|word| of_libc.offset + 8 * word as isize);
-        // SAFETY: the words lie in the block, which this thread alone has. Between the settings of the base only malloc runs.
+        // SAFETY: the words lie in the block, which this thread alone has. Between the settings of the base
+        // only malloc runs.
         let changed: Vec<isize> = unsafe {
             let before: Vec<usize> = words().map(|word| read(block, word)).collect();
             set_base(block);
@@ -181,7 +182,8 @@ impl Layout {
     /// The `bytes` bytes below `end`, which is the end of a page, are the block's until `end_block`.
     pub(super) unsafe fn new_block(&self, end: usize) -> usize {
         let block = (end - self.above) & !(self.align - 1);
-        // SAFETY: this contract. glibc makes the block of zeroes: it copies all images, and allocates the vector that leads to them.
+        // SAFETY: this contract. glibc makes the block of zeroes: it copies all images, and allocates the
+        // vector that leads to them.
         let made = unsafe {
             ptr::with_exposed_provenance_mut::<u8>(end - self.bytes()).write_bytes(0, self.bytes());
             (self.make)(ptr::with_exposed_provenance_mut(block))
@@ -190,9 +192,9 @@ impl Layout {
             out_of_memory();
         }
         let own = base();
-        // SAFETY: these are fields of the record, which only this thread knows. The fixed ones are part of the ABI of x86-64 or known to
-        // compilers: the base itself, the record, whether there are threads (a 32-bit word, beside one that is zero), and the guards
-        // of stacks and pointers.
+        // SAFETY: these are fields of the record, which only this thread knows. The fixed ones are part of
+        // the ABI of x86-64 or known to compilers: the base itself, the record, whether there are threads (a
+        // 32-bit word, beside one that is zero), and the guards of stacks and pointers.
         unsafe {
             write(block, 0, block);
             write(block, 0x10, block);
@@ -264,14 +266,14 @@ impl Layout {
         }
     }
 
-    /// Returns the number of the change of libraries that the block knows. Returns `None` if it knows libraries whose thread-locals are
-    /// made at their first use.
+    /// Returns the number of the change of libraries that the block knows. Returns `None` if it knows
+    /// libraries whose thread-locals are made at their first use.
     ///
     /// # Safety
     /// The block is new.
     pub(super) unsafe fn generation(&self, block: usize) -> Option<usize> {
-        // SAFETY: the second word leads to a vector with its length before it. It has the number, then for each module its thread-locals,
-        // which are -1 if they do not exist yet, and what to free.
+        // SAFETY: the second word leads to a vector with its length before it. It has the number, then for
+        // each module its thread-locals, which are -1 if they do not exist yet, and what to free.
         unsafe {
             let vector = ptr::with_exposed_provenance::<[usize; 2]>(read(block, 8));
             let length = (*vector.sub(1))[0];
@@ -280,8 +282,8 @@ impl Layout {
         }
     }
 
-    /// Returns `true` if the block may have thread-locals that libc has made at their first use. `generation` is what the function of
-    /// that name has returned.
+    /// Returns `true` if the block may have thread-locals that libc has made at their first use. `generation`
+    /// is what the function of that name has returned.
     ///
     /// # Safety
     /// No thread is in the block.
@@ -312,7 +314,8 @@ impl Layout {
         }
     }
 
-    /// Runs the destructors of thread-locals and of keys, until there are no more. *Runs on: a thread in the block.*
+    /// Runs the destructors of thread-locals and of keys, until there are no more. *Runs on: a thread in the
+    /// block.*
     #[inline]
     pub(super) fn run_destructors(&self, block: usize) {
         // SAFETY: glibc calls what was registered in this block.
@@ -323,7 +326,8 @@ impl Layout {
         }
     }
 
-    /// Runs the destructors of keys, and again those of thread-locals. Then no key has a value. *Runs on: a thread in the block.*
+    /// Runs the destructors of keys, and again those of thread-locals. Then no key has a value. *Runs on: a
+    /// thread in the block.*
     #[cold]
     #[inline(never)]
     fn end_keys(&self, block: usize) {
@@ -352,8 +356,8 @@ impl Layout {
         ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.specific + 8 * TABLE as isize))
     }
 
-    /// Gives up what libc keeps for the thread: its locale, the state of the resolver, the last error of `dlopen`. *Runs on: a thread in
-    /// the block.*
+    /// Gives up what libc keeps for the thread: its locale, the state of the resolver, the last error of
+    /// `dlopen`. *Runs on: a thread in the block.*
     pub(super) fn end_of_libc(&self, block: usize) {
         // SAFETY: the call changes the locale of this block only, and the words lie in the block.
         unsafe {
@@ -373,7 +377,8 @@ impl Layout {
     /// This thread is in the block.
     #[cold]
     unsafe fn end_resolver(&self, block: usize) {
-        // SAFETY: the function frees what the state refers to. Without its options the state is set up again at its next use.
+        // SAFETY: the function frees what the state refers to. Without its options the state is set up again
+        // at its next use.
         unsafe {
             (self.close_res)(ptr::with_exposed_provenance_mut(block.wrapping_add_signed(self.res)));
             write(block, self.res, 0);
@@ -392,7 +397,8 @@ impl Layout {
             let table = unsafe { read(block, self.specific + 8 * at as isize) };
             let table = ptr::with_exposed_provenance_mut::<[usize; 2]>(table);
             for key in 0..if table.is_null() { 0 } else { TABLE } {
-                // SAFETY: as above. glibc's table of all keys is read as glibc reads it at the end of a thread.
+                // SAFETY: as above. glibc's table of all keys is read as glibc reads it at the end of a
+                // thread.
                 unsafe {
                     let [number, value] = *table.add(key);
                     if value == 0 {
@@ -413,14 +419,16 @@ impl Layout {
     }
 }
 
-/// Where the state of the resolver has its options, which are 0 until it is set up; two 32-bit numbers come first. `<resolv.h>` says so.
+/// Where the state of the resolver has its options, which are 0 until it is set up; two 32-bit numbers come
+/// first. `<resolv.h>` says so.
 const OPTIONS: isize = 8;
 
 /// # Safety
 /// This thread is in the block. The word is that of the error.
 #[cold]
 unsafe fn end_dlerror(block: usize, word: isize) {
-    // SAFETY: the first call returns the error, the second frees it. What is left then is the record of a call without an error.
+    // SAFETY: the first call returns the error, the second frees it. What is left then is the record of a
+    // call without an error.
     unsafe {
         libc::dlerror();
         libc::dlerror();

@@ -1,15 +1,16 @@
 //! The libraries with thread-locals in every block: those of the program, and those that are opened later.
 //!
-//! A library that is opened later may need a place in each block (the model "initial-exec"). glibc then writes its start values into the
-//! blocks of all threads that it knows, and it does not know ours. So a block is brought up to date before a closure begins or goes on in
-//! it, if a library has come since.
+//! A library that is opened later may need a place in each block (the model "initial-exec"). glibc then
+//! writes its start values into the blocks of all threads that it knows, and it does not know ours. So a
+//! block is brought up to date before a closure begins or goes on in it, if a library has come since.
 //!
 //! ```text
 //!   glibc's slots    program │ libc │ opened later │ free │ free ..
 //!                                     ^ watched      ^ watched
 //! ```
 //!
-//! A slot has another generation when a library has taken it, or left it. glibc hands out the lowest free one.
+//! A slot has another generation when a library has taken it, or left it. glibc hands out the lowest free
+//! one.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
@@ -54,7 +55,8 @@ impl Libraries {
         }
     }
 
-    /// Looks for all libraries. What it finds is leaked, a few words for each time that a library was opened or closed: blocks refer to it.
+    /// Looks for all libraries. What it finds is leaked, a few words for each time that a library was opened
+    /// or closed: blocks refer to it.
     pub(super) fn search() -> Result<&'static Libraries, String> {
         // One search at a time, so that the last one that is stored is the latest.
         static KNOWN: Mutex<Vec<&'static Image>> = Mutex::new(Vec::new());
@@ -99,7 +101,8 @@ impl Libraries {
         self.images.iter().for_each(|image| unsafe { image.copy_to(base) });
     }
 
-    /// Writes the start values of those that are not among `older` into the block of `base`, whose closure goes on.
+    /// Writes the start values of those that are not among `older` into the block of `base`, whose closure
+    /// goes on.
     ///
     /// # Safety
     /// No other thread uses the block, which has the images of `older`.
@@ -171,8 +174,9 @@ impl Watched {
     }
 }
 
-/// Reads a word of glibc's list. Acquire, which pairs with nothing that glibc names: who sees the generation of a slot must see its library,
-/// too. glibc writes both before the call of `dlopen` returns, and a closure uses the library only after it has heard of that.
+/// Reads a word of glibc's list. Acquire, which pairs with nothing that glibc names: who sees the generation
+/// of a slot must see its library, too. glibc writes both before the call of `dlopen` returns, and a closure
+/// uses the library only after it has heard of that.
 #[inline(always)]
 fn load(word: usize) -> usize {
     // SAFETY: `Slots` returns words of glibc's list only, which lives as long as the process.
@@ -193,7 +197,8 @@ struct Slots {
     distance: isize,
 }
 
-/// Returns where they are. Looked up once: looking up waits for every library that is being opened, and so for code of the user.
+/// Returns where they are. Looked up once: looking up waits for every library that is being opened, and so
+/// for code of the user.
 fn slots() -> Result<&'static Slots, String> {
     static FOUND: OnceLock<Result<Slots, String>> = OnceLock::new();
     FOUND.get_or_init(Slots::find).as_ref().map_err(String::clone)
@@ -239,7 +244,8 @@ impl Slots {
                 Err(next) => return (Watched::new(next), taken),
                 Ok(slot) => slot,
             };
-            // The generation first: if the library changes after it was read, the word is not the same any more.
+            // The generation first: if the library changes after it was read, the word is not the same any
+            // more.
             let watched = Watched::new(slot.wrapping_add_signed(self.generation));
             if load(slot.wrapping_add_signed(self.library)) == 0 {
                 return (watched, taken);
@@ -249,8 +255,8 @@ impl Slots {
         unreachable!("the list has an end")
     }
 
-    /// Returns where the thread-locals of library `number` are in each block, from its base. Returns `None` if they are made at their first
-    /// use in a block, or if the library is not there yet.
+    /// Returns where the thread-locals of library `number` are in each block, from its base. Returns `None`
+    /// if they are made at their first use in a block, or if the library is not there yet.
     fn offset(&self, number: usize) -> Option<isize> {
         let slot = self.slot(number).ok()?;
         match load(slot.wrapping_add_signed(self.library)) {

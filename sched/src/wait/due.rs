@@ -1,9 +1,9 @@
-//! A point in time that can be awaited, stopped and moved, alone or as a series of ticks. Under `Timer`, `Ticker` and
-//! the channels of time.
+//! A point in time that can be awaited, stopped and moved, alone or as a series of ticks. Under `Timer`,
+//! `Ticker` and the channels of time.
 //!
-//! A `Due` has no timer in a heap. A point that has passed stays there to be taken. A waiter sleeps until the point
-//! by its own timer, so a point without waiters costs nothing. Go's channel timers are lazy in the same way since
-//! 1.23.
+//! A `Due` has no timer in a heap. A point that has passed stays there to be taken. A waiter sleeps until the
+//! point by its own timer, so a point without waiters costs nothing. Go's channel timers are lazy in the same
+//! way since 1.23.
 //!
 //! ```text
 //!   the taker                                 the mover (stops the point or moves it)
@@ -15,9 +15,10 @@
 //!   sleep until it is due, and look again     the old point had not been taken? it was pending
 //! ```
 //!
-//! - *Each point is either taken, or pending when it is replaced*, never both: both happen under the same lock. After
-//!   a point was replaced, no taker takes it. (A channel with a buffer has two more states to handle: a value that
-//!   was sent and not received, and a value that is just being sent. See Go's issues 69312 and 80760.)
+//! - *Each point is either taken, or pending when it is replaced*, never both: both happen under the same
+//!   lock. After a point was replaced, no taker takes it. (A channel with a buffer has two more states to
+//!   handle: a value that was sent and not received, and a value that is just being sent. See Go's issues
+//!   69312 and 80760.)
 //! - *No waiter sleeps too long*: a queued waiter sleeps at most until the point that is set.
 
 #![cfg_attr(not(loom), allow(unsafe_code))]
@@ -122,7 +123,8 @@ impl<P> Due<P> {
         self.0.lock().next
     }
 
-    /// Takes the point if it is due at `now`, and sets the next point of a period. Returns the point that was taken.
+    /// Takes the point if it is due at `now`, and sets the next point of a period. Returns the point that was
+    /// taken.
     pub fn take(&self, now: Instant) -> Option<Instant> {
         if broken!("due_taken_in_two_steps") {
             let due = self.0.lock().next.due(now)?;
@@ -132,8 +134,8 @@ impl<P> Due<P> {
         self.0.lock().take(now)
     }
 
-    /// Replaces the point by `next`, followed by others if there is a period. Returns `true` if the old point was
-    /// pending: no caller takes it any more.
+    /// Replaces the point by `next`, followed by others if there is a period. Returns `true` if the old point
+    /// was pending: no caller takes it any more.
     pub fn set(&self, next: Next, period: Option<Duration>) -> bool {
         debug_assert!(next != Next::Nothing || period.is_none(), "a stopped point has no period");
         let early = broken!("due_set_in_two_steps").then(|| self.next());
@@ -164,9 +166,9 @@ impl<P> Due<P> {
         self.0.lock().missed = missed;
     }
 
-    /// Sleeps until the point, an earlier point that is set meanwhile, or `deadline`. Returns `Woken` if the point
-    /// was due or an earlier point was set, and `TimedOut` if the point or `deadline` has come. In both cases the
-    /// caller looks again. After `Cancelled`, the caller calls `unwind_if_cancelled`.
+    /// Sleeps until the point, an earlier point that is set meanwhile, or `deadline`. Returns `Woken` if the
+    /// point was due or an earlier point was set, and `TimedOut` if the point or `deadline` has come. In both
+    /// cases the caller looks again. After `Cancelled`, the caller calls `unwind_if_cancelled`.
     pub fn wait(&self, now: Instant, deadline: Option<Instant>, payload: P) -> Outcome {
         // Read before the lock, the point could be moved while this waiter is not yet in the queue.
         let early = broken!("due_looked_at_too_early").then(|| self.next());
@@ -182,19 +184,19 @@ impl<P> Due<P> {
         }
     }
 
-    /// Enters the queue of the waiters that are woken when an earlier point is set. Returns `false` if the point is
-    /// due.
+    /// Enters the queue of the waiters that are woken when an earlier point is set. Returns `false` if the
+    /// point is due.
     ///
     /// # Safety
-    /// The node is in no queue. The node stays alive and in place until its wait was decided as woken with its case,
-    /// or `leave` was called for it.
+    /// The node is in no queue. The node stays alive and in place until its wait was decided as woken with
+    /// its case, or `leave` was called for it.
     pub unsafe fn enter(&self, now: Instant, node: &Node<P>) -> bool {
         let mut state = self.0.lock();
         if state.next.due(now).is_some() {
             return false;
         }
-        // SAFETY: the queue is under its lock. The caller keeps the node alive and in place, by this function's
-        // contract.
+        // SAFETY: the queue is under its lock. The caller keeps the node alive and in place, by this
+        // function's contract.
         unsafe { state.waiters.push_back(node) };
         true
     }
@@ -204,7 +206,8 @@ impl<P> Due<P> {
     /// # Safety
     /// The node was given to `enter` of this `Due`, and is in no other queue.
     pub unsafe fn leave(&self, node: &Node<P>) {
-        // SAFETY: the queue is under its lock, and the node is in this queue or none, by this function's contract.
+        // SAFETY: the queue is under its lock, and the node is in this queue or none, by this function's
+        // contract.
         unsafe { self.0.lock().waiters.remove(node) };
     }
 }
@@ -255,8 +258,8 @@ impl<P> State<P> {
     }
 }
 
-/// Returns the first point on the grid of `due` that lies after `now`. A late taker misses points, and the grid
-/// stays.
+/// Returns the first point on the grid of `due` that lies after `now`. A late taker misses points, and the
+/// grid stays.
 fn tick_after(due: Instant, period: Duration, now: Instant) -> Next {
     if period.is_zero() {
         return Next::At(now);

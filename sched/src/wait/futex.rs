@@ -1,8 +1,9 @@
-//! The table of green threads that wait for a word of memory (a *futex*) to change: what the kernel has for OS threads. std's locks
-//! wait so. (Feature `interpose`.)
+//! The table of green threads that wait for a word of memory (a *futex*) to change: what the kernel has for
+//! OS threads. std's locks wait so. (Feature `interpose`.)
 //!
-//! The table has buckets, chosen by the word's address. A bucket is a small lock around a queue of waiters in order of arrival;
-//! the payload of a waiter is the address. OS threads that wait for the same word wait in the kernel, and a wake serves both.
+//! The table has buckets, chosen by the word's address. A bucket is a small lock around a queue of waiters in
+//! order of arrival; the payload of a waiter is the address. OS threads that wait for the same word wait in
+//! the kernel, and a wake serves both.
 //!
 //! ```text
 //!   the waiter                                   the waker
@@ -13,15 +14,17 @@
 //!   unlock; park                                 fewer than asked for? ask the kernel for the rest
 //! ```
 //!
-//! - *No wake-up is lost.* The waiter compares the word under the bucket's lock. If the waker had the lock before, the waiter sees
-//!   the changed word. If the waker has it afterwards, the waker finds the node.
-//! - *A word of `std::thread::park`* may have many waiters, and a wake for one of them wakes all (`m/std_parker.rs`).
-//! - *The counts add up.* A waiter counts as woken only if the waker has decided its wait. A waiter that timed out is left out.
-//! - *Neither kind of waiter starves the other.* If a bucket has served its own waiters first, the kernel's come first at the next
-//!   wake, as far as both kinds wait.
+//! - *No wake-up is lost.* The waiter compares the word under the bucket's lock. If the waker had the lock
+//!   before, the waiter sees the changed word. If the waker has it afterwards, the waker finds the node.
+//! - *A word of `std::thread::park`* may have many waiters, and a wake for one of them wakes all
+//!   (`m/std_parker.rs`).
+//! - *The counts add up.* A waiter counts as woken only if the waker has decided its wait. A waiter that
+//!   timed out is left out.
+//! - *Neither kind of waiter starves the other.* If a bucket has served its own waiters first, the kernel's
+//!   come first at the next wake, as far as both kinds wait.
 //!
-//! Rejected: *a count of waiters beside the lock*, so that a wake without waiters takes no lock. That handshake needs a full fence
-//! on both sides, and costs as much as a free lock.
+//! Rejected: *a count of waiters beside the lock*, so that a wake without waiters takes no lock. That
+//! handshake needs a full fence on both sides, and costs as much as a free lock.
 
 #![cfg_attr(not(loom), allow(unsafe_code))]
 
@@ -96,8 +99,8 @@ impl Bucket {
 }
 
 impl Table {
-    /// Waits until a waker of `word` decides the wait, or until `park` returns otherwise. `begin` begins the wait; it runs under the
-    /// bucket's lock.
+    /// Waits until a waker of `word` decides the wait, or until `park` returns otherwise. `begin` begins the
+    /// wait; it runs under the bucket's lock.
     ///
     /// # Errors
     /// Returns `Changed` at once if the word is not `expected`.
@@ -111,7 +114,8 @@ impl Table {
         park: impl FnOnce(Waiting) -> Outcome,
     ) -> Result<Outcome, Changed> {
         let bucket = self.bucket(address(word));
-        // Relaxed: the bucket's lock orders this load and the waker's earlier store, as the file's head tells.
+        // Relaxed: the bucket's lock orders this load and the waker's earlier store, as the file's head
+        // tells.
         let differs = || word.load(Ordering::Relaxed) != expected;
         if broken!("futex_compared_before_the_lock") && differs() {
             return Err(Changed);
@@ -122,17 +126,17 @@ impl Table {
         }
         let waiting = begin();
         let mut spot = Spot::new(&bucket.0, |waiters: &mut Waiters| &mut waiters.queue);
-        // SAFETY: the spot stays in this frame, the line after `enter` leaves it with the outcome of this wait, and nothing in
-        // between unwinds: `park` does not.
+        // SAFETY: the spot stays in this frame, the line after `enter` leaves it with the outcome of this
+        // wait, and nothing in between unwinds: `park` does not.
         unsafe {
             spot.enter(guard, &waiting, WaitOptions::default(), Awaited { address: address(word), company });
             Ok(spot.leave(park(waiting)).map_or_else(|ended| ended.outcome, |_| Outcome::Woken))
         }
     }
 
-    /// Wakes up to `most` waiters for the word at `address`: those of this table, and by `system` those of the kernel, which returns
-    /// how many it has woken, or an error below zero. Returns the number of all, but not more than `most`; or the error if there is no
-    /// number.
+    /// Wakes up to `most` waiters for the word at `address`: those of this table, and by `system` those of
+    /// the kernel, which returns how many it has woken, or an error below zero. Returns the number of all,
+    /// but not more than `most`; or the error if there is no number.
     pub(crate) fn wake(&self, address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
         let bucket = self.bucket(address);
         match bucket.wake(address, most, true) {
@@ -155,7 +159,8 @@ impl Table {
     }
 
     fn bucket(&self, address: usize) -> &Bucket {
-        // Words lie on multiples of 4. The product spreads near addresses over the upper bits (Fibonacci hashing).
+        // Words lie on multiples of 4. The product spreads near addresses over the upper bits (Fibonacci
+        // hashing).
         let hash = (address >> 2).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as usize);
         &self.buckets[(hash >> (usize::BITS - 16)) % BUCKETS]
     }
@@ -169,7 +174,8 @@ impl Bucket {
     /// Wakes up to `most` waiters for `address`; all if one of them has `Company::All`. Returns their number.
     ///
     /// # Errors
-    /// Returns `SystemFirst` if there are such waiters, the kernel's come first at this wake, and `gives_way` is true.
+    /// Returns `SystemFirst` if there are such waiters, the kernel's come first at this wake, and `gives_way`
+    /// is true.
     #[inline]
     fn wake(&self, address: usize, mut most: usize, gives_way: bool) -> Result<usize, SystemFirst> {
         let mut wakes = Wakes::new();

@@ -1,10 +1,12 @@
-//! The raw locks under `runtime::sync`: mutex, reader-writer lock, condition variable, once. Also here is what the locks
-//! share: what may end a wait (`Patience`), how long a locker has waited (`Line`), `spin`, and queueing up (`stay`).
+//! The raw locks under `runtime::sync`: mutex, reader-writer lock, condition variable, once. Also here is
+//! what the locks share: what may end a wait (`Patience`), how long a locker has waited (`Line`), `spin`, and
+//! queueing up (`stay`).
 //!
-//! A mutex or reader-writer lock is one atomic word and a wait queue. While no waiter is queued, the word is the
-//! whole state. Locking a free lock is one compare-and-swap of the word. Unlocking is one subtraction. Neither enters
-//! the runtime. A locker that finds the lock taken sets `WAITING` in the word and queues up under the small lock of
-//! the wait queue (`wait/queue.rs`). The unlocker sees `WAITING` and serves the queue:
+//! A mutex or reader-writer lock is one atomic word and a wait queue. While no waiter is queued, the word is
+//! the whole state. Locking a free lock is one compare-and-swap of the word. Unlocking is one subtraction.
+//! Neither enters the runtime. A locker that finds the lock taken sets `WAITING` in the word and queues up
+//! under the small lock of the wait queue (`wait/queue.rs`). The unlocker sees `WAITING` and serves the
+//! queue:
 //!
 //! ```text
 //!   unlock                                       lock, when the lock is taken
@@ -15,23 +17,23 @@
 //!     STARVING: hand over to the first waiter    handed over: the waiter owns the lock already
 //! ```
 //!
-//! - *A woken waiter normally owns nothing.* The woken waiter retries beside newcomers. The newcomers run already and
-//!   may lock and unlock many times before the woken waiter runs. That keeps a contended lock fast. No second waiter
-//!   is woken while `WOKEN` is set; the woken waiter clears `WOKEN` when it retries.
-//! - *Starvation.* A woken waiter that finds the lock taken again after 1 ms of waiting sets `STARVING`. While
-//!   `STARVING` is set, no newcomer takes the lock: each unlocker hands the lock over to the first waiter. The
-//!   unlocker clears `STARVING` after it served a waiter that had waited for less than 1 ms. (Go's mutex does the
-//!   same.)
+//! - *A woken waiter normally owns nothing.* The woken waiter retries beside newcomers. The newcomers run
+//!   already and may lock and unlock many times before the woken waiter runs. That keeps a contended lock
+//!   fast. No second waiter is woken while `WOKEN` is set; the woken waiter clears `WOKEN` when it retries.
+//! - *Starvation.* A woken waiter that finds the lock taken again after 1 ms of waiting sets `STARVING`.
+//!   While `STARVING` is set, no newcomer takes the lock: each unlocker hands the lock over to the first
+//!   waiter. The unlocker clears `STARVING` after it served a waiter that had waited for less than 1 ms.
+//!   (Go's mutex does the same.)
 //! - *Leaving.* A waiter that timed out or was cancelled leaves the queue under the queue's lock. A lock that
 //!   is handed over to such a waiter goes to the next waiter. Without a next waiter the lock becomes free.
 //! - *Futures* queue up beside threads and are served in the same order (`locks/futures.rs`).
 //!
-//! The other bits of a word name the holders; each lock's file defines them. Two rules hold for every word. `WAITING`
-//! tells whether the queue is empty, and changes under the queue's lock only. `STARVING` is set only while the lock
-//! is taken, and only together with `WAITING`.
+//! The other bits of a word name the holders; each lock's file defines them. Two rules hold for every word.
+//! `WAITING` tells whether the queue is empty, and changes under the queue's lock only. `STARVING` is set
+//! only while the lock is taken, and only together with `WAITING`.
 //!
-//! Rejected: handing the lock over at every unlock. Each use of a contended lock would be a switch, and two green
-//! threads that alternate on a lock would stay in step for ever.
+//! Rejected: handing the lock over at every unlock. Each use of a contended lock would be a switch, and two
+//! green threads that alternate on a lock would stay in step for ever.
 //!
 //! Rejected: keeping the word under the queue's lock. That costs two more writes for each use of a free lock.
 
@@ -135,8 +137,8 @@ fn now() -> u64 {
     0
 }
 
-/// Polls `free` a few times before the caller queues up. Returns the first answer of `free`, or `false` if `free`
-/// gave none.
+/// Polls `free` a few times before the caller queues up. Returns the first answer of `free`, or `false` if
+/// `free` gave none.
 #[cfg(not(loom))]
 fn spin(mut free: impl FnMut() -> Option<bool>) -> bool {
     const ROUNDS: u32 = 4;
@@ -165,8 +167,8 @@ fn spin(_free: impl FnMut() -> Option<bool>) -> bool {
 
 /// Pushes a waiter into the queue, releases the guard and parks. Returns the payload, with the grant in it.
 ///
-/// A locker that was woken before goes to the front of the queue. Dumps show what `look` finds at `object`, which the caller
-/// borrows until this returns.
+/// A locker that was woken before goes to the front of the queue. Dumps show what `look` finds at `object`,
+/// which the caller borrows until this returns.
 ///
 /// # Errors
 /// Returns `Ended` if the wait timed out or was cancelled.
@@ -187,8 +189,8 @@ fn stay<'l, S, T, O>(
     wait(guard, queue, waiting, how, payload)
 }
 
-/// Refuses an endless wait in a child of `fork`, where the holder of the lock may not exist. Panics if the wait is
-/// cancellable, else aborts.
+/// Refuses an endless wait in a child of `fork`, where the holder of the lock may not exist. Panics if the
+/// wait is cancellable, else aborts.
 #[cfg(not(loom))]
 fn check_fork(patience: Patience) {
     if !crate::sys::fork::is_forked() || !is_endless(patience.deadline) {

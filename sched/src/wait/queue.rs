@@ -1,8 +1,9 @@
 //! The wait queue that all blocking primitives share: channels, locks, semaphores, condition variables.
 //!
-//! A primitive is a [`Lock`] around its state. One or more [`Queue`]s are a part of that state. A waiter pushes a
-//! node into a queue. The node lies on the waiter's stack or in a pinned future, so waiting allocates nothing. A
-//! waiter is a green thread or a plain OS thread, known by the ticket of its wait, or a future, known by its waker.
+//! A primitive is a [`Lock`] around its state. One or more [`Queue`]s are a part of that state. A waiter
+//! pushes a node into a queue. The node lies on the waiter's stack or in a pinned future, so waiting
+//! allocates nothing. A waiter is a green thread or a plain OS thread, known by the ticket of its wait, or a
+//! future, known by its waker.
 //!
 //! ```text
 //!   the waiter                                   the granter
@@ -16,23 +17,25 @@
 //!                                                drop the `Wake`: only now the waiter is made runnable
 //! ```
 //!
-//! - *No grant is lost, and none is given twice.* A wait is decided once, and the grant lies in the node before the
-//!   wait is decided as woken. A grant that meets a time-out or a cancellation returns to the granter, which still
-//!   holds the lock.
-//! - *A node is not touched after its owner went on.* The granter unlinks a node before it decides the wait as woken.
-//!   An owner that was not woken takes the lock and removes the node.
-//! - *One wait may have nodes in several queues* (a select). Each node has a number, its *case*. The decision tells
-//!   the owner the case; the owner then removes the other nodes.
-//! - *A waiter is made runnable after the lock is released.* The waiter then does not contend for the lock. Also,
-//!   waking leaves the runtime, where a green thread that lost its P may stop; the holder of a lock must not stop.
+//! - *No grant is lost, and none is given twice.* A wait is decided once, and the grant lies in the node
+//!   before the wait is decided as woken. A grant that meets a time-out or a cancellation returns to the
+//!   granter, which still holds the lock.
+//! - *A node is not touched after its owner went on.* The granter unlinks a node before it decides the wait
+//!   as woken. An owner that was not woken takes the lock and removes the node.
+//! - *One wait may have nodes in several queues* (a select). Each node has a number, its *case*. The decision
+//!   tells the owner the case; the owner then removes the other nodes.
+//! - *A waiter is made runnable after the lock is released.* The waiter then does not contend for the lock.
+//!   Also, waking leaves the runtime, where a green thread that lost its P may stop; the holder of a lock
+//!   must not stop.
 //!
-//! A future has no wait that could be decided. A future reads its node under the lock when it is polled or dropped.
+//! A future has no wait that could be decided. A future reads its node under the lock when it is polled or
+//! dropped.
 //!
-//! Rejected: a queue for all primitives in a table by address (`parking_lot_core`). Each wait would hash and take a
-//! shared bucket.
+//! Rejected: a queue for all primitives in a table by address (`parking_lot_core`). Each wait would hash and
+//! take a shared bucket.
 //!
-//! Rejected: a heap node for each waiter (crossbeam's `Context`). Each thread would pay for an allocation and counts,
-//! and a woken waiter would have to look again for its grant.
+//! Rejected: a heap node for each waiter (crossbeam's `Context`). Each thread would pay for an allocation and
+//! counts, and a woken waiter would have to look again for its grant.
 
 #![allow(unsafe_code)]
 
@@ -111,8 +114,8 @@ impl<T> Node<T> {
         }
     }
 
-    /// Returns the payload, with the grant in it if there was one. *Runs on: the owner, when the node is in no
-    /// queue.*
+    /// Returns the payload, with the grant in it if there was one. *Runs on: the owner, when the node is in
+    /// no queue.*
     pub fn into_payload(self) -> T {
         debug_assert!(!self.queued.get(), "a node leaves its queue before its payload is taken");
         self.touch();
@@ -124,8 +127,8 @@ impl<T> Node<T> {
     /// # Safety
     /// The caller holds the locks of all queues that the node may be in.
     pub(crate) unsafe fn payload(&self) -> &T {
-        // SAFETY: the payload of a queued node belongs to the holder of the lock, which the caller is, by this
-        // contract.
+        // SAFETY: the payload of a queued node belongs to the holder of the lock, which the caller is, by
+        // this contract.
         self.payload.with(|payload| unsafe { &*payload })
     }
 
@@ -136,7 +139,8 @@ impl<T> Node<T> {
         self.payload.with_mut(|_| ());
     }
 
-    /// Replaces the waker of a future that goes on waiting. Returns the old waker. *Runs on: the holder of the lock.*
+    /// Replaces the waker of a future that goes on waiting. Returns the old waker. *Runs on: the holder of
+    /// the lock.*
     fn set_waker(&self, new: Waker) -> Option<Waker> {
         match &self.who {
             Who::Future { waker, .. } => waker.replace(Some(new)),
@@ -152,8 +156,8 @@ impl<T> Node<T> {
         }
     }
 
-    /// Returns `true` if the node is a future's and the future was granted what it waits for. *Runs on: the holder of
-    /// the lock.*
+    /// Returns `true` if the node is a future's and the future was granted what it waits for. *Runs on: the
+    /// holder of the lock.*
     fn is_granted(&self) -> bool {
         matches!(&self.who, Who::Future { granted, .. } if granted.get())
     }
@@ -171,8 +175,8 @@ pub struct Queue<T> {
     tail: Option<NonNull<Node<T>>>,
 }
 
-// SAFETY: the nodes are reached under the lock that guards the queue alone, and an owner keeps its node alive while
-// the node is queued (`push_back`). What moves from thread to thread is the payload, which is `Send`.
+// SAFETY: the nodes are reached under the lock that guards the queue alone, and an owner keeps its node alive
+// while the node is queued (`push_back`). What moves from thread to thread is the payload, which is `Send`.
 unsafe impl<T: Send> Send for Queue<T> {}
 
 impl<T> Queue<T> {
@@ -190,16 +194,17 @@ impl<T> Queue<T> {
     /// Puts a node at the end.
     ///
     /// # Safety
-    /// The queue is under its lock, and the node is in no queue. The node stays alive and in place until one of
-    /// these: its wait was decided as woken with its case; its future was granted; `remove` was called for it.
+    /// The queue is under its lock, and the node is in no queue. The node stays alive and in place until one
+    /// of these: its wait was decided as woken with its case; its future was granted; `remove` was called for
+    /// it.
     pub unsafe fn push_back(&mut self, node: &Node<T>) {
         debug_assert!(!node.queued.get(), "a node is in one queue at a time");
         let new = NonNull::from(node);
         node.previous.set(self.tail);
         node.next.set(None);
         match self.tail {
-            // SAFETY: a queued node is alive, by this function's contract, and its links belong to the holder of the
-            // lock.
+            // SAFETY: a queued node is alive, by this function's contract, and its links belong to the holder
+            // of the lock.
             Some(tail) => unsafe { tail.as_ref() }.next.set(Some(new)),
             None => self.head = Some(new),
         }
@@ -207,11 +212,13 @@ impl<T> Queue<T> {
         node.queued.set(true);
     }
 
-    /// Puts a node before all others: that of a waiter that was first, was woken to look again, and must wait again.
+    /// Puts a node before all others: that of a waiter that was first, was woken to look again, and must wait
+    /// again.
     ///
     /// # Safety
-    /// The queue is under its lock, and the node is in no queue. The node stays alive and in place until one of
-    /// these: its wait was decided as woken with its case; its future was granted; `remove` was called for it.
+    /// The queue is under its lock, and the node is in no queue. The node stays alive and in place until one
+    /// of these: its wait was decided as woken with its case; its future was granted; `remove` was called for
+    /// it.
     pub unsafe fn push_front(&mut self, node: &Node<T>) {
         debug_assert!(!node.queued.get(), "a node is in one queue at a time");
         let new = NonNull::from(node);
@@ -226,7 +233,8 @@ impl<T> Queue<T> {
         node.queued.set(true);
     }
 
-    /// Removes a node from the queue. Returns `false` if the node was not queued. *Runs on: the node's owner.*
+    /// Removes a node from the queue. Returns `false` if the node was not queued. *Runs on: the node's
+    /// owner.*
     ///
     /// # Safety
     /// The queue is under its lock, and the node was pushed into no other queue.
@@ -272,8 +280,8 @@ impl<T> Queue<T> {
         while let Some(node) = next {
             // SAFETY: a queued node is alive, by the contract of `push_back`.
             let this = unsafe { node.as_ref() };
-            // SAFETY: the payload of a queued node belongs to the holder of the lock, which lends it to `wanted`
-            // only.
+            // SAFETY: the payload of a queued node belongs to the holder of the lock, which lends it to
+            // `wanted` only.
             if this.payload.with(|payload| wanted(unsafe { &*payload })) {
                 return Some(Waiter { node, queue: self });
             }
@@ -297,8 +305,8 @@ impl<T> Queue<T> {
         removed
     }
 
-    /// Wakes the first waiter with an open wait. Also calls `grant` for each waiter before that waiter: their waits
-    /// have ended otherwise, and what they were granted is not used.
+    /// Wakes the first waiter with an open wait. Also calls `grant` for each waiter before that waiter: their
+    /// waits have ended otherwise, and what they were granted is not used.
     #[inline]
     pub fn wake_first(&mut self, mut grant: impl FnMut(&mut T)) -> Option<Wake> {
         while let Some(mut waiter) = self.first() {
@@ -334,12 +342,14 @@ impl<'q, T> Waiter<'q, T> {
     /// Returns the payload. A granter puts the grant in before it calls `wake`.
     #[inline]
     pub fn payload(&mut self) -> &mut T {
-        // SAFETY: the node is queued, so it is alive, and its payload belongs to the holder of the lock. `queue` is
-        // borrowed from the guard, and `self` is borrowed mutably, so there is no second reference.
+        // SAFETY: the node is queued, so it is alive, and its payload belongs to the holder of the lock.
+        // `queue` is borrowed from the guard, and `self` is borrowed mutably, so there is no second
+        // reference.
         unsafe { self.node.as_ref() }.payload.with_mut(|payload| unsafe { &mut *payload })
     }
 
-    /// Returns `true` if the wait is open. If the wait ends later, its owner takes the lock before it goes on.
+    /// Returns `true` if the wait is open. If the wait ends later, its owner takes the lock before it goes
+    /// on.
     pub(crate) fn is_open(&self) -> bool {
         // SAFETY: the node is queued, so it is alive, by the contract of `push_back`.
         match &unsafe { self.node.as_ref() }.who {
@@ -348,7 +358,8 @@ impl<'q, T> Waiter<'q, T> {
         }
     }
 
-    /// Takes the node out of the queue. The wait must have ended; the owner of an open wait would park for ever.
+    /// Takes the node out of the queue. The wait must have ended; the owner of an open wait would park for
+    /// ever.
     pub(crate) fn unlink(self) {
         // SAFETY: the node is queued, so it is alive, by the contract of `push_back`.
         self.queue.unlink(unsafe { self.node.as_ref() });
@@ -362,13 +373,13 @@ impl<'q, T> Waiter<'q, T> {
         // SAFETY: the node is queued, so it is alive, by the contract of `push_back`.
         let node = unsafe { self.node.as_ref() };
         self.queue.unlink(node);
-        // SAFETY: `other` is under its lock and the owner removes the node from it, by this contract. The owner keeps
-        // the node alive until then, by the contract of `push_back`.
+        // SAFETY: `other` is under its lock and the owner removes the node from it, by this contract. The
+        // owner keeps the node alive until then, by the contract of `push_back`.
         unsafe { other.push_back(node) };
     }
 
-    /// Takes the node out of the queue and decides the wait as woken, if it is open. Drop the [`Wake`] after the lock
-    /// is released.
+    /// Takes the node out of the queue and decides the wait as woken, if it is open. Drop the [`Wake`] after
+    /// the lock is released.
     ///
     /// # Errors
     /// Returns `Over` if the wait had ended otherwise; the grant can be taken back from it.
@@ -409,8 +420,8 @@ impl<T> std::fmt::Debug for Waiter<'_, T> {
     }
 }
 
-/// A waiter that lost its wait to a time-out or a cancellation. The waiter takes the lock before it leaves, so the
-/// node is alive while the granter holds the lock.
+/// A waiter that lost its wait to a time-out or a cancellation. The waiter takes the lock before it leaves,
+/// so the node is alive while the granter holds the lock.
 pub struct Over<'q, T> {
     node: NonNull<Node<T>>,
     /// Keeps the lock held.
@@ -420,8 +431,8 @@ pub struct Over<'q, T> {
 impl<T> Over<'_, T> {
     /// Returns the payload, with the grant to be taken back.
     pub fn payload(&mut self) -> &mut T {
-        // SAFETY: the wait was not decided as woken, so its owner takes the lock before it touches the node again
-        // (`Spot::leave`). `_queue` keeps the caller's guard borrowed.
+        // SAFETY: the wait was not decided as woken, so its owner takes the lock before it touches the node
+        // again (`Spot::leave`). `_queue` keeps the caller's guard borrowed.
         unsafe { self.node.as_ref() }.payload.with_mut(|payload| unsafe { &mut *payload })
     }
 }
@@ -445,20 +456,20 @@ impl Ticket {
         self.g.wait.is_open(self.number)
     }
 
-    /// Decides the own wait before parking: what `case` waits for is there already. Returns `false` if another thread
-    /// has decided the wait. *Runs on: the waiter.*
+    /// Decides the own wait before parking: what `case` waits for is there already. Returns `false` if
+    /// another thread has decided the wait. *Runs on: the waiter.*
     pub fn decide_own(self, case: u32) -> bool {
         self.decide(case) != Decision::Lost
     }
 
-    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the wait.
-    /// *Runs on: the waiter.*
+    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the
+    /// wait. *Runs on: the waiter.*
     pub fn give_up(self) -> bool {
         self.g.wait.decide(self.number, crate::g::wait::Outcome::TimedOut) != Decision::Lost
     }
 
-    /// Returns the case that ended the wait. *Runs on: the waiter, after its wait ended as woken and before its next
-    /// wait.*
+    /// Returns the case that ended the wait. *Runs on: the waiter, after its wait ended as woken and before
+    /// its next wait.*
     pub fn case(self) -> u32 {
         self.g.wait.case()
     }

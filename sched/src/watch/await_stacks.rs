@@ -1,7 +1,9 @@
-//! The stacks at which futures wait: a future that is polled registers a waker and returns, and its stack is gone. Where this is asked for, the
-//! clone of its waker keeps the stack, which has the whole chain of polls at that moment.
+//! The stacks at which futures wait: a future that is polled registers a waker and returns, and its stack is
+//! gone. Where this is asked for, the clone of its waker keeps the stack, which has the whole chain of polls
+//! at that moment.
 //!
-//! A leaf that has registered an equal waker before need not clone it again. The stack of the last clone stays until the next one.
+//! A leaf that has registered an equal waker before need not clone it again. The stack of the last clone
+//! stays until the next one.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -9,7 +11,8 @@ use std::sync::OnceLock;
 use crate::g::GRef;
 use crate::m::current::{current_g, on_m};
 
-/// Returns the return addresses on the stack of the caller, the innermost first. It runs in user code and must not park.
+/// Returns the return addresses on the stack of the caller, the innermost first. It runs in user code and
+/// must not park.
 pub(crate) type TakeStack = fn() -> Box<[usize]>;
 
 /// Set once a runtime asks for the stacks.
@@ -22,8 +25,8 @@ pub(crate) fn begin(take: Option<TakeStack>) {
     }
 }
 
-/// Keeps the stack of the caller if the future of `g` is polled here and its runtime asks for that. *Runs on: the thread that clones the
-/// waker of `g`.*
+/// Keeps the stack of the caller if the future of `g` is polled here and its runtime asks for that. *Runs on:
+/// the thread that clones the waker of `g`.*
 #[inline]
 pub(crate) fn keep(g: GRef) {
     if let Some(take) = TAKE.get() {

@@ -1,8 +1,8 @@
 //! What debuggers find: one symbol that leads to the table of all Gs, with the offsets of what is read there.
 //!
-//! The scripts in `runtime/debug` read it, in living processes and in core files. They need no debug information. A list of names
-//! and values, which ends with a null name, is all that the scripts and this file agree on. So a script also reads a program of
-//! another version, and says which name it misses.
+//! The scripts in `runtime/debug` read it, in living processes and in core files. They need no debug
+//! information. A list of names and values, which ends with a null name, is all that the scripts and this
+//! file agree on. So a script also reads a program of another version, and says which name it misses.
 
 #![allow(unsafe_code)]
 
@@ -57,11 +57,13 @@ static WHYS: [Text; Why::ALL.len()] = {
     texts
 };
 
-/// The beginning of the timers' clock, in ns of the system's monotonic clock and of its real-time clock; 0 before the first
-/// runtime. A debugger compares the first with the present time, and the second with the time of a core file.
+/// The beginning of the timers' clock, in ns of the system's monotonic clock and of its real-time clock; 0
+/// before the first runtime. A debugger compares the first with the present time, and the second with the
+/// time of a core file.
 static CLOCK_BEGAN: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-// The scripts read a `Location` as the address and the length of the file's name, then the line as 32 bits. A test checks that.
+// The scripts read a `Location` as the address and the length of the file's name, then the line as 32 bits. A
+// test checks that.
 const _: () = assert!(size_of::<Location<'_>>() == 24 && size_of::<&str>() == 16);
 
 const FIXED: usize = 13;
@@ -69,7 +71,8 @@ const LEN: usize = FIXED + layout::FIELDS.len() + Coro::PLACES.len() + 1;
 
 /// The list. Its symbol is not mangled, so a debugger finds it by its name.
 #[used]
-// SAFETY: no other symbol of a program has this name; two versions of this crate in one program would not be linked.
+// SAFETY: no other symbol of a program has this name; two versions of this crate in one program would not be
+// linked.
 #[unsafe(no_mangle)]
 static runtime_for_debuggers: [Entry; LEN] = list();
 

@@ -32,7 +32,8 @@ pub struct Seen {
     pub does: Does,
     /// Where it was spawned.
     pub place: Option<&'static Location<'static>>,
-    /// The return addresses on the stack of its spawner, the innermost first; none if they were not kept ([`SpawnStacks`](crate::SpawnStacks)).
+    /// The return addresses on the stack of its spawner, the innermost first; none if they were not kept
+    /// ([`SpawnStacks`](crate::SpawnStacks)).
     pub spawn_stack: Box<[usize]>,
     /// The id of the green thread that spawned it; `None` if it was spawned from outside the runtime.
     pub parent: Option<u64>,
@@ -59,26 +60,30 @@ pub enum Does {
 /// More about the wait of a parked green thread.
 #[derive(Debug)]
 pub struct Parked {
-    /// The number of the wait. If a later look finds the same number, the green thread has not run in between.
+    /// The number of the wait. If a later look finds the same number, the green thread has not run in
+    /// between.
     pub number: u32,
     /// The object of the wait, if it is known.
     pub on: Option<Awaited>,
     /// The time until the timer of the wait is due, if there is one.
     pub due_in: Option<Duration>,
-    /// True if time alone may end the wait: it has a deadline, or lies in a stretch of code that ends with a context.
+    /// True if time alone may end the wait: it has a deadline, or lies in a stretch of code that ends with a
+    /// context.
     pub may_end: bool,
     /// The shares of reader-writer locks that it has, if they were recorded: the address of the lock, plus
     /// [`UPGRADABLE_SHARE`](crate::locks::UPGRADABLE_SHARE) if the green thread may upgrade.
     pub shares: Vec<usize>,
     /// The type of the future that the green thread runs; `None` for a closure.
     pub future: Option<&'static str>,
-    /// The return addresses on the stack at which its future waits, the innermost first; none if they are not kept.
+    /// The return addresses on the stack at which its future waits, the innermost first; none if they are not
+    /// kept.
     pub await_stack: Box<[usize]>,
 }
 
-/// Looks at each green thread of the process, and calls `tell` with what it found. If there is a `copy`, it has the stack of a
-/// closure that is parked or ready during that call; the other calls get `None`. The green threads run on meanwhile: a parked green
-/// thread is held while its stack is copied, no longer, and a ready one is not held. Calls `plain` with the id of each plain OS thread that has used the runtime.
+/// Looks at each green thread of the process, and calls `tell` with what it found. If there is a `copy`, it
+/// has the stack of a closure that is parked or ready during that call; the other calls get `None`. The green
+/// threads run on meanwhile: a parked green thread is held while its stack is copied, no longer, and a ready
+/// one is not held. Calls `plain` with the id of each plain OS thread that has used the runtime.
 ///
 /// # Errors
 /// Fails in a forked child, which has none of its parent's green threads.
@@ -154,8 +159,8 @@ fn copy_stack(g: &G, copy: &mut StackCopy) -> bool {
     if coro.is_null() || g.binding.get() == Binding::InPlace {
         return false;
     }
-    // SAFETY: `Wait::hold` keeps every waker from making `g` runnable, and `g` is off its stack, so no thread runs on its
-    // coroutine. A runtime with a living G keeps its stacks mapped.
+    // SAFETY: `Wait::hold` keeps every waker from making `g` runnable, and `g` is off its stack, so no thread
+    // runs on its coroutine. A runtime with a living G keeps its stacks mapped.
     unsafe { copy.fill(coro) }
 }
 
@@ -167,10 +172,11 @@ impl Held {
         let g = self.0;
         let (_, timed) = g.waits_for();
         let due = if timed { g.timer.due() } else { None };
-        // The G cannot run while it is held, so its own fields are the holder's: its commit has published them (`Wait::hold`).
+        // The G cannot run while it is held, so its own fields are the holder's: its commit has published
+        // them (`Wait::hold`).
         let in_stretch = g.rare().is_some_and(|rare| rare.revocables.is_any());
-        // SAFETY: a waiter keeps the `On` in its frame until its wait has ended, and what the `On` refers to (`begin_on`). The
-        // waiter is parked in that wait and held.
+        // SAFETY: a waiter keeps the `On` in its frame until its wait has ended, and what the `On` refers to
+        // (`begin_on`). The waiter is parked in that wait and held.
         let on = unsafe { g.waits_on().as_ref().and_then(|on| on.look()) };
         Parked {
             number: g.wait.number(),
@@ -208,7 +214,8 @@ fn waits(g: &G) -> Does {
     Does::Waits { why: g.waits_for().0, ms: g.waits_for_ms() }
 }
 
-/// Runs `wait` for a plain OS thread that waits for a request of a dump. Until `wait` returns, the thread hides no deadlock.
+/// Runs `wait` for a plain OS thread that waits for a request of a dump. Until `wait` returns, the thread
+/// hides no deadlock.
 pub fn at_rest<T>(wait: impl FnOnce() -> T) -> T {
     os_thread::note_main_thread();
     PARKS.around(wait)

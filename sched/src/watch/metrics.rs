@@ -10,8 +10,8 @@ use crate::p::histogram::Histogram;
 use crate::run::rescue::Rescue;
 use crate::run::sched::Sched;
 
-/// Counters since the runtime began, and gauges of this moment. The figures are read one after the other while the runtime
-/// runs, so they may disagree slightly.
+/// Counters since the runtime began, and gauges of this moment. The figures are read one after the other
+/// while the runtime runs, so they may disagree slightly.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -31,7 +31,8 @@ pub struct Snapshot {
     pub ended: u64,
     /// Green threads that are ready to run: those in run queues and those in `stackless`.
     pub runnable: u64,
-    /// Green threads that are ready to run but wait for a stack, because the system has no memory for another.
+    /// Green threads that are ready to run but wait for a stack, because the system has no memory for
+    /// another.
     pub stackless: usize,
     /// Green threads that run on an OS thread.
     pub running: u64,
@@ -53,8 +54,9 @@ pub struct Snapshot {
     pub stolen: u64,
     /// Polls of futures that are green threads. A poll is not counted if sysmon had taken its P.
     pub polls: u64,
-    /// How long green threads waited for a P while they could run: from their wake-up or spawn to their resume. Samples, as all
-    /// histograms but `timer_lateness` are. A green thread that waits for the P which sysmon has taken from it is not in it.
+    /// How long green threads waited for a P while they could run: from their wake-up or spawn to their
+    /// resume. Samples, as all histograms but `timer_lateness` are. A green thread that waits for the P which
+    /// sysmon has taken from it is not in it.
     pub latency: Histogram,
     /// How long closures ran, from a resume to the next park, yield or end, by the clock.
     pub slices: Histogram,
@@ -83,10 +85,11 @@ pub struct Snapshot {
     /// Calls of this crate that wait because as many OS threads as are allowed run such calls: see
     /// `Builder::blocking_threads`.
     pub blocking_queue: usize,
-    /// Ps taken from green threads, for whatever reason: in `blocking`, `rescues_computing` and `rescues_blocked`.
+    /// Ps taken from green threads, for whatever reason: in `blocking`, `rescues_computing` and
+    /// `rescues_blocked`.
     pub preemptions: u64,
-    /// Ps that a green thread has given up because sysmon had asked for them: the green thread called the runtime too often for a
-    /// retake.
+    /// Ps that a green thread has given up because sysmon had asked for them: the green thread called the
+    /// runtime too often for a retake.
     pub preemptions_asked: u64,
     /// Ps that green threads in `blocking` handed off, or that were taken from them.
     pub hand_offs: u64,
@@ -96,7 +99,8 @@ pub struct Snapshot {
     pub rescues_blocked: u64,
     /// The last rescues.
     pub rescues: Vec<Rescue>,
-    /// Times that a cancelled green thread caught the unwinding of its cancellation and went on: it waited again, or returned a value.
+    /// Times that a cancelled green thread caught the unwinding of its cancellation and went on: it waited
+    /// again, or returned a value.
     pub swallowed_cancellations: u64,
     /// Times that sysmon woke.
     pub sysmon_wakeups: u64,
@@ -106,7 +110,8 @@ pub struct Snapshot {
 
 /// The counters of one P since the runtime began, and its gauges of this moment.
 ///
-/// What a thread without a P does is counted in [`Snapshot`] only, so the counters of all Ps may add up to less.
+/// What a thread without a P does is counted in [`Snapshot`] only, so the counters of all Ps may add up to
+/// less.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Proc {
@@ -134,7 +139,8 @@ pub struct Proc {
     pub stolen: u64,
     /// Polls of futures that are green threads. A poll is not counted if sysmon had taken the P.
     pub polls: u64,
-    /// How long a green thread or the scheduler used the P, as far as sysmon saw. Sysmon looks every 20 us to 10 ms.
+    /// How long a green thread or the scheduler used the P, as far as sysmon saw. Sysmon looks every 20 us to
+    /// 10 ms.
     pub busy: Duration,
 }
 
@@ -227,8 +233,8 @@ impl Sched {
         self.closing.live(|| self.counters()) as usize
     }
 
-    /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound. Adds the number of Ms whose G
-    /// is in `blocking` to `blocking`.
+    /// Returns the number of Gs that run, and of Gs that are queued at the Ms to which they are bound. Adds
+    /// the number of Ms whose G is in `blocking` to `blocking`.
     fn count_at_ms(&self, blocking: &mut usize) -> (u64, usize) {
         let ms = self.crew.lock();
         let runs = |m: &M| m.running().is_some_and(|g| g.status() == Status::Running);

@@ -1,4 +1,5 @@
-//! What sysmon may do with a runtime: look at its Ps, take or ask for a P, start an M, poll, sleep. It shows no G and no queue.
+//! What sysmon may do with a runtime: look at its Ps, take or ask for a P, start an M, poll, sleep. It shows
+//! no G and no queue.
 //!
 //! [`Monitor`] is sysmon's side of a runtime; `sysmon.rs` is the scheduler's side of sysmon.
 
@@ -18,7 +19,8 @@ use crate::watch::recorder::{Trigger, pull};
 pub struct Look {
     /// The word of its lease: equal words mean that the P was neither lent nor taken in between.
     pub seen: Seen,
-    /// How often its holder has looked for a G. The number does not change while one G runs, whatever that G calls.
+    /// How often its holder has looked for a G. The number does not change while one G runs, whatever that G
+    /// calls.
     pub rounds: u32,
     /// True if the G that runs is in `blocking`.
     pub blocking: bool,
@@ -75,7 +77,8 @@ impl Monitor {
         self.sched.idle.idle_ps() >= self.sched.procs()
     }
 
-    /// Returns how often Ps have been lent in all. The number does not change if no G runs, or no G enters the runtime.
+    /// Returns how often Ps have been lent in all. The number does not change if no G runs, or no G enters
+    /// the runtime.
     pub fn activity(&self) -> u64 {
         self.sched.ps().map(|p| p.lease.tick()).sum()
     }
@@ -92,7 +95,8 @@ impl Monitor {
         p_ref.busy.look(seen.state() != State::Idle, now);
         let blocking = seen.state() != State::Idle && self.runs_blocking(p);
         let work_waits = || self.work_waits(p);
-        // Published before the look: otherwise work made between the two would not make its maker ask for a look.
+        // Published before the look: otherwise work made between the two would not make its maker ask for a
+        // look.
         let work_waits = if blocking { self.sched.sysmon.note_blocking(work_waits) } else { work_waits() };
         let overdue_ns = if self.any_idle() { 0 } else { now.saturating_sub(self.sched.heaps.earliest(p)) };
         Look { seen, rounds: p_ref.rounds(), blocking, work_waits, overdue_ns }
@@ -121,15 +125,15 @@ impl Monitor {
         self.sched.p(p).holder().and_then(|m| m.running_or_hooked()).is_some_and(|g| g.binding.is_blocking())
     }
 
-    /// Asks for P `p`: its G gives the P up when it next leaves the runtime. The request may be lost, so sysmon looks and asks
-    /// again. `away_ns` is how long the G has kept the P.
+    /// Asks for P `p`: its G gives the P up when it next leaves the runtime. The request may be lost, so
+    /// sysmon looks and asks again. `away_ns` is how long the G has kept the P.
     pub fn ask(&self, p: usize, away_ns: u64) {
         let p = self.sched.p(p);
         p.ask(away_ns);
     }
 
-    /// Takes P `p`, which has been lent unchanged since `seen`, and hands it to work that waits. Returns `false` if the P was
-    /// taken back meanwhile. `away_ns` is how long its G has kept it.
+    /// Takes P `p`, which has been lent unchanged since `seen`, and hands it to work that waits. Returns
+    /// `false` if the P was taken back meanwhile. `away_ns` is how long its G has kept it.
     pub fn retake(&self, p: usize, seen: Seen, away_ns: u64, doing: Doing) -> bool {
         let p_ref = self.sched.p(p);
         let m = p_ref.holder();
@@ -162,7 +166,8 @@ impl Monitor {
         true
     }
 
-    /// Pauses and resumes Gs that compute without a P, if there are many. Returns when to call again; NEVER if there are few.
+    /// Pauses and resumes Gs that compute without a P, if there are many. Returns when to call again; NEVER
+    /// if there are few.
     pub fn turn_crowd(&self, now: u64) -> u64 {
         self.sched.turn_crowd(now)
     }
@@ -199,13 +204,14 @@ impl Monitor {
         self.sched.coros.has_surplus()
     }
 
-    /// Decides which idle stacks `trim_stacks` will take: those that were not needed since the last call. Returns `true` if there
-    /// are any.
+    /// Decides which idle stacks `trim_stacks` will take: those that were not needed since the last call.
+    /// Returns `true` if there are any.
     pub fn find_surplus_stacks(&self) -> bool {
         self.sched.coros.find_surplus()
     }
 
-    /// Gives the memory of surplus stacks back until `until`, of some stacks at least. Returns `true` if there may be more.
+    /// Gives the memory of surplus stacks back until `until`, of some stacks at least. Returns `true` if
+    /// there may be more.
     pub fn trim_stacks(&self, until: u64) -> bool {
         while self.sched.coros.cool_some() {
             // A G that joined the line meanwhile did not find the stacks that were becoming cold.
@@ -217,7 +223,8 @@ impl Monitor {
         false
     }
 
-    /// Ends the threads of some Ms that were parked and not needed since the last call. Returns `true` if there are more.
+    /// Ends the threads of some Ms that were parked and not needed since the last call. Returns `true` if
+    /// there are more.
     pub fn end_idle_ms(&self) -> bool {
         self.sched.end_idle_ms()
     }
@@ -243,12 +250,13 @@ impl Monitor {
         self.sched.keep_spare_m();
     }
 
-    /// Sleeps until `until`, or until an earlier requested time. Returns `true` if it did not sleep or was woken. `idle` says that
-    /// no G runs: an M that takes a P then wakes sysmon.
+    /// Sleeps until `until`, or until an earlier requested time. Returns `true` if it did not sleep or was
+    /// woken. `idle` says that no G runs: an M that takes a P then wakes sysmon.
     pub fn sleep(&self, until: u64, idle: bool) -> bool {
         if idle {
-            // A G may have parked since the last look at its P. The sleep may last for hours, which would count as time in use. A G
-            // that runs by now loses no more than the time to the next look, because sysmon then stays awake.
+            // A G may have parked since the last look at its P. The sleep may last for hours, which would
+            // count as time in use. A G that runs by now loses no more than the time to the next look,
+            // because sysmon then stays awake.
             let now = clock::now();
             self.sched.ps().for_each(|p| p.busy.look(false, now));
         }

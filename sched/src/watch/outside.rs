@@ -1,6 +1,7 @@
 //! The flight recorder's events of threads without a P: a list of their runtime, under a lock.
 //!
-//! Such threads are about to sleep, or have lost their P, or belong to another runtime, so the lock costs them little.
+//! Such threads are about to sleep, or have lost their P, or belong to another runtime, so the lock costs
+//! them little.
 
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -74,7 +75,8 @@ impl Outside {
         }
     }
 
-    /// Records that `g` has stopped, which its M does without a P. *Runs on: that M, before a waker may make `g` ready.*
+    /// Records that `g` has stopped, which its M does without a P. *Runs on: that M, before a waker may make
+    /// `g` ready.*
     pub(crate) fn stops(&self, g: &G, stopped: Stopped) {
         self.notes(Kind::Stop, g.id(), stopped.argument());
     }
@@ -131,7 +133,8 @@ impl Outside {
         events.0.push_back(Recorded { at_ns, kind, id, argument, m: m.flatten(), by: by.flatten(), place });
     }
 
-    /// Returns `true` if `m` is an M of this runtime. A green thread of another one may make events here, too.
+    /// Returns `true` if `m` is an M of this runtime. A green thread of another one may make events here,
+    /// too.
     fn is_of(&self, m: &M) -> bool {
         ptr::eq(Arc::as_ptr(&m.sched().outside), self)
     }

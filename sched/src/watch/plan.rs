@@ -10,10 +10,11 @@
 //!                                                 publish that it is awake
 //! ```
 //!
-//! A request that comes while sysmon is awake stays in `wanted_by` until the next sleep, because the request may have come after
-//! the looks of the present round. So a request may cost one look too many.
+//! A request that comes while sysmon is awake stays in `wanted_by` until the next sleep, because the request
+//! may have come after the looks of the present round. So a request may cost one look too many.
 //!
-//! A maker of work asks for an early look only while a P is lent to a blocking call. The M that lends this P looks for work too:
+//! A maker of work asks for an early look only while a P is lent to a blocking call. The M that lends this P
+//! looks for work too:
 //!
 //! ```text
 //!   a maker of work, no P idle                    an M that lends its P to a blocking call; sysmon, as it looks at that P
@@ -22,8 +23,8 @@
 //!   a P is lent to block? ask                     work waits? ask
 //! ```
 //!
-//! While no G runs, sysmon sleeps with the bit `IDLE`, and each M that takes a P wakes it. Here the idle list is the published
-//! state: the M has taken the P out of the list, and sysmon looks whether all Ps are in it.
+//! While no G runs, sysmon sleeps with the bit `IDLE`, and each M that takes a P wakes it. Here the idle list
+//! is the published state: the M has taken the P out of the list, and sysmon looks whether all Ps are in it.
 //!
 //! Rejected: requests that only wake. A request that found sysmon awake was lost, for up to 10 ms.
 
@@ -44,11 +45,13 @@ const NO_TIME: u64 = u64::MAX;
 /// See the file's head.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// When sysmon means to wake; `AWAKE` while it is awake. Has the bit `IDLE` while sysmon sleeps because no G runs.
+    /// When sysmon means to wake; `AWAKE` while it is awake. Has the bit `IDLE` while sysmon sleeps because
+    /// no G runs.
     until: AtomicU64,
     /// The earliest requested look since sysmon last went to sleep.
     wanted_by: AtomicU64,
-    /// True if a P may be lent to a blocking call. On a cache line of its own, because each maker of work reads it.
+    /// True if a P may be lent to a blocking call. On a cache line of its own, because each maker of work
+    /// reads it.
     lent_blocking: CachePadded<AtomicBool>,
 }
 
@@ -61,26 +64,29 @@ impl Plan {
         }
     }
 
-    /// Requests a look by `time` at what the caller has published. Returns `true` if sysmon sleeps for longer: the caller then
-    /// wakes it. *Runs on: any thread.*
+    /// Requests a look by `time` at what the caller has published. Returns `true` if sysmon sleeps for
+    /// longer: the caller then wakes it. *Runs on: any thread.*
     #[must_use]
     pub(crate) fn ask(&self, time: u64) -> bool {
         // Release: pairs with the swap in `take_request`, so that sysmon sees what the request is for.
         if !broken!("watch_request_only_wakes") {
             self.wanted_by.fetch_min(time, Ordering::Release);
         }
-        // Pairs with the fence in `sleep`: either sysmon sees the request, or this thread sees how long sysmon sleeps.
+        // Pairs with the fence in `sleep`: either sysmon sees the request, or this thread sees how long
+        // sysmon sleeps.
         if !broken!("watch_asker_no_fence") {
             full_fence();
         }
         self.until.load(Ordering::Relaxed) > time
     }
 
-    /// Publishes that a P is lent to a blocking call, then looks by `work_waits` whether work waits. Returns what `work_waits`
-    /// returns. *Runs on: the M that is about to lend the P; sysmon, when it looks at the P.*
+    /// Publishes that a P is lent to a blocking call, then looks by `work_waits` whether work waits. Returns
+    /// what `work_waits` returns. *Runs on: the M that is about to lend the P; sysmon, when it looks at the
+    /// P.*
     pub(crate) fn lend_to_block(&self, work_waits: impl Fn() -> bool) -> bool {
         let early = broken!("watch_blocker_looks_first").then(&work_waits);
-        // Release: pairs with the swap in `forget_lent`; sysmon, which clears this, then sees that the P is lent.
+        // Release: pairs with the swap in `forget_lent`; sysmon, which clears this, then sees that the P is
+        // lent.
         self.lent_blocking.store(true, Ordering::Release);
         // Pairs with the fence in `Idle::make_work`.
         if !broken!("watch_blocker_no_fence") {
@@ -89,29 +95,29 @@ impl Plan {
         early.unwrap_or_else(work_waits)
     }
 
-    /// Returns `true` if a P may be lent to a blocking call. A maker of work that finds no idle P then asks for a look. *Runs on:
-    /// any thread, after a full fence.*
+    /// Returns `true` if a P may be lent to a blocking call. A maker of work that finds no idle P then asks
+    /// for a look. *Runs on: any thread, after a full fence.*
     #[inline]
     pub(crate) fn is_lent_to_block(&self) -> bool {
         // Relaxed: the caller's fence orders it.
         self.lent_blocking.load(Ordering::Relaxed)
     }
 
-    /// Clears what `lend_to_block` published. Sysmon then looks at all Ps, and publishes it again for each P that is lent to a
-    /// blocking call. *Runs on: sysmon.*
+    /// Clears what `lend_to_block` published. Sysmon then looks at all Ps, and publishes it again for each P
+    /// that is lent to a blocking call. *Runs on: sysmon.*
     pub(crate) fn forget_lent(&self) {
-        // Acquire: pairs with the Release in `lend_to_block`. The looks that follow see every P as lent that was published before;
-        // a plain store would not.
+        // Acquire: pairs with the Release in `lend_to_block`. The looks that follow see every P as lent that
+        // was published before; a plain store would not.
         self.lent_blocking.swap(false, Ordering::Acquire);
     }
 
-    /// Returns `true` if sysmon sleeps because no G runs. The caller, which has taken a P out of the idle list, then wakes sysmon.
-    /// *Runs on: any thread.*
+    /// Returns `true` if sysmon sleeps because no G runs. The caller, which has taken a P out of the idle
+    /// list, then wakes sysmon. *Runs on: any thread.*
     #[inline]
     #[must_use]
     pub(crate) fn sleeps_idle(&self) -> bool {
-        // SeqCst: pairs with the fence in `sleep`. The caller changed the count of the idle list before, by a SeqCst
-        // read-modify-write. loom orders SeqCst accesses only as AcqRel.
+        // SeqCst: pairs with the fence in `sleep`. The caller changed the count of the idle list before, by a
+        // SeqCst read-modify-write. loom orders SeqCst accesses only as AcqRel.
         #[cfg(loom)]
         if !broken!("watch_taker_no_fence") {
             full_fence();
@@ -119,8 +125,8 @@ impl Plan {
         self.until.load(Ordering::SeqCst) & IDLE != 0
     }
 
-    /// Sleeps by `wait` until `until` or the earliest requested time. Returns what `wait` returns, or `None` without sleeping if
-    /// `stays_awake` returns `true`. `idle` says that no G runs. *Runs on: sysmon.*
+    /// Sleeps by `wait` until `until` or the earliest requested time. Returns what `wait` returns, or `None`
+    /// without sleeping if `stays_awake` returns `true`. `idle` says that no G runs. *Runs on: sysmon.*
     pub(crate) fn sleep<T>(
         &self,
         until: u64,
@@ -226,7 +232,8 @@ mod models {
             asks
         }
 
-        /// Models `Sysmon::blocking_begins` and `Monitor::look`. Returns `true` if the caller knows that work waits.
+        /// Models `Sysmon::blocking_begins` and `Monitor::look`. Returns `true` if the caller knows that work
+        /// waits.
         fn lend_to_block(&self) -> bool {
             self.turns.take();
             self.plan.lend_to_block(|| self.timer.load(Ordering::Relaxed) == 1)
@@ -240,8 +247,8 @@ mod models {
         }
     }
 
-    /// A request comes while sysmon sleeps, is awake for another reason, and sleeps again. If a sleep neither takes the request
-    /// nor is woken, it never ends, which loom reports.
+    /// A request comes while sysmon sleeps, is awake for another reason, and sleeps again. If a sleep neither
+    /// takes the request nor is woken, it never ends, which loom reports.
     #[test]
     fn a_request_ends_a_sleep_whenever_it_comes() {
         static FIRST: Reached = Reached::new();
@@ -266,7 +273,8 @@ mod models {
         SECOND.assert();
     }
 
-    /// An M lends the only P to a blocking call while work comes: the M or the maker of work asks for an early look.
+    /// An M lends the only P to a blocking call while work comes: the M or the maker of work asks for an
+    /// early look.
     #[test]
     fn a_look_is_asked_for_at_a_p_that_blocks_while_work_waits() {
         static BY_MAKER: Reached = Reached::new();
@@ -306,8 +314,8 @@ mod models {
         });
     }
 
-    /// An M takes the only P while sysmon goes to sleep because all Ps are idle. If sysmon neither stays awake nor is woken, it
-    /// sleeps for ever, which loom reports.
+    /// An M takes the only P while sysmon goes to sleep because all Ps are idle. If sysmon neither stays
+    /// awake nor is woken, it sleeps for ever, which loom reports.
     #[test]
     fn sysmon_does_not_sleep_for_ever_while_an_m_runs() {
         static SLEPT: Reached = Reached::new();

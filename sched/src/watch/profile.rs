@@ -1,11 +1,13 @@
-//! Samples of what OS threads compute, by SIGPROF: the registers, the green thread, and a copy of the innermost part of the stack.
+//! Samples of what OS threads compute, by SIGPROF: the registers, the green thread, and a copy of the
+//! innermost part of the stack.
 //!
-//! The process's timer of CPU time (`ITIMER_PROF`) sends the signal to a thread that runs. The handler copies and returns; it
-//! allocates nothing, takes no lock, and unwinds nothing. The profiler unwinds the copies.
+//! The process's timer of CPU time (`ITIMER_PROF`) sends the signal to a thread that runs. The handler copies
+//! and returns; it allocates nothing, takes no lock, and unwinds nothing. The profiler unwinds the copies.
 //!
-//! Of a green thread's stack the handler reads only what lies between the stack pointer and the stack's top, so a walk through the
-//! copy ends at the green thread's entry. The bounds of other stacks are not known in a handler. The kernel reads those
-//! (`process_vm_readv`), and stops at the end of the mapping instead of faulting.
+//! Of a green thread's stack the handler reads only what lies between the stack pointer and the stack's top,
+//! so a walk through the copy ends at the green thread's entry. The bounds of other stacks are not known in a
+//! handler. The kernel reads those (`process_vm_readv`), and stops at the end of the mapping instead of
+//! faulting.
 //!
 //! The handler stays installed, because a signal may come late, and its default is to end the process.
 
@@ -76,8 +78,8 @@ impl Sampler {
     /// Starts to take samples, one for each `interval` of CPU time that the process uses.
     ///
     /// # Errors
-    /// Fails with `ResourceBusy` if another sampler exists, or the program has an action of its own for SIGPROF; with the system's
-    /// error if there is no timer.
+    /// Fails with `ResourceBusy` if another sampler exists, or the program has an action of its own for
+    /// SIGPROF; with the system's error if there is no timer.
     pub fn start(interval: Duration) -> io::Result<Sampler> {
         // Acquire: pairs with the Release of the drop, which the earlier sampler's drain comes before.
         if TAKEN.swap(true, Ordering::Acquire) {
@@ -95,7 +97,8 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Calls `tell` with each sample that was taken since the last call: the thread, and its registers and stack.
+    /// Calls `tell` with each sample that was taken since the last call: the thread, and its registers and
+    /// stack.
     pub fn drain(&mut self, mut tell: impl FnMut(Sampled, &StackCopy)) {
         let Some(samples) = SAMPLES.get() else { return };
         samples.drain(|sample| {
@@ -171,8 +174,8 @@ impl Sample {
             Some(top) => {
                 self.len = if sp.is_multiple_of(WORD) { ((top - sp) / WORD).min(WORDS) } else { 0 };
                 for (i, word) in self.words[..self.len].iter_mut().enumerate() {
-                    // SAFETY: the word lies between the stack pointer and the top of this thread's own stack. Volatile: the frames
-                    // there are no values of this function's.
+                    // SAFETY: the word lies between the stack pointer and the top of this thread's own stack.
+                    // Volatile: the frames there are no values of this function's.
                     *word = unsafe { ptr::with_exposed_provenance::<usize>(sp + i * WORD).read_volatile() };
                 }
             }
@@ -220,7 +223,8 @@ extern "C" fn on_signal(_signal: c_int, _info: *mut libc::siginfo_t, context: *m
 fn install() -> io::Result<()> {
     let ours = on_signal as Handler as libc::sighandler_t;
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the call fails.
+    // SAFETY: the call only reads the action into a place of the right size; all zeroes is valid if the call
+    // fails.
     let before = unsafe {
         libc::sigaction(libc::SIGPROF, null(), before.as_mut_ptr());
         before.assume_init()

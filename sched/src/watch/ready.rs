@@ -1,5 +1,6 @@
-//! The stacks of green threads that are ready: an M may resume each at any moment, and does not wait for the copy. So a copy counts only
-//! if its green thread was not resumed meanwhile, which a mark tells (`g/binding.rs`).
+//! The stacks of green threads that are ready: an M may resume each at any moment, and does not wait for the
+//! copy. So a copy counts only if its green thread was not resumed meanwhile, which a mark tells
+//! (`g/binding.rs`).
 
 use crate::g::{GRef, Status};
 use crate::m::release::release;
@@ -35,7 +36,8 @@ impl Ready {
         self.0.len() == BATCH
     }
 
-    /// Calls `tell` with each and its stack, and forgets them. A green thread that was resumed meanwhile is looked at once more.
+    /// Calls `tell` with each and its stack, and forgets them. A green thread that was resumed meanwhile is
+    /// looked at once more.
     pub(super) fn tell_all(&mut self, copy: &mut StackCopy, tell: &mut impl FnMut(Seen, Option<&StackCopy>)) {
         let _marks = MARKS.lock();
         self.0.iter().for_each(|(g, _)| g.0.binding.watch());

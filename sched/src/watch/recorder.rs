@@ -1,9 +1,10 @@
 //! The flight recorder of the process: starts and stops the recording, and collects what was recorded.
 //!
-//! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their runtime
-//! (`watch/outside.rs`).
+//! Each P has a ring of its own (`p/recorder.rs`). Events of threads without a P go to a list of their
+//! runtime (`watch/outside.rs`).
 //!
-//! The rings of a recording stay readable after its stop, and after the end of their runtime, until the next start.
+//! The rings of a recording stay readable after its stop, and after the end of their runtime, until the next
+//! start.
 
 #![allow(unsafe_code)]
 
@@ -117,7 +118,8 @@ struct Source {
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// A share in a recording. With the drop of the last share the recording stops, unless the program has asked for it.
+/// A share in a recording. With the drop of the last share the recording stops, unless the program has asked
+/// for it.
 #[derive(Debug)]
 pub struct Share {
     number: u64,
@@ -137,8 +139,8 @@ impl Drop for Share {
     }
 }
 
-/// Starts a recording with a ring of at least `events` places for each P, in all runtimes of the process, those to come included.
-/// Returns `false` if one is on already; it goes on as it is, until `stop`.
+/// Starts a recording with a ring of at least `events` places for each P, in all runtimes of the process,
+/// those to come included. Returns `false` if one is on already; it goes on as it is, until `stop`.
 ///
 /// # Errors
 /// Fails with `InvalidInput` if that many events are not allowed, and in a forked child.
@@ -202,13 +204,14 @@ pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Returns what the current or the last recording has recorded; `None` if there was none. The Ps go on meanwhile.
+/// Returns what the current or the last recording has recorded; `None` if there was none. The Ps go on
+/// meanwhile.
 pub fn collect() -> Option<Collected> {
     fork::check().ok()?;
     let guard = RECORDING.lock();
     let recording = guard.as_ref()?;
-    // The rings are read one after the other while the Ps go on. Later events are left out: they may have a cause that the ring read
-    // first had not yet.
+    // The rings are read one after the other while the Ps go on. Later events are left out: they may have a
+    // cause that the ring read first had not yet.
     let until = stamp();
     let mut tracks = Vec::new();
     for source in &recording.sources {
@@ -251,7 +254,8 @@ fn ended_nap(event: &Recorded) -> Option<(usize, Word)> {
     Some((m, Word::of_number(event.id)))
 }
 
-/// Adds the begins and the ends of the sleeps in `naps` to the tracks of one runtime, the last of which is that of events without a P.
+/// Adds the begins and the ends of the sleeps in `naps` to the tracks of one runtime, the last of which is
+/// that of events without a P.
 fn show_naps(tracks: &mut [Track], mut naps: Naps, near: u64) {
     for track in &mut *tracks {
         for event in std::mem::take(&mut track.events) {
@@ -368,7 +372,8 @@ impl Recording {
             if kind == Kind::SpawnPlace {
                 let place = ptr::with_exposed_provenance::<Location<'static>>(words[1] as usize);
                 if let Some(spawn) = events.last_mut().filter(|event| event.kind == Kind::Spawn) {
-                    // SAFETY: `Tape::spawns` wrote the address of a `&'static Location`, and a ring returns whole events only.
+                    // SAFETY: `Tape::spawns` wrote the address of a `&'static Location`, and a ring returns
+                    // whole events only.
                     spawn.place = unsafe { place.as_ref() };
                 }
                 continue;
@@ -380,7 +385,8 @@ impl Recording {
         (events, lost)
     }
 
-    /// Turns the stamp of `event` into its time. Returns `false` if the event belongs to an earlier recording.
+    /// Turns the stamp of `event` into its time. Returns `false` if the event belongs to an earlier
+    /// recording.
     fn set_time(&self, event: &mut Recorded, now: Moment) -> bool {
         let Some(stamps) = event.at_ns.checked_sub(self.since.stamp) else { return false };
         let (all, ns) = (now.stamp.saturating_sub(self.since.stamp).max(1), now.ns - self.since.ns);
@@ -420,14 +426,16 @@ impl Sched {
         }
     }
 
-    /// Records that a timer or the network has made `g`. *Runs on: any thread, before an M can see `g` in a queue.*
+    /// Records that a timer or the network has made `g`. *Runs on: any thread, before an M can see `g` in a
+    /// queue.*
     pub(crate) fn record_spawn(&self, g: GRef) {
         if is_on() {
             self.at_p_or_outside(|held| held.spawns(g), || self.outside.spawns(g));
         }
     }
 
-    /// Records that the green thread `id` arms a timer. *Runs on: its M, which has the P `held`, if it has one.*
+    /// Records that the green thread `id` arms a timer. *Runs on: its M, which has the P `held`, if it has
+    /// one.*
     #[inline]
     pub(crate) fn note_armed(&self, held: Option<Held<'_>>, id: u64) {
         match held {
@@ -463,8 +471,8 @@ impl Sched {
 
 /// How an M sleeps, if the recorder is to know.
 impl Sched {
-    /// Records that `m` has taken the P, and how it has slept. Begins a moment if `m` comes from the netpoller, because it then makes Gs
-    /// ready at once. *Runs on: `m`.*
+    /// Records that `m` has taken the P, and how it has slept. Begins a moment if `m` comes from the
+    /// netpoller, because it then makes Gs ready at once. *Runs on: `m`.*
     pub(crate) fn note_taken(&self, m: &M, held: Held<'_>) {
         m.nap.end(|nap| match nap.how() {
             Some(How::Polls) => held.notes_moment(Kind::Take, nap.number(), m.number),
@@ -487,7 +495,8 @@ impl Sched {
         }
     }
 
-    /// Records that `m`, which sleeps as far as the recorder knows, has been woken and takes no P. *Runs on: `m`, without a P.*
+    /// Records that `m`, which sleeps as far as the recorder knows, has been woken and takes no P. *Runs on:
+    /// `m`, without a P.*
     pub(crate) fn note_wake(&self, m: &M) {
         if let Some(how) = m.nap.word().how() {
             m.nap.end(|nap| self.outside.notes(how.ends(), nap.number(), 0));
@@ -495,7 +504,8 @@ impl Sched {
     }
 }
 
-/// Records that `g`, which is bound to an M, was made ready. *Runs on: the thread that decided its wait, before it wakes that M.*
+/// Records that `g`, which is bound to an M, was made ready. *Runs on: the thread that decided its wait,
+/// before it wakes that M.*
 pub(crate) fn readies_bound(g: GRef, by: By) {
     if is_on() && !fork::is_forked() {
         // SAFETY: `g` is parked until the caller wakes its M.
@@ -508,8 +518,8 @@ static PULLED: OnceLock<fn(Trigger)> = OnceLock::new();
 /// A timer that fires later than this pulls the trigger, in ns.
 static LATE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Sets what is called when a trigger is pulled while a recording is on. The first call counts. `pulled` runs on a green thread, on
-/// sysmon or on an M's own stack, and returns at once.
+/// Sets what is called when a trigger is pulled while a recording is on. The first call counts. `pulled` runs
+/// on a green thread, on sysmon or on an M's own stack, and returns at once.
 pub fn set_triggered(pulled: fn(Trigger)) {
     let _ = PULLED.set(pulled);
 }
@@ -529,7 +539,8 @@ pub(crate) fn pull(trigger: Trigger) {
     }
 }
 
-/// Records that `fired` timers of P `of` have fired, the first of which was `late_ns` late. *Runs on: the holder of `held`.*
+/// Records that `fired` timers of P `of` have fired, the first of which was `late_ns` late. *Runs on: the
+/// holder of `held`.*
 #[cold]
 #[inline(never)]
 pub(crate) fn notes_fired(held: Held<'_>, of: usize, fired: u64, late_ns: u64) {
@@ -574,7 +585,8 @@ mod tests {
             track(None, vec![event(far + 10, Kind::MStart, 0, 0), event(far + 40, Kind::MStop, 0, 0)]),
         ];
         let mut naps: Naps = tracks.iter().flat_map(|track| &track.events).filter_map(ended_nap).collect();
-        // Two that still sleep: one since before all that is left, and one whose begin has an event of its own.
+        // Two that still sleep: one since before all that is left, and one whose begin has an event of its
+        // own.
         naps.insert((5, Word::since(far - 7, How::Parks)));
         naps.insert((6, Word::since(0, How::Polls)));
         show_naps(&mut tracks, naps, far + 100);

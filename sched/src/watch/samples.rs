@@ -7,8 +7,9 @@
 //!   publish  Full                                give back  Free
 //! ```
 //!
-//! A handler never waits: if no slot is free, the sample is lost and counted. A handler cannot interrupt another one on its thread,
-//! because the signal is blocked meanwhile. It may interrupt the profiler, which has no lock.
+//! A handler never waits: if no slot is free, the sample is lost and counted. A handler cannot interrupt
+//! another one on its thread, because the signal is blocked meanwhile. It may interrupt the profiler, which
+//! has no lock.
 
 #![allow(unsafe_code)]
 
@@ -43,7 +44,8 @@ impl<T> Samples<T> {
         Samples { slots: slots.map(slot).collect(), lost: AtomicU64::new(0) }
     }
 
-    /// Calls `write` with a free slot, or counts a lost sample. *Runs on: a signal handler; it allocates nothing and takes no lock.*
+    /// Calls `write` with a free slot, or counts a lost sample. *Runs on: a signal handler; it allocates
+    /// nothing and takes no lock.*
     pub(crate) fn add(&self, write: impl FnOnce(&mut T)) {
         let claims = |slot: &&Slot<T>| {
             // Acquire: the profiler has read the earlier sample; pairs with the Release in `drain`.
@@ -62,7 +64,8 @@ impl<T> Samples<T> {
         slot.state.store(FULL, order);
     }
 
-    /// Calls `read` with each sample, and frees its slot. *Runs on: the profiler, of which there is one at a time.*
+    /// Calls `read` with each sample, and frees its slot. *Runs on: the profiler, of which there is one at a
+    /// time.*
     pub(crate) fn drain(&self, mut read: impl FnMut(&T)) {
         for slot in &self.slots {
             // Acquire: sees the sample; pairs with the Release in `add`.

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct SpawnStacks {
     /// One spawn in so many.
     pub every: NonZeroU32,
-    /// Returns the return addresses on the stack of the caller, the innermost first. It runs inside of the runtime, so it must not park.
+    /// Returns the return addresses on the stack of the caller, the innermost first. It runs inside of the
+    /// runtime, so it must not park.
     pub take: fn() -> Box<[usize]>,
 }
 

@@ -1,6 +1,6 @@
-//! Sysmon as the scheduler uses it: threads ask it here to look earlier, and wake it. The reasons are overdue timers,
-//! work that waits behind `blocking`, and the end of idleness. The same state keeps a rough clock (`about_now`) and the
-//! usual timer slack for new Ms. `plan.rs` has the protocol.
+//! Sysmon as the scheduler uses it: threads ask it here to look earlier, and wake it. The reasons are overdue
+//! timers, work that waits behind `blocking`, and the end of idleness. The same state keeps a rough clock
+//! (`about_now`) and the usual timer slack for new Ms. `plan.rs` has the protocol.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::m::note::Note;
 use crate::sys;
 use crate::watch::plan::Plan;
 
-/// How long a timer may be overdue before sysmon takes the P of a G that computes. (At 50 us, short computations lose their Ps
-/// all the time.)
+/// How long a timer may be overdue before sysmon takes the P of a G that computes. (At 50 us, short
+/// computations lose their Ps all the time.)
 pub const OVERDUE_NS: u64 = 200_000;
 /// The time between two requests for memory or threads that the system has refused.
 pub const ASK_AGAIN_NS: u64 = 100_000_000;
@@ -31,10 +31,11 @@ pub(crate) struct Sysmon {
     /// The kernel's id of sysmon's thread.
     tid: AtomicI32,
     wakes: AtomicU64,
-    /// The timer slack that sysmon's thread had before it set its own, and that the threads which it starts must get; 0 if unknown.
+    /// The timer slack that sysmon's thread had before it set its own, and that the threads which it starts
+    /// must get; 0 if unknown.
     usual_slack: AtomicU64,
-    /// About the time of the last reading of the clock: by sysmon, by an M that found timers due, or by an M that left the
-    /// netpoller. On a cache line of its own, because each park reads it.
+    /// About the time of the last reading of the clock: by sysmon, by an M that found timers due, or by an M
+    /// that left the netpoller. On a cache line of its own, because each park reads it.
     about_now: CachePadded<AtomicU64>,
 }
 
@@ -60,8 +61,8 @@ impl Sysmon {
         sys::set_timer_slack(1);
     }
 
-    /// Sleeps until `until`, or until an earlier requested time. Returns `true` if it did not sleep or was woken. `idle` says that
-    /// no G runs: an M that takes a P then wakes sysmon. *Runs on: sysmon.*
+    /// Sleeps until `until`, or until an earlier requested time. Returns `true` if it did not sleep or was
+    /// woken. `idle` says that no G runs: an M that takes a P then wakes sysmon. *Runs on: sysmon.*
     pub(crate) fn sleep(&self, until: u64, idle: bool, stays_awake: impl Fn() -> bool) -> bool {
         let woken = self.plan.sleep(until, idle, stays_awake, |until| match until {
             clock::NEVER => {
@@ -79,8 +80,8 @@ impl Sysmon {
         self.plan.forget_lent();
     }
 
-    /// Publishes that a P is lent to a blocking call, and then returns `true` if `work_waits` does. *Runs on: sysmon, in a round of
-    /// looks.*
+    /// Publishes that a P is lent to a blocking call, and then returns `true` if `work_waits` does. *Runs on:
+    /// sysmon, in a round of looks.*
     pub(crate) fn note_blocking(&self, work_waits: impl Fn() -> bool) -> bool {
         self.plan.lend_to_block(work_waits)
     }
@@ -100,7 +101,8 @@ impl Sysmon {
     /// Records the time. *Runs on: a thread that has just read the clock.*
     #[inline]
     pub(crate) fn record_time(&self, now: u64) {
-        // A store takes the line away from all Ps that read it. So each M does not store whenever timers are due.
+        // A store takes the line away from all Ps that read it. So each M does not store whenever timers are
+        // due.
         if now.saturating_sub(self.about_now()) >= ABOUT_NS {
             self.about_now.store(now, Ordering::Relaxed);
         }
@@ -117,7 +119,8 @@ impl Sysmon {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// Wakes sysmon if it sleeps because no G runs. *Runs on: any thread, after it has taken a P out of the idle list.*
+    /// Wakes sysmon if it sleeps because no G runs. *Runs on: any thread, after it has taken a P out of the
+    /// idle list.*
     #[inline]
     pub(crate) fn wake_if_asleep(&self) {
         if self.plan.sleeps_idle() {
@@ -125,13 +128,14 @@ impl Sysmon {
         }
     }
 
-    /// Makes sysmon look soon after `when`, because a timer is due then that no M watches. *Runs on: a thread that has published
-    /// the timer.*
+    /// Makes sysmon look soon after `when`, because a timer is due then that no M watches. *Runs on: a thread
+    /// that has published the timer.*
     pub(crate) fn timer_at(&self, when: u64) {
         self.wake_by(when.saturating_add(OVERDUE_NS));
     }
 
-    /// Makes sysmon ask again soon for a thread that the system has refused. *Runs on: a thread that has noted the refusal.*
+    /// Makes sysmon ask again soon for a thread that the system has refused. *Runs on: a thread that has
+    /// noted the refusal.*
     pub(crate) fn try_again_soon(&self) {
         self.wake_by(clock::now() + ASK_AGAIN_NS);
     }
@@ -143,14 +147,14 @@ impl Sysmon {
         }
     }
 
-    /// Announces that a P is about to be lent to a blocking call: from now on makers of work call `blocking_with_work`. Returns
-    /// `true` if `work_waits` does. *Runs on: the M that lends the P.*
+    /// Announces that a P is about to be lent to a blocking call: from now on makers of work call
+    /// `blocking_with_work`. Returns `true` if `work_waits` does. *Runs on: the M that lends the P.*
     pub(crate) fn blocking_begins(&self, work_waits: impl Fn() -> bool) -> bool {
         self.plan.lend_to_block(work_waits)
     }
 
-    /// Makes sysmon look soon if a P is lent to a blocking call, because work waits and no P is idle. *Runs on: a maker of work,
-    /// after a full fence.*
+    /// Makes sysmon look soon if a P is lent to a blocking call, because work waits and no P is idle. *Runs
+    /// on: a maker of work, after a full fence.*
     #[inline]
     pub(crate) fn work_waits(&self) {
         if self.plan.is_lent_to_block() {

@@ -1,13 +1,15 @@
-//! How many short queries a second the unchanged, synchronous crate `postgres` answers, with 100 threads that share a pool of 20
-//! connections: plain OS threads, green threads, and green threads that query in `blocking`. They take turns of a second each, and the
-//! medians count. The package `interpose` builds the same program with the feature of that name.
+//! How many short queries a second the unchanged, synchronous crate `postgres` answers, with 100 threads that
+//! share a pool of 20 connections: plain OS threads, green threads, and green threads that query in
+//! `blocking`. They take turns of a second each, and the medians count. The package `interpose` builds the
+//! same program with the feature of that name.
 //!
 //! ```sh
 //! cargo run --release --example postgres_pool
 //! cargo run --release -p interpose --example postgres_pool
 //! ```
 //!
-//! Arguments: how many turns (default 8), and the only kind of thread (`plain`, `green`, `blocking`), for a profiler.
+//! Arguments: how many turns (default 8), and the only kind of thread (`plain`, `green`, `blocking`), for a
+//! profiler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,7 +1,8 @@
-//! A web server with axum and a client with reqwest, both on green threads. The handler sends amounts to an accountant, a green
-//! thread in blocking style.
+//! A web server with axum and a client with reqwest, both on green threads. The handler sends amounts to an
+//! accountant, a green thread in blocking style.
 //!
-//! Run it: `cargo run --example web` in `tests/crates`. The printed sum shows that each request has added its number once.
+//! Run it: `cargo run --example web` in `tests/crates`. The printed sum shows that each request has added its
+//! number once.
 
 use axum::Router;
 use axum::extract::Path;

@@ -24,7 +24,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts a watchdog for a test that lasts less than a minute. Dropping the returned value stops the watchdog.
+    /// Starts a watchdog for a test that lasts less than a minute. Dropping the returned value stops the
+    /// watchdog.
     #[must_use]
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
@@ -58,8 +59,9 @@ pub fn load_seconds() -> u64 {
     std::env::var("LOAD_SECONDS").map_or(1, |text| text.parse().expect("LOAD_SECONDS is a number"))
 }
 
-/// Returns a port of loopback for a server that is about to listen, below the ports that the kernel gives to clients. No other call in
-/// this process returns it: a port is free until its server listens, so that two tests could otherwise get the same one.
+/// Returns a port of loopback for a server that is about to listen, below the ports that the kernel gives to
+/// clients. No other call in this process returns it: a port is free until its server listens, so that two
+/// tests could otherwise get the same one.
 pub fn free_port() -> u16 {
     const PORTS: std::ops::Range<u16> = 16_384..32_768;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -83,7 +85,8 @@ pub fn wait_for_port(port: u16) {
     }
 }
 
-/// Returns a new temporary folder for the data of the server `name`. Several tests of a process may run such a server.
+/// Returns a new temporary folder for the data of the server `name`. Several tests of a process may run such
+/// a server.
 fn folder_for(name: &str) -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -93,8 +96,8 @@ fn folder_for(name: &str) -> PathBuf {
     folder
 }
 
-/// Makes a certificate for `localhost` that signs itself, in `folder`: `server.crt` and `server.key`. Returns `false` if openssl is
-/// not installed.
+/// Makes a certificate for `localhost` that signs itself, in `folder`: `server.crt` and `server.key`. Returns
+/// `false` if openssl is not installed.
 pub fn make_certificate(folder: &Path) -> bool {
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);

@@ -14,8 +14,8 @@ pub fn load_by_wrk(url: &str) {
     assert!(!text.contains(" 0 requests in"), "{url}: {text}");
 }
 
-/// Lets h2load send requests to `url`, many at a time on each connection. Panics if any fails. Prints that the load is left out if
-/// h2load is missing.
+/// Lets h2load send requests to `url`, many at a time on each connection. Panics if any fails. Prints that
+/// the load is left out if h2load is missing.
 pub fn load_by_h2load(url: &str) {
     if Command::new("h2load").arg("--version").output().is_err() {
         return missing("h2load");

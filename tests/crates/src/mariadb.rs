@@ -5,7 +5,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::{folder_for, free_port, wait_for_port};
 
-/// A MariaDB server on a free port of loopback, with its data in a temporary folder. Each user may log in without a password.
+/// A MariaDB server on a free port of loopback, with its data in a temporary folder. Each user may log in
+/// without a password.
 #[derive(Debug)]
 pub struct MariaDb {
     server: Child,
@@ -15,8 +16,8 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Starts a server for `clients` connections and waits until the server accepts connections. Returns `None` if MariaDB is not
-    /// installed.
+    /// Starts a server for `clients` connections and waits until the server accepts connections. Returns
+    /// `None` if MariaDB is not installed.
     pub fn start(clients: usize) -> Option<Self> {
         let mut programs = ["/usr/sbin/mariadbd", "/usr/libexec/mariadbd"].iter();
         let program = programs.find(|program| Path::new(program).exists())?;

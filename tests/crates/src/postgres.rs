@@ -17,14 +17,14 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server for 100 clients and waits until the server accepts connections. Returns `None` if PostgreSQL is not
-    /// installed.
+    /// Starts a server for 100 clients and waits until the server accepts connections. Returns `None` if
+    /// PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         Self::start_with(100, false)
     }
 
-    /// Starts a server for `clients` connections. With `tls` the server also speaks TLS, with a certificate for `localhost`.
-    /// Returns `None` if PostgreSQL is not installed, or openssl if it is needed.
+    /// Starts a server for `clients` connections. With `tls` the server also speaks TLS, with a certificate
+    /// for `localhost`. Returns `None` if PostgreSQL is not installed, or openssl if it is needed.
     pub fn start_with(clients: usize, tls: bool) -> Option<Self> {
         let programs = newest_programs()?;
         let folder = folder_for("postgres");
@@ -77,7 +77,8 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // SIGINT requests a fast shutdown. The signal must go to the server itself, not to `runuser`, its parent.
+        // SIGINT requests a fast shutdown. The signal must go to the server itself, not to `runuser`, its
+        // parent.
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
         if let Some(pid) = pid.lines().next() {
             let _ = Command::new("kill").args(["-INT", pid]).status();

@@ -13,7 +13,8 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts a server and waits until the server accepts connections. Returns `None` if Redis is not installed.
+    /// Starts a server and waits until the server accepts connections. Returns `None` if Redis is not
+    /// installed.
     pub fn start() -> Option<Self> {
         let port = free_port();
         let mut server = Command::new("redis-server");

@@ -161,7 +161,8 @@ fn web_sockets_echo_messages() {
     });
 }
 
-/// wrk sends requests for `LOAD_SECONDS` to three handlers: the first parks, the second computes, the third answers at once.
+/// wrk sends requests for `LOAD_SECONDS` to three handlers: the first parks, the second computes, the third
+/// answers at once.
 #[test]
 fn each_handler_serves_the_load_of_wrk_without_errors() {
     let _dog = Watchdog::within(Duration::from_secs(60 + 4 * load_seconds()));
@@ -169,8 +170,8 @@ fn each_handler_serves_the_load_of_wrk_without_errors() {
     let parks = || async { runtime::sleep(MILLI) };
     let requests = Arc::new(AtomicUsize::new(0));
     let computes = move || async move {
-        // One request in fifty computes for longer than sysmon lets a green thread keep its P. Then that request wakes another
-        // green thread.
+        // One request in fifty computes for longer than sysmon lets a green thread keep its P. Then that
+        // request wakes another green thread.
         let time = if requests.fetch_add(1, SeqCst).is_multiple_of(50) { 12 * MILLI } else { MILLI / 10 };
         let work = runtime::spawn(async move {
             let (start, notify) = (Instant::now(), tokio::sync::Notify::new());

@@ -1,4 +1,5 @@
-//! Unchanged hyper over the runtime's streams, under the load of wrk (HTTP/1.1) and h2load (HTTP/2), with handlers that park.
+//! Unchanged hyper over the runtime's streams, under the load of wrk (HTTP/1.1) and h2load (HTTP/2), with
+//! handlers that park.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! Unchanged lettre sends mails with its tokio transport, in futures and by `block_on`. (`tests/crates/interpose` has its blocking
-//! transport.)
+//! Unchanged lettre sends mails with its tokio transport, in futures and by `block_on`.
+//! (`tests/crates/interpose` has its blocking transport.)
 
 use std::io::{BufRead, BufReader, Write};
 

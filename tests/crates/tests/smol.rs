@@ -1,4 +1,5 @@
-//! Crates with a reactor of their own, unchanged and without feature flags: async-io, smol, and tokio's under async-compat.
+//! Crates with a reactor of their own, unchanged and without feature flags: async-io, smol, and tokio's under
+//! async-compat.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -65,8 +66,8 @@ fn smol_spawns_tasks_and_unblocks_files_for_green_threads() {
     std::fs::remove_file(file).unwrap();
 }
 
-/// Each green thread enters tokio's context for each poll (async-compat), and also parks, computes for longer than sysmon allows, and
-/// wakes others inside a poll.
+/// Each green thread enters tokio's context for each poll (async-compat), and also parks, computes for longer
+/// than sysmon allows, and wakes others inside a poll.
 #[test]
 fn tokios_timers_work_under_async_compat() {
     let _dog = Watchdog::new();
@@ -83,7 +84,8 @@ fn tokios_timers_work_under_async_compat() {
                     while n % 50 == 0 && start.elapsed() < 12 * MILLI {}
                     notify.notify_one();
                     notify.notified().await;
-                    // The poll has entered tokio's context. No other poll may enter it on this OS thread meanwhile.
+                    // The poll has entered tokio's context. No other poll may enter it on this OS thread
+                    // meanwhile.
                     let _pinned = runtime::thread::pin();
                     runtime::sleep(MILLI);
                 }

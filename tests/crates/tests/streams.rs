@@ -1,4 +1,5 @@
-//! Unchanged crates that are generic over streams, and crates that block or compute, on green threads without further features.
+//! Unchanged crates that are generic over streams, and crates that block or compute, on green threads without
+//! further features.
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
@@ -115,7 +116,8 @@ fn green_threads_run_while_others_wait_for_rayon() {
     let _dog = Watchdog::new();
     const CALLERS: u64 = 32;
     let runtime = runtime::Builder::new().procs(2).build().unwrap();
-    // All of rayon's threads wait until a green thread has counted to 100 while more green threads than Ps wait for rayon.
+    // All of rayon's threads wait until a green thread has counted to 100 while more green threads than Ps
+    // wait for rayon.
     let counted = Arc::new(AtomicUsize::new(0));
     let wait = |counted: &AtomicUsize| {
         while counted.load(SeqCst) < 100 {

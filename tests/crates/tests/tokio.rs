@@ -40,7 +40,8 @@ fn timers_tasks_and_blocking_tasks_of_tokio_work_in_green_threads() {
     }
 }
 
-/// The main future of a runtime may keep values that are not `Send` while it waits for tokio, and tokio's own local tasks run in it.
+/// The main future of a runtime may keep values that are not `Send` while it waits for tokio, and tokio's own
+/// local tasks run in it.
 #[runtime::test(timeout = Duration::from_secs(60))]
 async fn a_main_future_that_is_not_send_waits_for_tokio() {
     let mine = Rc::new(7);

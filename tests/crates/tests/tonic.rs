@@ -44,7 +44,8 @@ fn many_calls_and_a_stream_share_one_connection() {
     });
 }
 
-/// Each call runs a function of the server that parks. 64 clients call for `LOAD_SECONDS`, over eight connections.
+/// Each call runs a function of the server that parks. 64 clients call for `LOAD_SECONDS`, over eight
+/// connections.
 #[test]
 fn calls_are_answered_for_seconds_while_handlers_park() {
     let seconds = load_seconds();

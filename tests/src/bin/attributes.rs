@@ -1,4 +1,5 @@
-//! Functions with `#[runtime::main]` for `tests/runtimes/attributes.rs`; the program's argument names the function.
+//! Functions with `#[runtime::main]` for `tests/runtimes/attributes.rs`; the program's argument names the
+//! function.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -1,8 +1,9 @@
-//! Two green threads add to the same counter. `ci/tsan.sh` checks with this program that ThreadSanitizer follows
-//! green threads.
+//! Two green threads add to the same counter. `ci/tsan.sh` checks with this program that ThreadSanitizer
+//! follows green threads.
 //!
-//! `counter racy` has a data race on purpose, which ThreadSanitizer must report. In `counter locked`, `counter sent`
-//! and `counter joined` the runtime orders the additions, so ThreadSanitizer must report nothing.
+//! `counter racy` has a data race on purpose, which ThreadSanitizer must report. In `counter locked`,
+//! `counter sent` and `counter joined` the runtime orders the additions, so ThreadSanitizer must report
+//! nothing.
 
 use std::cell::UnsafeCell;
 use std::process::exit;
@@ -17,8 +18,8 @@ const ROUNDS: u64 = 1_000;
 #[derive(Default)]
 struct Counter(UnsafeCell<u64>);
 
-// SAFETY: a lock, a channel or a join orders the additions, except in `racy`, whose race is what ThreadSanitizer must
-// find.
+// SAFETY: a lock, a channel or a join orders the additions, except in `racy`, whose race is what
+// ThreadSanitizer must find.
 unsafe impl Sync for Counter {}
 
 impl Counter {

@@ -1,5 +1,5 @@
-//! Programs for `tests/inspect/deadlock.rs` that deadlock, and programs that only look so. A program has a process to itself,
-//! so no other threads hide or cause a deadlock.
+//! Programs for `tests/inspect/deadlock.rs` that deadlock, and programs that only look so. A program has a
+//! process to itself, so no other threads hide or cause a deadlock.
 //!
 //! `deadlock CASE` runs a case. A case that does not deadlock prints `ok`.
 
@@ -189,8 +189,8 @@ fn swallowed() {
     println!("ok: {n}");
 }
 
-/// The caller of `block_on` catches the panic and goes on, as do other green threads. A later deadlock is reported
-/// too.
+/// The caller of `block_on` catches the panic and goes on, as do other green threads. A later deadlock is
+/// reported too.
 fn caught() {
     let dropped = tests::Drops::default();
     for _ in 0..2 {

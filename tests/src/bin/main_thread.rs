@@ -1,5 +1,5 @@
-//! Faults on the main thread, with the default runtime, which is idle, and a runtime with a busy green thread. Programs
-//! for `tests/misuse/main_thread.rs`.
+//! Faults on the main thread, with the default runtime, which is idle, and a runtime with a busy green
+//! thread. Programs for `tests/misuse/main_thread.rs`.
 //!
 //! `main_thread CASE` runs a case, whose fault ends the process.
 

@@ -1,4 +1,5 @@
-//! Programs that unwind green threads, for `ci/panic-abort.sh`. Built with `panic = "abort"`, each ends its process.
+//! Programs that unwind green threads, for `ci/panic-abort.sh`. Built with `panic = "abort"`, each ends its
+//! process.
 //!
 //! `unwinding CASE` runs a case. A case that returns prints `ok`.
 

@@ -1,5 +1,5 @@
-//! Cancellation and time-outs in each call that waits at a channel: the waiter leaves the queue, and no message is
-//! lost.
+//! Cancellation and time-outs in each call that waits at a channel: the waiter leaves the queue, and no
+//! message is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -214,8 +214,8 @@ fn a_cancelled_thread_completes_operations_that_need_no_wait() {
     });
 }
 
-/// Cancels senders and receivers at random moments. A message is received or still in the channel; an unsent message
-/// is dropped.
+/// Cancels senders and receivers at random moments. A message is received or still in the channel; an unsent
+/// message is dropped.
 #[test]
 fn cancelled_senders_and_receivers_lose_nothing() {
     in_each(|| {
@@ -318,8 +318,9 @@ fn cancelled_selects_lose_nothing() {
     });
 }
 
-/// A select has chosen to send on a rendezvous channel, and its message expression runs. The receiver that it meets
-/// is cancelled meanwhile. That receiver gets the message, so the select need not wait for another receiver.
+/// A select has chosen to send on a rendezvous channel, and its message expression runs. The receiver that it
+/// meets is cancelled meanwhile. That receiver gets the message, so the select need not wait for another
+/// receiver.
 #[test]
 fn a_receiver_that_arrives_at_a_chosen_send_gets_its_message() {
     in_each(|| {
@@ -339,8 +340,8 @@ fn a_receiver_that_arrives_at_a_chosen_send_gets_its_message() {
     });
 }
 
-/// A receiver that waited before the select began is cancelled after the select has chosen it. The receiver gets the
-/// message.
+/// A receiver that waited before the select began is cancelled after the select has chosen it. The receiver
+/// gets the message.
 #[test]
 fn a_waiting_receiver_that_was_chosen_gets_its_message() {
     on(1, || {

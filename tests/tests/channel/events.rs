@@ -1,5 +1,5 @@
-//! `select!` over things that are no channels: each case wins and loses. A case that lost leaves nothing behind and takes
-//! nothing with it.
+//! `select!` over things that are no channels: each case wins and loses. A case that lost leaves nothing
+//! behind and takes nothing with it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -254,8 +254,8 @@ fn a_cancellation_leaves_nothing_behind() {
 
 #[test]
 fn what_a_select_was_granted_too_late_goes_to_the_next() {
-    // In one arm the select is chosen by a message; the permit and the notification that it was given at the same time
-    // must go on to the thread behind it.
+    // In one arm the select is chosen by a message; the permit and the notification that it was given at the
+    // same time must go on to the thread behind it.
     on(1, || {
         let (notify, semaphore) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
         let (sender, messages) = bounded(1);

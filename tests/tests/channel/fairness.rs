@@ -130,8 +130,8 @@ fn waiters_are_served_beside_arriving_threads() {
     });
 }
 
-/// On a single P no other thread runs in between, so each waiter is served in turn, and the shares are exact. With sysmon a thread
-/// may be preempted between two steps, and then each gets some.
+/// On a single P no other thread runs in between, so each waiter is served in turn, and the shares are exact.
+/// With sysmon a thread may be preempted between two steps, and then each gets some.
 #[test]
 fn waiters_take_turns() {
     on(1, || {

@@ -1,5 +1,5 @@
-//! `send_async` and `recv_async`: futures beside threads at the same channels, and futures that are dropped at any
-//! moment.
+//! `send_async` and `recv_async`: futures beside threads at the same channels, and futures that are dropped
+//! at any moment.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -166,7 +166,8 @@ fn a_dropped_receive_takes_no_message() {
     }
 }
 
-/// A dropped receive returns its message to the front of the channel, even if the channel is disconnected by then.
+/// A dropped receive returns its message to the front of the channel, even if the channel is disconnected by
+/// then.
 #[test]
 fn a_message_of_a_dropped_receive_is_the_first_again() {
     for kind in KINDS {
@@ -223,7 +224,8 @@ fn the_room_of_a_dropped_send_is_passed_on() {
     }
 }
 
-/// Room was offered to a future, which hands its message to a waiting receiver. The next waiting send gets the room.
+/// Room was offered to a future, which hands its message to a waiting receiver. The next waiting send gets
+/// the room.
 #[test]
 fn the_room_of_a_handed_over_send_is_passed_on() {
     let (s, r) = Kind::Bounded(1).make();

@@ -45,8 +45,8 @@ fn locals_of_a_plain_thread_use_channels() {
                 let ending = std::thread::spawn(move || {
                     let farewell = Farewell(there, back);
                     if used_before {
-                        // If the runtime's thread-locals exist before `LAST`, they are destroyed after it; otherwise
-                        // before it.
+                        // If the runtime's thread-locals exist before `LAST`, they are destroyed after it;
+                        // otherwise before it.
                         let (s, r) = unbounded();
                         assert!(r.recv_timeout(std::time::Duration::from_millis(1)).is_err());
                         s.send(1).unwrap();

@@ -1,4 +1,5 @@
-//! Misuse of channels: the errors and panics are those of crossbeam-channel, and other threads are not affected.
+//! Misuse of channels: the errors and panics are those of crossbeam-channel, and other threads are not
+//! affected.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -43,7 +44,8 @@ fn removing_an_absent_operation() {
     panics_with("no operation with this index", || select.remove(0));
 }
 
-/// An operation takes only the handle with which it was chosen: a clone is a different handle, as in crossbeam-channel.
+/// An operation takes only the handle with which it was chosen: a clone is a different handle, as in
+/// crossbeam-channel.
 #[test]
 fn completing_with_another_handle() {
     in_each(|| {

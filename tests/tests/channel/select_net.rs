@@ -1,4 +1,5 @@
-//! `select!` over listeners, sockets and signals: an accept loop ends by a message, and no connection and no byte is lost.
+//! `select!` over listeners, sockets and signals: an accept loop ends by a message, and no connection and no
+//! byte is lost.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;

@@ -90,7 +90,8 @@ fn a_select_sends_and_receives_with_a_peer() {
     });
 }
 
-/// Twenty threads, each with a select that sends or receives on the same channel. No thread receives its own message.
+/// Twenty threads, each with a select that sends or receives on the same channel. No thread receives its own
+/// message.
 #[test]
 fn every_select_pairs_with_another() {
     in_each(|| {
@@ -147,8 +148,8 @@ fn a_non_waiting_select_finds_a_message_that_is_there() {
                 let [(s1, r1), (s2, r2)] = &channels;
                 for n in 0..300 {
                     if (n + i) % 2 == 0 { s1 } else { s2 }.send(n).unwrap();
-                    // More messages were sent than taken, so one channel has a message. It may be in the channel that
-                    // `try_select` does not look at, but never in neither.
+                    // More messages were sent than taken, so one channel has a message. It may be in the
+                    // channel that `try_select` does not look at, but never in neither.
                     let mut select = Select::new();
                     select.recv(r1);
                     select.recv(r2);
@@ -243,8 +244,8 @@ fn random_operations_of_many_threads() {
     });
 }
 
-/// Thousands of green threads wait in selects on the same two channels. A message or the disconnection ends each
-/// select.
+/// Thousands of green threads wait in selects on the same two channels. A message or the disconnection ends
+/// each select.
 #[test]
 fn thousands_of_selects_end_by_a_message_or_a_disconnection() {
     on_each(|| {

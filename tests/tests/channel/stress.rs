@@ -168,8 +168,8 @@ fn time_outs_on_both_sides_lose_nothing() {
     });
 }
 
-/// A message that was sent before a receive is visible to that receive: each thread sends, and must then find a
-/// message.
+/// A message that was sent before a receive is visible to that receive: each thread sends, and must then find
+/// a message.
 #[test]
 fn a_sent_message_is_visible_to_a_later_receive() {
     in_each(|| {
@@ -181,8 +181,8 @@ fn a_sent_message_is_visible_to_a_later_receive() {
                     start(i, move || {
                         for _ in 0..500 {
                             s.send(0).unwrap();
-                            // At this point more messages were sent than received, so a message is left for this
-                            // thread.
+                            // At this point more messages were sent than received, so a message is left for
+                            // this thread.
                             r.try_recv().expect("each thread sends before it receives");
                         }
                     })

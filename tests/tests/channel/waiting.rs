@@ -97,7 +97,8 @@ fn a_disconnection_wakes_all_waiters() {
     });
 }
 
-/// Lets all other threads run until they wait. On a single P, yields do that; the number of waiters is not visible.
+/// Lets all other threads run until they wait. On a single P, yields do that; the number of waiters is not
+/// visible.
 fn settle() {
     for _ in 0..20 {
         yield_now();
@@ -219,8 +220,8 @@ fn a_waiting_receiver_and_an_iterator_share_the_messages() {
     });
 }
 
-/// Each taken message offers its room to a waiting sender. A sender that hands its message directly to a waiting
-/// receiver passes the room on to the next sender.
+/// Each taken message offers its room to a waiting sender. A sender that hands its message directly to a
+/// waiting receiver passes the room on to the next sender.
 #[test]
 fn unneeded_room_is_offered_to_the_next_sender() {
     for procs in [1, 2] {

@@ -20,8 +20,8 @@ fn runtime(keep: bool) -> Runtime {
     Builder::new().procs(2).await_stacks(keep).build().unwrap()
 }
 
-/// Returns the functions of this file in which the future waits, the innermost first; none while it is polled, when a dump shows its
-/// running stack.
+/// Returns the functions of this file in which the future waits, the innermost first; none while it is
+/// polled, when a dump shows its running stack.
 fn awaits<T>(of: &JoinHandle<T>) -> Vec<&'static str> {
     let snapshot = Snapshot::take().unwrap();
     let thread = snapshot.get(of.thread().id().as_u64().get()).filter(|thread| thread.wait.is_some());
@@ -35,7 +35,8 @@ fn awaits<T>(of: &JoinHandle<T>) -> Vec<&'static str> {
     functions
 }
 
-/// Returns the function of this file in which a line is. (With line tables alone, the debug information has no path of a future's code.)
+/// Returns the function of this file in which a line is. (With line tables alone, the debug information has
+/// no path of a future's code.)
 fn function_at(line: u32) -> Option<&'static str> {
     let before: Vec<&str> = include_str!("await_stacks.rs").lines().take(line as usize).collect();
     let name = |line: &&'static str| {

@@ -131,7 +131,8 @@ fn main_may_catch_panic_or_wait() {
     assert!(code.is_none() && text.contains(TEXT), "{text}");
 }
 
-/// The report of a `main` that goes on waiting is written by an OS thread of the runtime. Without a stderr it is lost.
+/// The report of a `main` that goes on waiting is written by an OS thread of the runtime. Without a stderr it
+/// is lost.
 #[test]
 fn a_stderr_that_is_full_does_not_end_the_process() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

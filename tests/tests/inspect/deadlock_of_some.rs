@@ -1,4 +1,5 @@
-//! Deadlocks of some green threads: circles are found and named while other green threads go on, and nothing else is told.
+//! Deadlocks of some green threads: circles are found and named while other green threads go on, and nothing
+//! else is told.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -283,7 +284,8 @@ fn a_waiter_for_the_upgradable_share_waits_for_no_writer() {
     });
 }
 
-/// A future that waits to write may leave, and then the readers behind it go on. So a circle over such a reader is not certain.
+/// A future that waits to write may leave, and then the readers behind it go on. So a circle over such a
+/// reader is not certain.
 #[test]
 fn a_reader_behind_a_future_that_writes_is_suspected_at_most() {
     let _dog = Watchdog::new();
@@ -312,8 +314,8 @@ fn a_reader_behind_a_future_that_writes_is_suspected_at_most() {
     });
 }
 
-/// What only looks like a circle is not told: waits with a time-out or in a context, a circle that is over after a while, and locks
-/// that change hands all the time, with searches in between.
+/// What only looks like a circle is not told: waits with a time-out or in a context, a circle that is over
+/// after a while, and locks that change hands all the time, with searches in between.
 #[test]
 fn nothing_else_is_told() {
     let _dog = Watchdog::new();
@@ -422,8 +424,8 @@ fn nothing_else_is_told() {
     assert!(wrong.is_none(), "{wrong:?}");
 }
 
-/// Which threads have the handles of a channel is not known, as the page about deadlocks says: neither a circle is told, nor a worker that
-/// waits for its next job.
+/// Which threads have the handles of a channel is not known, as the page about deadlocks says: neither a
+/// circle is told, nor a worker that waits for its next job.
 #[test]
 fn nothing_is_told_of_channels() {
     tests::child::passes("nothing_is_told_of_channels", "alone", || {
@@ -445,7 +447,8 @@ fn nothing_is_told_of_channels() {
     });
 }
 
-/// A guard that is sent away is the only way to a wrong arrow. After the process has dropped one elsewhere, circles are suspected.
+/// A guard that is sent away is the only way to a wrong arrow. After the process has dropped one elsewhere,
+/// circles are suspected.
 #[test]
 fn after_a_guard_has_travelled_circles_are_suspected() {
     tests::child::passes("after_a_guard_has_travelled_circles_are_suspected", "travel", || {
@@ -528,8 +531,8 @@ fn a_leak_with_further_waiters_is_the_same() {
     });
 }
 
-/// A program in which two green threads take two locks crosswise, and others go on. It listens for a signal and has a ticker; both
-/// hide the report of a deadlock of all.
+/// A program in which two green threads take two locks crosswise, and others go on. It listens for a signal
+/// and has a ticker; both hide the report of a deadlock of all.
 fn program() {
     let (a, b) = (Arc::new(Mutex::new(1)), Arc::new(Mutex::new(2)));
     runtime::block_on(move || {

@@ -20,7 +20,8 @@ fn document(url: &str) -> Option<String> {
     };
     assert!(version.status.success(), "{version:?}");
     let folder = Folder::new();
-    // The browser's clock stands still while a request is under way, so the budget does not depend on the load.
+    // The browser's clock stands still while a request is under way, so the budget does not depend on the
+    // load.
     let args =
         ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom", url];
     let output = Command::new("chromium")
@@ -44,7 +45,8 @@ fn computes_for_the_page(over: &AtomicBool) {
     }
 }
 
-/// Two green threads deadlock, one parks, and two keep both Ps. The page shows all that, with charts and a flame graph.
+/// Two green threads deadlock, one parks, and two keep both Ps. The page shows all that, with charts and a
+/// flame graph.
 #[test]
 fn the_page_draws_the_program_while_all_ps_are_kept() {
     let _dog = Watchdog::after(Duration::from_secs(240));

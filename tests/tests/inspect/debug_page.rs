@@ -287,7 +287,8 @@ fn a_client_that_goes_away_keeps_no_place() {
     wait_until("the recording ends", || !runtime::trace::is_on());
 }
 
-/// Returns `true` while the timer of a profile runs. A profile of the test's own could keep the page from taking one.
+/// Returns `true` while the timer of a profile runs. A profile of the test's own could keep the page from
+/// taking one.
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn is_profiled() -> bool {
     // SAFETY: all zeroes is a valid `itimerval`, and the call only writes it.

@@ -1,5 +1,5 @@
-//! Debuggers: the scripts for gdb and lldb list green threads and walk their stacks, in a process and in its core file. The OS threads
-//! have names.
+//! Debuggers: the scripts for gdb and lldb list green threads and walk their stacks, in a process and in its
+//! core file. The OS threads have names.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
@@ -59,8 +59,8 @@ const TICK_LINE: u32 = line!() - 3;
 
 const SPAWN_LINE: u32 = line!() + 10;
 
-/// The program under the debugger: a green thread waits for a message, two wait on their OS threads, one computes, and a future
-/// sleeps.
+/// The program under the debugger: a green thread waits for a message, two wait on their OS threads, one
+/// computes, and a future sleeps.
 fn program() {
     let runtime = Builder::new().procs(2).thread_name("gdbtest").build().unwrap();
     runtime.block_on(|| {
@@ -240,7 +240,8 @@ fn check_all(text: &str) {
     }
 }
 
-/// Checks what `debug` prints of a process and of its core file. `debug` runs a debugger: on a process, or on a program and its core.
+/// Checks what `debug` prints of a process and of its core file. `debug` runs a debugger: on a process, or on
+/// a program and its core.
 fn checks_process_and_core(test: &str, debug: impl Fn(Result<u32, (&str, &str)>) -> String) {
     let folder = std::env::temp_dir().join(format!("green-core-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -295,7 +296,8 @@ fn lldb_lists_and_walks_green_threads_of_a_process_and_of_its_core() {
     }
 }
 
-/// A core file of gdb's own may lack the stacks, which then read as zeros. The scripts say so, and show no other stack in their place.
+/// A core file of gdb's own may lack the stacks, which then read as zeros. The scripts say so, and show no
+/// other stack in their place.
 #[test]
 fn debuggers_say_which_stacks_a_core_file_lacks() {
     const TEST: &str = "debuggers_say_which_stacks_a_core_file_lacks";
@@ -336,7 +338,8 @@ fn check_without_stacks(text: &str) {
     assert!(!text.contains("waits_for_a_message") && !text.contains("computes_for_ever"), "{text}");
 }
 
-/// In code of Rust, gdb evaluates expressions as Rust. An entered green thread is left when the program goes on.
+/// In code of Rust, gdb evaluates expressions as Rust. An entered green thread is left when the program goes
+/// on.
 #[test]
 fn debuggers_stop_in_code_of_rust_and_go_on() {
     const TEST: &str = "debuggers_stop_in_code_of_rust_and_go_on";
@@ -382,7 +385,8 @@ fn debuggers_stop_in_code_of_rust_and_go_on() {
     }
 }
 
-/// Checks what a debugger prints when the program has stopped at [`ticks`], and when it has stopped there again.
+/// Checks what a debugger prints when the program has stopped at [`ticks`], and when it has stopped there
+/// again.
 fn check_stopped(text: &str) {
     assert!(text.contains("\n6 green threads\n"), "{text}");
     assert_eq!(frames_of_waits(part(text, "entered")), 4, "{text}");

@@ -138,7 +138,8 @@ fn the_program_may_choose_the_signal() {
     drop(Builder::new().dump_on(SIGUSR1).build().unwrap());
 }
 
-/// A service thread whose messages cannot be written goes on: later messages are written once stderr takes them.
+/// A service thread whose messages cannot be written goes on: later messages are written once stderr takes
+/// them.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_stderr_that_is_full_ends_no_thread() {

@@ -1,4 +1,5 @@
-//! `dump::Snapshot`: what each wait is for, which green thread holds it, parents and scopes, and the forms of the text.
+//! `dump::Snapshot`: what each wait is for, which green thread holds it, parents and scopes, and the forms of
+//! the text.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};

@@ -27,7 +27,8 @@ fn named(name: &str, f: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     thread::Builder::new().name(name.into()).spawn(f).unwrap()
 }
 
-/// Returns the functions on the stack of the thread with this name, innermost first; none while it does not wait.
+/// Returns the functions on the stack of the thread with this name, innermost first; none while it does not
+/// wait.
 fn stack(name: &str) -> Vec<String> {
     let text = dumped();
     let mut lines = text.lines().skip_while(|line| !line.contains(&format!("'{name}': waits for ")));
@@ -128,8 +129,8 @@ fn parked_closures_show_their_functions_in_strict_mode() {
     runtime.block_on(each_shows_its_functions);
 }
 
-/// Green threads park and are woken, time out and are cancelled all the time, while a plain and a green thread take dumps. No
-/// wake-up gets lost, and none comes twice.
+/// Green threads park and are woken, time out and are cancelled all the time, while a plain and a green
+/// thread take dumps. No wake-up gets lost, and none comes twice.
 fn dumps_and_wakes(runtime: &Runtime, rounds: u64) {
     let over = AtomicBool::new(false);
     std::thread::scope(|plain| {
@@ -217,7 +218,8 @@ fn any_stack(name: &str) -> Vec<String> {
     frames.filter(|line| !line.trim_start().starts_with("at ")).map(|line| line.trim().to_owned()).collect()
 }
 
-/// A closure that computes, a future that computes in its poll, a pinned closure that sleeps, and the one that asks for the dump.
+/// A closure that computes, a future that computes in its poll, a pinned closure that sleeps, and the one
+/// that asks for the dump.
 #[test]
 fn those_on_their_os_threads_show_their_functions() {
     on(3, || {
@@ -305,8 +307,8 @@ macro_rules! yields {
 yields!(yields_in_one_way);
 yields!(yields_in_other_way);
 
-/// Green threads yield all the time, now in one function and now in another with the same frames. What a dump shows of one that is ready
-/// is the one or the other, never both.
+/// Green threads yield all the time, now in one function and now in another with the same frames. What a dump
+/// shows of one that is ready is the one or the other, never both.
 #[test]
 fn those_that_are_ready_show_where_they_go_on() {
     const DEPTH: u32 = 20;
@@ -333,7 +335,8 @@ fn those_that_are_ready_show_where_they_go_on() {
             let count = |name| stack.iter().filter(|frame| frame.function.ends_with(name)).count();
             let (one, other) = (count("yields_in_one_way"), count("yields_in_other_way"));
             assert_eq!(one.min(other), 0, "{stack:#?}");
-            // Without a stack: one that has not begun, or was resumed at that moment. Some ran a moment before.
+            // Without a stack: one that has not begun, or was resumed at that moment. Some ran a moment
+            // before.
             assert!(stack.last().is_none_or(|frame| frame.function.contains("closure")), "{stack:#?}");
             shown += usize::from(one.max(other) == DEPTH as usize + 1);
         }
@@ -410,8 +413,8 @@ fn blocks_in_std(lock: &std::sync::Mutex<u32>) -> u32 {
     *lock.lock().unwrap()
 }
 
-/// Green threads that block their OS threads, in functions of std, which keep frame pointers, and in one of the C library. No call ends
-/// early by a dump.
+/// Green threads that block their OS threads, in functions of std, which keep frame pointers, and in one of
+/// the C library. No call ends early by a dump.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn those_that_are_blocked_show_their_functions() {

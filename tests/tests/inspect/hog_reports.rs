@@ -1,4 +1,5 @@
-//! Reports of hogs: which green thread, spawned where, and in which functions it computed; and of wake-ups that came late.
+//! Reports of hogs: which green thread, spawned where, and in which functions it computed; and of wake-ups
+//! that came late.
 #![cfg(target_os = "linux")]
 
 use std::hint::black_box;
@@ -20,7 +21,8 @@ fn reporting() -> (Runtime, Reports) {
     (builder.build().unwrap(), reports)
 }
 
-/// Runs `hog` in a green thread of this name until a report satisfies `is_it`, while another green thread wants the P.
+/// Runs `hog` in a green thread of this name until a report satisfies `is_it`, while another green thread
+/// wants the P.
 fn hog_until(name: &str, hog: fn(&AtomicBool), is_it: impl Fn(&Hog) -> bool) -> Hog {
     let _dog = Watchdog::new();
     let (runtime, reports) = reporting();

@@ -142,7 +142,8 @@ fn the_figures_of_the_ps_add_up() {
     });
 }
 
-/// Returns the values of a page for Prometheus by name and labels. Checks that the head of each metric comes once, and first.
+/// Returns the values of a page for Prometheus by name and labels. Checks that the head of each metric comes
+/// once, and first.
 fn parsed(page: &str) -> HashMap<String, f64> {
     let (mut kinds, mut values) = (HashMap::new(), HashMap::new());
     for line in page.lines() {
@@ -191,7 +192,8 @@ fn prometheus_reads_what_the_snapshot_has() {
     });
 }
 
-/// Runs a child process that prints a trace, and has parked green threads until stderr, a pipe, has been read long enough.
+/// Runs a child process that prints a trace, and has parked green threads until stderr, a pipe, has been read
+/// long enough.
 fn traced(test: &str, detail: &str, check: impl FnOnce(&str)) {
     let body = || {
         let _dog = Watchdog::new();

@@ -52,7 +52,8 @@ fn a_profile_names_the_green_thread_and_the_function() {
                 line.starts_with("green thread 'burner' spawned at tests/tests/inspect/profile.rs:")
             };
             let hogs: Vec<_> = folded.lines().filter(is_hogs).collect();
-            // Of the samples of green threads. The thread that reads the hogs' stacks takes as long as the machine lets it.
+            // Of the samples of green threads. The thread that reads the hogs' stacks takes as long as the
+            // machine lets it.
             let of_green: u64 = folded.lines().filter(|line| line.starts_with("green thread ")).map(n).sum();
             let of_hogs: u64 = hogs.iter().map(|line| n(line)).sum();
             assert!(of_hogs > 0 && of_hogs * 10 >= of_green * 8, "{folded}");
@@ -71,7 +72,8 @@ fn a_profile_names_the_green_thread_and_the_function() {
     });
 }
 
-// `profile_spins(flag)` spins until the byte at `flag` is not 0. Its first instruction takes part of the time, and it calls nothing.
+// `profile_spins(flag)` spins until the byte at `flag` is not 0. Its first instruction takes part of the
+// time, and it calls nothing.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".text",
@@ -101,12 +103,14 @@ std::arch::global_asm!(
     ".size profile_spins, . - profile_spins",
 );
 
-// SAFETY: the function above has this signature. It reads the byte and uses no other register than its argument's and a scratch one.
+// SAFETY: the function above has this signature. It reads the byte and uses no other register than its
+// argument's and a scratch one.
 unsafe extern "C" {
     safe fn profile_spins(flag: &AtomicBool);
 }
 
-/// A sample may come at the first instruction of a function, and in a function that calls nothing and has saved nothing.
+/// A sample may come at the first instruction of a function, and in a function that calls nothing and has
+/// saved nothing.
 #[test]
 fn the_innermost_function_is_where_the_sample_was() {
     const TEST: &str = "the_innermost_function_is_where_the_sample_was";
@@ -146,7 +150,8 @@ fn there_is_one_profile_at_a_time() {
     const TEST: &str = "there_is_one_profile_at_a_time";
     child::passes(TEST, "two", || {
         on(2, || {
-            // The looks of the other thread are profiles, too, and may take longer than one of the first's: it names what it has found.
+            // The looks of the other thread are profiles, too, and may take longer than one of the first's:
+            // it names what it has found.
             let (over, is_over) = bounded::<()>(0);
             let first = spawn(move || {
                 while is_over.try_recv() == Err(TryRecvError::Empty) {

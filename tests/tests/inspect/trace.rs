@@ -1,4 +1,5 @@
-//! `runtime::trace`: the events of known programs, their order, and what overwriting, stops and changes of the number of Ps do.
+//! `runtime::trace`: the events of known programs, their order, and what overwriting, stops and changes of
+//! the number of Ps do.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -83,8 +84,8 @@ fn life(all: &Snapshot, name: &str) -> Vec<String> {
     steps
 }
 
-/// Checks that each OS thread lives as one can: it sleeps only without a P, wakes from the sleep in which it is, and takes no P in its
-/// sleep.
+/// Checks that each OS thread lives as one can: it sleeps only without a P, wakes from the sleep in which it
+/// is, and takes no P in its sleep.
 #[track_caller]
 fn check_os_threads(all: &Snapshot) {
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,8 +115,8 @@ fn check_os_threads(all: &Snapshot) {
     }
 }
 
-/// Checks that the times do not go back, and that each green thread lives as a green thread can: it runs only if it is ready, and
-/// is made ready only if it waits. Nothing must have been overwritten.
+/// Checks that the times do not go back, and that each green thread lives as a green thread can: it runs only
+/// if it is ready, and is made ready only if it waits. Nothing must have been overwritten.
 #[track_caller]
 fn check(all: &Snapshot) {
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,7 +184,8 @@ fn the_events_of_a_known_program() {
             s.send(7).unwrap();
             until_it_parks("'future'");
             tell.send(()).unwrap();
-            // After the dumps: one that holds a green thread while its timer fires makes it ready in the timer's place.
+            // After the dumps: one that holds a green thread while its timer fires makes it ready in the
+            // timer's place.
             let sleeper = named("sleeper", || sleep(Duration::from_millis(2)));
             sleeper.join().unwrap();
             receiver.join().unwrap();
@@ -248,7 +250,8 @@ fn timers_and_the_network() {
     }
 }
 
-/// One P, so that nothing comes between. The end of a moment is tested by the green thread that wakes others and then computes.
+/// One P, so that nothing comes between. The end of a moment is tested by the green thread that wakes others
+/// and then computes.
 #[test]
 fn what_follows_at_once_has_one_time() {
     let _alone = alone();
@@ -295,7 +298,8 @@ fn what_follows_at_once_has_one_time() {
     assert!(stops - woken >= computes, "{woken:?} to {stops:?}");
 }
 
-/// The timers of functions are armed by `after_func` and by `reset`; that of a message or a tick by its receiver.
+/// The timers of functions are armed by `after_func` and by `reset`; that of a message or a tick by its
+/// receiver.
 #[test]
 fn timers_of_functions_messages_and_ticks_are_recorded() {
     let _alone = alone();
@@ -492,7 +496,8 @@ fn wake_ups_from_plain_threads_and_bound_threads() {
     assert!(matches!(ready.unwrap(), Event { proc: None, what: What::Ready { by: Cause::Other, .. }, .. }));
 }
 
-/// Green threads that are free, pinned, strict, in a poll, or futures. Each sleeps, and then waits for a socket.
+/// Green threads that are free, pinned, strict, in a poll, or futures. Each sleeps, and then waits for a
+/// socket.
 #[test]
 fn timers_and_the_network_are_the_causes_of_what_they_wake() {
     let _alone = alone();
@@ -536,7 +541,8 @@ fn timers_and_the_network_are_the_causes_of_what_they_wake() {
             };
             all.events().iter().filter_map(cause).collect::<Vec<Cause>>()
         });
-        // A wait that is over before its green thread has parked has another cause or none. That is rare, so another run has them all.
+        // A wait that is over before its green thread has parked has another cause or none. That is rare, so
+        // another run has them all.
         if causes.iter().any(|causes| causes != &[Cause::Timer, Cause::Network]) {
             assert!(
                 start.elapsed() < Duration::from_secs(40),
@@ -567,7 +573,8 @@ fn a_green_thread_of_another_runtime_is_no_os_thread_of_this_one() {
     assert!(matches!(event.what, What::Ready { by: Cause::GreenThread(_), .. }), "{event:?}");
 }
 
-/// The begin of a sleep is no event of its own if its OS thread has just given up its P: it is read in the OS thread.
+/// The begin of a sleep is no event of its own if its OS thread has just given up its P: it is read in the OS
+/// thread.
 #[test]
 fn a_stop_keeps_the_sleeps_that_have_not_ended() {
     let _alone = alone();
@@ -581,7 +588,8 @@ fn a_stop_keeps_the_sleeps_that_have_not_ended() {
     let time = Duration::from_millis(20);
     let is_told = || {
         assert!(trace::start());
-        // Both OS threads take Ps, and then one sleeps, because this green thread is the only one. On a busy machine it may be late.
+        // Both OS threads take Ps, and then one sleeps, because this green thread is the only one. On a busy
+        // machine it may be late.
         works(time);
         tests::spin(time);
         assert!(trace::stop());

@@ -14,7 +14,8 @@ fn has(path: &Path, text: &str) {
     assert!(page.ends_with("</html>\n") && page.contains(text), "no {text:?} in {}", path.display());
 }
 
-/// Runs `body` in a child process with a trace on these triggers. Then checks what the child has left in the folder, and its stderr.
+/// Runs `body` in a child process with a trace on these triggers. Then checks what the child has left in the
+/// folder, and its stderr.
 fn leaves(test: &str, triggers: &str, body: impl FnOnce(Runtime), check: impl FnOnce(&Folder, &str)) {
     let folder = Folder::new();
     let path = folder.path("trace.html");
@@ -26,8 +27,8 @@ fn leaves(test: &str, triggers: &str, body: impl FnOnce(Runtime), check: impl Fn
     });
 }
 
-/// Runs `body` as a green thread of a child process with a trace on this trigger. The child ends right after it, and must leave a trace
-/// with `text`.
+/// Runs `body` as a green thread of a child process with a trace on this trigger. The child ends right after
+/// it, and must leave a trace with `text`.
 fn writes(test: &str, trigger: &str, text: &str, body: fn()) {
     let run = |runtime: Runtime| {
         let _ = catch_unwind(|| runtime.block_on(body));

@@ -59,12 +59,14 @@ fn a_trace_follows_perfettos_schema() {
         |found: &dyn Fn(&What) -> bool| all.events().iter().filter(|event| found(&event.what)).count();
     let runs = count(&|what| matches!(what, What::Runs { .. }));
     let causes = count(&|what| matches!(what, What::Ready { .. } | What::Spawned { .. }));
-    // Each green thread's run is a slice, beside those of OS threads. What was woken at the end may not have run yet.
+    // Each green thread's run is a slice, beside those of OS threads. What was woken at the end may not have
+    // run yet.
     assert!(number("slices") >= runs, "{told}, {runs} runs");
     assert!((causes - 10..=causes).contains(&number("arrows")), "{told}, {causes} causes");
     // Beside busy processes one P may run all: a track of it and one of its M, each in a group.
     assert!(number("tracks") >= 4, "{told}");
-    // A broken file shows that the check checks: the first name becomes a field that the schema does not know.
+    // A broken file shows that the check checks: the first name becomes a field that the schema does not
+    // know.
     let mut bytes = std::fs::read(&path).unwrap();
     let name = bytes.windows(2).position(|key| key == [0xBA, 0x01]).unwrap();
     bytes[name + 1] = 0x7A;

@@ -1,4 +1,5 @@
-//! Spans and default dispatchers of `tracing` follow their green thread (feature `tracing`), also through `tracing-opentelemetry`.
+//! Spans and default dispatchers of `tracing` follow their green thread (feature `tracing`), also through
+//! `tracing-opentelemetry`.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -71,8 +72,9 @@ fn in_each_kind(main: impl Fn(&Runtime)) {
 enum Parents {
     /// From the context, as usual.
     Current,
-    /// By name. Without `Following` the current span may be that of another green thread, and would be the child of a third one's: a
-    /// chain of a thousand spans, whose end overflows the stack in `tracing-subscriber`.
+    /// By name. Without `Following` the current span may be that of another green thread, and would be the
+    /// child of a third one's: a chain of a thousand spans, whose end overflows the stack in
+    /// `tracing-subscriber`.
     Named,
 }
 
@@ -171,7 +173,8 @@ fn lines_of_futures_are_under_their_own_spans() {
                         info!(id, "three");
                     };
                     spawn(async move {
-                        // The guard of a poll must not live across an `.await`, so it is set for each stretch.
+                        // The guard of a poll must not live across an `.await`, so it is set for each
+                        // stretch.
                         let outer = async {
                             with_default(&dispatch, || {
                                 runtime::sleep(Duration::from_micros(id * 3 % 200));
@@ -245,7 +248,8 @@ fn nested_dispatchers_keep_their_spans_apart() {
     });
 }
 
-/// A green thread that ends in a span, however it ends, leaves neither span nor dispatcher behind. Its spans are closed.
+/// A green thread that ends in a span, however it ends, leaves neither span nor dispatcher behind. Its spans
+/// are closed.
 #[test]
 fn nothing_stays_on_the_os_thread() {
     quiet_panics_on_purpose();
@@ -330,7 +334,8 @@ fn children_inherit_spans_if_the_subscriber_says_so() {
     assert!(Span::current().is_none());
 }
 
-/// Counts how often a green thread saw another OpenTelemetry context than that of its own span, or panicked over it.
+/// Counts how often a green thread saw another OpenTelemetry context than that of its own span, or panicked
+/// over it.
 fn strangers_in_opentelemetry(dispatch: &Dispatch, parents: Parents) -> usize {
     let threads: Vec<_> = (0..THREADS)
         .map(|id| {

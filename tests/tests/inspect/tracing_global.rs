@@ -1,5 +1,5 @@
-//! A subscriber for the whole process that follows green threads (feature `tracing`). Apart from the other tests of spans, because it
-//! cannot be taken back.
+//! A subscriber for the whole process that follows green threads (feature `tracing`). Apart from the other
+//! tests of spans, because it cannot be taken back.
 
 use std::io::{self, Write};
 use std::sync::Mutex;

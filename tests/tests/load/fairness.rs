@@ -102,8 +102,8 @@ impl Busy {
     }
 }
 
-/// Runs `what` beside each kind of busy threads. `what` must return, and the watchdog ends the process if it does
-/// not.
+/// Runs `what` beside each kind of busy threads. `what` must return, and the watchdog ends the process if it
+/// does not.
 fn beside_each_kind(what: impl Fn() + Send + Sync) {
     for busy in [Busy::yielding, Busy::ping_pong, Busy::spawning, Busy::self_waking] {
         on_one_p(|| {

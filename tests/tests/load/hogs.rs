@@ -433,7 +433,8 @@ fn lateness_beside(procs: usize, hog: fn(&AtomicBool)) -> Duration {
 fn a_hog_that_calls_the_runtime_is_preempted_like_a_computing_hog() {
     for procs in [1, 2] {
         for (name, hog) in CALLS {
-            // On a busy machine a comparison may fail, so both are measured next to each other, up to eight times.
+            // On a busy machine a comparison may fail, so both are measured next to each other, up to eight
+            // times.
             let mut seen = Vec::new();
             let close = (0..8).any(|_| {
                 let computing = lateness_beside(procs, |stop| while !stop.load(SeqCst) {});
@@ -446,8 +447,8 @@ fn a_hog_that_calls_the_runtime_is_preempted_like_a_computing_hog() {
     }
 }
 
-/// The documented bound (`Builder::max_threads`): an OS thread for each P and each hog, a watcher and a spare.
-/// `ON_THEIR_WAY` allows for OS threads that are about to park.
+/// The documented bound (`Builder::max_threads`): an OS thread for each P and each hog, a watcher and a
+/// spare. `ON_THEIR_WAY` allows for OS threads that are about to park.
 #[test]
 fn hogs_take_an_os_thread_each_and_a_few_more() {
     const HOGS: usize = 24;
@@ -531,7 +532,8 @@ fn blocking_lasts_across_calls_into_the_runtime() {
                 runtime.spawn(|| runtime::sleep(Duration::from_micros(100))).join().unwrap();
             }
             blocker.join().unwrap();
-            // No rescue: code that blocks outside of `blocking` is noticed by sysmon only after a millisecond.
+            // No rescue: code that blocks outside of `blocking` is noticed by sysmon only after a
+            // millisecond.
             let metrics = runtime.handle().metrics();
             let of_it: Vec<_> = metrics.rescues.iter().filter(|rescue| rescue.id == id).collect();
             assert!(metrics.hand_offs > 0 && of_it.is_empty(), "{} {of_it:?}", metrics.hand_offs);
@@ -572,7 +574,8 @@ fn runnable_os_threads() -> usize {
     stats.filter(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" R"))).count()
 }
 
-/// A crowd of computing green threads, which also allocate, runs by turns. All begin, most are paused, others go on, and all end.
+/// A crowd of computing green threads, which also allocate, runs by turns. All begin, most are paused, others
+/// go on, and all end.
 #[cfg(target_os = "linux")]
 #[test]
 #[cfg_attr(

@@ -1,4 +1,5 @@
-//! A program with an action of its own for SIGURG: a crowd of hogs and the reports of hogs leave that action alone.
+//! A program with an action of its own for SIGURG: a crowd of hogs and the reports of hogs leave that action
+//! alone.
 #![cfg(target_os = "linux")]
 
 use std::mem::MaybeUninit;

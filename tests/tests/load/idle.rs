@@ -1,5 +1,5 @@
-//! Idleness: thousands of sleeping or waiting green threads cost no CPU time, and no OS thread wakes without a
-//! reason.
+//! Idleness: thousands of sleeping or waiting green threads cost no CPU time, and no OS thread wakes without
+//! a reason.
 #![cfg(target_os = "linux")]
 
 use std::io::Read;
@@ -64,7 +64,8 @@ fn a_green_thread_that_blocks_for_long_costs_nothing() {
     });
 }
 
-/// Code of the user may have the handle that std has for the OS thread of an M. An `unpark` by it once woke the M.
+/// Code of the user may have the handle that std has for the OS thread of an M. An `unpark` by it once woke
+/// the M.
 #[test]
 fn unparks_of_users_wake_no_os_thread_of_the_runtime() {
     child::passes("unparks_of_users_wake_no_os_thread_of_the_runtime", "", || {

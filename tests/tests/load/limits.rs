@@ -17,7 +17,8 @@ use tests::{PROCS, child, runtime, wait_until};
 const HOUR: Duration = Duration::from_secs(3600);
 const MIB: usize = 1 << 20;
 
-/// Runs `main` with a runtime of `procs` Ps. Its stacks have the size of those in release builds, also in debug builds.
+/// Runs `main` with a runtime of `procs` Ps. Its stacks have the size of those in release builds, also in
+/// debug builds.
 fn with(procs: usize, main: impl FnOnce(&runtime::Runtime)) {
     tests::with_built(runtime::Builder::new().procs(procs).stack_size(MIB / 4), main);
 }
@@ -91,8 +92,8 @@ fn until_refused(
     }
 }
 
-/// Runs `f`, in which `number` green threads end, and waits until they have left their stacks, which is a moment
-/// after their joins.
+/// Runs `f`, in which `number` green threads end, and waits until they have left their stacks, which is a
+/// moment after their joins.
 fn they_leave<T>(number: u64, f: impl FnOnce() -> T) -> T {
     let handle = Handle::current();
     let before = handle.metrics().ended;
@@ -125,8 +126,8 @@ fn spawn_gently() -> io::Result<JoinHandle<()>> {
     Ok(thread)
 }
 
-/// Runs into a limit of memory: spawns give errors or panics with the reason. There is room again when a thread ends
-/// or the limit is lifted.
+/// Runs into a limit of memory: spawns give errors or panics with the reason. There is room again when a
+/// thread ends or the limit is lifted.
 fn runs_out(procs: usize, limit: impl FnOnce() -> Limit + Send) {
     with(procs, |runtime| {
         runtime.block_on(|| {
@@ -187,8 +188,8 @@ fn a_refusal_for_want_of_data_space_disturbs_no_other_thread() {
     }
 }
 
-/// Threads are spawned faster than they begin. Those that were accepted before the limit was noticed begin when
-/// others end.
+/// Threads are spawned faster than they begin. Those that were accepted before the limit was noticed begin
+/// when others end.
 #[test]
 fn a_burst_beyond_the_limit_is_refused_or_waits_for_stacks() {
     for procs in PROCS {
@@ -314,8 +315,8 @@ fn a_trace_has_no_wake_up_for_a_stack() {
     child::passes("a_trace_has_no_wake_up_for_a_stack", "", body);
 }
 
-/// Stacks in the warm lists of idle Ps, and of Ps whose green threads compute, must serve the threads that wait for a
-/// stack.
+/// Stacks in the warm lists of idle Ps, and of Ps whose green threads compute, must serve the threads that
+/// wait for a stack.
 #[test]
 fn no_stack_is_idle_while_a_thread_waits_for_a_stack() {
     child::passes("no_stack_is_idle_while_a_thread_waits_for_a_stack", "", || {
@@ -366,8 +367,8 @@ fn no_stack_is_idle_while_a_thread_waits_for_a_stack() {
     });
 }
 
-/// Stacks of hundreds of MiB use up the address space. When their threads have ended, there is room for stacks of
-/// other sizes.
+/// Stacks of hundreds of MiB use up the address space. When their threads have ended, there is room for
+/// stacks of other sizes.
 #[test]
 fn large_stacks_are_refused_without_room_and_give_their_memory_back() {
     child::passes("large_stacks_are_refused_without_room_and_give_their_memory_back", "", || {
@@ -523,8 +524,8 @@ fn blocked_together(number: usize, f: impl Fn() + Clone + Send + 'static) {
     blocked.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Makes `number` OS threads block at the same time. Some stay parked afterwards, so that no OS thread is just
-/// starting when the last mapping is used up: std would end the process.
+/// Makes `number` OS threads block at the same time. Some stay parked afterwards, so that no OS thread is
+/// just starting when the last mapping is used up: std would end the process.
 fn have_threads(number: usize) {
     let all = Arc::new(std::sync::Barrier::new(number));
     blocked_together(number, move || _ = all.wait());
@@ -566,8 +567,8 @@ fn a_refusal_for_want_of_mappings_disturbs_no_other_thread() {
     });
 }
 
-/// The C library keeps stacks of ended threads, and could start OS threads on them. Those threads would find no
-/// mapping for their other needs.
+/// The C library keeps stacks of ended threads, and could start OS threads on them. Those threads would find
+/// no mapping for their other needs.
 #[test]
 #[cfg_attr(feature = "sanitizer", ignore = "AddressSanitizer itself dies without a mapping")]
 fn no_os_thread_starts_on_a_kept_stack_without_mappings() {
@@ -665,7 +666,8 @@ fn a_runtime_without_descriptors_or_stacks_is_an_error() {
             assert_eq!((system::threads(), system::descriptors()), before);
             refused += 1;
         }
-        // The three standard streams at least are open. Inherited descriptors with high numbers do not count against the limit.
+        // The three standard streams at least are open. Inherited descriptors with high numbers do not count
+        // against the limit.
         assert!((3..before.1 as u64 + 8).contains(&refused), "{refused}, {before:?}");
         let limit = Limit::address_space(MIB);
         let error = runtime::Builder::new().build().unwrap_err();
@@ -676,8 +678,8 @@ fn a_runtime_without_descriptors_or_stacks_is_an_error() {
     });
 }
 
-/// While no OS thread can start, green threads that block delay others, and no call fails. Without the limit, all is
-/// as before.
+/// While no OS thread can start, green threads that block delay others, and no call fails. Without the limit,
+/// all is as before.
 #[test]
 fn the_limit_of_os_threads_disturbs_no_running_thread() {
     let body = || {
@@ -721,8 +723,8 @@ fn the_limit_of_os_threads_disturbs_no_running_thread() {
     });
 }
 
-/// All OS threads block, and the green threads that would wake them are queued. These must run as soon as the system
-/// allows an OS thread, without another event in the runtime.
+/// All OS threads block, and the green threads that would wake them are queued. These must run as soon as the
+/// system allows an OS thread, without another event in the runtime.
 #[test]
 fn a_failed_start_of_an_os_thread_is_tried_again() {
     child::passes("a_failed_start_of_an_os_thread_is_tried_again", "", || {
@@ -837,8 +839,8 @@ fn timed_waits_in_place_end_when_no_os_thread_can_start() {
     });
 }
 
-/// A plain thread wakes the waiter at about its deadline. The wait must end once, and the next wait must not be
-/// affected.
+/// A plain thread wakes the waiter at about its deadline. The wait must end once, and the next wait must not
+/// be affected.
 #[test]
 fn a_wait_in_place_that_is_woken_at_its_deadline_ends_once() {
     tests::with_built(runtime::Builder::new().procs(1).max_threads(1), |runtime| {

@@ -11,8 +11,8 @@ use runtime::{Builder, Runtime, spawn};
 use tests::{Watchdog, child, system, wait_until, with};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How long the tests wait: sysmon looks every five seconds, and ends a hundred OS threads a second that were idle since the
-/// last look.
+/// How long the tests wait: sysmon looks every five seconds, and ends a hundred OS threads a second that were
+/// idle since the last look.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Runs `body` in a child process, with a runtime of two Ps and a watchdog with more time than usual.
@@ -154,8 +154,8 @@ fn ended_os_threads_make_room_under_the_limit() {
     });
 }
 
-/// Returns the calling thread's slice (sched_setattr(2)) and timer slack (prctl(2)), which threads and processes
-/// inherit.
+/// Returns the calling thread's slice (sched_setattr(2)) and timer slack (prctl(2)), which threads and
+/// processes inherit.
 fn attributes() -> String {
     // `struct sched_attr`: size and policy, flags, nice value and priority, runtime, deadline, period.
     let mut attr = [0u64; 6];

@@ -211,7 +211,8 @@ fn memory_of_unusual_stacks_is_returned_and_serves_the_next_burst() {
     });
 }
 
-/// There are as many sizes as green threads. If each size had its own class, each would take a mapping and keep it.
+/// There are as many sizes as green threads. If each size had its own class, each would take a mapping and
+/// keep it.
 #[test]
 fn stacks_of_many_sizes_share_few_classes() {
     child::passes("stacks_of_many_sizes_share_few_classes", "", || {

@@ -1,6 +1,6 @@
-//! Timers and sockets while green threads compute. The M of an idle P watches the timers. If all Ps compute, sysmon
-//! takes a P for an overdue timer, or for a green thread that the network has woken. An M without a P, at least
-//! sysmon's spare M, waits in the netpoller meanwhile.
+//! Timers and sockets while green threads compute. The M of an idle P watches the timers. If all Ps compute,
+//! sysmon takes a P for an overdue timer, or for a green thread that the network has woken. An M without a P,
+//! at least sysmon's spare M, waits in the netpoller meanwhile.
 //!
 //! Each test prints the lateness of the waiter (`--nocapture`).
 
@@ -103,8 +103,8 @@ fn built(procs: usize, sysmon: bool, main: impl FnOnce(&Runtime)) {
     with_built(Builder::new().procs(procs).sysmon(sysmon), main);
 }
 
-/// Runs rounds with four Ps, of which three are idle. In each, a green thread sleeps for `time`. Another sleeps for 1
-/// ms and then computes until the first has woken.
+/// Runs rounds with four Ps, of which three are idle. In each, a green thread sleeps for `time`. Another
+/// sleeps for 1 ms and then computes until the first has woken.
 fn far_timers(sysmon: bool, rounds: u64) {
     let mut all = Rounds::default();
     built(4, sysmon, |runtime| {
@@ -150,8 +150,8 @@ enum Round {
     TooEarly,
 }
 
-/// Runs a round: a green thread waits in `wait`, which returns its lateness. Then as many hogs as there are Ps
-/// compute until that thread has woken. `wake` runs on the test's own OS thread once all hogs compute.
+/// Runs a round: a green thread waits in `wait`, which returns its lateness. Then as many hogs as there are
+/// Ps compute until that thread has woken. `wake` runs on the test's own OS thread once all hogs compute.
 fn while_all_compute(
     runtime: &Runtime,
     patience: Duration,
@@ -191,8 +191,8 @@ fn while_all_compute(
     }
 }
 
-/// A round in which both Ps compute, with empty queues and without sockets: only a timer is pending. On a busy
-/// machine the timer is made longer.
+/// A round in which both Ps compute, with empty queues and without sockets: only a timer is pending. On a
+/// busy machine the timer is made longer.
 fn pending_timer(runtime: &Runtime, patience: Duration) -> Round {
     let sleeps = |time: Duration| {
         move || {
@@ -208,8 +208,8 @@ fn pending_timer(runtime: &Runtime, patience: Duration) -> Round {
     rounds.find(|round| !matches!(round, Round::TooEarly)).expect("the hogs compute within four seconds")
 }
 
-/// A round in which both Ps compute, with empty queues and without timers. A byte from a plain OS thread arrives 15
-/// ms after the hogs have begun.
+/// A round in which both Ps compute, with empty queues and without timers. A byte from a plain OS thread
+/// arrives 15 ms after the hogs have begun.
 fn lone_byte(runtime: &Runtime, patience: Duration) -> Round {
     let (mut client, mut server) = connected();
     let (sent, sent_at) = std::sync::mpsc::channel::<Instant>();
@@ -242,8 +242,8 @@ fn twenty(name: &str, round: impl Fn(&Runtime, Duration) -> Round) -> Rounds {
 fn a_timer_fires_while_all_ps_compute() {
     let all = twenty("a timer, all Ps compute", pending_timer);
     assert!(all.each(|counts| counts.net_wakeups == 0), "{all:?}");
-    // Sysmon takes the P with the due timer, and the P's next M fires the timer. Only an M that is between two Gs at
-    // that time steals the timer.
+    // Sysmon takes the P with the due timer, and the P's next M fires the timer. Only an M that is between
+    // two Gs at that time steals the timer.
     assert!(2 * all.sum(|counts| counts.timers_stolen) < all.sum(|counts| counts.timers_fired), "{all:?}");
 }
 

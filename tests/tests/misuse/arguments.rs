@@ -1,5 +1,5 @@
-//! Arguments at and beyond their limits: valid ones work, invalid ones give an error that states the allowed values,
-//! and a wait that could never end panics.
+//! Arguments at and beyond their limits: valid ones work, invalid ones give an error that states the allowed
+//! values, and a wait that could never end panics.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
-//! Which calls unwind a caller that is cancelled or whose time-out has expired. Calls that wait by their nature
-//! always unwind, even if they could return at once. Calls that may complete at once unwind only if they must wait.
-//! Other calls never unwind.
+//! Which calls unwind a caller that is cancelled or whose time-out has expired. Calls that wait by their
+//! nature always unwind, even if they could return at once. Calls that may complete at once unwind only if
+//! they must wait. Other calls never unwind.
 
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -143,8 +143,8 @@ fn which_calls_unwind_after_a_timeout() {
         for &(name, call) in ALWAYS {
             assert!(is_up(call).is_err(), "{name}");
         }
-        // On a plain thread, a green thread drives the future, and the plain thread's time-out does not apply to that
-        // thread.
+        // On a plain thread, a green thread drives the future, and the plain thread's time-out does not apply
+        // to that thread.
         if Handle::try_current().is_some() {
             for &(name, call) in WAITING {
                 assert!(is_up(call).is_err(), "{name}");

@@ -1,4 +1,5 @@
-//! Values of the user whose destructors panic, and which the runtime drops on behalf of a thread: the panic goes no further.
+//! Values of the user whose destructors panic, and which the runtime drops on behalf of a thread: the panic
+//! goes no further.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::Arc;
@@ -262,7 +263,8 @@ fn destructors_that_wait_are_not_ended_with_their_thread() {
     });
 }
 
-/// A panic in the destructor of a cancelled future is the result, as for a closure that is cancelled before it began.
+/// A panic in the destructor of a cancelled future is the result, as for a closure that is cancelled before
+/// it began.
 #[test]
 fn a_panic_of_a_cancelled_future_is_its_result() {
     async fn panics(bomb: Bomb) {

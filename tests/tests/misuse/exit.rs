@@ -1,5 +1,5 @@
-//! The end of a thread and of the process: destructors of std's thread-locals, `atexit`, and `exit` on a green
-//! thread.
+//! The end of a thread and of the process: destructors of std's thread-locals, `atexit`, and `exit` on a
+//! green thread.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -32,8 +32,8 @@ fn at_end(f: impl FnOnce() + 'static) {
 
 runtime::thread_local!(static NUMBER: Cell<u32> = const { Cell::new(1) });
 
-/// Thread-locals are destroyed in the reverse order of their creation: std's destructor runs before those of the
-/// runtime, or after.
+/// Thread-locals are destroyed in the reverse order of their creation: std's destructor runs before those of
+/// the runtime, or after.
 #[test]
 fn destructors_of_std_on_a_plain_thread() {
     let _dog = Watchdog::new();
@@ -82,8 +82,8 @@ fn destroyed_values_of_a_plain_thread_stay_inaccessible() {
     assert_eq!(seen.load(SeqCst), 1);
 }
 
-/// A green thread leaves a value on an OS thread of the runtime. Its destructor runs when the OS thread ends, and is
-/// then on a plain thread.
+/// A green thread leaves a value on an OS thread of the runtime. Its destructor runs when the OS thread ends,
+/// and is then on a plain thread.
 #[test]
 fn destructors_of_std_on_a_thread_of_the_runtime() {
     if tests::has_own_locals() {
@@ -110,7 +110,8 @@ fn destructors_of_std_on_a_thread_of_the_runtime() {
     }
 }
 
-/// Runs `body` in a child process that must end well and print "its last word" in an exit handler or destructor.
+/// Runs `body` in a child process that must end well and print "its last word" in an exit handler or
+/// destructor.
 fn says_last(test: &str, case: &str, body: impl FnOnce()) {
     let watched = || {
         let _dog = Watchdog::new();

@@ -1,6 +1,6 @@
 //! Children of `fork` that do not exec: such a child has a single thread and no scheduler. Calls that need no
-//! scheduler work. Calls that would start or await a green thread are refused, and none hangs. `Command` works on
-//! every thread.
+//! scheduler work. Calls that would start or await a green thread are refused, and none hangs. `Command`
+//! works on every thread.
 #![cfg(unix)]
 
 use std::cell::RefCell;
@@ -25,7 +25,8 @@ const FORKED: &str = "this process was forked from one that runs green threads";
 
 /// Forks and runs `main` in the child, which exits silently. Returns how the child ended.
 fn fork_and(main: impl FnOnce()) -> ExitStatus {
-    // SAFETY: the child uses only what a single thread may use after a fork, and ends with `_exit` or `abort`.
+    // SAFETY: the child uses only what a single thread may use after a fork, and ends with `_exit` or
+    // `abort`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
@@ -182,8 +183,8 @@ impl Parent {
             let start = Instant::now();
             runtime::sleep(MILLI);
             assert!(start.elapsed() >= MILLI);
-            // The first child has written a byte and read the byte that was there. Later children found the byte that
-            // each round writes.
+            // The first child has written a byte and read the byte that was there. Later children found the
+            // byte that each round writes.
             let mut bytes = [0; 64];
             assert!((&self.server).read(&mut bytes).unwrap() >= 1);
             (&self.server).write_all(b"z").unwrap();
@@ -282,8 +283,8 @@ fn a_fork_inside_a_scope_a_poll_and_blocking() {
     });
 }
 
-/// Runs `main`, whose argument forks and returns `true` in the child. Both processes go on. Returns how the child
-/// ended.
+/// Runs `main`, whose argument forks and returns `true` in the child. Both processes go on. Returns how the
+/// child ended.
 fn fork_in(main: impl FnOnce(&(dyn Fn() -> bool + Sync))) -> ExitStatus {
     let pid = AtomicUsize::new(0);
     let forks = || {
@@ -376,7 +377,8 @@ fn commands_from_green_threads() {
                             command.args(["-c", &format!("cat; exit {i}")]);
                             command.stdin(Stdio::piped()).stdout(Stdio::piped());
                             if i % 2 == 0 {
-                                // With `pre_exec`, `Command` forks, and the child makes some calls before exec.
+                                // With `pre_exec`, `Command` forks, and the child makes some calls before
+                                // exec.
                                 let before_exec = || {
                                     thread::yield_now();
                                     assert!(!thread::cancelled());

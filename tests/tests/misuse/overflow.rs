@@ -1,4 +1,5 @@
-//! Stack overflows: the report names the green thread, and the process aborts. Other faults keep their usual effect.
+//! Stack overflows: the report names the green thread, and the process aborts. Other faults keep their usual
+//! effect.
 #![cfg(unix)]
 
 use std::os::unix::process::ExitStatusExt;

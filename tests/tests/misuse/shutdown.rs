@@ -1,5 +1,5 @@
-//! The end of a runtime in unusual places: on its own green threads, on those of another runtime, with threads that
-//! outlive the shutdown's time limit, and calls after the end.
+//! The end of a runtime in unusual places: on its own green threads, on those of another runtime, with
+//! threads that outlive the shutdown's time limit, and calls after the end.
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, panic_any};
@@ -85,8 +85,8 @@ fn thread_handles_after_the_end() {
     assert!(joined.join().unwrap_err().is::<Cancelled>());
 }
 
-/// A green thread goes on after its runtime's shutdown has timed out. Each wait unwinds, destructors may wait, and
-/// the thread ends in the background.
+/// A green thread goes on after its runtime's shutdown has timed out. Each wait unwinds, destructors may
+/// wait, and the thread ends in the background.
 #[test]
 fn a_thread_that_outlives_a_shutdown_timeout() {
     let _dog = Watchdog::new();
@@ -158,8 +158,8 @@ fn spawned_in(runtime: Runtime, f: impl FnOnce(Runtime) + Send + 'static) -> Joi
     handle.spawn(move || f(runtime))
 }
 
-/// Called after a runtime was dropped on its own green thread: the drop has not waited, and has cancelled this
-/// thread.
+/// Called after a runtime was dropped on its own green thread: the drop has not waited, and has cancelled
+/// this thread.
 fn cancelled_now() {
     assert!(thread::cancelled());
     thread::yield_now();

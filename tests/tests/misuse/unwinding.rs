@@ -1,5 +1,5 @@
-//! Destructors: they may make any call, and wait, during a panic, a cancellation or a time-out, and at the end of a
-//! thread.
+//! Destructors: they may make any call, and wait, during a panic, a cancellation or a time-out, and at the
+//! end of a thread.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
@@ -26,8 +26,8 @@ fn calls_when_dropped(call: fn(), done: &Arc<AtomicUsize>) -> impl Send + 'stati
     })
 }
 
-/// Checks that each call returns in a destructor. `unwinds` drops a value of [`calls_when_dropped`] in the way under
-/// test.
+/// Checks that each call returns in a destructor. `unwinds` drops a value of [`calls_when_dropped`] in the
+/// way under test.
 fn each_call(unwinds: impl Fn(fn(), &Arc<AtomicUsize>)) {
     quiet_panics_on_purpose();
     let done = Arc::new(AtomicUsize::new(0));
@@ -226,8 +226,8 @@ fn destructors_of_thread_locals_of_the_runtime() {
     }
 }
 
-/// A time-out inside a destructor does not end its wait, because nothing may unwind. `timeout` returns the closure's
-/// value.
+/// A time-out inside a destructor does not end its wait, because nothing may unwind. `timeout` returns the
+/// closure's value.
 #[test]
 fn a_timeout_in_a_destructor_waits_while_the_thread_unwinds() {
     quiet_panics_on_purpose();

@@ -209,7 +209,8 @@ struct Odd {
 impl Odd {
     fn waker(clones: fn(), drops: fn(), token: Token) -> Waker {
         let odd = Arc::into_raw(Arc::new(Odd { clones, drops, _token: token }));
-        // SAFETY: the functions of `ODD` keep the reference count of the `Arc`, whatever the two functions do.
+        // SAFETY: the functions of `ODD` keep the reference count of the `Arc`, whatever the two functions
+        // do.
         unsafe { Waker::from_raw(RawWaker::new(odd.cast(), &ODD)) }
     }
 }
@@ -304,8 +305,8 @@ fn a_polled_handle_is_joined_while_its_thread_ends() {
             for _ in 0..2000 {
                 let spins = random.below(2000);
                 let mut handle = runtime.spawn(move || (0..spins).for_each(|_| std::hint::spin_loop()));
-                // The waker's drop is slow, so that the joiner and the ending thread can reach the waker at the same
-                // time.
+                // The waker's drop is slow, so that the joiner and the ending thread can reach the waker at
+                // the same time.
                 let slow = || drop(tests::spin(Duration::from_micros(20)).to_string());
                 let odd = Odd::waker(|| (), slow, count.token());
                 if poll_with(Pin::new(&mut handle), &odd).is_pending() {

@@ -1,5 +1,5 @@
-//! Calls of sockets that are awaited: while they wait, the other branches of their task go on, and a dropped call loses
-//! nothing.
+//! Calls of sockets that are awaited: while they wait, the other branches of their task go on, and a dropped
+//! call loses nothing.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,8 +24,8 @@ use tests::{Random, wait_until};
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Runs the future of `main` as a green thread of each kind of runtime, and on a plain OS thread with an executor of
-/// another crate.
+/// Runs the future of `main` as a green thread of each kind of runtime, and on a plain OS thread with an
+/// executor of another crate.
 fn in_each_task<F: Future<Output = ()> + Send>(main: impl Fn() -> F) {
     with_each(|runtime| runtime.block_on(main()));
     let _dog = tests::Watchdog::new();
@@ -194,7 +194,8 @@ fn one_task_serves_many_connections() {
     });
 }
 
-/// Futures in one task, spawned futures and a closure wait for the same socket. Each gets what the others do not get.
+/// Futures in one task, spawned futures and a closure wait for the same socket. Each gets what the others do
+/// not get.
 #[test]
 fn many_waiters_of_one_socket_share_its_connections_and_datagrams() {
     const EACH: usize = 20;

@@ -32,7 +32,8 @@ fn receive(socket: &std::os::unix::net::UnixStream, bytes: &mut [u8]) -> std::io
     usize::try_from(n).map_err(|_| std::io::Error::last_os_error())
 }
 
-/// Each connection is reset while its reader waits, perhaps on another OS thread than the one on which it began.
+/// Each connection is reset while its reader waits, perhaps on another OS thread than the one on which it
+/// began.
 #[test]
 fn a_call_of_c_returns_its_own_error_after_a_wait() {
     use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! Faults of the network: peers that vanish, reset, half-close or read slowly, and signals that interrupt calls.
-//! Affected waiters get an error, other threads go on, and no byte is lost or invented.
+//! Faults of the network: peers that vanish, reset, half-close or read slowly, and signals that interrupt
+//! calls. Affected waiters get an error, other threads go on, and no byte is lost or invented.
 #![cfg(target_os = "linux")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -23,9 +23,9 @@ use tests::{PROCS, Watchdog, everywhere, on, wait_until, with};
 const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Makes the socket's machine seem gone: no segment sent to this socket arrives, and none is answered, not even by an
-/// RST. A filter on the socket drops every segment, which needs no privilege. Segments that this end sends still
-/// arrive.
+/// Makes the socket's machine seem gone: no segment sent to this socket arrives, and none is answered, not
+/// even by an RST. A filter on the socket drops every segment, which needs no privilege. Segments that this
+/// end sends still arrive.
 fn vanish(socket: &impl AsFd) {
     const DROP_ALL: SockFilter = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
     SockRef::from(socket).attach_filter(&[DROP_ALL]).unwrap();
@@ -52,15 +52,15 @@ fn under_way(socket: &impl AsFd) -> i32 {
     bytes
 }
 
-/// Enables keep-alive with the system's shortest times: a probe after a second of silence, and the end a second
-/// later.
+/// Enables keep-alive with the system's shortest times: a probe after a second of silence, and the end a
+/// second later.
 fn keep_alive(stream: &TcpStream) {
     let soon = TcpKeepalive::new().with_time(SECOND).with_interval(SECOND).with_retries(1);
     SockRef::from(stream).set_tcp_keepalive(&soon).unwrap();
 }
 
-/// Runs `main` as `everywhere` does, on all runtimes at the same time, because `main` waits for slow clocks of the
-/// system.
+/// Runs `main` as `everywhere` does, on all runtimes at the same time, because `main` waits for slow clocks
+/// of the system.
 fn everywhere_at_once(main: impl Fn() + Send + Sync) {
     let (_dog, main) = (Watchdog::new(), &main);
     std::thread::scope(|scope| {
@@ -110,7 +110,8 @@ impl Others {
     }
 }
 
-// Peers that vanish --------------------------------------------------------------------------------------------
+// Peers that vanish
+// --------------------------------------------------------------------------------------------
 
 #[test]
 fn keep_alive_ends_reads_from_a_vanished_peer() {
@@ -260,7 +261,8 @@ fn a_peer_that_comes_back_in_time_misses_nothing() {
     });
 }
 
-// Resets -------------------------------------------------------------------------------------------------------
+// Resets
+// -------------------------------------------------------------------------------------------------------
 
 /// Closes the stream with an RST.
 fn reset(stream: TcpStream) {
@@ -343,7 +345,8 @@ fn connections_reset_before_accept_do_not_disturb_the_listener() {
     });
 }
 
-// Half-closed and slow connections -----------------------------------------------------------------------------
+// Half-closed and slow connections
+// -----------------------------------------------------------------------------
 
 #[test]
 fn each_direction_ends_separately() {
@@ -419,7 +422,8 @@ fn a_writer_without_a_reader_parks_and_delays_no_other_thread() {
     }
 }
 
-// Signals ------------------------------------------------------------------------------------------------------
+// Signals
+// ------------------------------------------------------------------------------------------------------
 
 static HITS: AtomicUsize = AtomicUsize::new(0);
 
@@ -427,7 +431,8 @@ extern "C" fn count(_signal: i32) {
     HITS.fetch_add(1, SeqCst);
 }
 
-/// Sends a signal to every other thread of this process until `stop`. The handler does not restart system calls.
+/// Sends a signal to every other thread of this process until `stop`. The handler does not restart system
+/// calls.
 fn storm(stop: &AtomicBool) {
     let signal = libc::SIGRTMIN() + 3;
     // SAFETY: all zero is a valid value of this plain struct.

@@ -16,7 +16,8 @@ fn bytes(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i % 251) as u8).collect()
 }
 
-/// Makes a test for a set of traits: all bytes are carried in both directions at the same time, up to the shutdown.
+/// Makes a test for a set of traits: all bytes are carried in both directions at the same time, up to the
+/// shutdown.
 macro_rules! carries_every_byte {
     ($name:ident, $copy:path, $ext:path) => {
         #[test]

@@ -1,4 +1,5 @@
-//! `net::Server`: it ends without breaking a reply, isolates its connections, and survives the limits of the system.
+//! `net::Server`: it ends without breaking a reply, isolates its connections, and survives the limits of the
+//! system.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream as StdStream};
@@ -132,7 +133,8 @@ fn a_dropped_server_cancels_its_connections() {
     });
 }
 
-/// The acceptor is cancelled while it starts handlers, and meets the drop of the server at the list of connections.
+/// The acceptor is cancelled while it starts handlers, and meets the drop of the server at the list of
+/// connections.
 #[test]
 fn a_server_that_is_dropped_while_it_accepts_cancels_all_connections() {
     on(4, || {
@@ -282,7 +284,8 @@ fn survives(limit: impl FnOnce() -> tests::system::Limit + Send, flood: usize) {
             if let Ok(error) = errors.recv_timeout(Duration::from_millis(10)) {
                 break error;
             }
-            // All of the flood may have been accepted before the limit was noticed; the next one is refused then.
+            // All of the flood may have been accepted before the limit was noticed; the next one is refused
+            // then.
             clients.extend(StdStream::connect(addr));
         };
         println!("{} clients, {} connections, {error}", clients.len(), server.connections());

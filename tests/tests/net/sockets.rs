@@ -1,5 +1,5 @@
-//! Sockets: every byte arrives, every waiter is woken, and green threads of other runtimes and plain threads can use
-//! them.
+//! Sockets: every byte arrives, every waiter is woken, and green threads of other runtimes and plain threads
+//! can use them.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;

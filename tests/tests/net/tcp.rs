@@ -1,4 +1,5 @@
-//! TCP as in std: time-outs, clones, modes, options, conversions. Each wait ends by a cancellation or a time-out.
+//! TCP as in std: time-outs, clones, modes, options, conversions. Each wait ends by a cancellation or a
+//! time-out.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -607,7 +608,8 @@ mod linux {
             (&clone).read_exact(&mut byte).unwrap();
             assert_eq!(&byte, b"b");
             drop(std);
-            // The clones share their mode in the system. In blocking mode, the clone would block its OS thread.
+            // The clones share their mode in the system. In blocking mode, the clone would block its OS
+            // thread.
             clone.set_nonblocking(false).unwrap();
             (&clone).write_all(b"c").unwrap();
             server.read_exact(&mut byte).unwrap();
@@ -632,8 +634,8 @@ mod linux {
         });
     }
 
-    /// A duplicated descriptor keeps the system's socket alive. Unless the socket leaves the poller, events come for
-    /// ever.
+    /// A duplicated descriptor keeps the system's socket alive. Unless the socket leaves the poller, events
+    /// come for ever.
     #[test]
     fn a_dropped_socket_leaves_the_poller_despite_a_duplicate() {
         child::passes("linux::a_dropped_socket_leaves_the_poller_despite_a_duplicate", "", || {
@@ -758,8 +760,8 @@ mod linux {
     const CLIENT: &str = "TESTS_IDLE_CLIENT";
     const MANY: usize = 10_000;
 
-    /// Connects `MANY` times, waits for a line on stdin, and exchanges a byte on each connection. It has a process of
-    /// its own, because it needs as many descriptors as the server.
+    /// Connects `MANY` times, waits for a line on stdin, and exchanges a byte on each connection. It has a
+    /// process of its own, because it needs as many descriptors as the server.
     fn idle_client(addr: &str) {
         let streams: Vec<_> = (0..MANY).map(|_| std::net::TcpStream::connect(addr).unwrap()).collect();
         println!("connected");

@@ -1,5 +1,5 @@
-//! Unix sockets as in std: paths, abstract and unnamed addresses; streams and datagrams; waits for which the system
-//! gives no event.
+//! Unix sockets as in std: paths, abstract and unnamed addresses; streams and datagrams; waits for which the
+//! system gives no event.
 #![cfg(unix)]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -198,8 +198,8 @@ fn datagrams_arrive_once_with_their_sender() {
     });
 }
 
-/// The receiver's queue is full. The system gives a connected sender an event when there is room, and an unconnected
-/// sender none.
+/// The receiver's queue is full. The system gives a connected sender an event when there is room, and an
+/// unconnected sender none.
 #[test]
 fn datagram_senders_wait_for_room() {
     everywhere(|| {

@@ -80,7 +80,8 @@ fn bytes_behind_an_urgent_byte_are_read_as_in_std() {
             let stds = std::net::TcpStream::from(stds);
             set_inline(&ours, inline);
             set_inline(&stds, inline);
-            // Only the last urgent mark counts: the system turns an earlier urgent byte into an ordinary byte.
+            // Only the last urgent mark counts: the system turns an earlier urgent byte into an ordinary
+            // byte.
             let wanted = 3 + 4 + 5 + 1 + usize::from(inline);
             for round in 0..3 {
                 for to in [&to_ours, &to_stds] {

@@ -9,7 +9,8 @@ use runtime::channel::bounded;
 use runtime::{Handle, Migration, spawn, thread};
 use tests::{Drops, Watchdog, child};
 
-/// Runs the function `name` of `tests/src/bin/attributes.rs`. Returns its exit code, and its stdout followed by its stderr.
+/// Runs the function `name` of `tests/src/bin/attributes.rs`. Returns its exit code, and its stdout followed
+/// by its stderr.
 fn run(name: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_attributes"));
     program.arg(name).env("RUST_BACKTRACE", "0").envs(variables.iter().copied()).stdin(Stdio::null());
@@ -159,8 +160,9 @@ async fn leaves_a_thread_that_never_ends() -> Result<(), String> {
                 std::hint::spin_loop();
             }
         });
-        // A green thread that has not begun would be cancelled. This one does not park, because the OS thread of a future that
-        // parks in its poll would run the other, which never ends; then the test itself would never end.
+        // A green thread that has not begun would be cancelled. This one does not park, because the OS thread
+        // of a future that parks in its poll would run the other, which never ends; then the test itself
+        // would never end.
         while !begun.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }

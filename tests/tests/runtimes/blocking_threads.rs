@@ -1,5 +1,5 @@
-//! Blocking calls of the runtime: other green threads run meanwhile, and the calls wait in line for the OS threads that they may
-//! use. The calls open FIFOs, which blocks until the other end is opened.
+//! Blocking calls of the runtime: other green threads run meanwhile, and the calls wait in line for the OS
+//! threads that they may use. The calls open FIFOs, which blocks until the other end is opened.
 #![cfg(unix)]
 
 use std::ffi::CString;
@@ -54,7 +54,8 @@ fn calls_wait_in_line_for_an_os_thread() {
             calls.push(runtime.spawn(move || {
                 assert_eq!(fs::read_to_string(path).unwrap(), "");
             }));
-            // The first call blocks: it has the place once another call finds none. The others wait in this order.
+            // The first call blocks: it has the place once another call finds none. The others wait in this
+            // order.
             if i > 0 {
                 until_it_waits(&calls[i]);
                 continue;

@@ -1,5 +1,5 @@
-//! Which calls may move a closure to another OS thread: only calls that park, even if the caller's P was taken in the
-//! meantime.
+//! Which calls may move a closure to another OS thread: only calls that park, even if the caller's P was
+//! taken in the meantime.
 
 use std::io::{Read, Write};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Each public type of the runtime: whether it is `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`. A change of one of these would
-//! break programs.
+//! Each public type of the runtime: whether it is `Send`, `Sync`, `UnwindSafe` and `RefUnwindSafe`. A change
+//! of one of these would break programs.
 //!
 //! A type that replaces one of std, `parking_lot` or tokio has what the replaced type has, or more.
 

@@ -22,7 +22,8 @@ fn sleeps_at_least(time: Duration) {
 
 #[test]
 fn as_many_green_threads_run_as_there_are_ps() {
-    // Without sysmon: a P that sysmon retakes from a computing thread would add a running thread for a moment.
+    // Without sysmon: a P that sysmon retakes from a computing thread would add a running thread for a
+    // moment.
     with_built(Builder::new().procs(1).sysmon(false), |runtime| {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let stop = Arc::new(AtomicBool::new(false));
@@ -416,8 +417,8 @@ fn a_runtime_dropped_after_changes_leaves_nothing() {
     }
 }
 
-/// Retiring Ps have timers that need an M to watch them. No further M can be started, so the P for that M must retire
-/// too.
+/// Retiring Ps have timers that need an M to watch them. No further M can be started, so the P for that M
+/// must retire too.
 #[test]
 fn fewer_ps_while_no_further_os_thread_is_allowed() {
     const PS: usize = 4;

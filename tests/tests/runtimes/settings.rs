@@ -1,4 +1,5 @@
-//! Settings of runtimes: those of the program, those of the environment, the defaults; and the default runtime's.
+//! Settings of runtimes: those of the program, those of the environment, the defaults; and the default
+//! runtime's.
 
 use std::io::ErrorKind;
 use std::process::Output;
@@ -123,8 +124,9 @@ fn the_environment_sets_the_mode() {
     }
 }
 
-/// Parks, and lets another green thread wake the caller and block the caller's OS thread: in the default mode until the caller runs
-/// again, elsewhere. Returns whether the caller has moved, or `None` if the other one ran on another OS thread.
+/// Parks, and lets another green thread wake the caller and block the caller's OS thread: in the default mode
+/// until the caller runs again, elsewhere. Returns whether the caller has moved, or `None` if the other one
+/// ran on another OS thread.
 fn moves(strict: bool) -> Option<bool> {
     let (first, caller) = (os_thread(), runtime::thread::current());
     let (resume, resumed) = std::sync::mpsc::channel();
@@ -299,8 +301,8 @@ fn a_setuid_program_does_not_read_the_environment() {
     let folder = tests::folder::Folder::new();
     std::fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
     let (program, trace) = (folder.path("program"), folder.path("trace.html"));
-    // Copied by another process: a child that another test starts meanwhile would keep a descriptor of this process open until its `exec`,
-    // and a file that is open for writing cannot be executed.
+    // Copied by another process: a child that another test starts meanwhile would keep a descriptor of this
+    // process open until its `exec`, and a file that is open for writing cannot be executed.
     let copied =
         std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());

@@ -247,7 +247,8 @@ fn destructors_that_wait_with_few_os_threads() {
     tests::quiet_panics_on_purpose();
     with_built(Builder::new().procs(2).max_threads(4), |runtime| {
         runtime.block_on(|| {
-            // Each destructor keeps its OS thread while it waits. Three at a time leave an OS thread for the others.
+            // Each destructor keeps its OS thread while it waits. Three at a time leave an OS thread for the
+            // others.
             for _ in 0..10 {
                 let threads: Vec<_> = (0..3)
                     .map(|_| {
@@ -408,8 +409,8 @@ fn a_socket_of_another_runtime() {
     }
 }
 
-/// After the end of its runtime, no thread polls the socket. Every waiter, green or plain, gets an error; later
-/// waiters too.
+/// After the end of its runtime, no thread polls the socket. Every waiter, green or plain, gets an error;
+/// later waiters too.
 #[test]
 fn a_socket_whose_runtime_ends_fails_its_waiters() {
     let owner = Builder::new().procs(1).build().unwrap();
@@ -430,8 +431,8 @@ fn a_socket_whose_runtime_ends_fails_its_waiters() {
     assert_eq!(user.block_on(|| idle.accept().unwrap_err().kind()), ErrorKind::NotConnected);
 }
 
-/// A spawn from outside during the end of a runtime gives a thread that ends, or panics with the reason. No spawned
-/// thread is left without running or ending.
+/// A spawn from outside during the end of a runtime gives a thread that ends, or panics with the reason. No
+/// spawned thread is left without running or ending.
 #[test]
 fn outside_spawns_during_the_end_are_cancelled_or_refused() {
     for round in 0..50 {

@@ -20,8 +20,8 @@ fn a_soak_of_all_operations_succeeds() {
     assert!(text(&output).lines().any(|line| line.starts_with("ok: ")), "{}", text(&output));
 }
 
-/// Checks that the soak fails with operation `op` within a few seconds, prints `says`, and prints the settings for a
-/// repetition.
+/// Checks that the soak fails with operation `op` within a few seconds, prints `says`, and prints the
+/// settings for a repetition.
 fn is_found(op: &str, says: &[&str]) {
     let output = soak(&format!("--secs 1 --procs 2 --workers 6 --patience 3 --seed 7 --ops {op}"));
     let text = text(&output);

@@ -1,4 +1,5 @@
-//! Strict runtimes (`Migration::BeforeStart`): a started green thread stays on its OS thread, and nothing is lost.
+//! Strict runtimes (`Migration::BeforeStart`): a started green thread stays on its OS thread, and nothing is
+//! lost.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -191,7 +192,8 @@ fn hogs_delay_only_threads_bound_to_their_os_thread() {
 
 #[test]
 fn os_threads_with_bound_threads_take_turns() {
-    // With a single P, blocking calls make several OS threads. The threads that started on each run without end.
+    // With a single P, blocking calls make several OS threads. The threads that started on each run without
+    // end.
     on(1, || {
         let stop = Arc::new(AtomicBool::new(false));
         let rounds: Arc<Vec<AtomicUsize>> = Arc::new((0..6).map(|_| AtomicUsize::new(0)).collect());
@@ -355,8 +357,8 @@ fn a_destructor_may_join_a_thread_of_the_same_os_thread() {
                     sleep(HOUR);
                 }));
             }
-            // The numbers of a snapshot are not taken at the same moment, so `waiting` alone does not show that all
-            // threads have begun.
+            // The numbers of a snapshot are not taken at the same moment, so `waiting` alone does not show
+            // that all threads have begun.
             wait_until("all threads sleep", || {
                 begun.load(SeqCst) == 50 && runtime.handle().metrics().waiting >= 100
             });
@@ -422,8 +424,8 @@ fn a_strict_runtime_ends_with_thousands_of_parked_threads() {
     }
 }
 
-/// The drop of another runtime parks. A thread of that runtime may need a green thread of this OS thread before it
-/// can end.
+/// The drop of another runtime parks. A thread of that runtime may need a green thread of this OS thread
+/// before it can end.
 #[test]
 fn dropping_a_runtime_does_not_block_the_os_thread() {
     on(1, || {

@@ -139,7 +139,8 @@ fn a_run_that_depends_on_the_outside_is_found() {
         })
         .unwrap_err();
     assert!(failure.message().contains("two runs with the same seed differ: step "), "{failure}");
-    // The stack of the first step that differs: here the scheduler chooses, because a green thread has yielded.
+    // The stack of the first step that differs: here the scheduler chooses, because a green thread has
+    // yielded.
     assert!(failure.message().contains("next_simulated"), "{failure}");
 }
 
@@ -481,7 +482,8 @@ fn a_clock_that_is_read_by_number_is_simulated() {
     assert_eq!((refused, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EINVAL)));
 }
 
-/// Waits for a lock of std that another green thread has while it sleeps. Does nothing but in a child process.
+/// Waits for a lock of std that another green thread has while it sleeps. Does nothing but in a child
+/// process.
 #[test]
 fn waits_for_a_lock_of_std() {
     if std::env::var_os(IN_CHILD).is_none() {

@@ -1,5 +1,7 @@
-//! Small programs with a planted bug each. PCT finds each bug within the seeds that its bound predicts, and random walks within those that an
-//! experiment predicts. Both find nothing in the mended program. `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/peers/sim` compares the programs with others.
+//! Small programs with a planted bug each. PCT finds each bug within the seeds that its bound predicts, and
+//! random walks within those that an experiment predicts. Both find nothing in the mended program.
+//! `SIM_SEEDS=100000` runs the mended programs with that many seeds. `benches/peers/sim` compares the
+//! programs with others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,7 +60,8 @@ fn both(one: impl FnOnce() + Send + 'static, two: impl FnOnce() + Send + 'static
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// The waiter looks at the flag and then parks. If the wake-up comes in between, and is not kept, the waiter sleeps for ever.
+/// The waiter looks at the flag and then parks. If the wake-up comes in between, and is not kept, the waiter
+/// sleeps for ever.
 pub(crate) fn lost_wake_up(under_lock: bool) {
     let pair = Arc::new((Mutex::new(false), Condvar::new()));
     let other = pair.clone();
@@ -87,7 +90,8 @@ pub(crate) fn missed_notify(kept: bool) {
     both(move || notify.notified(), move || if kept { other.notify_one() } else { other.notify_waiters() });
 }
 
-/// A stack whose head is compared by its index alone: the head may have gone and come back, with another one below it.
+/// A stack whose head is compared by its index alone: the head may have gone and come back, with another one
+/// below it.
 pub(crate) fn aba(with_count: bool) {
     const NONE: usize = 9;
     let stack = Arc::new((AtomicUsize::new(0), [1, NONE].map(AtomicUsize::new), AtomicUsize::new(0)));
@@ -177,7 +181,8 @@ pub(crate) fn full_after_a_look(tries: bool) {
     assert_eq!(r.try_iter().count(), sent.load(SeqCst));
 }
 
-/// A worker stops as soon as the flag says so, although messages that were sent before the flag are still in the channel.
+/// A worker stops as soon as the flag says so, although messages that were sent before the flag are still in
+/// the channel.
 pub(crate) fn close_loses_messages(drains: bool) {
     let (s, r) = channel::unbounded();
     let closed = Arc::new(AtomicBool::new(false));
@@ -258,7 +263,8 @@ pub(crate) fn cancel_race(puts_back: bool) {
     assert_eq!(done.load(SeqCst) + queue.lock().len(), 1, "the work is lost");
 }
 
-/// A message is sent again after a time without an acknowledgement, and handled twice if only the acknowledgement was late.
+/// A message is sent again after a time without an acknowledgement, and handled twice if only the
+/// acknowledgement was late.
 pub(crate) fn double_delivery(by_number: bool) {
     let (s, r) = channel::unbounded::<u32>();
     let (ack, acked) = channel::bounded::<()>(4);

@@ -1,4 +1,5 @@
-//! Faults of a simulated network: quality of links, held packets, resets, wrong clocks, faults from the seed, and UDP.
+//! Faults of a simulated network: quality of links, held packets, resets, wrong clocks, faults from the seed,
+//! and UDP.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -275,7 +276,8 @@ fn the_schedule_of_a_failure_has_the_faults_that_it_needs() {
     none.run(failure.seed(), main);
 }
 
-/// Sends 100 datagrams, writes 100 files and makes 100 calls that may fail. Fails if number 42 of `what` fails.
+/// Sends 100 datagrams, writes 100 files and makes 100 calls that may fail. Fails if number 42 of `what`
+/// fails.
 fn many_that_may_fail(what: char) {
     let node = sim::node("db", || {
         let socket = UdpSocket::bind("0.0.0.0:9").unwrap();

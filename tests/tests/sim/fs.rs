@@ -1,4 +1,5 @@
-//! The simulated disks: their results and errors are those of std, and after a power cut only what was synced is sure.
+//! The simulated disks: their results and errors are those of std, and after a power cut only what was synced
+//! is sure.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
@@ -17,7 +18,8 @@ use tests::folder::Folder;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs `f` in a simulation, and as it is on the system's files: both must do without a panic. `f` is given an empty folder.
+/// Runs `f` in a simulation, and as it is on the system's files: both must do without a panic. `f` is given
+/// an empty folder.
 fn on_both(f: fn(&Path)) {
     let folder = Folder::new();
     runtime::block_on(|| f(&folder.0));
@@ -539,7 +541,8 @@ fn a_fault_of_a_disk_is_replayed_and_left_out_where_it_is_not_needed() {
     assert_eq!(replay.try_explore(1, program).unwrap_err().message(), failure.message());
 }
 
-/// Writes a note in two calls, while another green thread looks at it. Returns `true` if that one sees a part.
+/// Writes a note in two calls, while another green thread looks at it. Returns `true` if that one sees a
+/// part.
 fn sees_a_part(quality: Quality) -> bool {
     set_quality("main", quality);
     let mut file = File::create("/note").unwrap();

@@ -1,5 +1,6 @@
-//! Planted bugs of programs that keep their data on a disk: a simulation with power cuts and faults of disks finds each, and finds none in
-//! the mended program. `SIM_SEEDS=100000` runs the mended programs with that many seeds.
+//! Planted bugs of programs that keep their data on a disk: a simulation with power cuts and faults of disks
+//! finds each, and finds none in the mended program. `SIM_SEEDS=100000` runs the mended programs with that
+//! many seeds.
 
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -18,8 +19,8 @@ const MS: Duration = Duration::from_millis(1);
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 500;
 
-/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts, and the mended program runs with
-/// some hundred.
+/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts,
+/// and the mended program runs with some hundred.
 #[track_caller]
 fn check(disk: Quality, program: fn(bool)) {
     let builder = Builder::new().faults(Faults::new().disk(disk));
@@ -50,8 +51,9 @@ fn with_power_cuts(main: impl Fn() + Send + Sync + 'static) {
     assert!(!node.is_finished(), "{:?}", node.join().unwrap_err().downcast_ref::<String>());
 }
 
-/// A log of records, of which those with a number up to `told` were acknowledged. A record whose write was torn must not be taken for a whole
-/// one. The mended program gives each record a checksum, and cuts off what has a wrong one.
+/// A log of records, of which those with a number up to `told` were acknowledged. A record whose write was
+/// torn must not be taken for a whole one. The mended program gives each record a checksum, and cuts off what
+/// has a wrong one.
 fn torn_write(mended: bool) {
     const RECORD: usize = 3000;
     let record = |number: usize| {
@@ -65,7 +67,8 @@ fn torn_write(mended: bool) {
         File::open("/").unwrap().sync_all().unwrap();
         let bytes = fs::read("/log").unwrap();
         let is_good = |number: usize, bytes: &[u8]| {
-            // The mended program looks at all bytes, as a checksum does. The other looks whether the record begins.
+            // The mended program looks at all bytes, as a checksum does. The other looks whether the record
+            // begins.
             if mended { bytes == record(number) } else { bytes[0] == 1 }
         };
         let good =
@@ -91,7 +94,8 @@ fn a_torn_write_after_a_power_cut() {
     check(Quality::new(), torn_write);
 }
 
-/// A setting is replaced by a rename. Without a sync before, the new file may have its name and not its content.
+/// A setting is replaced by a rename. Without a sync before, the new file may have its name and not its
+/// content.
 fn rename_before_sync(mended: bool) {
     with_power_cuts(move || {
         if fs::exists("/setting").unwrap() {
@@ -116,7 +120,8 @@ fn a_rename_before_the_sync() {
     check(Quality::new(), rename_before_sync);
 }
 
-/// Each message is a file, which is synced before the message is acknowledged. Its name in the directory is not.
+/// Each message is a file, which is synced before the message is acknowledged. Its name in the directory is
+/// not.
 fn forgotten_directory(mended: bool) {
     let told = Arc::new(AtomicUsize::new(0));
     with_power_cuts(move || {
@@ -152,8 +157,8 @@ fn again<T>(call: impl Fn() -> io::Result<T>) -> T {
     }
 }
 
-/// A sync that has failed is called again, and returns `Ok`; but what the first was to write is not on the disk. The mended program writes the
-/// bytes again.
+/// A sync that has failed is called again, and returns `Ok`; but what the first was to write is not on the
+/// disk. The mended program writes the bytes again.
 fn sync_again(mended: bool) {
     let told = Arc::new(AtomicUsize::new(0));
     with_power_cuts(move || {

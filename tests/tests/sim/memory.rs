@@ -1,4 +1,5 @@
-//! Simulations take a bounded amount of memory: a long exploration keeps nothing of its runs, and a long run little of its steps.
+//! Simulations take a bounded amount of memory: a long exploration keeps nothing of its runs, and a long run
+//! little of its steps.
 
 use std::io::{Read, Write};
 

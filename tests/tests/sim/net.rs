@@ -457,7 +457,8 @@ fn wait_for_ticks(ticks: u64) {
     }
 }
 
-/// A scheduler may look at the processor's counter to see that no timer is due yet. Simulated time jumps, and does not follow it.
+/// A scheduler may look at the processor's counter to see that no timer is due yet. Simulated time jumps, and
+/// does not follow it.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn whether_a_timer_or_a_packet_of_one_moment_is_first_depends_on_the_seed_only() {

@@ -1,5 +1,5 @@
-//! Planted bugs of distributed programs: a simulation finds each, and finds none in the mended program. `SIM_SEEDS=100000` runs the mended
-//! programs with that many seeds.
+//! Planted bugs of distributed programs: a simulation finds each, and finds none in the mended program.
+//! `SIM_SEEDS=100000` runs the mended programs with that many seeds.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -19,8 +19,8 @@ const MS: Duration = Duration::from_millis(1);
 /// How many seeds an experiment has.
 const EXPERIMENT: u64 = 200;
 
-/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts, and the mended program runs with
-/// `clean` seeds.
+/// Runs a program with and without its bug: the bug is found within the seeds that an experiment predicts,
+/// and the mended program runs with `clean` seeds.
 fn check(faults: &Faults, clean: u64, program: fn(bool)) {
     let builder = Builder::new().faults(faults.clone());
     let share = experiment::share(&builder, EXPERIMENT, || program(false));
@@ -33,7 +33,8 @@ fn check(faults: &Faults, clean: u64, program: fn(bool)) {
     builder.check_determinism(true).explore(20, || program(true));
 }
 
-/// A client sends each deposit again until it gets an answer. A server that does not know a repeated deposit counts it twice.
+/// A client sends each deposit again until it gets an answer. A server that does not know a repeated deposit
+/// counts it twice.
 pub(crate) fn lost_ack(mended: bool) {
     let sum = Arc::new(AtomicU32::new(0));
     let account = sum.clone();
@@ -68,8 +69,8 @@ fn a_lost_ack() {
     check(&Faults::new().quality(Quality::new().loss(0.05)), 1000, lost_ack);
 }
 
-/// A client connects again after an error, and sends what was not acknowledged. A server that does not know a repeated message logs it
-/// twice.
+/// A client connects again after an error, and sends what was not acknowledged. A server that does not know a
+/// repeated message logs it twice.
 fn double_delivery(mended: bool) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let logs = log.clone();
@@ -109,8 +110,8 @@ fn a_double_delivery_after_a_reconnect() {
     check(&Faults::new().every(20 * MS).reset(0.2), 1000, double_delivery);
 }
 
-/// A lock service gives a lease until a date. A client whose clock is behind holds its lease for too long. The mended client measures the
-/// time since its request, which every clock does alike.
+/// A lock service gives a lease until a date. A client whose clock is behind holds its lease for too long.
+/// The mended client measures the time since its request, which every clock does alike.
 fn stale_lease(mended: bool) {
     const LEASE: Duration = Duration::from_secs(1);
     let holders = Arc::new(AtomicU32::new(0));

@@ -1,5 +1,6 @@
-//! The primitives of this crate under simulation, over their public API: each program asserts what its primitive promises, in every
-//! order that random walks, PCT and, for small programs, an exhaustive search try. `SIM_SEEDS=100000` tries more.
+//! The primitives of this crate under simulation, over their public API: each program asserts what its
+//! primitive promises, in every order that random walks, PCT and, for small programs, an exhaustive search
+//! try. `SIM_SEEDS=100000` tries more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,5 @@
-//! Unix sockets in `runtime::sim`: their names on the disk of a node, streams, datagrams, errors, time-outs, cancellation and kills.
+//! Unix sockets in `runtime::sim`: their names on the disk of a node, streams, datagrams, errors, time-outs,
+//! cancellation and kills.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -26,7 +27,8 @@ fn check(main: impl Fn() + Send + Sync) {
     Builder::new().check_determinism(true).explore(50, main);
 }
 
-/// Runs `main` with some seeds, each twice, and once without a simulation: the system does the same. `main` gets a directory.
+/// Runs `main` with some seeds, each twice, and once without a simulation: the system does the same. `main`
+/// gets a directory.
 fn check_with_system(main: impl Fn(&Path) + Send + Sync) {
     check(|| main(Path::new("/tmp")));
     let dir =

@@ -1,5 +1,5 @@
-//! Where a simulation may switch, and what counts as waiting: each call of the runtime is a point of choice, and time jumps while green threads
-//! wait in any way.
+//! Where a simulation may switch, and what counts as waiting: each call of the runtime is a point of choice,
+//! and time jumps while green threads wait in any way.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -25,7 +25,8 @@ fn steps(main: impl Fn() + Send + Sync) -> u64 {
     Builder::new().threads(1).explore(1, main).steps()
 }
 
-/// Checks that `call`, which is given what `begin` returns, is a point of choice: each further call makes a further step.
+/// Checks that `call`, which is given what `begin` returns, is a point of choice: each further call makes a
+/// further step.
 #[track_caller]
 fn is_a_point<T>(name: &str, begin: impl Fn() -> T + Sync + Send, call: impl Fn(&T) + Sync + Send) {
     let times = |n: usize| {
@@ -126,7 +127,8 @@ fn udp() -> UdpSocket {
     UdpSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
 }
 
-/// Checks that time jumps while a green thread waits in `wait`: `end` ends the wait after an hour of simulated time.
+/// Checks that time jumps while a green thread waits in `wait`: `end` ends the wait after an hour of
+/// simulated time.
 #[track_caller]
 fn time_jumps<T: Send + Sync + 'static>(begin: fn() -> T, wait: fn(&T), end: fn(&T)) {
     let real = Instant::now();

@@ -1,5 +1,5 @@
-//! The barrier: all waiters are released together, a single waiter is the leader, and a cancelled waiter is not
-//! counted.
+//! The barrier: all waiters are released together, a single waiter is the leader, and a cancelled waiter is
+//! not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

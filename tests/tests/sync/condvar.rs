@@ -1,5 +1,5 @@
-//! The condition variable: a notified waiter returns with the mutex, no notification is lost, and no waiter wakes
-//! without a cause. A cancelled waiter has the mutex while it unwinds, and has taken no notification.
+//! The condition variable: a notified waiter returns with the mutex, no notification is lost, and no waiter
+//! wakes without a cause. A cancelled waiter has the mutex while it unwinds, and has taken no notification.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};

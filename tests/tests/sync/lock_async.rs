@@ -1,5 +1,5 @@
-//! Locks and barriers that are awaited: branches of one task take turns, and a future that is dropped in any of its states keeps
-//! nothing from the others.
+//! Locks and barriers that are awaited: branches of one task take turns, and a future that is dropped in any
+//! of its states keeps nothing from the others.
 
 // Waiters for these locks park or await, and block no OS thread.
 #![allow(clippy::await_holding_lock)]
@@ -274,7 +274,8 @@ fn a_dropped_future_has_not_come_to_the_barrier() {
     });
 }
 
-/// A task that yields for ever lets the other green threads of its only P run, and the other branches of its task.
+/// A task that yields for ever lets the other green threads of its only P run, and the other branches of its
+/// task.
 #[test]
 fn a_yield_lets_others_run() {
     tests::on(1, || {

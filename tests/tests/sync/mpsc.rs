@@ -1,5 +1,5 @@
-//! The runtime's version of std's channels: order, disconnection of both sides, time-outs and iterators, between
-//! green and plain threads.
+//! The runtime's version of std's channels: order, disconnection of both sides, time-outs and iterators,
+//! between green and plain threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

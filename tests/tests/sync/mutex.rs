@@ -1,5 +1,5 @@
-//! The mutex: a single owner at a time, no lost wake-up, and a waiter that is cancelled or times out leaves the
-//! queue.
+//! The mutex: a single owner at a time, no lost wake-up, and a waiter that is cancelled or times out leaves
+//! the queue.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -225,8 +225,8 @@ fn a_fair_mutex_is_handed_off() {
     });
 }
 
-/// Green threads that lock in a loop, with `rest` in between, must let threads that have waited for long have the
-/// mutex.
+/// Green threads that lock in a loop, with `rest` in between, must let threads that have waited for long have
+/// the mutex.
 fn greedy_and_others(rest: impl Fn() + Send + Sync) {
     let (mutex, had) = (Mutex::new(()), AtomicUsize::new(0));
     crowd(4, 2, |i| {
@@ -255,8 +255,8 @@ fn a_greedy_locker_starves_no_waiter() {
 
 #[test]
 fn a_greedy_locker_that_yields_starves_no_waiter() {
-    // In a strict runtime, a green thread that computes without a yield would block the green threads bound to its OS
-    // thread.
+    // In a strict runtime, a green thread that computes without a yield would block the green threads bound
+    // to its OS thread.
     with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
 }
 
@@ -463,8 +463,8 @@ fn a_call_through_a_function_pointer_is_cancelled() {
     });
 }
 
-/// Operations that lock the mutex again wait for it despite a cancellation: an unwind would leave a guard without its
-/// mutex.
+/// Operations that lock the mutex again wait for it despite a cancellation: an unwind would leave a guard
+/// without its mutex.
 #[test]
 fn relocking_is_not_cancelled() {
     fn wait_for(step: &AtomicUsize, is: usize) {
@@ -506,7 +506,8 @@ fn relocking_is_not_cancelled() {
             let (other, other_step) = (mutex.clone(), step.clone());
             let in_between = spawn(move || {
                 let guard = other.lock();
-                // The first thread waits to lock again. If this thread came too late, the first has finished already.
+                // The first thread waits to lock again. If this thread came too late, the first has finished
+                // already.
                 let _ = other_step.compare_exchange(1, 2, SeqCst, SeqCst);
                 sleep(5 * MILLI);
                 drop(guard);

@@ -1,5 +1,5 @@
-//! `Once`, `OnceLock`, `LazyLock`: a single thread initialises and the others wait. A failed or cancelled initialiser
-//! blocks no other thread.
+//! `Once`, `OnceLock`, `LazyLock`: a single thread initialises and the others wait. A failed or cancelled
+//! initialiser blocks no other thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

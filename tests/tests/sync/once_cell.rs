@@ -104,7 +104,8 @@ fn the_next_waiter_makes_the_value_after_a_cancellation() {
     });
 }
 
-/// Many threads of all kinds want the value. Some makers fail or are cancelled. One value is made, and all see it.
+/// Many threads of all kinds want the value. Some makers fail or are cancelled. One value is made, and all
+/// see it.
 #[test]
 fn one_value_under_contention() {
     in_each(|| {

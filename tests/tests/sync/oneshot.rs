@@ -185,7 +185,8 @@ fn many_pairs_under_contention() {
     });
 }
 
-/// A wait that is cancelled or timed out has not taken the value: either it returned the value, or the value is left.
+/// A wait that is cancelled or timed out has not taken the value: either it returned the value, or the value
+/// is left.
 #[test]
 fn a_cancellation_races_with_the_value() {
     in_each(|| {

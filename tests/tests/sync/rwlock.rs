@@ -1,4 +1,5 @@
-//! The reader-writer locks: many readers or a single writer, upgrades, downgrades, time-outs, and no lost wake-up.
+//! The reader-writer locks: many readers or a single writer, upgrades, downgrades, time-outs, and no lost
+//! wake-up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -368,7 +369,8 @@ fn time_outs_and_cancellations_race_with_unlocks() {
                         2 => drop(timeout(patience, || write(&mut lock.write()))),
                         3 => drop(timeout(patience, || lock.read()).map(|_guard| read())),
                         4 => {
-                            // The time-out may unwind in the middle of the upgrade, which then gives its share up.
+                            // The time-out may unwind in the middle of the upgrade, which then gives its
+                            // share up.
                             let _ = timeout(patience, || {
                                 let guard = lock.upgradable_read();
                                 read();
@@ -485,7 +487,8 @@ fn relocking_is_not_cancelled() {
         was_cancelled(thread);
         assert_eq!(*lock.read(), 1);
     });
-    // The other guards, with a time-out: another thread holds the lock exclusively for longer than the time-out.
+    // The other guards, with a time-out: another thread holds the lock exclusively for longer than the
+    // time-out.
     type Again = fn(&RwLock<i32>, &dyn Fn());
     let ways: [Again; 3] = [
         |lock, lend| RwLockWriteGuard::unlocked_fair(&mut lock.write(), lend),
@@ -591,8 +594,8 @@ fn a_lock_is_taken_while_unwinding() {
     });
 }
 
-/// Green threads that lock in a loop, with `rest` in between, must let threads that have waited for long have the
-/// lock.
+/// Green threads that lock in a loop, with `rest` in between, must let threads that have waited for long have
+/// the lock.
 fn greedy_and_others(rest: impl Fn() + Send + Sync) {
     let (lock, had) = (RwLock::new(()), AtomicUsize::new(0));
     crowd(6, 2, |i| match i % 4 {
@@ -629,8 +632,8 @@ fn a_greedy_locker_starves_no_waiter() {
 
 #[test]
 fn a_greedy_locker_that_yields_starves_no_waiter() {
-    // In a strict runtime, a green thread that computes without a yield would block the green threads bound to its OS
-    // thread.
+    // In a strict runtime, a green thread that computes without a yield would block the green threads bound
+    // to its OS thread.
     with_each(|runtime| runtime.block_on(|| greedy_and_others(yield_now)));
 }
 

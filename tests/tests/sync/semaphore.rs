@@ -127,8 +127,8 @@ fn more_permits_than_allowed() {
     assert_eq!(semaphore.available_permits(), Semaphore::MAX_PERMITS);
 }
 
-/// Threads of all kinds acquire and release permits, some without success. The number of permits never exceeds the
-/// initial number.
+/// Threads of all kinds acquire and release permits, some without success. The number of permits never
+/// exceeds the initial number.
 #[test]
 fn the_number_of_permits_is_conserved() {
     const ALL: usize = 3;

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-/// Reports whether `T` has the two traits: the constants of inherent implementations take precedence over those of
-/// `No`.
+/// Reports whether `T` has the two traits: the constants of inherent implementations take precedence over
+/// those of `No`.
 struct Has<T: ?Sized>(PhantomData<T>);
 
 trait No {

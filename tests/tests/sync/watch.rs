@@ -121,8 +121,8 @@ fn the_end_of_the_senders_ends_each_kind_of_wait() {
     });
 }
 
-/// A `Ref` that is kept across a park parks the senders. On one P, with no sysmon to help, a blocked OS thread would
-/// stop everything.
+/// A `Ref` that is kept across a park parks the senders. On one P, with no sysmon to help, a blocked OS
+/// thread would stop everything.
 #[test]
 fn a_kept_borrow_parks_others() {
     on(1, || {

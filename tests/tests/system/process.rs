@@ -1,4 +1,5 @@
-//! Child processes: results are those of std, and waits for a child and its pipes end by a time-out or a cancellation.
+//! Child processes: results are those of std, and waits for a child and its pipes end by a time-out or a
+//! cancellation.
 #![cfg(unix)]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -221,7 +222,8 @@ fn with_child_of_ended_runtime() -> Child {
     made.unwrap()
 }
 
-/// Waits for `n` children at the same time, until the waits are cancelled. Returns the number of OS threads meanwhile.
+/// Waits for `n` children at the same time, until the waits are cancelled. Returns the number of OS threads
+/// meanwhile.
 #[cfg(target_os = "linux")]
 fn threads_while_children_are_waited_for(n: usize) -> usize {
     // One start at a time, because a start blocks its OS thread.

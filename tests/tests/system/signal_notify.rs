@@ -1,5 +1,5 @@
-//! `signal::notify`: every receiver gets each signal that it asked for. Without receivers, the system's default
-//! action returns.
+//! `signal::notify`: every receiver gets each signal that it asked for. Without receivers, the system's
+//! default action returns.
 #![cfg(unix)]
 
 use std::io::ErrorKind;
@@ -24,8 +24,8 @@ fn send(signal: i32) {
     assert_eq!(unsafe { libc::kill(libc::getpid(), signal) }, 0);
 }
 
-/// Keeps a receiver for these signals to the end of the process: the system may deliver a signal after its last
-/// receiver is dropped.
+/// Keeps a receiver for these signals to the end of the process: the system may deliver a signal after its
+/// last receiver is dropped.
 fn keep(signals: &[i32]) {
     std::mem::forget(signal::notify(signals).unwrap());
 }
@@ -69,8 +69,8 @@ fn unreceived_signals_are_merged() {
             while let Ok(signal) = signals.recv_timeout(20 * MILLI) {
                 came.push(signal);
             }
-            // At most: the message in the channel, the message that waits for room, and the pending flag, and a few
-            // received in between.
+            // At most: the message in the channel, the message that waits for room, and the pending flag, and
+            // a few received in between.
             assert!((2..=8).contains(&came.len()), "{came:?}");
             assert!(came.contains(&SIGUSR1));
         });

@@ -349,7 +349,8 @@ fn profiling_and_alarm_timers_may_interrupt_at_any_time() {
             let each = |micros| {
                 let time = libc::timeval { tv_sec: 0, tv_usec: micros };
                 let value = libc::itimerval { it_interval: time, it_value: time };
-                // SAFETY: `setitimer` reads `value`, and the null pointer means that the old value is not wanted.
+                // SAFETY: `setitimer` reads `value`, and the null pointer means that the old value is not
+                // wanted.
                 let set = unsafe { libc::syscall(libc::SYS_setitimer, timer, &raw const value, 0) };
                 assert_eq!(set, 0);
             };
@@ -429,7 +430,8 @@ fn a_write_to_a_closed_connection_is_an_error_and_no_signal() {
     }
 }
 
-// Faults ---------------------------------------------------------------------------------------------------------
+// Faults
+// ---------------------------------------------------------------------------------------------------------
 
 #[inline(never)]
 fn endless(depth: u64) -> u64 {

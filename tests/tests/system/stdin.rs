@@ -1,5 +1,5 @@
-//! Standard input: reads from a pipe or a terminal park the green thread, and a file is read. Other green threads run
-//! on.
+//! Standard input: reads from a pipe or a terminal park the green thread, and a file is read. Other green
+//! threads run on.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -74,7 +74,8 @@ fn a_read_from_a_pipe_parks() {
                 for i in 0..20 {
                     println!("{READY}");
                     line.clear();
-                    // A read that times out loses no byte. A read that blocked its OS thread could not time out.
+                    // A read that times out loses no byte. A read that blocked its OS thread could not time
+                    // out.
                     while timeout(MILLI, || stdin().read_line(&mut line).unwrap()).is_err() {
                         given_up += 1;
                     }

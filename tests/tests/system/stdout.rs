@@ -1,5 +1,5 @@
-//! Standard output and error: a full pipe parks the writer, texts are not mixed, nothing is lost at the end of the process.
-//! Also `io::copy`.
+//! Standard output and error: a full pipe parks the writer, texts are not mixed, nothing is lost at the end
+//! of the process. Also `io::copy`.
 #![cfg(unix)]
 
 use std::collections::HashSet;

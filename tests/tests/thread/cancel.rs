@@ -356,8 +356,8 @@ fn a_cancelled_main_unwinds_the_caller_of_block_on() {
     with(2, |runtime| {
         let caught = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(|| {
-                // Only the end of the runtime cancels a main, which has no handle. `resume_unwind` looks the same to
-                // the caller.
+                // Only the end of the runtime cancels a main, which has no handle. `resume_unwind` looks the
+                // same to the caller.
                 std::panic::resume_unwind(Box::new(Cancelled))
             })
         }));
@@ -394,7 +394,8 @@ fn a_cancellation_prints_nothing() {
     });
 }
 
-/// Code that passes a cancellation on is not counted: destructors, scopes, time-outs, contexts, sets, futures.
+/// Code that passes a cancellation on is not counted: destructors, scopes, time-outs, contexts, sets,
+/// futures.
 #[test]
 fn swallowed_cancellations_are_counted() {
     with(2, |runtime| {
@@ -454,7 +455,8 @@ fn swallowed_cancellations_are_counted() {
     });
 }
 
-/// Spawns a thread that calls `f` uncancellable, cancels it in there, and checks that it ends by the next wait.
+/// Spawns a thread that calls `f` uncancellable, cancels it in there, and checks that it ends by the next
+/// wait.
 fn goes_on(f: impl FnOnce() + Send + 'static) {
     let (begin, begun) = runtime::channel::bounded(1);
     let ended = Arc::new(AtomicBool::new(false));

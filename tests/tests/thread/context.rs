@@ -1,5 +1,5 @@
-//! `runtime::context`: trees of contexts that are cancelled, time out and carry values, and that leave nothing
-//! behind.
+//! `runtime::context`: trees of contexts that are cancelled, time out and carry values, and that leave
+//! nothing behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

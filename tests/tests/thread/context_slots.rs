@@ -77,7 +77,8 @@ fn on_each_kind(main: impl Fn() + Send + Sync) {
     }
 }
 
-/// Parks in one way after the other while its number is on the stack. Returns how often it saw another stack than its own.
+/// Parks in one way after the other while its number is on the stack. Returns how often it saw another stack
+/// than its own.
 fn strangers_seen_by(id: u64, lock: &Mutex<()>) -> usize {
     let mut strangers = 0;
     let (sender, receiver) = bounded(1);
@@ -240,7 +241,8 @@ fn what_is_saved_is_dropped_once_and_before_a_join_returns() {
     });
 }
 
-/// Destructors of the last kind: they run when the result, the values and the contexts of a green thread are dropped.
+/// Destructors of the last kind: they run when the result, the values and the contexts of a green thread are
+/// dropped.
 #[test]
 fn destructors_at_the_end_have_the_context_and_may_attach_again() {
     runtime::thread_local!(static LAST: RefCell<Option<OnDrop<fn()>>> = const { RefCell::new(None) });

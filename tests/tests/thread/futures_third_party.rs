@@ -1,5 +1,5 @@
-//! Futures of other crates: channels, locks and combinators of `futures`, and `async-channel`. They run in spawned
-//! futures and in `block_on`, mixed with the runtime's own waits.
+//! Futures of other crates: channels, locks and combinators of `futures`, and `async-channel`. They run in
+//! spawned futures and in `block_on`, mixed with the runtime's own waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -238,8 +238,8 @@ fn each_asynchronous_call_in_each_executor() {
     futures::executor::block_on(all());
 }
 
-/// A foreign executor on a green thread parks the OS thread, and other green threads run on. Its waker is in a
-/// thread-local of that OS thread, so the green thread must be pinned.
+/// A foreign executor on a green thread parks the OS thread, and other green threads run on. Its waker is in
+/// a thread-local of that OS thread, so the green thread must be pinned.
 #[test]
 fn a_foreign_executor_on_a_green_thread() {
     on(2, || {

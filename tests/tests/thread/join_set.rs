@@ -433,7 +433,8 @@ fn a_spawn_that_panics_takes_no_slot() {
     });
 }
 
-/// Polls of the set, waits of other kinds, and polls with other wakers take turns. No result is lost and none comes twice.
+/// Polls of the set, waits of other kinds, and polls with other wakers take turns. No result is lost and none
+/// comes twice.
 #[test]
 fn polls_mix_with_other_waits() {
     use std::future::poll_fn;

@@ -1,5 +1,5 @@
-//! `thread_local!` of the runtime: each green thread has its own value, on any OS thread, dropped when the thread
-//! ends.
+//! `thread_local!` of the runtime: each green thread has its own value, on any OS thread, dropped when the
+//! thread ends.
 
 use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;

@@ -1,4 +1,5 @@
-//! Thread-locals of its own for each closure: what a closure keeps of "its thread" over parks, on whatever OS thread it goes on.
+//! Thread-locals of its own for each closure: what a closure keeps of "its thread" over parks, on whatever OS
+//! thread it goes on.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(feature = "sanitizer")))]
 
 use std::cell::{Cell, RefCell};
@@ -45,7 +46,8 @@ fn park(n: usize) {
     }
 }
 
-/// Parks, and lets another green thread wake this one and then block the OS thread until this one runs, elsewhere.
+/// Parks, and lets another green thread wake this one and then block the OS thread until this one runs,
+/// elsewhere.
 fn leave_os_thread() {
     let (first, caller) = (os_thread(), runtime::thread::current());
     let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
@@ -140,7 +142,8 @@ fn errno_belongs_to_the_green_thread() {
                 // SAFETY: the address is that of this thread's `errno`.
                 unsafe { *libc::__errno_location() = own };
                 park(n);
-                // A park may leave an error of its own there, as any call may, but not what another green thread has written.
+                // A park may leave an error of its own there, as any call may, but not what another green
+                // thread has written.
                 let now = errno();
                 assert!(now == own || now < 200, "{now} instead of {own}");
             }
@@ -299,7 +302,8 @@ fn keys_of_pthread_belong_to_the_green_thread() {
     });
 }
 
-/// As at the end of an OS thread, destructors run a few times, and what they set last is lost. The next closure finds no value.
+/// As at the end of an OS thread, destructors run a few times, and what they set last is lost. The next
+/// closure finds no value.
 #[test]
 fn a_key_that_its_destructor_sets_again_has_no_value_in_the_next_closure() {
     static KEYS: Mutex<Vec<libc::pthread_key_t>> = Mutex::new(Vec::new());
@@ -336,7 +340,8 @@ fn a_key_that_its_destructor_sets_again_has_no_value_in_the_next_closure() {
     });
 }
 
-/// What libc keeps for a thread, but no destructor ends: the last error of `dlopen`, the state of the resolver, the locale.
+/// What libc keeps for a thread, but no destructor ends: the last error of `dlopen`, the state of the
+/// resolver, the locale.
 #[test]
 fn what_libc_keeps_is_not_seen_by_the_next_green_thread() {
     unsafe extern "C" {
@@ -346,7 +351,8 @@ fn what_libc_keeps_is_not_seen_by_the_next_green_thread() {
     on_all(|| {
         for number in 0..20 {
             let body = move || {
-                // SAFETY: these functions work on what belongs to the calling thread; the second word of the state is its options.
+                // SAFETY: these functions work on what belongs to the calling thread; the second word of the
+                // state is its options.
                 unsafe {
                     assert!(libc::dlerror().is_null());
                     assert_eq!((*__res_state())[1], 0, "the resolver's state is set up already");
@@ -411,7 +417,8 @@ fn blocks_end_with_their_runtime() {
     assert!(more < 120 * 100 * 1_500, "{more} bytes more");
 }
 
-/// A scope that keeps a reference in a thread-local, as `scoped-tls` does: it relies on scopes that end in the order in which they began.
+/// A scope that keeps a reference in a thread-local, as `scoped-tls` does: it relies on scopes that end in
+/// the order in which they began.
 mod scoped {
     use std::cell::Cell;
 
@@ -596,7 +603,8 @@ fn a_scope_of_std_whose_body_parks_ends() {
     });
 }
 
-/// glibc changes the group of each thread by a signal, and waits until the handler has marked each thread in its block.
+/// glibc changes the group of each thread by a signal, and waits until the handler has marked each thread in
+/// its block.
 #[test]
 fn the_group_of_the_process_changes_while_green_threads_run() {
     tests::alone!();
@@ -649,7 +657,8 @@ fn closures_and_futures_share_stacks() {
     });
 }
 
-/// A green thread with thread-locals of its own may choose once in its life: the first choices of many are spread.
+/// A green thread with thread-locals of its own may choose once in its life: the first choices of many are
+/// spread.
 #[test]
 fn first_choices_of_select_differ() {
     on_all(|| {

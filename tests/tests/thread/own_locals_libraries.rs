@@ -1,4 +1,5 @@
-//! Thread-locals of its own for each closure: libraries that are opened while the runtime works, with a place in every block.
+//! Thread-locals of its own for each closure: libraries that are opened while the runtime works, with a place
+//! in every block.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64", not(feature = "sanitizer")))]
 
 use std::ffi::CString;
@@ -61,7 +62,8 @@ impl Library {
     }
 }
 
-/// Runs `count` closures at once in which each sees the start values, after other closures have used the same stacks.
+/// Runs `count` closures at once in which each sees the start values, after other closures have used the same
+/// stacks.
 fn check_in_many(library: &Library, start: i64) {
     for _ in 0..3 {
         scope(|s| (0..50).for_each(|_| drop(s.spawn(|| library.check(start)))));

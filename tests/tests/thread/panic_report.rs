@@ -1,4 +1,5 @@
-//! What a panic in a green thread prints: which green thread it is, and a backtrace that ends at its closure or future.
+//! What a panic in a green thread prints: which green thread it is, and a backtrace that ends at its closure
+//! or future.
 
 use std::panic::set_hook;
 use std::process::Output;

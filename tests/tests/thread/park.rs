@@ -60,8 +60,8 @@ fn a_new_green_thread_has_no_token_of_an_earlier_thread() {
     });
 }
 
-/// Returns a function that parks until `count` is `all`. It hangs if an unpark is lost. It returns the number of
-/// parks.
+/// Returns a function that parks until `count` is `all`. It hangs if an unpark is lost. It returns the number
+/// of parks.
 fn parks_until(count: Arc<AtomicU64>, all: u64) -> impl FnOnce() -> u64 + Send {
     move || {
         let mut parks = 0;
@@ -293,7 +293,8 @@ fn a_park_in_a_poll_keeps_the_wake_up_of_the_future() {
                     if late {
                         runtime::sleep(Duration::from_millis(1));
                     }
-                    // The waker is called while the poll is parked. The future must be polled again after that poll.
+                    // The waker is called while the poll is parked. The future must be polled again after
+                    // that poll.
                     waker.wake();
                     runtime::sleep(Duration::from_millis(1));
                     flag.store(true, SeqCst);

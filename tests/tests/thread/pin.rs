@@ -14,7 +14,8 @@ use tests::{Drops, Random, everywhere, on, on_each, os_thread, spin, system, wai
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A pin guard belongs to its thread: this code is ambiguous, and does not compile, if the guard is `Send` or `Sync`.
+/// A pin guard belongs to its thread: this code is ambiguous, and does not compile, if the guard is `Send` or
+/// `Sync`.
 const _: fn() = || {
     trait Ambiguous<A> {
         fn check() {}
@@ -391,8 +392,8 @@ fn guards_on_plain_threads_and_in_futures() {
     });
 }
 
-/// A wake-up for a poll that is parked on an OS thread wakes this OS thread. The wake-up may come late, when a pinned
-/// green thread waits in place there. It must not end that wait.
+/// A wake-up for a poll that is parked on an OS thread wakes this OS thread. The wake-up may come late, when
+/// a pinned green thread waits in place there. It must not end that wait.
 #[test]
 fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
     const SLEEP: Duration = Duration::from_micros(50);
@@ -413,8 +414,8 @@ fn a_pinned_wait_is_not_ended_by_a_wake_up_for_a_poll() {
                 (thread.recv().unwrap(), poll)
             })
             .unzip();
-        // More plain threads than the machine has processors, so the system interrupts them between the steps of a
-        // wake-up.
+        // More plain threads than the machine has processors, so the system interrupts them between the steps
+        // of a wake-up.
         let wakers: Vec<_> = threads
             .into_iter()
             .map(|thread| {
@@ -496,11 +497,13 @@ fn no_os_thread_inherits_what_a_pinned_thread_has_done_to_its_own() {
     assert_ne!(usual.to_str(), Some("/proc"));
     for round in 0..8 {
         let usual = usual.clone();
-        // One P for each: no P is handed on when a green thread blocks at the barrier, so the test needs no sysmon.
+        // One P for each: no P is handed on when a green thread blocks at the barrier, so the test needs no
+        // sysmon.
         with(OTHERS + 1, move |runtime| {
             let pinned = runtime.spawn(move || {
                 let _pin = pin();
-                // SAFETY: all zeroes is an empty set, and the calls read places of the right size. The directory and the mask of this OS thread alone change.
+                // SAFETY: all zeroes is an empty set, and the calls read places of the right size. The
+                // directory and the mask of this OS thread alone change.
                 unsafe {
                     assert_eq!(libc::unshare(libc::CLONE_FS), 0);
                     assert_eq!(libc::chdir(c"/proc".as_ptr()), 0);

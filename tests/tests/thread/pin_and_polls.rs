@@ -1,5 +1,5 @@
-//! A pinned green thread on an OS thread to which futures must return, because they parked inside a poll on that OS
-//! thread.
+//! A pinned green thread on an OS thread to which futures must return, because they parked inside a poll on
+//! that OS thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,8 @@ use tests::{OsThread, on, os_thread, with, with_built};
 
 const MILLI: Duration = Duration::from_millis(1);
 
-/// Spawns a future that receives inside its poll, and returns after the poll has begun. `then` runs in the same poll.
+/// Spawns a future that receives inside its poll, and returns after the poll has begun. `then` runs in the
+/// same poll.
 fn parked_poll<T: Send + 'static>(
     then: impl FnOnce() -> T + Send + 'static,
 ) -> (Go, JoinHandle<(OsThread, T)>) {

@@ -1,4 +1,5 @@
-//! Polls: a poll of a future never changes its OS thread, whatever the poll calls and wherever the future is polled.
+//! Polls: a poll of a future never changes its OS thread, whatever the poll calls and wherever the future is
+//! polled.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -60,8 +61,8 @@ fn spawn_sleeper(stop: Arc<AtomicBool>, waker: Arc<std::sync::Mutex<Option<Waker
     }))
 }
 
-/// In each poll: enters a context, computes until the P is taken, wakes other threads, and checks its OS thread.
-/// Returns the number of polls that moved.
+/// In each poll: enters a context, computes until the P is taken, wakes other threads, and checks its OS
+/// thread. Returns the number of polls that moved.
 async fn wake_others_late(rounds: usize, wakes: impl Fn()) -> usize {
     let mut moves = 0;
     for _ in 0..rounds {
@@ -184,8 +185,8 @@ fn a_poll_that_parks_resumes_on_its_os_thread() {
 
 #[test]
 fn a_future_may_move_between_two_polls() {
-    // Shows that the tests above could fail. Two of the four Ps are idle at times and steal, so sysmon's help is not
-    // needed.
+    // Shows that the tests above could fail. Two of the four Ps are idle at times and steal, so sysmon's help
+    // is not needed.
     on(4, || {
         let others = Spinners::new(2);
         let moving = |_| {
@@ -512,8 +513,8 @@ fn an_os_thread_with_a_parked_poll_does_not_end() {
     });
 }
 
-/// A poll that blocks after it has parked hands its P off, on an OS thread that a pinned green thread has reserved. That OS thread takes
-/// a P again for the next one.
+/// A poll that blocks after it has parked hands its P off, on an OS thread that a pinned green thread has
+/// reserved. That OS thread takes a P again for the next one.
 #[test]
 fn a_poll_that_blocks_on_a_reserved_os_thread() {
     with_built(runtime::Builder::new().procs(1).sysmon(false), |runtime| {

@@ -1,4 +1,5 @@
-//! Scopes: what their threads borrow outlives the threads, also after panics, cancellations and forgotten handles.
+//! Scopes: what their threads borrow outlives the threads, also after panics, cancellations and forgotten
+//! handles.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -52,7 +53,8 @@ fn fails() {
     panic!("{ON_PURPOSE}");
 }
 
-/// Makes tests that run the same lines with std's threads and with green threads. Both must end as `$expected` says.
+/// Makes tests that run the same lines with std's threads and with green threads. Both must end as
+/// `$expected` says.
 macro_rules! as_std {
     ($($(#[$attr:meta])* $name:ident: $expected:expr, $body:block)*) => {
         $(
@@ -430,8 +432,8 @@ fn a_scope_waits_for_threads_with_forgotten_handles() {
     });
 }
 
-/// A count on the spawner's stack of the threads that use it. A use after the scope's end finds the count overwritten
-/// and ends the process.
+/// A count on the spawner's stack of the threads that use it. A use after the scope's end finds the count
+/// overwritten and ends the process.
 struct Used(AtomicU64);
 
 struct User<'a>(&'a Used);

@@ -1,4 +1,5 @@
-//! Spawning and joining: closures, futures and results of all sizes, each dropped once, from green and plain threads.
+//! Spawning and joining: closures, futures and results of all sizes, each dropped once, from green and plain
+//! threads.
 
 use std::panic::{RefUnwindSafe, UnwindSafe, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -407,7 +408,8 @@ fn handles_are_send_sync_unpin_and_unwind_safe() {
     sends::<runtime::time::Sleep>();
 }
 
-/// Spawns closures that capture `N` bytes, futures and scoped threads, which return as many, on a thread with a large stack.
+/// Spawns closures that capture `N` bytes, futures and scoped threads, which return as many, on a thread with
+/// a large stack.
 fn moves<const N: usize>(runtime: &runtime::Runtime) {
     let bytes = || {
         let mut bytes = [7_u8; N];

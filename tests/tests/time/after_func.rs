@@ -1,5 +1,5 @@
-//! `time::after_func`: for each setting of its timer, the function runs once, on a green thread of its own, or `stop`
-//! or `reset` reports that it does not.
+//! `time::after_func`: for each setting of its timer, the function runs once, on a green thread of its own,
+//! or `stop` or `reset` reports that it does not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -173,8 +173,8 @@ fn functions_run_in_the_order_of_their_times() {
     });
 }
 
-/// Random resets and stops: the function runs as often as the timer was set, less the settings that a stop or a reset
-/// ended.
+/// Random resets and stops: the function runs as often as the timer was set, less the settings that a stop or
+/// a reset ended.
 #[test]
 fn stop_and_reset_race_with_the_runs() {
     everywhere(|| {

@@ -1,5 +1,5 @@
-//! The histograms of the metrics against known truth: hogs of known length, timers that fire late by a known time, known numbers of
-//! wake-ups and polls.
+//! The histograms of the metrics against known truth: hogs of known length, timers that fire late by a known
+//! time, known numbers of wake-ups and polls.
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -283,8 +283,9 @@ fn timers_of_a_dropped_runtime_do_not_reach_the_next() {
     }
 }
 
-/// Sleepers with long deadlines lie in the heaps while others arm short ones, behind time-outs that did not end. Without sysmon,
-/// only the M in the netpoller is there to wake them. It must learn of each deadline that is the first of its heap.
+/// Sleepers with long deadlines lie in the heaps while others arm short ones, behind time-outs that did not
+/// end. Without sysmon, only the M in the netpoller is there to wake them. It must learn of each deadline
+/// that is the first of its heap.
 #[test]
 fn a_short_sleep_among_long_ones_is_not_missed() {
     for procs in [1, 2, 4] {

@@ -431,7 +431,8 @@ fn threads_spawned_inside_do_not_time_out() {
         });
         assert_eq!(thread.unwrap().join().unwrap(), 9);
     });
-    // A closure that another runtime runs for the caller may borrow from the caller, so the caller waits for it.
+    // A closure that another runtime runs for the caller may borrow from the caller, so the caller waits for
+    // it.
     with(2, |other| {
         let done = AtomicBool::new(false);
         let _ = timeout(MILLI, || {
@@ -677,8 +678,8 @@ fn a_sleep_future_beside_a_timeout_of_the_same_g() {
         runtime::block_on(async {
             let start = Instant::now();
             let mut sleep = sleep_async(5 * MILLI);
-            // After its first poll, the sleep uses the green thread's timer, which the park with a time-out needs
-            // too.
+            // After its first poll, the sleep uses the green thread's timer, which the park with a time-out
+            // needs too.
             assert!(tests::futures::poll_once(&mut sleep).await.is_none());
             assert_eq!(timeout(MILLI, || runtime::sleep(HOUR)), Err(Elapsed));
             sleep.await;

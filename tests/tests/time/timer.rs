@@ -1,5 +1,5 @@
-//! `time::Timer` with a channel: when its message comes, what `stop` and `reset` return, and that no old message is
-//! received.
+//! `time::Timer` with a channel: when its message comes, what `stop` and `reset` return, and that no old
+//! message is received.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,9 +1,11 @@
 //! A batch of due timers: one lock hold takes them, and they fire after the unlock.
 
-/// How many due timers one lock hold takes. So many share the cost of the lock, and yet other threads get the lock soon.
+/// How many due timers one lock hold takes. So many share the cost of the lock, and yet other threads get the
+/// lock soon.
 pub(super) const BATCH: usize = 32;
 
-/// Timers to be fired, in the order of their times. A one-shot has left its heap; a ticker stays there for its next tick.
+/// Timers to be fired, in the order of their times. A one-shot has left its heap; a ticker stays there for
+/// its next tick.
 pub(super) struct Batch<H> {
     due: [Option<(H, u64, u64)>; BATCH],
     pub(super) taken: usize,

@@ -1,13 +1,14 @@
-//! One P's heap while its lock is held: the lock's holder inserts, takes due timers, adjusts, sweeps, and moves to another
-//! heap.
+//! One P's heap while its lock is held: the lock's holder inserts, takes due timers, adjusts, sweeps, and
+//! moves to another heap.
 //!
-//! Only the lock's holder, the owner of the P or a thief, moves entries. Only the lock's holder changes a timer's `when` and
-//! owner, and its state to Running, Removing, Removed, Moving or NoStatus.
+//! Only the lock's holder, the owner of the P or a thief, moves entries. Only the lock's holder changes a
+//! timer's `when` and owner, and its state to Running, Removing, Removed, Moving or NoStatus.
 //!
 //! # The walk of adjust
 //!
-//! Adjust moves each timer that was modified to an earlier time into its place. Adjust must examine all entries, in portions;
-//! between two portions other threads insert, fire and sweep. A cursor goes from the last entry to the first:
+//! Adjust moves each timer that was modified to an earlier time into its place. Adjust must examine all
+//! entries, in portions; between two portions other threads insert, fire and sweep. A cursor goes from the
+//! last entry to the first:
 //!
 //! ```text
 //! entries   0 .. cursor            cursor .. len
@@ -17,15 +18,18 @@
 //!
 //! This must hold after each change of the heap:
 //!
-//! - A removal at or before the cursor brings no unexamined entry to a place behind the cursor ([`Heap::remove`]).
-//! - The walk moves an entry within the heap ([`Heap::reschedule`]). If the entry moves up, the entries on its way stay
-//!   before the cursor. If the entry moves down, only examined entries rise.
-//! - An entry that a push or a modify moves up moves each entry on its way one step down. One of these may pass the cursor
-//!   unexamined. So the inserter or modifier examines that entry first ([`Locked::examine_crossing`]).
-//! - A sweep would remove entries anywhere. While a walk is under way, a sweep performs a portion of the walk instead.
+//! - A removal at or before the cursor brings no unexamined entry to a place behind the cursor
+//!   ([`Heap::remove`]).
+//! - The walk moves an entry within the heap ([`Heap::reschedule`]). If the entry moves up, the entries on
+//!   its way stay before the cursor. If the entry moves down, only examined entries rise.
+//! - An entry that a push or a modify moves up moves each entry on its way one step down. One of these may
+//!   pass the cursor unexamined. So the inserter or modifier examines that entry first
+//!   ([`Locked::examine_crossing`]).
+//! - A sweep would remove entries anywhere. While a walk is under way, a sweep performs a portion of the walk
+//!   instead.
 //!
-//! `Counts::earliest` must not be too late while a walk is under way. So the published time is at most the time that adjust
-//! took out of `modified_earliest` when the walk began.
+//! `Counts::earliest` must not be too late while a walk is under way. So the published time is at most the
+//! time that adjust took out of `modified_earliest` when the walk began.
 
 use std::ptr;
 
@@ -39,8 +43,8 @@ use crate::timer::{Claim, Modified, Timer, next_tick};
 use super::batch::Batch;
 use super::{HEADS_AT_INSERTION, Met, PORTION_AT_INSERTION, Timers};
 
-/// How many entries a walk reads at once, without a branch between them. Each timer is a cache miss, and so the processor
-/// fetches these timers together. A walk of a million entries takes 25 instead of 50 ms.
+/// How many entries a walk reads at once, without a branch between them. Each timer is a cache miss, and so
+/// the processor fetches these timers together. A walk of a million entries takes 25 instead of 50 ms.
 const AT_ONCE: usize = 16;
 
 /// An entry that a walk moves or removes counts as so many entries that the walk only examines.
@@ -49,7 +53,8 @@ const MOVE_COST: usize = 8;
 /// The data under the lock.
 pub(super) struct Sorted<H> {
     heap: Heap<H>,
-    /// The sweep has examined the entries from here on. If this is 0 or beyond the last entry, the sweep begins anew.
+    /// The sweep has examined the entries from here on. If this is 0 or beyond the last entry, the sweep
+    /// begins anew.
     sweep: usize,
     adjust: Walk,
 }
@@ -76,8 +81,9 @@ impl<H: Handle> Sorted<H> {
     }
 }
 
-/// The lock of one P's timers. Its drop publishes the state of the heap, unlocks, and then drops the handles of the removed
-/// timers. Each handle may be the last reference to a large object, so handles are dropped without the lock.
+/// The lock of one P's timers. Its drop publishes the state of the heap, unlocks, and then drops the handles
+/// of the removed timers. Each handle may be the last reference to a large object, so handles are dropped
+/// without the lock.
 pub(crate) struct Locked<'a, H: Handle> {
     timers: &'a Timers<H>,
     // Fields are dropped in the order of their declaration. Dropping this field unlocks.
@@ -98,8 +104,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         Self { timers, sorted, removed: Handles { first: None, others: Vec::new() }, spare: None }
     }
 
-    /// Inserts a timer that is in no heap. Returns `when` if that may be the first time of the heap: [`Heaps`](crate::Heaps).
-    /// Precondition: [`Locked::prepare`] was called in this lock hold.
+    /// Inserts a timer that is in no heap. Returns `when` if that may be the first time of the heap:
+    /// [`Heaps`](crate::Heaps). Precondition: [`Locked::prepare`] was called in this lock hold.
     pub(crate) fn insert(&mut self, when: u64, h: H) -> Option<u64> {
         self.sorted.heap.push(when, h);
         self.wake_for(when)
@@ -110,8 +116,9 @@ impl<'a, H: Handle> Locked<'a, H> {
         (when < self.timers.counts.earliest()).then_some(when)
     }
 
-    /// Returns the place of the timer's entry; `None` if the timer is not in this heap. Examines one entry for each level of
-    /// the heap. A removal needs the lock, so the entry stays in the heap while the caller has the lock.
+    /// Returns the place of the timer's entry; `None` if the timer is not in this heap. Examines one entry
+    /// for each level of the heap. A removal needs the lock, so the entry stays in the heap while the caller
+    /// has the lock.
     fn place_of(&self, timer: &Timer) -> Option<usize> {
         let sorted_by = timer.when();
         self.sorted.heap.find(timer.kept_place(), |when, h| when == sorted_by && ptr::eq(h.timer(), timer))
@@ -122,8 +129,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.place_of(timer).filter(|_| when < timer.when())
     }
 
-    /// Arms a timer of this heap for a time before that of its entry, and moves the entry up from place `i`. Returns `None` if
-    /// the timer is no longer in state `from`.
+    /// Arms a timer of this heap for a time before that of its entry, and moves the entry up from place `i`.
+    /// Returns `None` if the timer is no longer in state `from`.
     pub(crate) fn move_up(
         &mut self,
         i: usize,
@@ -144,9 +151,10 @@ impl<'a, H: Handle> Locked<'a, H> {
         Some(Modified { was_pending: from != Deleted, wake_for: self.wake_for(when) })
     }
 
-    /// Prepares an insertion: moves or removes some heads, and makes room for one more entry. So no memory is allocated while
-    /// the timer is in a brief state. Removes some deleted timers if they are more than a quarter. So the heap's size stays
-    /// in proportion to the live timers even while its P is too busy to check the heap.
+    /// Prepares an insertion: moves or removes some heads, and makes room for one more entry. So no memory is
+    /// allocated while the timer is in a brief state. Removes some deleted timers if they are more than a
+    /// quarter. So the heap's size stays in proportion to the live timers even while its P is too busy to
+    /// check the heap.
     #[inline]
     pub(crate) fn prepare(&mut self) {
         self.clean_head();
@@ -169,7 +177,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         }
     }
 
-    /// Takes the head into `due`, or moves or removes the head. Returns `false` if no head is due any more. Go: `runtimer`.
+    /// Takes the head into `due`, or moves or removes the head. Returns `false` if no head is due any more.
+    /// Go: `runtimer`.
     #[inline(always)]
     pub(super) fn run_head(&mut self, now: u64, due: &mut Batch<H>) -> bool {
         let Some((when, h)) = self.sorted.heap.head() else { return false };
@@ -193,8 +202,9 @@ impl<'a, H: Handle> Locked<'a, H> {
         true
     }
 
-    /// Takes the head, which is in Running. A one-shot leaves the heap; a ticker stays for its next tick. Returns the handle
-    /// the `seq` to fire, and the time at which the timer was due. Go: `runOneTimer`, the part under the lock.
+    /// Takes the head, which is in Running. A one-shot leaves the heap; a ticker stays for its next tick.
+    /// Returns the handle the `seq` to fire, and the time at which the timer was due. Go: `runOneTimer`, the
+    /// part under the lock.
     fn take_head(&mut self, claim: Claim, when: u64, now: u64) -> (H, u64, u64) {
         let heap = &mut self.sorted.heap;
         let (_, h) = heap.get(0);
@@ -229,8 +239,9 @@ impl<'a, H: Handle> Locked<'a, H> {
         at
     }
 
-    /// Moves timers that were modified to an earlier time into their places, if one of them may be due. Examines `most`
-    /// entries at most. Returns how many it examined; the next call continues there. Go, all entries at once: `adjusttimers`.
+    /// Moves timers that were modified to an earlier time into their places, if one of them may be due.
+    /// Examines `most` entries at most. Returns how many it examined; the next call continues there. Go, all
+    /// entries at once: `adjusttimers`.
     pub(super) fn adjust(&mut self, now: u64, most: usize) -> usize {
         if broken!("timers_adjust_clears_late") {
             self.sorted.adjust = Walk { cursor: self.sorted.heap.len(), time: NEVER };
@@ -238,7 +249,8 @@ impl<'a, H: Handle> Locked<'a, H> {
             self.timers.counts.forget_earliest();
             return examined;
         }
-        // A timer that is modified during a walk waits for the next walk: a walk that began anew each time might not end.
+        // A timer that is modified during a walk waits for the next walk: a walk that began anew each time
+        // might not end.
         if !self.sorted.adjust.is_under_way() {
             let Some(time) = self.timers.counts.take_over_earliest(now) else { return 0 };
             self.sorted.adjust = Walk { cursor: self.sorted.heap.len(), time };
@@ -246,7 +258,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.walk(most)
     }
 
-    /// Performs a portion of the walk. Returns how many entries it examined; moves and removals count as several.
+    /// Performs a portion of the walk. Returns how many entries it examined; moves and removals count as
+    /// several.
     fn walk(&mut self, most: usize) -> usize {
         let (mut examined, mut alone) = (0, 0);
         loop {
@@ -284,8 +297,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         examined
     }
 
-    /// Examines entry `i` for the walk, and moves or removes the entry if need be. Returns `false` if the walk must examine
-    /// place `i` again: the place has another entry now, or its timer is being modified.
+    /// Examines entry `i` for the walk, and moves or removes the entry if need be. Returns `false` if the
+    /// walk must examine place `i` again: the place has another entry now, or its timer is being modified.
     fn is_right(&mut self, i: usize) -> bool {
         let (_, h) = self.sorted.heap.get(i);
         match self.timers.meet(h.timer()) {
@@ -302,9 +315,9 @@ impl<'a, H: Handle> Locked<'a, H> {
         }
     }
 
-    /// Examines the entry that may move past the cursor of a walk when an entry moves up from `place`, if there is such an
-    /// entry. If its timer was modified to an earlier time, moves that entry up. Repeats this for the entry that then has its
-    /// place. The entry at `place` stays there.
+    /// Examines the entry that may move past the cursor of a walk when an entry moves up from `place`, if
+    /// there is such an entry. If its timer was modified to an earlier time, moves that entry up. Repeats
+    /// this for the entry that then has its place. The entry at `place` stays there.
     #[inline]
     pub(super) fn examine_crossing(&mut self, place: usize) {
         if self.sorted.adjust.is_under_way() && !broken!("timers_push_crosses_walk") {
@@ -336,8 +349,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.timers.counts.deleted() > self.sorted.heap.len() / 4
     }
 
-    /// Examines `n` entries, from the last to the first, and removes the deleted timers. The next call continues there.
-    /// Go, all entries at once: `clearDeletedTimers`.
+    /// Examines `n` entries, from the last to the first, and removes the deleted timers. The next call
+    /// continues there. Go, all entries at once: `clearDeletedTimers`.
     pub(super) fn sweep(&mut self, n: usize) {
         if self.sorted.adjust.is_under_way() {
             self.walk(n);
@@ -359,7 +372,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         }
     }
 
-    /// Moves all live timers to `to`, and removes the deleted timers. Returns the earliest time of a moved timer.
+    /// Moves all live timers to `to`, and removes the deleted timers. Returns the earliest time of a moved
+    /// timer.
     pub(super) fn move_to(&mut self, to: &mut Self) -> u64 {
         let timers = self.timers;
         to.sorted.heap.reserve(self.sorted.heap.len());
@@ -378,7 +392,8 @@ impl<'a, H: Handle> Locked<'a, H> {
                 Some(h)
             }
         });
-        // Publishes `to` first: a thread that reads the times of all heaps may see these timers twice, but must not miss them.
+        // Publishes `to` first: a thread that reads the times of all heaps may see these timers twice, but
+        // must not miss them.
         to.publish();
         self.publish();
         earliest
@@ -415,8 +430,9 @@ impl<'a, H: Handle> Locked<'a, H> {
         self.timers.counts.publish(time, heap.len());
     }
 
-    /// Panics if the heap is out of order, or holds a timer that it must not hold. Other threads may delete and modify
-    /// meanwhile: this function checks only fields that the lock protects, and states that the lock excludes.
+    /// Panics if the heap is out of order, or holds a timer that it must not hold. Other threads may delete
+    /// and modify meanwhile: this function checks only fields that the lock protects, and states that the
+    /// lock excludes.
     pub(crate) fn verify(&self) {
         let (heap, index) = (&self.sorted.heap, self.timers.index);
         if let Some(i) = heap.misplaced() {
@@ -445,8 +461,8 @@ impl<'a, H: Handle> Locked<'a, H> {
         }
     }
 
-    /// [`Locked::verify`], and panics if a count or a published time is wrong. Precondition: no other thread deletes or
-    /// modifies.
+    /// [`Locked::verify`], and panics if a count or a published time is wrong. Precondition: no other thread
+    /// deletes or modifies.
     pub(crate) fn verify_idle(&self) {
         self.verify();
         let (heap, index, counts) = (&self.sorted.heap, self.timers.index, &self.timers.counts);
@@ -482,7 +498,8 @@ impl<H: Handle> Drop for Locked<'_, H> {
     }
 }
 
-/// Returns `true` if the [`AT_ONCE`] entries before `end` are all in Waiting; `false` if there are fewer entries.
+/// Returns `true` if the [`AT_ONCE`] entries before `end` are all in Waiting; `false` if there are fewer
+/// entries.
 fn all_wait<H: Handle>(heap: &Heap<H>, end: usize) -> bool {
     let Some(begin) = end.checked_sub(AT_ONCE) else { return false };
     (begin..end).fold(true, |all, i| all & heap.get(i).1.timer().is_waiting())
@@ -508,8 +525,8 @@ mod models {
     use loom::thread::spawn;
     use std::sync::Arc;
 
-    /// The second timer is entry 1 when the walk begins, and `arm` moves an entry up from place 5. So entry 1 moves to place 5,
-    /// which the walk may have passed.
+    /// The second timer is entry 1 when the walk begins, and `arm` moves an entry up from place 5. So entry 1
+    /// moves to place 5, which the walk may have passed.
     fn walk_finds_its_timer(deep: bool, arm: fn(&World, Option<&Arc<Timer>>)) {
         explore(2, move || {
             let world = World::new(1);

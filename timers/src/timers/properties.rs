@@ -30,7 +30,8 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// Between any two portions the heap is in order and no published time is too late. Exactly the due timers fire.
+    /// Between any two portions the heap is in order and no published time is too late. Exactly the due
+    /// timers fire.
     #[test]
     fn portions_keep_the_heap_right(ops in vec(op(), 0..300)) {
         let timers = Timers::<Arc<Timer>>::new(0);
@@ -90,7 +91,8 @@ proptest! {
         }
         // This check ends a walk that is under way.
         timers.check(0, false, &mut |_, seq, _| all[seq as usize].1 = None);
-        // The sweep examines a place again after a removal. So twice as many portions as entries examine every entry.
+        // The sweep examines a place again after a removal. So twice as many portions as entries examine
+        // every entry.
         let mut locked = timers.lock();
         let looks = 2 * locked.len();
         (0..looks).for_each(|_| locked.sweep(1));
@@ -142,8 +144,8 @@ fn many_deleted_timers_are_removed_in_portions() {
     }
 }
 
-/// With a hundred thousand timers that were modified to an earlier time, each check examines only its portions. A due timer
-/// does not wait for the end of the walk.
+/// With a hundred thousand timers that were modified to an earlier time, each check examines only its
+/// portions. A due timer does not wait for the end of the walk.
 #[test]
 #[cfg_attr(miri, ignore = "a hundred thousand timers take minutes")]
 fn many_earlier_timers_are_adjusted_in_portions() {

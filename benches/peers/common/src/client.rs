@@ -1,4 +1,5 @@
-//! The client process of `conns-memory`. The client is the same program, started again, and holds the connections.
+//! The client process of `conns-memory`. The client is the same program, started again, and holds the
+//! connections.
 
 use std::process::{Child, Command, Stdio};
 

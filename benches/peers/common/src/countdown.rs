@@ -18,7 +18,8 @@ impl Countdown {
         Countdown { slots_ns: (0..n).map(|_| AtomicU64::new(0)).collect(), left: AtomicUsize::new(n) }
     }
 
-    /// Records the time of task `i`, which is now done. Returns `true` for the last task, which must wake the body.
+    /// Records the time of task `i`, which is now done. Returns `true` for the last task, which must wake the
+    /// body.
     pub fn done(&self, i: usize, time_ns: u64) -> bool {
         let before = self.slots_ns[i].swap(time_ns, Ordering::Relaxed);
         assert_eq!(before, 0, "task {i} was done twice");

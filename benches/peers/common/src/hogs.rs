@@ -40,7 +40,8 @@ pub fn report_ticks(report: &mut Report, ticks: &[Span], bursts: &[Span]) {
     report.count("ticks", hit.len() as u64);
 }
 
-/// Returns the lateness of a tick. Also returns the lateness of the ticks that the late tick replaced, each one period shorter.
+/// Returns the lateness of a tick. Also returns the lateness of the ticks that the late tick replaced, each
+/// one period shorter.
 fn lateness_ns(tick: Span) -> impl Iterator<Item = u64> {
     let period = TICK.as_nanos() as u64;
     let took = tick.end_ns - tick.start_ns;

@@ -19,12 +19,14 @@ impl Default for Requests {
 }
 
 impl Requests {
-    /// Returns the buffer for the next read. If a request is too long, the buffer is empty, so that the read returns 0.
+    /// Returns the buffer for the next read. If a request is too long, the buffer is empty, so that the read
+    /// returns 0.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.bytes[self.filled..]
     }
 
-    /// Records that `n` more bytes were read. Appends an answer for each complete request, and keeps the remaining bytes.
+    /// Records that `n` more bytes were read. Appends an answer for each complete request, and keeps the
+    /// remaining bytes.
     pub fn answer(&mut self, n: usize, answers: &mut Vec<u8>) {
         self.filled += n;
         let mut done = 0;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::report::Report;
 
-/// Makes a panic on any thread end the process. So no wrong result is reported, and no task waits for a task that has ended.
+/// Makes a panic on any thread end the process. So no wrong result is reported, and no task waits for a task
+/// that has ended.
 pub(crate) fn end_at_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -67,7 +68,8 @@ impl Usage {
     /// Returns the usage since the start of the process, from getrusage.
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::uninit();
-        // SAFETY: `usage` is a local variable that no other thread accesses. The call fills it if it returns 0, which is asserted.
+        // SAFETY: `usage` is a local variable that no other thread accesses. The call fills it if it returns
+        // 0, which is asserted.
         let usage = unsafe {
             assert_eq!(libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()), 0, "getrusage");
             usage.assume_init()

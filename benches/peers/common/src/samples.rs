@@ -13,7 +13,8 @@ impl Samples {
         Samples(times_ns)
     }
 
-    /// Returns the percentile by nearest rank: the smallest sample that `percent` percent of all samples do not exceed.
+    /// Returns the percentile by nearest rank: the smallest sample that `percent` percent of all samples do
+    /// not exceed.
     pub fn percentile_ns(&self, percent: usize) -> u64 {
         let rank = (self.0.len() * percent).div_ceil(100);
         self.0[rank.saturating_sub(1)]

@@ -1,5 +1,6 @@
-//! `pingpong`, `chan`, `skynet` and `sieve`: tasks that send values to each other. may's channels are unbounded. So the
-//! workloads have no rendezvous channel, and limit the capacity only by a semaphore around a channel.
+//! `pingpong`, `chan`, `skynet` and `sieve`: tasks that send values to each other. may's channels are
+//! unbounded. So the workloads have no rendezvous channel, and limit the capacity only by a semaphore around
+//! a channel.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! `conns-memory`: the memory of an idle connection in the server. This file has the server, and the client that holds the
-//! connections.
+//! `conns-memory`: the memory of an idle connection in the server. This file has the server, and the client
+//! that holds the connections.
 
 use std::io::Read;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `hog`, `hog-block` and `hog-crowd`: a ticker beside tasks that compute, or block their OS thread, without an announcement to the
-//! runtime.
+//! `hog`, `hog-block` and `hog-crowd`: a ticker beside tasks that compute, or block their OS thread, without
+//! an announcement to the runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,7 +51,8 @@ fn run(mut args: Args, hog: fn(Duration) -> Duration) -> Report {
     result
 }
 
-/// Starts the ticker, which sleeps [`TICK`] in a loop until `over`. The ticker returns the span of each sleep since `epoch`.
+/// Starts the ticker, which sleeps [`TICK`] in a loop until `over`. The ticker returns the span of each sleep
+/// since `epoch`.
 fn start_ticker(epoch: Instant, over: &Arc<AtomicBool>) -> runtime::JoinHandle<Vec<Span>> {
     let over = Arc::clone(over);
     let since = move || epoch.elapsed().as_nanos() as u64;

@@ -1,4 +1,5 @@
-//! `http`: a server that gives each request the same answer. The server runs until the driver kills the process.
+//! `http`: a server that gives each request the same answer. The server runs until the driver kills the
+//! process.
 
 use std::io::{self, Read, Write};
 

@@ -1,4 +1,5 @@
-//! The workloads `timer-churn`, `timer-reset`, `timer-drop` and `timer-earlier`: timers of which few or none fire.
+//! The workloads `timer-churn`, `timer-reset`, `timer-drop` and `timer-earlier`: timers of which few or none
+//! fire.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +17,8 @@ use runtime::time::{Timer, after_func, sleep, sleep_async};
 const SECOND: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(1);
 
-/// Creates and cancels timers of one kind: with a function, with a channel, or of a future that is polled once and dropped.
+/// Creates and cancels timers of one kind: with a function, with a channel, or of a future that is polled
+/// once and dropped.
 pub(crate) fn churn(mut args: Args) -> Report {
     let n = args.number("n", 5_000_000);
     let kind = args.word("kind", &["func", "chan", "future"]);
@@ -119,8 +121,9 @@ pub(crate) fn drop_many(mut args: Args) -> Report {
     report
 }
 
-/// Makes n timers while a ticker for each P runs. In each of `rounds` rounds the body stops `earlier` timers, and sets each to an
-/// earlier time that is still far away. Then the body sets another stopped timer to 1 ms, and sleeps 1 ms.
+/// Makes n timers while a ticker for each P runs. In each of `rounds` rounds the body stops `earlier` timers,
+/// and sets each to an earlier time that is still far away. Then the body sets another stopped timer to 1 ms,
+/// and sleeps 1 ms.
 pub(crate) fn set_earlier(mut args: Args) -> Report {
     let n = args.count("n", 1_000_000);
     let earlier = args.count("earlier", 1_000);
@@ -210,7 +213,8 @@ impl Tickers {
 }
 
 impl Ticks {
-    /// Returns the longest lateness of a tick between two moments, in ms. Only the part between these moments counts.
+    /// Returns the longest lateness of a tick between two moments, in ms. Only the part between these moments
+    /// counts.
     fn latest(&self, from: Instant, to: Instant) -> f64 {
         let lates = self.0.iter().map(|&(due, end)| end.min(to).saturating_duration_since(due.max(from)));
         ms(lates.max().unwrap_or_default().as_nanos() as u64)

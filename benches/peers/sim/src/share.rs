@@ -27,7 +27,8 @@ pub fn print(tool: &str, bug: &str, runs: u64, run: impl Fn(u64)) {
     );
 }
 
-/// Prints which run is the first that finds a bug. `run` makes up to so many runs, and panics if it finds it; it counts its runs.
+/// Prints which run is the first that finds a bug. `run` makes up to so many runs, and panics if it finds it;
+/// it counts its runs.
 pub fn print_first(tool: &str, bug: &str, run: impl FnOnce(u64, &AtomicU64)) {
     let count = AtomicU64::new(0);
     let found = catch_unwind(AssertUnwindSafe(|| run(MOST, &count))).is_err();

@@ -68,7 +68,8 @@ pub async fn check_then_act() {
     assert_eq!(*left.read().await, 0);
 }
 
-/// A worker stops as soon as the flag says so, although messages that were sent before the flag are still in the channel.
+/// A worker stops as soon as the flag says so, although messages that were sent before the flag are still in
+/// the channel.
 pub async fn close_loses_messages() {
     let (s, mut r) = mpsc::unbounded_channel();
     let (closed, seen) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -113,7 +114,8 @@ pub async fn time_out_race() {
     assert_eq!(ends.load(SeqCst), 1, "ended twice");
 }
 
-/// A message is sent again after a time without an acknowledgement, and handled twice if only the acknowledgement was late.
+/// A message is sent again after a time without an acknowledgement, and handled twice if only the
+/// acknowledgement was late.
 pub async fn double_delivery() {
     let (s, mut r) = mpsc::unbounded_channel::<u32>();
     let (ack, mut acked) = mpsc::channel::<()>(4);

@@ -69,7 +69,8 @@ pub(crate) async fn chan(mut args: Args) -> Report {
     report
 }
 
-/// The producers and the consumers. The channel is closed when all producers have ended. A consumer returns its sum.
+/// The producers and the consumers. The channel is closed when all producers have ended. A consumer returns
+/// its sum.
 type Both = (Vec<JoinHandle<()>>, Vec<JoinHandle<u64>>);
 
 fn tokio_mpsc(p: u64, cap: usize, share: u64) -> Both {

@@ -1,5 +1,5 @@
-//! `hog` and `hog-block`: a ticker beside tasks that compute, or block their OS thread, without an announcement to the
-//! runtime.
+//! `hog` and `hog-block`: a ticker beside tasks that compute, or block their OS thread, without an
+//! announcement to the runtime.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

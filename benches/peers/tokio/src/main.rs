@@ -1,7 +1,7 @@
 //! The workloads of the comparison on tokio's multi-thread runtime.
 //!
-//! `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads. `--alt` uses tokio's timers in the
-//! workers instead of its one wheel, and needs a build with `RUSTFLAGS="--cfg tokio_unstable"`.
+//! `bench WORKLOAD [--key value ...]`. `benches/peers/README.md` defines the workloads. `--alt` uses tokio's
+//! timers in the workers instead of its one wheel, and needs a build with `RUSTFLAGS="--cfg tokio_unstable"`.
 
 mod channels;
 mod conns;

@@ -1,5 +1,5 @@
-//! `timer-churn` and `timer-reset`: timers that rarely fire. Both run `unconstrained`: otherwise tokio makes a task
-//! that has polled often yield, and a poll then does not register the timer.
+//! `timer-churn` and `timer-reset`: timers that rarely fire. Both run `unconstrained`: otherwise tokio makes
+//! a task that has polled often yield, and a poll then does not register the timer.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;

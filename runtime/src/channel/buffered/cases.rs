@@ -1,6 +1,6 @@
-//! What `case.rs` calls for a select on a buffered channel. Each operation begins, then finishes or is abandoned. A
-//! send that has begun has reserved its room. A receive that has begun has its message. `enter_*` and `leave_*` put the
-//! node of a waiting select into the channel's queue and take it out.
+//! What `case.rs` calls for a select on a buffered channel. Each operation begins, then finishes or is
+//! abandoned. A send that has begun has reserved its room. A receive that has begun has its message.
+//! `enter_*` and `leave_*` put the node of a waiting select into the channel's queue and take it out.
 
 #![allow(unsafe_code)]
 
@@ -17,8 +17,8 @@ pub(in super::super) enum BegunSend {
 }
 
 impl<T, B: Buffer<T>> Buffered<T, B> {
-    /// Reserves room for a message that is sent later. Returns `None` if there is no room, and `Disconnected` if no
-    /// receiver is left.
+    /// Reserves room for a message that is sent later. Returns `None` if there is no room, and `Disconnected`
+    /// if no receiver is left.
     pub(in super::super) fn begin_send(&self) -> Option<BegunSend> {
         let mut tail = self.tail.lock.lock();
         if tail.closed {

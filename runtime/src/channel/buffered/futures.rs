@@ -1,5 +1,6 @@
-//! `send_async` and `recv_async` of a buffered channel. If a future is dropped after it was granted something, the
-//! grant goes on: `WakeSender` wakes the next sender, and `TakeBack` returns the message to the channel.
+//! `send_async` and `recv_async` of a buffered channel. If a future is dropped after it was granted
+//! something, the grant goes on: `WakeSender` wakes the next sender, and `TakeBack` returns the message to
+//! the channel.
 
 use std::pin::pin;
 use std::task::{Poll, ready};
@@ -73,7 +74,8 @@ impl<T, B: Buffer<T>> PassOn<Head<T, B>, WaiterKind> for WakeSender {
     }
 }
 
-/// For a receiving future that is dropped after it was given a message: the message goes to the next receiver.
+/// For a receiving future that is dropped after it was given a message: the message goes to the next
+/// receiver.
 struct TakeBack<'c, T, B: Buffer<T>>(&'c Buffered<T, B>);
 
 impl<T, B: Buffer<T>> PassOn<Tail<T, B>, Wanted<T>> for TakeBack<'_, T, B> {

@@ -42,7 +42,8 @@ fn a_chain_grows_and_frees_its_blocks() {
     one_sends_three_to_one(|| Arc::new(Buffered::new(Chain::new())));
 }
 
-/// More senders wait than there is room. Each must be woken for the room, also if the one before did not use it.
+/// More senders wait than there is room. Each must be woken for the room, also if the one before did not use
+/// it.
 #[test]
 fn two_senders_wait_for_room() {
     explore(2, || {
@@ -152,7 +153,8 @@ fn reserved_room_is_kept() {
     });
 }
 
-/// The select's message goes to a waiting receiver, so a sender that waits for room must be woken for the select's.
+/// The select's message goes to a waiting receiver, so a sender that waits for room must be woken for the
+/// select's.
 #[test]
 fn room_that_a_select_did_not_need_is_told() {
     explore(2, || {

@@ -1,7 +1,7 @@
-//! What `case.rs` calls for a select on a channel without a buffer. Each operation begins, then finishes or is
-//! abandoned. A send that has begun has met a receiver and owes it the message that a `Promise` stands for. A receive
-//! that has begun has a message or a promise. `enter_*` and `leave_*` put the node of a waiting select into the
-//! channel's queue and take it out.
+//! What `case.rs` calls for a select on a channel without a buffer. Each operation begins, then finishes or
+//! is abandoned. A send that has begun has met a receiver and owes it the message that a `Promise` stands
+//! for. A receive that has begun has a message or a promise. `enter_*` and `leave_*` put the node of a
+//! waiting select into the channel's queue and take it out.
 
 #![allow(unsafe_code)]
 
@@ -13,15 +13,15 @@ use super::{Offer, RecvError, Rendezvous, SendError};
 
 /// A send that a select has begun.
 pub(in super::super) enum BegunSend<T> {
-    /// With the wake-up of the receiver for the moment at which the promise is kept, unless that receiver runs
-    /// already.
+    /// With the wake-up of the receiver for the moment at which the promise is kept, unless that receiver
+    /// runs already.
     Promise(Promise<T>, Option<Wake>),
     Disconnected,
 }
 
 impl<T> Rendezvous<T> {
-    /// Meets a receiver, which then waits for the message. Returns `None` if none waits, and `Disconnected` if none
-    /// is left.
+    /// Meets a receiver, which then waits for the message. Returns `None` if none waits, and `Disconnected`
+    /// if none is left.
     pub(in super::super) fn begin_send(&self) -> Option<BegunSend<T>> {
         let mut state = self.0.lock();
         if state.closed {
@@ -66,8 +66,8 @@ impl<T> Rendezvous<T> {
         if let Offer::Promised(promise) = offer { Some(BegunSend::Promise(promise, None)) } else { None }
     }
 
-    /// Takes a message or the promise of one. Returns an error if none will come any more, and `None` if there is
-    /// none now.
+    /// Takes a message or the promise of one. Returns an error if none will come any more, and `None` if
+    /// there is none now.
     pub(in super::super) fn begin_recv(&self) -> Option<Result<Given<T>, RecvError>> {
         let mut state = self.0.lock();
         match state.meet_sender(WaiterKind::default()) {

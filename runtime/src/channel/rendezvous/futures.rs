@@ -1,5 +1,5 @@
-//! `send_async` and `recv_async` of a channel without a buffer. A receiving future may be given a `Promise`, and then
-//! waits for its message. If the future is dropped, its message is offered to another receiver.
+//! `send_async` and `recv_async` of a channel without a buffer. A receiving future may be given a `Promise`,
+//! and then waits for its message. If the future is dropped, its message is offered to another receiver.
 
 use std::pin::pin;
 use std::task::{Poll, ready};
@@ -79,7 +79,8 @@ impl<T> Rendezvous<T> {
     }
 }
 
-/// For a receiving future that is dropped after it was given a message: the message goes to the next receiver.
+/// For a receiving future that is dropped after it was given a message: the message goes to the next
+/// receiver.
 struct TakeBack<'c, T>(&'c Rendezvous<T>);
 
 impl<T> PassOn<State<T>, Wanted<T>> for TakeBack<'_, T> {

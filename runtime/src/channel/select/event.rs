@@ -7,16 +7,17 @@
 //!   the end of the select        dropped: `withdraw`, before any arm runs
 //! ```
 //!
-//! So one mechanism serves every primitive that has a future, and what a case that lost leaves behind is what dropping its
-//! future leaves behind. A future that was granted something (a permit, a notification) passes that on when it is dropped. A
-//! future that takes something itself (a connection, a message) takes it in the poll by which its case is chosen, and no other
-//! case is polled after that.
+//! So one mechanism serves every primitive that has a future, and what a case that lost leaves behind is what
+//! dropping its future leaves behind. A future that was granted something (a permit, a notification) passes
+//! that on when it is dropped. A future that takes something itself (a connection, a message) takes it in the
+//! poll by which its case is chosen, and no other case is polled after that.
 //!
-//! A select polls in `try_begin` alone, and then waits for no other thread. So futures are user code like the arms: they may
-//! park, panic, or wait by a select of their own. A future that unwinds leaves no case in any queue.
+//! A select polls in `try_begin` alone, and then waits for no other thread. So futures are user code like the
+//! arms: they may park, panic, or wait by a select of their own. A future that unwinds leaves no case in any
+//! queue.
 //!
-//! Rejected: a wait node of each primitive, as channels have. It would save a waker's allocation for each case of a select, and
-//! cost a second set of hand-overs, withdrawals and models for each primitive.
+//! Rejected: a wait node of each primitive, as channels have. It would save a waker's allocation for each
+//! case of a select, and cost a second set of hand-overs, withdrawals and models for each primitive.
 
 #![allow(unsafe_code)]
 
@@ -76,7 +77,8 @@ impl<F: Future> Event<F> {
     fn poll(self: Pin<&Self>) -> bool {
         let output = within_poll(|| {
             let mut future = self.future.borrow_mut();
-            // SAFETY: the future is pinned because the event is. `Event` drops the future in its place, and never moves it.
+            // SAFETY: the future is pinned because the event is. `Event` drops the future in its place, and
+            // never moves it.
             let future = unsafe { Pin::new_unchecked(future.as_mut()?) };
             let waker = self.waker.get_or_init(CaseWaker::new).waker();
             match future.poll(&mut Context::from_waker(&waker)) {
@@ -139,8 +141,8 @@ impl<F: Future> SelectHandle for Pin<&Event<F>> {
     }
 }
 
-/// For [`select!`](crate::select) only: the chosen case of a select that had futures. It borrows no future, so an arm may use
-/// what the futures had borrowed.
+/// For [`select!`](crate::select) only: the chosen case of a select that had futures. It borrows no future,
+/// so an arm may use what the futures had borrowed.
 pub struct Chosen<'a> {
     index: usize,
     /// `None` if the case is a future.
@@ -148,15 +150,16 @@ pub struct Chosen<'a> {
 }
 
 impl<'c> SelectedOperation<'c> {
-    /// For [`select!`](crate::select) only: returns the chosen case. `channels` has the cases that are channel operations.
+    /// For [`select!`](crate::select) only: returns the chosen case. `channels` has the cases that are
+    /// channel operations.
     #[doc(hidden)]
     pub fn of_channels<'a>(self, channels: &[Case<'a>]) -> Chosen<'a> {
         let index = self.index();
         let same = |case: &&Case<'a>| case.index == index && std::ptr::addr_eq(case.handle, self.case.handle);
         let case = channels.iter().find(same).copied();
         let this = ManuallyDrop::new(self);
-        // SAFETY: the slot is read once, because `this` is not dropped. Both cases refer to the same live handle, which has begun
-        // the operation. The slot of a future's operation is empty.
+        // SAFETY: the slot is read once, because `this` is not dropped. Both cases refer to the same live
+        // handle, which has begun the operation. The slot of a future's operation is empty.
         let begun = unsafe { std::ptr::read(&raw const this.begun) };
         Chosen { index, operation: case.map(|case| SelectedOperation::new(case, begun)) }
     }
@@ -221,8 +224,9 @@ impl<M: Moments + ?Sized> Moments for &M {
     }
 }
 
-/// For [`select!`](crate::select) only: `accept(..)` pauses before it returns an error that would repeat at once, so that a loop
-/// does not spin. Other cases may be chosen during the pause; the error is then forgotten, because it would come again.
+/// For [`select!`](crate::select) only: `accept(..)` pauses before it returns an error that would repeat at
+/// once, so that a loop does not spin. Other cases may be chosen during the pause; the error is then
+/// forgotten, because it would come again.
 pub async fn accept<T>(accept: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     Pauses::default().accept_late(accept).await
 }

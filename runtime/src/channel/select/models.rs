@@ -1,4 +1,5 @@
-//! Loom models of a select at two channels, with threads that make a case ready and threads that end its wait.
+//! Loom models of a select at two channels, with threads that make a case ready and threads that end its
+//! wait.
 
 #![allow(unsafe_code)]
 
@@ -26,8 +27,8 @@ fn sends(channel: &Ends, message: u32) -> ModelThread<()> {
     spawn_waiter(move || s.send(message).unwrap())
 }
 
-/// Receives from the first ready channel. Returns `None` if it is timed out before. (Random choices would make no
-/// model.)
+/// Receives from the first ready channel. Returns `None` if it is timed out before. (Random choices would
+/// make no model.)
 fn recv_any(channels: &[Ends; 2]) -> Option<u32> {
     let mut select = Select::new_biased();
     channels.iter().for_each(|(_, r)| _ = select.recv(r));
@@ -102,7 +103,8 @@ fn a_message_without_room_meets_a_cancellation() {
     a_message_meets(0, |sleeper| _ = sleeper.cancel());
 }
 
-/// A select that sends waits for room in one channel, or for a receiver in the other. It is timed out at any moment.
+/// A select that sends waits for room in one channel, or for a receiver in the other. It is timed out at any
+/// moment.
 #[test]
 fn a_send_is_chosen_or_not() {
     explore(2, || {
@@ -149,8 +151,8 @@ fn a_receiver_that_leaves_loses_no_message() {
     });
 }
 
-/// A message moves from one channel to the other meanwhile. A select without patience looks into both. It must not
-/// return that there was none.
+/// A message moves from one channel to the other meanwhile. A select without patience looks into both. It
+/// must not return that there was none.
 #[test]
 fn a_select_without_patience_sees_what_moves() {
     explore(2, || {

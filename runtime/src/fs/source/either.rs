@@ -1,6 +1,7 @@
 //! Files of the system or of a simulation. (Feature `sim`.)
 //!
-//! A green thread of a simulation works on the disk of its node. A file of the system that is made one of this crate stays real.
+//! A green thread of a simulation works on the disk of its node. A file of the system that is made one of
+//! this crate stays real.
 
 mod dir;
 mod file;

@@ -1,7 +1,7 @@
 //! Sockets of the system or of a simulation. (Feature `sim`.)
 //!
-//! A socket that is made in a simulation is simulated. It is registered with the netpoller as a socket of the system is, and the
-//! simulated network reports its events. So waiting is the same for both.
+//! A socket that is made in a simulation is simulated. It is registered with the netpoller as a socket of the
+//! system is, and the simulated network reports its events. So waiting is the same for both.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};

@@ -38,12 +38,13 @@ use crate::net::source as net;
 pub struct TcpListener(pub(in crate::net) Socket<net::TcpListener>);
 
 impl TcpListener {
-    /// Returns a listener at the first of the addresses that can be bound. Port 0 lets the system choose a free port.
+    /// Returns a listener at the first of the addresses that can be bound. Port 0 lets the system choose a
+    /// free port.
     ///
     /// # Errors
     ///
-    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if the
-    /// process has no descriptors left.
+    /// Returns an error if no address can be bound (that of the last), if the name cannot be resolved, or if
+    /// the process has no descriptors left.
     ///
     /// ```
     /// let listener = runtime::net::TcpListener::bind("127.0.0.1:0")?;
@@ -54,7 +55,8 @@ impl TcpListener {
         each_address(addr, bind)
     }
 
-    /// Returns a listener as [`bind`](TcpListener::bind) does, in a future: a look-up of a name does not park the task.
+    /// Returns a listener as [`bind`](TcpListener::bind) does, in a future: a look-up of a name does not park
+    /// the task.
     ///
     /// Dropping the future leaves a look-up to the background.
     ///
@@ -75,8 +77,8 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Returns the system's error. If the process has no descriptors left, the connection stays pending, and a later
-    /// call may get it. A call at once would fail again, so a loop pauses first, as
+    /// Returns the system's error. If the process has no descriptors left, the connection stays pending, and
+    /// a later call may get it. A call at once would fail again, so a loop pauses first, as
     /// [`incoming`](TcpListener::incoming) does by itself:
     ///
     /// ```no_run
@@ -113,13 +115,14 @@ impl TcpListener {
 
     /// Accepts as [`accept`](TcpListener::accept) does, in a future, with any executor.
     ///
-    /// Several futures and threads may accept on one listener. Each connection goes to one of them. Dropping the future
-    /// before it is ready loses no connection.
+    /// Several futures and threads may accept on one listener. Each connection goes to one of them. Dropping
+    /// the future before it is ready loses no connection.
     ///
     /// # Errors
     ///
     /// Returns the errors of [`accept`](TcpListener::accept). A loop pauses after an error, for example with
-    /// [`sleep_async`](crate::time::sleep_async). In [non-blocking mode](TcpListener::set_nonblocking) it waits all the same.
+    /// [`sleep_async`](crate::time::sleep_async). In [non-blocking mode](TcpListener::set_nonblocking) it
+    /// waits all the same.
     ///
     /// ```
     /// use runtime::net::{TcpListener, TcpStream};
@@ -140,8 +143,8 @@ impl TcpListener {
 
     /// Returns an iterator over connections, which waits for each and never ends.
     ///
-    /// After an error that would repeat at once (most likely no descriptors left), it pauses before the next accept,
-    /// from 5 ms to 1 s. So a loop that reports errors and goes on does not spin.
+    /// After an error that would repeat at once (most likely no descriptors left), it pauses before the next
+    /// accept, from 5 ms to 1 s. So a loop that reports errors and goes on does not spin.
     ///
     /// ```no_run
     /// let listener = runtime::net::TcpListener::bind("127.0.0.1:7")?;

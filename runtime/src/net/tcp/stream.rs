@@ -15,15 +15,15 @@ use crate::net::source as net;
 
 /// A TCP connection, with the API of [`std::net::TcpStream`].
 ///
-/// `&TcpStream` reads and writes, too, so one thread can read while another writes. Dropping the last clone closes
-/// the connection. A read or write that need not wait is one system call.
+/// `&TcpStream` reads and writes, too, so one thread can read while another writes. Dropping the last clone
+/// closes the connection. A read or write that need not wait is one system call.
 ///
 /// Options without a method here are set through the crate `socket2`, as for std's type:
 /// `socket2::SockRef::from(&stream).set_tcp_keepalive(..)`.
 ///
-/// Bytes behind an urgent byte are read as std reads them. There is one exception, on Linux: the user takes the
-/// urgent byte from the descriptor (`MSG_OOB`) before the runtime has seen its event. A later read may then wait
-/// until further bytes come. Such a user sets `SO_OOBINLINE`, or reads in non-blocking mode.
+/// Bytes behind an urgent byte are read as std reads them. There is one exception, on Linux: the user takes
+/// the urgent byte from the descriptor (`MSG_OOB`) before the runtime has seen its event. A later read may
+/// then wait until further bytes come. Such a user sets `SO_OOBINLINE`, or reads in non-blocking mode.
 ///
 /// ```no_run
 /// use std::io::{Read, Write};
@@ -40,13 +40,13 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Returns an error if no address answers (that of the last), if the name cannot be resolved, or if the process
-    /// has no descriptors left.
+    /// Returns an error if no address answers (that of the last), if the name cannot be resolved, or if the
+    /// process has no descriptors left.
     ///
     /// # Cancellation
     ///
-    /// A cancelled green thread that has to wait unwinds from here, also while a name is looked up, and the connection is
-    /// closed.
+    /// A cancelled green thread that has to wait unwinds from here, also while a name is looked up, and the
+    /// connection is closed.
     ///
     /// ```
     /// let closed_port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -60,8 +60,8 @@ impl TcpStream {
 
     /// Connects as [`connect`](TcpStream::connect) does, in a future, with any executor.
     ///
-    /// Dropping the future before it is ready closes the connection, also a half-made one. A look-up of a name is left to
-    /// the background. [`timeout_async`](crate::time::timeout_async) sets a limit.
+    /// Dropping the future before it is ready closes the connection, also a half-made one. A look-up of a
+    /// name is left to the background. [`timeout_async`](crate::time::timeout_async) sets a limit.
     ///
     /// # Errors
     ///
@@ -169,7 +169,8 @@ impl TcpStream {
         self.0.ask(net::TcpStream::peer_addr)
     }
 
-    /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both ends.
+    /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both
+    /// ends.
     ///
     /// # Errors
     ///
@@ -237,7 +238,8 @@ impl TcpStream {
          let (other, _) = listener.accept()?;"
     );
 
-    /// Sets whether small writes are sent at once (`true`), or gathered by Nagle's algorithm (`false`, the default).
+    /// Sets whether small writes are sent at once (`true`), or gathered by Nagle's algorithm (`false`, the
+    /// default).
     ///
     /// # Errors
     ///
@@ -274,8 +276,8 @@ impl TcpStream {
     ///
     /// - `None`, the default: they are sent in the background.
     /// - Zero: they are dropped, and the connection is reset.
-    /// - A time, in whole seconds: closing waits for their sending. The thread that drops the last clone then blocks
-    ///   its OS thread.
+    /// - A time, in whole seconds: closing waits for their sending. The thread that drops the last clone then
+    ///   blocks its OS thread.
     ///
     /// # Errors
     ///
@@ -332,8 +334,8 @@ impl TcpStream {
 
 stream_io!(TcpStream, read_drained);
 
-/// Returns the result of the attempt to connect, or `WouldBlock` until it is known. The system then makes the socket
-/// writable.
+/// Returns the result of the attempt to connect, or `WouldBlock` until it is known. The system then makes the
+/// socket writable.
 fn connected(stream: &net::TcpStream) -> io::Result<()> {
     result_of_connect(stream.take_error()?, || stream.peer_addr())
 }

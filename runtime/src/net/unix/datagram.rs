@@ -15,8 +15,8 @@ use crate::net::source::{self as net, Sourced};
 
 /// A Unix socket for datagrams, with the API of [`std::os::unix::net::UnixDatagram`].
 ///
-/// Several threads may use one socket, and each datagram is received once. Dropping the last clone closes it. A path
-/// to which it was bound stays.
+/// Several threads may use one socket, and each datagram is received once. Dropping the last clone closes it.
+/// A path to which it was bound stays.
 ///
 /// # Cancellation
 ///
@@ -124,8 +124,8 @@ impl UnixDatagram {
         self.connect_addr(&SocketAddr::from_pathname(path)?)
     }
 
-    /// Sets the peer to the socket at `addr`, which may be an abstract name: this socket then sends to it, and
-    /// receives from it only.
+    /// Sets the peer to the socket at `addr`, which may be an abstract name: this socket then sends to it,
+    /// and receives from it only.
     ///
     /// # Errors
     ///
@@ -171,7 +171,8 @@ impl UnixDatagram {
         self.0.ask(net::UnixDatagram::peer_addr)
     }
 
-    /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf` are lost.
+    /// Waits for a datagram. Returns its length and its sender's address. Bytes that do not fit into `buf`
+    /// are lost.
     ///
     /// # Errors
     ///
@@ -204,8 +205,8 @@ impl UnixDatagram {
         self.0.run(Direction::Read, |socket| socket.recv(buf))
     }
 
-    /// Waits for a datagram as [`recv_from`](UnixDatagram::recv_from) does, in a future, with any executor. Dropping the future
-    /// before it is ready loses no datagram.
+    /// Waits for a datagram as [`recv_from`](UnixDatagram::recv_from) does, in a future, with any executor.
+    /// Dropping the future before it is ready loses no datagram.
     ///
     /// # Errors
     ///
@@ -222,8 +223,8 @@ impl UnixDatagram {
         self.0.run_async(Direction::Read, |socket| socket.recv_from(buf)).await
     }
 
-    /// Waits for a datagram as [`recv`](UnixDatagram::recv) does, in a future, with any executor. Dropping the future before
-    /// it is ready loses no datagram.
+    /// Waits for a datagram as [`recv`](UnixDatagram::recv) does, in a future, with any executor. Dropping
+    /// the future before it is ready loses no datagram.
     ///
     /// # Errors
     ///
@@ -245,9 +246,9 @@ impl UnixDatagram {
 
     /// Sends a datagram to the socket at `path`. Returns its length.
     ///
-    /// If the queue of that socket is full, it waits until there is room. The system reports no event for that, so it
-    /// tries again after pauses, from 20 us to 10 ms. ([`send`](UnixDatagram::send) on a connected socket is woken by
-    /// an event.)
+    /// If the queue of that socket is full, it waits until there is room. The system reports no event for
+    /// that, so it tries again after pauses, from 20 us to 10 ms. ([`send`](UnixDatagram::send) on a
+    /// connected socket is woken by an event.)
     ///
     /// # Errors
     ///
@@ -262,8 +263,8 @@ impl UnixDatagram {
         self.send_to_addr(buf, &SocketAddr::from_pathname(path)?)
     }
 
-    /// Sends a datagram to the socket at `addr`, which may be an abstract name. Returns its length. It waits as
-    /// [`send_to`](UnixDatagram::send_to) does.
+    /// Sends a datagram to the socket at `addr`, which may be an abstract name. Returns its length. It waits
+    /// as [`send_to`](UnixDatagram::send_to) does.
     ///
     /// # Errors
     ///
@@ -287,8 +288,8 @@ impl UnixDatagram {
         after_pauses(until, || self.0.ask(send))
     }
 
-    /// Sends a datagram as [`send_to`](UnixDatagram::send_to) does, in a future, with any executor. Dropping the future before
-    /// it is ready sends nothing.
+    /// Sends a datagram as [`send_to`](UnixDatagram::send_to) does, in a future, with any executor. Dropping
+    /// the future before it is ready sends nothing.
     ///
     /// # Errors
     ///
@@ -303,8 +304,8 @@ impl UnixDatagram {
         self.send_to_addr_async(buf, &SocketAddr::from_pathname(path)?).await
     }
 
-    /// Sends a datagram as [`send_to_addr`](UnixDatagram::send_to_addr) does, in a future, with any executor. Dropping the
-    /// future before it is ready sends nothing.
+    /// Sends a datagram as [`send_to_addr`](UnixDatagram::send_to_addr) does, in a future, with any executor.
+    /// Dropping the future before it is ready sends nothing.
     ///
     /// # Errors
     ///
@@ -341,8 +342,8 @@ impl UnixDatagram {
         self.0.run(Direction::Write, |socket| socket.send(buf))
     }
 
-    /// Sends a datagram as [`send`](UnixDatagram::send) does, in a future, with any executor. Dropping the future before it is
-    /// ready sends nothing.
+    /// Sends a datagram as [`send`](UnixDatagram::send) does, in a future, with any executor. Dropping the
+    /// future before it is ready sends nothing.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! `UnixListener`: accepts connections within one machine, and parks its caller meanwhile. The API is that of std.
+//! `UnixListener`: accepts connections within one machine, and parks its caller meanwhile. The API is that of
+//! std.
 
 use std::io;
 use std::os::unix::net::SocketAddr;
@@ -16,7 +17,8 @@ use crate::net::source as net;
 
 /// A Unix socket that accepts connections, with the API of [`std::os::unix::net::UnixListener`].
 ///
-/// Several threads may accept on one listener. Dropping the last clone closes it. A path to which it was bound stays.
+/// Several threads may accept on one listener. Dropping the last clone closes it. A path to which it was
+/// bound stays.
 ///
 /// ```
 /// use runtime::net::unix::{UnixListener, UnixStream};
@@ -81,8 +83,8 @@ impl UnixListener {
     ///
     /// # Errors
     ///
-    /// Returns the system's error. [`TcpListener::accept`](crate::net::TcpListener::accept) shows how a loop goes on
-    /// after one.
+    /// Returns the system's error. [`TcpListener::accept`](crate::net::TcpListener::accept) shows how a loop
+    /// goes on after one.
     ///
     /// # Cancellation
     ///
@@ -101,8 +103,8 @@ impl UnixListener {
 
     /// Accepts as [`accept`](UnixListener::accept) does, in a future, with any executor.
     ///
-    /// Several futures and threads may accept on one listener. Each connection goes to one of them. Dropping the future
-    /// before it is ready loses no connection.
+    /// Several futures and threads may accept on one listener. Each connection goes to one of them. Dropping
+    /// the future before it is ready loses no connection.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@ use crate::net::source as net;
 
 /// A connection between Unix sockets, with the API of [`std::os::unix::net::UnixStream`].
 ///
-/// `&UnixStream` reads and writes, too, so one thread can read while another writes. Dropping the last clone closes
-/// the connection.
+/// `&UnixStream` reads and writes, too, so one thread can read while another writes. Dropping the last clone
+/// closes the connection.
 ///
 /// # Cancellation
 ///
@@ -39,13 +39,13 @@ pub struct UnixStream(pub(in crate::net) Socket<net::UnixStream>);
 impl UnixStream {
     /// Connects to the listener at `path`.
     ///
-    /// If the listener's queue is full, it waits until there is room. The system reports no event for that, so it
-    /// tries again after pauses, from 20 us to 10 ms.
+    /// If the listener's queue is full, it waits until there is room. The system reports no event for that,
+    /// so it tries again after pauses, from 20 us to 10 ms.
     ///
     /// # Errors
     ///
-    /// Returns the system's error: `ConnectionRefused` if no socket listens there, `NotFound` if nothing exists at
-    /// that path.
+    /// Returns the system's error: `ConnectionRefused` if no socket listens there, `NotFound` if nothing
+    /// exists at that path.
     ///
     /// # Cancellation
     ///
@@ -81,8 +81,8 @@ impl UnixStream {
         Socket::new(stream).map(UnixStream)
     }
 
-    /// Connects as [`connect`](UnixStream::connect) does, in a future, with any executor. Dropping the future before it is
-    /// ready makes no connection.
+    /// Connects as [`connect`](UnixStream::connect) does, in a future, with any executor. Dropping the future
+    /// before it is ready makes no connection.
     ///
     /// # Errors
     ///
@@ -97,8 +97,8 @@ impl UnixStream {
         UnixStream::connect_addr_async(&SocketAddr::from_pathname(path)?).await
     }
 
-    /// Connects as [`connect_addr`](UnixStream::connect_addr) does, in a future, with any executor. Dropping the future
-    /// before it is ready makes no connection.
+    /// Connects as [`connect_addr`](UnixStream::connect_addr) does, in a future, with any executor. Dropping
+    /// the future before it is ready makes no connection.
     ///
     /// # Errors
     ///
@@ -119,7 +119,8 @@ impl UnixStream {
         Socket::new(stream).map(UnixStream)
     }
 
-    /// Begins to connect, where an event tells that the connection is made: in a simulation. Returns `None` elsewhere.
+    /// Begins to connect, where an event tells that the connection is made: in a simulation. Returns `None`
+    /// elsewhere.
     fn begin(addr: &SocketAddr) -> io::Result<Option<Socket<net::UnixStream>>> {
         net::begin_unix(addr).map(|begun| Socket::new(begun?)).transpose()
     }
@@ -144,7 +145,8 @@ impl UnixStream {
         Ok((UnixStream(Socket::new(one)?), UnixStream(Socket::new(other)?)))
     }
 
-    /// Returns a pair of which one end is std's, for handlers of signals. Both are the system's in a simulation, too.
+    /// Returns a pair of which one end is std's, for handlers of signals. Both are the system's in a
+    /// simulation, too.
     pub(crate) fn pair_with_std() -> io::Result<(UnixStream, std::os::unix::net::UnixStream)> {
         let (one, other) = call(|| {
             let (one, other) = std::os::unix::net::UnixStream::pair()?;
@@ -184,7 +186,8 @@ impl UnixStream {
         self.0.ask(net::UnixStream::peer_addr)
     }
 
-    /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both ends.
+    /// Ends reading, writing or both, for all clones. Wakes threads that wait in that direction, at both
+    /// ends.
     ///
     /// # Errors
     ///

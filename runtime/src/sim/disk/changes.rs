@@ -1,7 +1,8 @@
 //! `Changes`: the changes of directories that are not sure yet. A power cut may lose each.
 //!
-//! A change happens as a whole or not at all: a rename never loses a file. A change that is lost takes with it the later ones that build on
-//! it. A sync of a directory makes sure the changes in it, those by which it is reached, and all on which they build.
+//! A change happens as a whole or not at all: a rename never loses a file. A change that is lost takes with
+//! it the later ones that build on it. A sync of a directory makes sure the changes in it, those by which it
+//! is reached, and all on which they build.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -90,7 +90,8 @@ impl Content {
         copy(&self.data, &mut self.synced, dirty);
     }
 
-    /// Forgets what the next sync would write, as Linux does after a sync that failed. Programs see it all the same.
+    /// Forgets what the next sync would write, as Linux does after a sync that failed. Programs see it all
+    /// the same.
     pub(super) fn fail_sync(&mut self) {
         self.dirty.clear();
     }

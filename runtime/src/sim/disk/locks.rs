@@ -8,7 +8,8 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Takes a lock, in the place of the one that `owner` has. Returns `false` if another owner is in the way; `owner` then keeps what it has.
+    /// Takes a lock, in the place of the one that `owner` has. Returns `false` if another owner is in the
+    /// way; `owner` then keeps what it has.
     pub(super) fn take(&mut self, owner: u64, exclusive: bool) -> bool {
         let others = self.owners.iter().any(|&other| other != owner);
         if others && (exclusive || self.exclusive) {

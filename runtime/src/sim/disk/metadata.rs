@@ -1,5 +1,6 @@
-//! Values of `std::fs::Metadata` for simulated files. std makes them of what `statx` answers. So the process's `statx` is defined here, in the
-//! place of libc's: it answers for a simulated file while `metadata_of` calls std, and asks the system otherwise.
+//! Values of `std::fs::Metadata` for simulated files. std makes them of what `statx` answers. So the
+//! process's `statx` is defined here, in the place of libc's: it answers for a simulated file while
+//! `metadata_of` calls std, and asks the system otherwise.
 
 #![allow(unsafe_code)]
 

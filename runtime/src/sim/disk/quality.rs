@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// What a simulated disk does wrong, how long its calls take, and how much it holds.
 ///
-/// A fault that the seed decides for is part of the [`Schedule`](super::super::Schedule): a replay makes it again, and the schedule of a
-/// failure is made shorter by leaving faults out, too.
+/// A fault that the seed decides for is part of the [`Schedule`](super::super::Schedule): a replay makes it
+/// again, and the schedule of a failure is made shorter by leaving faults out, too.
 ///
 /// ```
 /// use runtime::sim::fs::Quality;
@@ -41,7 +41,8 @@ impl Quality {
         Self::default()
     }
 
-    /// Sets the probability that a read or a write does a part only: at least a byte, but less than was asked for.
+    /// Sets the probability that a read or a write does a part only: at least a byte, but less than was asked
+    /// for.
     ///
     /// ```
     /// let quality = runtime::sim::fs::Quality::new().short(0.1);
@@ -51,8 +52,9 @@ impl Quality {
         self
     }
 
-    /// Sets the probability that a call fails with `EIO`, and does nothing. After a sync that fails so, the next sync does not write what
-    /// that sync should have written, as on Linux: only a new write of the same bytes makes them sure.
+    /// Sets the probability that a call fails with `EIO`, and does nothing. After a sync that fails so, the
+    /// next sync does not write what that sync should have written, as on Linux: only a new write of the same
+    /// bytes makes them sure.
     ///
     /// ```
     /// let quality = runtime::sim::fs::Quality::new().error(0.01);
@@ -72,8 +74,8 @@ impl Quality {
         self
     }
 
-    /// Sets how long a call takes: at least and at most. The seed decides for each call, also whether the call takes effect at the begin
-    /// of that time or at its end. Other green threads run meanwhile.
+    /// Sets how long a call takes: at least and at most. The seed decides for each call, also whether the
+    /// call takes effect at the begin of that time or at its end. Other green threads run meanwhile.
     ///
     /// # Panics
     ///
@@ -89,7 +91,8 @@ impl Quality {
         self
     }
 
-    /// Sets how many bytes the files of the disk may have in all. A write beyond does what fits, and then fails with `ENOSPC`.
+    /// Sets how many bytes the files of the disk may have in all. A write beyond does what fits, and then
+    /// fails with `ENOSPC`.
     ///
     /// ```
     /// let quality = runtime::sim::fs::Quality::new().capacity(1 << 20);

@@ -140,7 +140,8 @@ impl Disk {
         self.inodes.get_mut(&inode).expect("what is referred to is there")
     }
 
-    /// Finds where `path` leads; its last name too, if that is a symbolic link and `follows`. A relative path begins at the root.
+    /// Finds where `path` leads; its last name too, if that is a symbolic link and `follows`. A relative path
+    /// begins at the root.
     pub(super) fn find(&self, path: &Path, follows: bool) -> io::Result<Place> {
         if path.as_os_str().is_empty() {
             return Err(error(libc::ENOENT));

@@ -1,4 +1,5 @@
-//! The protocol of simulated Unix datagrams: a datagram is in the queue of its receiver at once, and a sender waits for room.
+//! The protocol of simulated Unix datagrams: a datagram is in the queue of its receiver at once, and a sender
+//! waits for room.
 
 use std::io;
 use std::net::Shutdown;
@@ -9,9 +10,11 @@ use super::inbox::Inbox;
 use super::unix::Name;
 use super::{Kind, State, error};
 
-/// The longest queue to which a socket may send that is not the receiver's peer, as in Linux (`net.unix.max_dgram_qlen`, and one).
+/// The longest queue to which a socket may send that is not the receiver's peer, as in Linux
+/// (`net.unix.max_dgram_qlen`, and one).
 const QUEUE: usize = 11;
-/// How many bytes a socket may have sent that are not yet received. That bounds what the ends of a pair send to each other.
+/// How many bytes a socket may have sent that are not yet received. That bounds what the ends of a pair send
+/// to each other.
 const SENT: usize = 208 << 10;
 /// What a datagram takes besides its bytes.
 const EXTRA: usize = 768;
@@ -127,7 +130,8 @@ impl State {
     /// Sends a datagram to the socket `to`, or to the peer.
     ///
     /// # Errors
-    /// Returns `WouldBlock` if there is no room; the socket is then told when there may be. Other errors are Linux'.
+    /// Returns `WouldBlock` if there is no room; the socket is then told when there may be. Other errors are
+    /// Linux'.
     pub(super) fn send_datagram(&mut self, id: u64, bytes: &[u8], to: Option<u64>) -> io::Result<usize> {
         let socket = self.datagrams(id)?;
         let Some(target) = to.or(socket.peer.as_ref().map(|(peer, _)| *peer)) else {
@@ -206,8 +210,8 @@ impl State {
         Ok((n, addr))
     }
 
-    /// Takes the first datagram out of an inbox. Its sender may send as much again, and those that wait may try. Returns `false` if there is
-    /// none.
+    /// Takes the first datagram out of an inbox. Its sender may send as much again, and those that wait may
+    /// try. Returns `false` if there is none.
     fn take_first(&mut self, id: u64) -> bool {
         let Ok(socket) = self.datagrams(id) else { return false };
         let Some((bytes, (sender, _))) = socket.inbox.pop() else { return false };

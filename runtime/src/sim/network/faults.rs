@@ -1,4 +1,5 @@
-//! Decisions of a simulated network: each fault is one, taken from the seed or from an earlier run, and noted for a replay.
+//! Decisions of a simulated network: each fault is one, taken from the seed or from an earlier run, and noted
+//! for a replay.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +21,8 @@ impl Decisions {
         Decisions { seed, replay, noted: BTreeMap::new(), counts: BTreeMap::new() }
     }
 
-    /// Decides for one of `chances`, which are probabilities: returns its place, counted from 1, or 0 for none. Returns the number of the
-    /// decision as well.
+    /// Decides for one of `chances`, which are probabilities: returns its place, counted from 1, or 0 for
+    /// none. Returns the number of the decision as well.
     pub(in crate::sim) fn decide(&mut self, fault: Fault, chances: &[f64]) -> (usize, u64) {
         let count = self.counts.entry(fault).or_default();
         let number = *count;
@@ -43,7 +44,8 @@ impl Decisions {
         (option, number)
     }
 
-    /// Returns the random numbers of one decision. They depend on no other decision, and not on what was decided.
+    /// Returns the random numbers of one decision. They depend on no other decision, and not on what was
+    /// decided.
     pub(in crate::sim) fn random(&self, fault: Fault, number: u64) -> Random {
         let mut random = self.source(fault, number);
         // The first number made the decision.
@@ -52,7 +54,8 @@ impl Decisions {
     }
 
     fn source(&self, fault: Fault, number: u64) -> Random {
-        // The seed is mixed first. Else the decisions of a seed would be those of the next seed in another order.
+        // The seed is mixed first. Else the decisions of a seed would be those of the next seed in another
+        // order.
         let mixed = Random::new(self.seed).next();
         let mut random = Random::new(mixed ^ (fault as u64) << 56 ^ number);
         random.next();

@@ -1,4 +1,5 @@
-//! The links between the nodes of a simulated network: when a packet arrives, and which packets are lost or held.
+//! The links between the nodes of a simulated network: when a packet arrives, and which packets are lost or
+//! held.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! The protocol of simulated TCP: each packet has a number in its stream, and the receiver puts packets into their order.
+//! The protocol of simulated TCP: each packet has a number in its stream, and the receiver puts packets into
+//! their order.
 //!
 //! ```text
 //!   connect    Syn(addresses) ──►  a listener? a stream for it, which waits to be accepted
@@ -9,8 +10,8 @@
 //!              Rst            ──►  an error
 //! ```
 //!
-//! A stream of a Unix socket is the same without packets: what it sends arrives at once. It has one message more: `Stop` says that nothing will
-//! be read, so that the next write fails.
+//! A stream of a Unix socket is the same without packets: what it sends arrives at once. It has one message
+//! more: `Stop` says that nothing will be read, so that the next write fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -174,7 +175,8 @@ impl Stream {
         self.ended || self.peer_stopped || self.state == Phase::Broken
     }
 
-    /// Returns an error if the stream has no peer. The peer of a Unix socket is known after the connection has ended, too.
+    /// Returns an error if the stream has no peer. The peer of a Unix socket is known after the connection
+    /// has ended, too.
     pub(super) fn check_connected(&self) -> io::Result<()> {
         let connected = match self.state {
             Phase::Connecting => false,

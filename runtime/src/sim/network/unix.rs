@@ -1,8 +1,8 @@
-//! Simulated Unix sockets: their names, and how they are connected. Streams are those of `tcp.rs`, and `datagram.rs` has the
-//! protocol of datagrams.
+//! Simulated Unix sockets: their names, and how they are connected. Streams are those of `tcp.rs`, and
+//! `datagram.rs` has the protocol of datagrams.
 //!
-//! A name belongs to one node, and stands for the socket that is bound to it. That of a path is the inode on the node's disk, so a path that
-//! is removed, renamed or linked leads where it does on Linux.
+//! A name belongs to one node, and stands for the socket that is bound to it. That of a path is the inode on
+//! the node's disk, so a path that is removed, renamed or linked leads where it does on Linux.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -69,8 +69,8 @@ impl Names {
 }
 
 impl Network {
-    /// Returns the name of `addr` for a new socket of `node`, and the address that the socket then has: one that is given out, if `addr` is
-    /// without a name. A path is made on the disk.
+    /// Returns the name of `addr` for a new socket of `node`, and the address that the socket then has: one
+    /// that is given out, if `addr` is without a name. A path is made on the disk.
     ///
     /// # Errors
     /// Returns `EADDRINUSE` if something is there, and the errors of finding a path.
@@ -98,7 +98,8 @@ impl Network {
     /// Returns the socket of `node` that is bound to `addr`.
     ///
     /// # Errors
-    /// Returns `ECONNREFUSED` if there is none, `EINVAL` for an address without a name, and the errors of finding a path.
+    /// Returns `ECONNREFUSED` if there is none, `EINVAL` for an address without a name, and the errors of
+    /// finding a path.
     pub(super) fn bound_to(&self, node: u32, kind: Type, addr: &SocketAddr) -> io::Result<u64> {
         self.with(|state| state.nodes.get(node).check_up())?;
         let name = if let Some(path) = addr.as_pathname() {

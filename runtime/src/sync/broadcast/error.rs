@@ -25,7 +25,8 @@ pub struct SendError<T>(pub T);
 pub enum RecvError {
     /// All values were received, and all senders are gone.
     Closed,
-    /// The receiver was too slow and missed so many values. The next receive gets the oldest value that is left.
+    /// The receiver was too slow and missed so many values. The next receive gets the oldest value that is
+    /// left.
     Lagged(u64),
 }
 
@@ -42,7 +43,8 @@ pub enum TryRecvError {
     Empty,
     /// All values were received, and all senders are gone.
     Closed,
-    /// The receiver was too slow and missed so many values. The next receive gets the oldest value that is left.
+    /// The receiver was too slow and missed so many values. The next receive gets the oldest value that is
+    /// left.
     Lagged(u64),
 }
 
@@ -59,7 +61,8 @@ pub enum RecvTimeoutError {
     Timeout,
     /// All values were received, and all senders are gone.
     Closed,
-    /// The receiver was too slow and missed so many values. The next receive gets the oldest value that is left.
+    /// The receiver was too slow and missed so many values. The next receive gets the oldest value that is
+    /// left.
     Lagged(u64),
 }
 

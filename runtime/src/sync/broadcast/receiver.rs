@@ -86,8 +86,8 @@ impl<T> Receiver<T> {
         self.shared.lock().senders
     }
 
-    /// Returns a new receiver of the same channel. It gets the values that are sent from now on, and none of those that
-    /// wait for this receiver.
+    /// Returns a new receiver of the same channel. It gets the values that are sent from now on, and none of
+    /// those that wait for this receiver.
     ///
     /// ```
     /// let (sender, receiver) = runtime::sync::broadcast::channel(8);
@@ -116,8 +116,8 @@ impl<T: Clone> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Returns `Lagged` if this receiver missed values; the next call gets the oldest that is left. Returns `Closed` if
-    /// it has received all values and all senders are gone.
+    /// Returns `Lagged` if this receiver missed values; the next call gets the oldest that is left. Returns
+    /// `Closed` if it has received all values and all senders are gone.
     ///
     /// # Panics
     ///
@@ -142,7 +142,8 @@ impl<T: Clone> Receiver<T> {
         received.map(Arc::unwrap_or_clone)
     }
 
-    /// Receives the next value, and waits at most for `timeout`. A time beyond the clock's range means for ever.
+    /// Receives the next value, and waits at most for `timeout`. A time beyond the clock's range means for
+    /// ever.
     ///
     /// # Errors
     ///

@@ -41,7 +41,8 @@ impl<V: Clone> Ring<V> {
         self.slots.len()
     }
 
-    /// Puts a value for `receivers` receivers, of which there is at least one. Returns the value that it replaces.
+    /// Puts a value for `receivers` receivers, of which there is at least one. Returns the value that it
+    /// replaces.
     pub(super) fn push(&mut self, value: V, receivers: usize) -> Option<V> {
         debug_assert!(receivers > 0, "a value without receivers is not kept");
         let mut replaced = None;
@@ -54,8 +55,8 @@ impl<V: Clone> Ring<V> {
         replaced
     }
 
-    /// Receives the value with the number `at`, and moves `at` to the next number. The last receiver of a value takes
-    /// it out of the ring.
+    /// Receives the value with the number `at`, and moves `at` to the next number. The last receiver of a
+    /// value takes it out of the ring.
     pub(super) fn receive(&mut self, at: &mut u64) -> Found<V> {
         if *at < self.first {
             let missed = self.first - *at;

@@ -42,8 +42,8 @@ impl<T> Sender<T> {
         Sender(Arc::new(Lock::new(state)))
     }
 
-    /// Sends the value to all receivers. Returns their number. Never waits: if the channel is full, its oldest value
-    /// is dropped.
+    /// Sends the value to all receivers. Returns their number. Never waits: if the channel is full, its
+    /// oldest value is dropped.
     ///
     /// # Errors
     ///

@@ -48,7 +48,8 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
             if is_relock(caller) {
                 return self.0.lock_anyway(wants);
             }
-            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits again.
+            // The cancellation or time-out may no longer hold, and then this does not unwind. The loop waits
+            // again.
             unwind_if_cancelled();
         }
     }
@@ -66,8 +67,8 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
         }
     }
 
-    /// Upgrades the caller's share. Returns `false` if `deadline` has passed. Unwinds a cancelled caller, unless
-    /// `caller` is in `lock_api` itself (`sync/relock.rs`).
+    /// Upgrades the caller's share. Returns `false` if `deadline` has passed. Unwinds a cancelled caller,
+    /// unless `caller` is in `lock_api` itself (`sync/relock.rs`).
     ///
     /// # Safety
     /// The caller has the upgradable share. It has none if this unwinds.
@@ -96,7 +97,8 @@ struct ReleaseOnUnwind<'l, const RECURSIVE: bool>(&'l locks::RwLock<RECURSIVE>);
 
 impl<const RECURSIVE: bool> Drop for ReleaseOnUnwind<'_, RECURSIVE> {
     fn drop(&mut self) {
-        // SAFETY: `upgrade_slow` made this value of its caller's share, which is not used after the unwinding.
+        // SAFETY: `upgrade_slow` made this value of its caller's share, which is not used after the
+        // unwinding.
         unsafe { self.0.unlock_upgradable() };
     }
 }
@@ -105,7 +107,8 @@ fn after(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-// SAFETY: `locks::RwLock` has readers, or one writer. Its word is taken with Acquire and released with Release.
+// SAFETY: `locks::RwLock` has readers, or one writer. Its word is taken with Acquire and released with
+// Release.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait asks for it")]
     const INIT: Self = RawRwLock(locks::RwLock::new());
@@ -172,8 +175,8 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> 
     }
 }
 
-// SAFETY: a fair unlock makes the woken waiters the owners. The `bump`s do not unwind, so the caller's guard stays
-// valid.
+// SAFETY: a fair unlock makes the woken waiters the owners. The `bump`s do not unwind, so the caller's guard
+// stays valid.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockFair for RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn unlock_shared_fair(&self, _guard: GuardSend) {
@@ -206,7 +209,8 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     #[inline]
     unsafe fn bump(&self, has: Wants) {
         if self.0.is_waited_for() {
-            // SAFETY: the caller has the lock as `has` says, by the contract of this function. Neither call unwinds.
+            // SAFETY: the caller has the lock as `has` says, by the contract of this function. Neither call
+            // unwinds.
             unsafe { self.0.unlock_fair(has) };
             self.0.lock_anyway(has);
         }
@@ -250,7 +254,8 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockTimed for RawRwLock<RECURS
     }
 }
 
-// SAFETY: an upgrade acquires what the readers released. An upgrade that unwinds has released its share before.
+// SAFETY: an upgrade acquires what the readers released. An upgrade that unwinds has released its share
+// before.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECURSIVE> {
     type UpgradableGuard = GuardSend;
 

@@ -93,7 +93,8 @@ impl fmt::Debug for SemaphorePermit<'_> {
     }
 }
 
-/// Permits of a [`Semaphore`] in an `Arc`, which are released when this value is dropped. They keep the `Arc`.
+/// Permits of a [`Semaphore`] in an `Arc`, which are released when this value is dropped. They keep the
+/// `Arc`.
 ///
 /// ```
 /// let semaphore = std::sync::Arc::new(runtime::sync::Semaphore::new(1));

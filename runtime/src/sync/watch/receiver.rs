@@ -24,7 +24,8 @@ pub struct Receiver<T> {
     seen: u64,
 }
 
-/// Returns the version if it is another than `seen`, an error if no further one will come, and `None` if it may come.
+/// Returns the version if it is another than `seen`, an error if no further one will come, and `None` if it
+/// may come.
 fn change(state: &State, seen: u64) -> Option<Result<u64, RecvError>> {
     if state.version != seen {
         return Some(Ok(state.version));
@@ -51,7 +52,8 @@ impl<T> Receiver<T> {
         self.shared.borrow(self.seen).0
     }
 
-    /// Borrows the value, and marks it as seen. Waits while a sender changes the value. See [Guards](super#guards).
+    /// Borrows the value, and marks it as seen. Waits while a sender changes the value. See
+    /// [Guards](super#guards).
     ///
     /// ```
     /// let (sender, mut receiver) = runtime::sync::watch::channel(1);
@@ -140,8 +142,8 @@ impl<T> Receiver<T> {
         Ok(())
     }
 
-    /// Waits until the value is one that was not seen, in a future, and marks it as seen. A future that is dropped
-    /// before it is ready has marked nothing.
+    /// Waits until the value is one that was not seen, in a future, and marks it as seen. A future that is
+    /// dropped before it is ready has marked nothing.
     ///
     /// # Errors
     ///
@@ -160,8 +162,9 @@ impl<T> Receiver<T> {
         Ok(())
     }
 
-    /// Waits until `wanted` accepts the value, marks the value as seen, and borrows it. `wanted` sees the present value
-    /// first, seen or not. It runs under the read lock of the value. See [Guards](super#guards).
+    /// Waits until `wanted` accepts the value, marks the value as seen, and borrows it. `wanted` sees the
+    /// present value first, seen or not. It runs under the read lock of the value. See
+    /// [Guards](super#guards).
     ///
     /// # Errors
     ///

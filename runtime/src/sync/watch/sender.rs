@@ -56,8 +56,8 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Replaces the value and tells the receivers, if there are any. Returns the old value. Waits while others borrow
-    /// or change the value.
+    /// Replaces the value and tells the receivers, if there are any. Returns the old value. Waits while
+    /// others borrow or change the value.
     ///
     /// ```
     /// let sender = runtime::sync::watch::Sender::new(1);
@@ -69,8 +69,8 @@ impl<T> Sender<T> {
         value
     }
 
-    /// Changes the value in place and tells the receivers, if there are any. Waits while others borrow or change the
-    /// value.
+    /// Changes the value in place and tells the receivers, if there are any. Waits while others borrow or
+    /// change the value.
     ///
     /// # Panics
     ///
@@ -88,8 +88,8 @@ impl<T> Sender<T> {
         });
     }
 
-    /// Changes the value in place, and tells the receivers if `modify` returns `true`. Returns what `modify` returned.
-    /// Waits while others borrow or change the value.
+    /// Changes the value in place, and tells the receivers if `modify` returns `true`. Returns what `modify`
+    /// returned. Waits while others borrow or change the value.
     ///
     /// # Panics
     ///

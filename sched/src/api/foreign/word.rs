@@ -8,19 +8,22 @@
 //! | the runtime: an M that sleeps, a G whose own wait is armed | left to the kernel |
 //! | `std::thread::park`, also inside of std's `mpsc` | parked, and its M is claimed |
 //!
-//! **`std::thread::park` on a green thread.** Its token belongs to the OS thread. So do the names by which channels know their waiters:
-//! a sender of std's `mpsc` passes over a receiver with the sender's own thread id. So a G that parks so *claims* its M until it
-//! ends (`run/reserved.rs`): no other G comes to that OS thread. `m/std_parker.rs` has the word, and says what happens beside the Gs
-//! that were bound to the M before.
+//! **`std::thread::park` on a green thread.** Its token belongs to the OS thread. So do the names by which
+//! channels know their waiters: a sender of std's `mpsc` passes over a receiver with the sender's own thread
+//! id. So a G that parks so *claims* its M until it ends (`run/reserved.rs`): no other G comes to that OS
+//! thread. `m/std_parker.rs` has the word, and says what happens beside the Gs that were bound to the M
+//! before.
 //!
 //! Rejected:
 //!
-//! - *A claim for the time of the wait.* The next wait could begin where Gs are bound, and they would have the waiter's thread id.
+//! - *A claim for the time of the wait.* The next wait could begin where Gs are bound, and they would have
+//!   the waiter's thread id.
 //! - *Other Gs are moved off a claimed M.* A caught call promises its caller the same OS thread.
-//! - *The waiter moves to an M without bound Gs.* The channel has written down the waiter's thread id and its token before the first
-//!   call that is caught. Nothing before that call is: std's `recv` makes no other one.
-//! - *Gs in caught calls share no M with free Gs*, so that no free G claims beside them. Any free G may make its first caught call, in
-//!   frames of C already. So each would need an M of its own.
+//! - *The waiter moves to an M without bound Gs.* The channel has written down the waiter's thread id and its
+//!   token before the first call that is caught. Nothing before that call is: std's `recv` makes no other
+//!   one.
+//! - *Gs in caught calls share no M with free Gs*, so that no free G claims beside them. Any free G may make
+//!   its first caught call, in frames of C already. So each would need an M of its own.
 
 use std::ptr;
 use std::sync::atomic::AtomicU32;
@@ -51,8 +54,8 @@ pub enum WordWait {
     System,
 }
 
-/// Parks until a waker of `word` comes, or until `until` on the runtime's clock, if the word is `expected`. Neither cancellation nor
-/// a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
+/// Parks until a waker of `word` comes, or until `until` on the runtime's clock, if the word is `expected`.
+/// Neither cancellation nor a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
 pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
     if !super::is_user_code() {
         on_m(|m| m.std_parker.sees(word));
@@ -78,8 +81,9 @@ fn wait_in_table(word: &AtomicU32, expected: u32, company: Company, until: u64) 
     }
 }
 
-/// Wakes up to `most` waiters for the word at `address`: green threads, and by `system` those of the kernel, which returns how many it
-/// has woken, or an error below zero. Returns the number of all. *Runs on: any thread.*
+/// Wakes up to `most` waiters for the word at `address`: green threads, and by `system` those of the kernel,
+/// which returns how many it has woken, or an error below zero. Returns the number of all. *Runs on: any
+/// thread.*
 pub fn wake(address: usize, most: usize, system: impl FnOnce(usize) -> isize) -> isize {
     // In a forked child a bucket may be locked by a thread that the child does not have.
     if fork::is_forked() { system(most) } else { TABLE.wake(address, most, system) }
@@ -95,8 +99,8 @@ pub fn with_table_locked<R>(f: impl FnOnce() -> R) -> R {
 /// Waits as `std::thread::park` does; the file's head tells how.
 #[cold]
 fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    // SAFETY: the M of this OS thread exists while a G runs on it, and this G returns to it after its wait: it claims the M, or is
-    // pinned.
+    // SAFETY: the M of this OS thread exists while a G runs on it, and this G returns to it after its wait:
+    // it claims the M, or is pinned.
     let m = unsafe { &*on_m(ptr::from_ref::<M>).expect("a green thread runs on an M") };
     if !g.is_pinned() || g.binding.is_home() {
         // SAFETY: `g` runs here, on `m`.

@@ -1,4 +1,5 @@
-//! Loom models of the end of a runtime: spawns from outside against the seal, the counts, and Ms that go to sleep.
+//! Loom models of the end of a runtime: spawns from outside against the seal, the counts, and Ms that go to
+//! sleep.
 
 use super::*;
 use crate::g::{life::Life, wait::Cancel, wait::Decision, wait::Wait};
@@ -204,7 +205,8 @@ fn what_a_cancelled_g_spawns_is_born_cancelled() {
     });
 }
 
-/// Places where Ms sleep, and how they are woken. An M that sleeps never leaves by itself: in the end it must have been woken.
+/// Places where Ms sleep, and how they are woken. An M that sleeps never leaves by itself: in the end it must
+/// have been woken.
 struct Beds {
     closing: Closing,
     idle: Idle<usize>,
@@ -261,7 +263,8 @@ fn an_m_that_is_woken_for_work_does_not_miss_the_end() {
         let sleeper = thread::spawn(move || {
             let mut sleeps = sleeper.park(0);
             if sleeps && sleeper.woken[0].swap(false, Ordering::Acquire) {
-                // The M was handed a P, finds nothing to run, and parks again unless it sees that it is to end.
+                // The M was handed a P, finds nothing to run, and parks again unless it sees that it is to
+                // end.
                 sleeps = !sleeper.closing.is_exiting() && sleeper.park(0);
             }
             sleeps
@@ -325,8 +328,8 @@ fn an_m_that_is_started_meanwhile_is_joined() {
 #[test]
 fn the_m_in_the_netpoller_returns_when_ms_are_to_end() {
     loom::model(|| {
-        // The `Mutex` is the poller's lock; its value is true while an M blocks in the poller. The `AtomicBool` is a kept
-        // break.
+        // The `Mutex` is the poller's lock; its value is true while an M blocks in the poller. The
+        // `AtomicBool` is a kept break.
         let world = Arc::new((Closing::default(), Mutex::new(false), AtomicBool::new(false)));
         let (blocks, looks) = (world.clone(), world.clone());
         // Models `Sched::turn_to_block`: first the turn to poll, then the look.

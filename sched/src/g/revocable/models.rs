@@ -1,4 +1,5 @@
-//! Models of revocable stretches: a revoked wait ends, a wait after the stretch does not, and no outer stretch is forgotten.
+//! Models of revocable stretches: a revoked wait ends, a wait after the stretch does not, and no outer
+//! stretch is forgotten.
 
 use loom::{sync::Arc, thread};
 

@@ -1,4 +1,5 @@
-//! Models of one wait: all wakers that may end it at once, the waits after it, and a grant that must not get lost.
+//! Models of one wait: all wakers that may end it at once, the waits after it, and a grant that must not get
+//! lost.
 
 use super::*;
 use crate::sync::Mutex;
@@ -186,9 +187,9 @@ fn cancel_is_not_missed_from_one_wait_to_the_next() {
         let g = Waiter::new();
         let canceller = on_a_thread(&g, |g| g.cancel());
         g.turns.take();
-        // Two waits that are decided before they park, the second shielded. Then a third wait, which parks. (loom can
-        // order the store of an `arm` before an exchange that has read an older word, which cannot happen. So each
-        // wait is decided before the next one begins.)
+        // Two waits that are decided before they park, the second shielded. Then a third wait, which parks.
+        // (loom can order the store of an `arm` before an exchange that has read an older word, which cannot
+        // happen. So each wait is decided before the next one begins.)
         for cancel in [Cancel::Ends, Cancel::Waits] {
             let number = g.wait.arm(cancel);
             g.decide(number, Outcome::Woken);
@@ -202,7 +203,8 @@ fn cancel_is_not_missed_from_one_wait_to_the_next() {
 }
 
 impl Waiter {
-    /// Reads the stack of the parked waiter, as a dumper does. Returns `true` if the dumper had to run the waiter.
+    /// Reads the stack of the parked waiter, as a dumper does. Returns `true` if the dumper had to run the
+    /// waiter.
     fn dump(&self) -> bool {
         self.turns.take();
         if !self.wait.hold() {
@@ -264,8 +266,8 @@ fn a_waiter_that_parks_and_is_cancelled_while_a_dumper_looks_goes_on_once() {
     BY.iter().for_each(Reached::assert);
 }
 
-/// A waiter that waits twice. The thread that ends the first wait runs the waiter into the second, and publishes its
-/// number.
+/// A waiter that waits twice. The thread that ends the first wait runs the waiter into the second, and
+/// publishes its number.
 struct Twice {
     waiter: Waiter,
     second: AtomicU64,
@@ -340,8 +342,8 @@ struct Grants {
     waiters: [Waiter; 2],
     /// What the grant gives access to.
     guarded: UnsafeCell<u32>,
-    /// Set if the granter chose a waiter with a wait that had just ended otherwise. (Of std, not of loom: no part of
-    /// the protocol.)
+    /// Set if the granter chose a waiter with a wait that had just ended otherwise. (Of std, not of loom: no
+    /// part of the protocol.)
     heard_lost: std::sync::OnceLock<()>,
 }
 
@@ -397,11 +399,13 @@ impl Grants {
         }
     }
 
-    /// Uses the grant, or leaves the queue without one. *Runs on: the thread that runs the waiter, after its wait.*
+    /// Uses the grant, or leaves the queue without one. *Runs on: the thread that runs the waiter, after its
+    /// wait.*
     fn go_on(&self, waiter: usize) {
         match self.waiters[waiter].wait.outcome() {
             Outcome::Woken => self.use_it(),
-            // A granter may have taken the waiter out of the queue already. The granter's decision then loses.
+            // A granter may have taken the waiter out of the queue already. The granter's decision then
+            // loses.
             _ => self.queue.lock().waiting.retain(|&(other, _)| other != waiter),
         }
     }

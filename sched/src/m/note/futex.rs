@@ -1,5 +1,5 @@
-//! The sleep of a note by a futex. With the feature `interpose` an M on which foreign code waits for descriptors sleeps at its station
-//! instead.
+//! The sleep of a note by a futex. With the feature `interpose` an M on which foreign code waits for
+//! descriptors sleeps at its station instead.
 
 #[cfg(feature = "interpose")]
 use std::io;

@@ -1,4 +1,5 @@
-//! The word by which a note knows how its thread sleeps: on a futex, or at the M's station, where an event of a descriptor ends the sleep, too.
+//! The word by which a note knows how its thread sleeps: on a futex, or at the M's station, where an event of
+//! a descriptor ends the sleep, too.
 //!
 //! ```text
 //!   the thread                                  the waker
@@ -7,8 +8,9 @@
 //!   swap in EMPTY
 //! ```
 //!
-//! A futex sleeps only while the word still says so, and a station keeps a wake-up for the next sleep. So the waker may come between
-//! the thread's two steps. A wake-up that a station has kept for too long ends a later sleep without a cause.
+//! A futex sleeps only while the word still says so, and a station keeps a wake-up for the next sleep. So the
+//! waker may come between the thread's two steps. A wake-up that a station has kept for too long ends a later
+//! sleep without a cause.
 
 use crate::sync::{
     atomic::{AtomicU32, Ordering},
@@ -37,11 +39,12 @@ impl Word {
         Word(AtomicU32::new(EMPTY))
     }
 
-    /// Sleeps by `sleep`, unless a wake-up is kept. `sleep` gets the word and the value that it has until a waker comes. *Runs on: the
-    /// thread.*
+    /// Sleeps by `sleep`, unless a wake-up is kept. `sleep` gets the word and the value that it has until a
+    /// waker comes. *Runs on: the thread.*
     pub(super) fn sleep(&self, how: Sleep, sleep: impl FnOnce(&AtomicU32, u32)) {
         let says = if broken!("note_station_as_futex") { Sleep::Futex } else { how } as u32;
-        // Acquire, here and below: pairs with the Release in `wake`. The note's own word orders what the waker hands over, too.
+        // Acquire, here and below: pairs with the Release in `wake`. The note's own word orders what the
+        // waker hands over, too.
         if self.0.compare_exchange(EMPTY, says, Ordering::Acquire, Ordering::Acquire).is_ok() {
             sleep(&self.0, says);
         }
@@ -50,8 +53,8 @@ impl Word {
 
     /// Wakes the thread, or keeps the wake-up for its next sleep. *Runs on: any thread.*
     pub(super) fn wake(&self, futex: impl FnOnce(&AtomicU32), station: impl FnOnce()) {
-        // Release: pairs with `sleep`; a thread that reads WOKEN has what the waker published before. Acquire: the waker uses the
-        // station that the thread has made before it slept there.
+        // Release: pairs with `sleep`; a thread that reads WOKEN has what the waker published before.
+        // Acquire: the waker uses the station that the thread has made before it slept there.
         match self.0.swap(WOKEN, Ordering::AcqRel) {
             futex_word if futex_word == Sleep::Futex as u32 => futex(&self.0),
             at_station if at_station == Sleep::Station as u32 => station(),
@@ -135,7 +138,8 @@ mod models {
         }
     }
 
-    /// A thread sleeps twice, and is woken each time, however the waker comes between its steps. A lost wake-up is a deadlock here.
+    /// A thread sleeps twice, and is woken each time, however the waker comes between its steps. A lost
+    /// wake-up is a deadlock here.
     #[test]
     fn a_wake_up_ends_the_sleep_of_its_kind() {
         static SLEPT: Reached = Reached::new();

@@ -1,4 +1,5 @@
-//! The word of std's `thread::park`, as the M changes it between the Gs that run on its thread: the protocol of `m/std_parker.rs`.
+//! The word of std's `thread::park`, as the M changes it between the Gs that run on its thread: the protocol
+//! of `m/std_parker.rs`.
 
 use crate::sync::{
     atomic::{AtomicU32, Ordering},
@@ -18,8 +19,8 @@ pub(super) fn enter(word: &AtomicU32) {
     }
 }
 
-/// A G has stopped, and Gs are parked: from here on an `unpark` is seen. Returns `true` if one came while the G ran: the caller
-/// wakes those that are parked.
+/// A G has stopped, and Gs are parked: from here on an `unpark` is seen. Returns `true` if one came while the
+/// G ran: the caller wakes those that are parked.
 #[must_use]
 pub(super) fn leave(word: &AtomicU32) -> bool {
     if broken!("parker_left_as_empty") {
@@ -31,8 +32,8 @@ pub(super) fn leave(word: &AtomicU32) -> bool {
 
 /// A G that was parked goes on: gives std's code the token for which it waits.
 pub(super) fn go_on(word: &AtomicU32) {
-    // Acquire: sees what the caller of `unpark` did before; pairs with its Release exchange, which std's own exchange does not see
-    // any more.
+    // Acquire: sees what the caller of `unpark` did before; pairs with its Release exchange, which std's own
+    // exchange does not see any more.
     word.swap(NOTIFIED, Ordering::Acquire);
 }
 
@@ -97,7 +98,8 @@ mod models {
         }
     }
 
-    /// G 0 parks, G 1 runs on the thread, and perhaps parks, too. An `unpark` comes at any time, and wakes G 0, unless G 1 takes it.
+    /// G 0 parks, G 1 runs on the thread, and perhaps parks, too. An `unpark` comes at any time, and wakes G
+    /// 0, unless G 1 takes it.
     #[test]
     fn an_unpark_wakes_all_that_are_parked() {
         static DIRECT: Reached = Reached::new();

@@ -1,4 +1,5 @@
-//! Loom models of the lease: alone, and together with the steps of `run/boundary.rs`, `run/threads.rs` and `run/find.rs` for a lost P.
+//! Loom models of the lease: alone, and together with the steps of `run/boundary.rs`, `run/threads.rs` and
+//! `run/find.rs` for a lost P.
 
 use super::*;
 use crate::run::idle::Idle;
@@ -109,8 +110,8 @@ fn an_m_and_sysmon_never_both_hold_the_p() {
     }
 }
 
-/// A signal handler on the M's thread pauses an M that has lost its P. An M that still has its P, or is in the runtime, is never
-/// taken for one that has lost it (`M::has_lost_p`).
+/// A signal handler on the M's thread pauses an M that has lost its P. An M that still has its P, or is in
+/// the runtime, is never taken for one that has lost it (`M::has_lost_p`).
 #[test]
 fn only_an_m_that_has_lost_its_p_is_paused() {
     static LOST: Reached = Reached::new();
@@ -226,7 +227,8 @@ fn a_p_that_is_asked_for_is_kept_on_entry_and_given_up_on_the_way_out() {
             sysmon.join().unwrap();
             AT_ONCE.note(lent.is_none());
             let Some(lent) = lent else { return };
-            // Sysmon asks again, because the first request came later than the leave, or the leave overwrote it.
+            // Sysmon asks again, because the first request came later than the leave, or the leave overwrote
+            // it.
             p.p.lease.ask();
             assert!(p.p.take_back(lent, 0), "a request took the P");
             p.touch();
@@ -306,7 +308,8 @@ impl G {
     }
 }
 
-/// A runtime with one P. An M that parks is a loom thread that ends; an M that is woken or started is a new loom thread.
+/// A runtime with one P. An M that parks is a loom thread that ends; an M that is woken or started is a new
+/// loom thread.
 struct Machine {
     p: Leased,
     /// The run queue of the P.
@@ -333,8 +336,8 @@ struct Log {
     /// How many Ms were woken or started with the P, and their threads.
     ms: usize,
     started: Vec<thread::JoinHandle<()>>,
-    /// Whether an M that had lost the P got it from the idle list on its way out; whether an M waited in place for the P; whether
-    /// an M gave the P up on request.
+    /// Whether an M that had lost the P got it from the idle list on its way out; whether an M waited in
+    /// place for the P; whether an M gave the P up on request.
     got_back: bool,
     queued_up: bool,
     gave_up: bool,
@@ -428,7 +431,8 @@ impl Machine {
         self.idle.wake_for_work(|| (), wake);
     }
 
-    /// Models `Sched::put_idle` and the step that must follow it. Returns `true` if there is work, so the P must be taken again.
+    /// Models `Sched::put_idle` and the step that must follow it. Returns `true` if there is work, so the P
+    /// must be taken again.
     fn put_idle(&self) -> bool {
         assert!(self.own(|queue| queue.is_empty()));
         let _ = self.idle.give_up(0, || true, || self.p.lease.set_idle());
@@ -481,7 +485,8 @@ impl Machine {
         holds
     }
 
-    /// Models `Entered::drop`. Returns the word by which the P is lent again; `None` if the G goes on without a P for ever.
+    /// Models `Entered::drop`. Returns the word by which the P is lent again; `None` if the G goes on without
+    /// a P for ever.
     fn leave(self: &Arc<Self>, g: G, m: usize, holds: bool) -> Option<Lent> {
         if holds && let Some(lent) = self.p.lend_unless_asked(m) {
             return Some(lent);
@@ -549,7 +554,8 @@ impl Machine {
         }
     }
 
-    /// Models sysmon: looks, and later takes the P if its word has not changed. The caller decides what to do with the P.
+    /// Models sysmon: looks, and later takes the P if its word has not changed. The caller decides what to do
+    /// with the P.
     fn retake(&self, stale: Option<Seen>) -> (Seen, bool) {
         let seen = self.p.look();
         self.turns.take();
@@ -563,7 +569,8 @@ impl Machine {
         (seen, taken)
     }
 
-    /// Models `Sched::hand_off`. Returns `true` if the caller must start an M for the P. *Runs on: the holder.*
+    /// Models `Sched::hand_off`. Returns `true` if the caller must start an M for the P. *Runs on: the
+    /// holder.*
     fn hand_off(self: &Arc<Self>) -> bool {
         if !self.own(|queue| queue.is_empty()) || self.any_work() {
             return true;

@@ -43,8 +43,8 @@ fn a_stopped_point_is_not_taken() {
     });
 }
 
-/// The point is moved while two takers take it: the old point is taken or was pending, and the new point is taken
-/// once.
+/// The point is moved while two takers take it: the old point is taken or was pending, and the new point is
+/// taken once.
 #[test]
 fn each_point_is_taken_or_was_pending() {
     explore(3, || {

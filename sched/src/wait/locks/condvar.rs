@@ -1,5 +1,5 @@
-//! The condition variable: a notification moves a waiter into the mutex's queue, where that waiter gets the mutex in
-//! turn.
+//! The condition variable: a notification moves a waiter into the mutex's queue, where that waiter gets the
+//! mutex in turn.
 //!
 //! ```text
 //!   wait                                         notify
@@ -11,16 +11,16 @@
 //!   else:  take both locks, leave the queue that has the node, lock the mutex; moved? then report a notification
 //! ```
 //!
-//! The move keeps notified waiters from contending for the mutex all at once, and with the notifier, which often
-//! holds the mutex. Each waiter is woken when its turn comes.
+//! The move keeps notified waiters from contending for the mutex all at once, and with the notifier, which
+//! often holds the mutex. Each waiter is woken when its turn comes.
 //!
-//! A notification goes to a wait that is open at that moment, and is never lost. If the wait then ends otherwise
-//! while its node is in the mutex's queue, it still counts as notified. A cancellation then takes effect at the next
-//! wait.
+//! A notification goes to a wait that is open at that moment, and is never lost. If the wait then ends
+//! otherwise while its node is in the mutex's queue, it still counts as notified. A cancellation then takes
+//! effect at the next wait.
 //!
-//! The notifier does not hold the mutex. A waiter that returned from `wait` may free its mutex at once. So each
-//! waiter takes the condition's lock once before it uses the mutex again. The notifier releases the condition's lock
-//! last, after it has used the mutex.
+//! The notifier does not hold the mutex. A waiter that returned from `wait` may free its mutex at once. So
+//! each waiter takes the condition's lock once before it uses the mutex again. The notifier releases the
+//! condition's lock last, after it has used the mutex.
 
 use std::ptr;
 
@@ -58,8 +58,8 @@ impl Condvar {
         Condvar { mutex: AtomicPtr::new(ptr::null_mut()), queue: Lock::new(Queue::new()) }
     }
 
-    /// Unlocks the mutex, waits for a notification, and locks the mutex again. Returns `Woken` if the caller was
-    /// notified, else how the wait ended. Does not unwind.
+    /// Unlocks the mutex, waits for a notification, and locks the mutex again. Returns `Woken` if the caller
+    /// was notified, else how the wait ended. Does not unwind.
     ///
     /// # Errors
     /// Returns `OtherMutex` if other waiters use another mutex. The mutex is then still locked.
@@ -103,25 +103,26 @@ impl Condvar {
     /// Pushes the node into the queue and records the mutex.
     ///
     /// # Safety
-    /// The node is in no queue. The node stays alive and in place until its wait was decided as woken, or `leave` was
-    /// called for it.
+    /// The node is in no queue. The node stays alive and in place until its wait was decided as woken, or
+    /// `leave` was called for it.
     unsafe fn enter(&self, node: &Node<Waiter>, mutex: &Mutex) -> Result<(), OtherMutex> {
         let mut queue = self.queue.lock();
         let known = self.mutex.load(Ordering::Relaxed).cast_const();
         if known.is_null() {
-            // Relaxed: a notifier that locked the mutex after this waiter unlocked it sees the store. Any other
-            // notifier may miss this waiter.
+            // Relaxed: a notifier that locked the mutex after this waiter unlocked it sees the store. Any
+            // other notifier may miss this waiter.
             self.mutex.store(ptr::from_ref(mutex).cast_mut(), Ordering::Relaxed);
         } else if known != ptr::from_ref(mutex) {
             return Err(OtherMutex);
         }
-        // SAFETY: the queue is under its lock, and the caller keeps the node alive until `leave`, by this contract.
+        // SAFETY: the queue is under its lock, and the caller keeps the node alive until `leave`, by this
+        // contract.
         unsafe { queue.push_back(node) };
         Ok(())
     }
 
-    /// Removes a node from the queue that has it. Returns `true` if the waiter had been notified. *Runs on: the node's
-    /// owner.*
+    /// Removes a node from the queue that has it. Returns `true` if the waiter had been notified. *Runs on:
+    /// the node's owner.*
     ///
     /// # Safety
     /// `enter` pushed the node with this mutex, and its wait was not decided as woken.
@@ -130,8 +131,8 @@ impl Condvar {
         let mut line = mutex.line();
         // SAFETY: this thread has the locks of both queues that the node may be in.
         let moved = unsafe { node.payload().moved };
-        // SAFETY: `moved` names the queue that has the node, if one has it: `move_to_mutex` moves a node and sets
-        // `moved` under both locks.
+        // SAFETY: `moved` names the queue that has the node, if one has it: `move_to_mutex` moves a node and
+        // sets `moved` under both locks.
         unsafe {
             if moved {
                 line.remove(node);
@@ -158,7 +159,8 @@ impl Condvar {
         }
     }
 
-    /// Notifies the waiter that has waited longest. Returns `false` if there was no open wait. *Runs on: any thread.*
+    /// Notifies the waiter that has waited longest. Returns `false` if there was no open wait. *Runs on: any
+    /// thread.*
     #[inline]
     pub fn notify_one(&self) -> bool {
         self.is_waited_for() && self.notify(1) == 1
@@ -172,8 +174,8 @@ impl Condvar {
 
     #[inline]
     fn is_waited_for(&self) -> bool {
-        // Relaxed: a notifier that locked the mutex after the waiter unlocked it sees the store in `enter`. Any other
-        // notifier may miss that waiter.
+        // Relaxed: a notifier that locked the mutex after the waiter unlocked it sees the store in `enter`.
+        // Any other notifier may miss that waiter.
         !self.mutex.load(Ordering::Relaxed).is_null()
     }
 
@@ -185,9 +187,9 @@ impl Condvar {
             !queue.is_empty(),
             "the mutex is known while a waiter is queued"
         );
-        // SAFETY: under the condition's lock the pointer is null or leads to the mutex of a queued waiter. That
-        // waiter takes the condition's lock before it returns (`let_notifier_finish`, `leave`), so the mutex lives
-        // until `queue` is dropped.
+        // SAFETY: under the condition's lock the pointer is null or leads to the mutex of a queued waiter.
+        // That waiter takes the condition's lock before it returns (`let_notifier_finish`, `leave`), so the
+        // mutex lives until `queue` is dropped.
         let Some(mutex) = (unsafe { self.mutex.load(Ordering::Relaxed).as_ref() }) else { return 0 };
         let (moved, wake) = move_to_mutex(&mut queue, mutex, most);
         self.is_left(&queue);
@@ -197,8 +199,8 @@ impl Condvar {
     }
 }
 
-/// Moves up to `most` open waits from the condition's queue into the mutex's queue. Returns their number, and the
-/// wake of the first waiter if the mutex is free.
+/// Moves up to `most` open waits from the condition's queue into the mutex's queue. Returns their number, and
+/// the wake of the first waiter if the mutex is free.
 fn move_to_mutex(queue: &mut Queue<Waiter>, mutex: &Mutex, most: usize) -> (usize, Option<Wake>) {
     let mut line = mutex.line();
     let mut moved = 0;

@@ -1,4 +1,5 @@
-//! Locking as a future: `MutexFuture` and `RwLockFuture`. A future queues up beside the threads, and is served in turn.
+//! Locking as a future: `MutexFuture` and `RwLockFuture`. A future queues up beside the threads, and is
+//! served in turn.
 //!
 //! ```text
 //!   poll                                         drop, by a future that is not ready
@@ -9,9 +10,9 @@
 //!     handed over: ready
 //! ```
 //!
-//! *A woken thread always retries; a woken future may never be polled again.* The drop of such a future does what its
-//! retry would have done. Until that poll or drop no second waiter is woken, because `WOKEN` is set; newcomers may take
-//! the lock meanwhile.
+//! *A woken thread always retries; a woken future may never be polled again.* The drop of such a future does
+//! what its retry would have done. Until that poll or drop no second waiter is woken, because `WOKEN` is set;
+//! newcomers may take the lock meanwhile.
 
 #![allow(unsafe_code)]
 

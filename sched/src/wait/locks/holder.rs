@@ -1,14 +1,17 @@
-//! Which thread took a lock, for dumps and for the search for deadlocks. Recorded only after [`track`], and while a [`Tracking`] lives.
+//! Which thread took a lock, for dumps and for the search for deadlocks. Recorded only after [`track`], and
+//! while a [`Tracking`] lives.
 //!
-//! A lock that one thread has alone has a [`Holder`]. A share of a reader-writer lock is recorded by its reader, in a list of the
-//! reader's own: a lock has no room for all its readers. A dumper reads the list of a thread that it holds parked.
+//! A lock that one thread has alone has a [`Holder`]. A share of a reader-writer lock is recorded by its
+//! reader, in a list of the reader's own: a lock has no room for all its readers. A dumper reads the list of
+//! a thread that it holds parked.
 //!
-//! The taker records itself after it took the lock, and clears the record before it unlocks. So a record never names a thread that
-//! has unlocked; a lock without a record may be taken. A guard may be sent to another thread: the record then still names the taker.
-//! A thread that unlocks what another thread took is noted ([`guards_travel`]), and the records are taken for guesses from then on.
+//! The taker records itself after it took the lock, and clears the record before it unlocks. So a record
+//! never names a thread that has unlocked; a lock without a record may be taken. A guard may be sent to
+//! another thread: the record then still names the taker. A thread that unlocks what another thread took is
+//! noted ([`guards_travel`]), and the records are taken for guesses from then on.
 //!
-//! Tracking may end while locks are taken. Each unlock clears the record of its lock all the same. The shares of a reader belong to one
-//! period of tracking, and count in that period only.
+//! Tracking may end while locks are taken. Each unlock clears the record of its lock all the same. The shares
+//! of a reader belong to one period of tracking, and count in that period only.
 //!
 //! Off, that costs a load and a branch for each lock and unlock.
 
@@ -18,8 +21,9 @@ use crate::sync::Mutex;
 
 use crate::api::park::{me, my_id};
 
-// Relaxed everywhere: a lock that was taken at the moment of `track` has no record, which is allowed. A reader that needs a true
-// record holds the recorded thread in its parked wait, and so sees all that this thread has done.
+// Relaxed everywhere: a lock that was taken at the moment of `track` has no record, which is allowed. A
+// reader that needs a true record holds the recorded thread in its parked wait, and so sees all that this
+// thread has done.
 /// The number of the present period of tracking; 0 while there is none.
 static PERIOD: AtomicU32 = AtomicU32::new(0);
 static TRAVEL: AtomicBool = AtomicBool::new(false);
@@ -79,7 +83,8 @@ pub fn guards_travel() -> bool {
 /// In a share: its reader may upgrade it. Locks are aligned, so the bit is free in their address.
 pub const UPGRADABLE_SHARE: usize = 1;
 
-/// Records that the caller has a share of the lock at `address`. *Runs on: the thread that has just taken the share.*
+/// Records that the caller has a share of the lock at `address`. *Runs on: the thread that has just taken the
+/// share.*
 #[inline(always)]
 pub(super) fn took_share(address: usize, upgradable: bool) {
     if are_tracked() {

@@ -1,5 +1,5 @@
-//! The mutex: one word and a queue of waiters. Locks, unlocks, and hands over to a starving waiter. The head of
-//! `wait/locks.rs` tells the protocol.
+//! The mutex: one word and a queue of waiters. Locks, unlocks, and hands over to a starving waiter. The head
+//! of `wait/locks.rs` tells the protocol.
 
 use super::holder::Holder;
 use super::{Line, Patience, is_long_ago, spin, stay};
@@ -16,8 +16,8 @@ const LOCKED: u32 = 1;
 const WAITING: u32 = 2;
 /// A woken waiter has not retried yet.
 const WOKEN: u32 = 4;
-/// Only a hand-over takes the mutex. Set under the queue's lock while the mutex is taken; cleared under the queue's
-/// lock.
+/// Only a hand-over takes the mutex. Set under the queue's lock while the mutex is taken; cleared under the
+/// queue's lock.
 const STARVING: u32 = 8;
 /// With one of these bits set, a locker may not take the mutex.
 const TAKEN: u32 = LOCKED | STARVING;
@@ -71,7 +71,8 @@ impl Mutex {
         took
     }
 
-    /// Locks the mutex if it is free, even past queued waiters. Returns whether it did. *Runs on: any thread.*
+    /// Locks the mutex if it is free, even past queued waiters. Returns whether it did. *Runs on: any
+    /// thread.*
     #[inline]
     pub fn try_lock(&self) -> bool {
         self.take_if_free(0)
@@ -80,8 +81,8 @@ impl Mutex {
     /// Returns `true` if the mutex is locked or about to be handed over.
     #[inline]
     pub fn is_locked(&self) -> bool {
-        // Relaxed: the answer may be out of date on return. `STARVING` without `LOCKED` means that a hand-over is
-        // under way.
+        // Relaxed: the answer may be out of date on return. `STARVING` without `LOCKED` means that a
+        // hand-over is under way.
         self.word.load(Ordering::Relaxed) & TAKEN != 0
     }
 
@@ -97,11 +98,12 @@ impl Mutex {
         self.word.load(Ordering::Relaxed) & STARVING != 0
     }
 
-    /// Locks the mutex, waiting as `patience` allows. Call it after `try_lock_fast` has failed. Does not unwind.
+    /// Locks the mutex, waiting as `patience` allows. Call it after `try_lock_fast` has failed. Does not
+    /// unwind.
     ///
     /// # Errors
-    /// Returns how the wait ended if it timed out or was cancelled. The caller has left the queue, and a grant meant
-    /// for it has gone to the next waiter.
+    /// Returns how the wait ended if it timed out or was cancelled. The caller has left the queue, and a
+    /// grant meant for it has gone to the next waiter.
     #[cold]
     pub fn lock_slow(&self, patience: Patience) -> Result<(), Outcome> {
         if spin(|| self.look()) {
@@ -118,8 +120,8 @@ impl Mutex {
         }
     }
 
-    /// One look while spinning. Returns `Some(true)` if it took the mutex, `Some(false)` to stop spinning, `None` to
-    /// go on.
+    /// One look while spinning. Returns `Some(true)` if it took the mutex, `Some(false)` to stop spinning,
+    /// `None` to go on.
     fn look(&self) -> Option<bool> {
         if self.take_if_free(0) {
             return Some(true);
@@ -177,8 +179,8 @@ impl Mutex {
         Some(Awaited::Mutex { address, locked: self.is_locked(), holder: self.holder.id() })
     }
 
-    /// Locks the mutex and returns `None`; or sets `WAITING` and returns the queue's guard, for the caller to queue
-    /// up.
+    /// Locks the mutex and returns `None`; or sets `WAITING` and returns the queue's guard, for the caller to
+    /// queue up.
     pub(super) fn take_or_enter(&self, line: Line) -> Option<Guard<'_, Queue<Waiter>>> {
         // A woken waiter clears `WOKEN` with this retry.
         let clearing = if line.woken && !broken!("mutex_woken_stays") { WOKEN } else { 0 };
@@ -193,15 +195,15 @@ impl Mutex {
         }
     }
 
-    /// Sets `WAITING` if the mutex is taken; its unlocker then sees that bit. Sets `STARVING` too if the locker
-    /// starves. Returns `false` if the mutex is free. *Runs on: the holder of the queue's lock.*
+    /// Sets `WAITING` if the mutex is taken; its unlocker then sees that bit. Sets `STARVING` too if the
+    /// locker starves. Returns `false` if the mutex is free. *Runs on: the holder of the queue's lock.*
     fn announce(&self, line: Line, clearing: u32) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & TAKEN != 0 || broken!("mutex_enters_a_free_one") {
             let starving = if line.starves() && word & LOCKED != 0 { STARVING } else { 0 };
             let waiting = word & !clearing | WAITING | starving;
-            // Relaxed: the unlocker reaches the queue under its lock, which this thread holds until the node is
-            // pushed.
+            // Relaxed: the unlocker reaches the queue under its lock, which this thread holds until the node
+            // is pushed.
             match self.word.compare_exchange_weak(word, waiting, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -212,8 +214,8 @@ impl Mutex {
 
     /// Wakes the next waiter in the place of a woken waiter that will not retry.
     pub(super) fn woken_left(&self, mut queue: Guard<'_, Queue<Waiter>>) {
-        // Relaxed: an unlocker that saw `WOKEN` left the queue to the woken waiter. Its unlock comes before this
-        // read-modify-write in the order of the word, so `wake_or_hand_over` sees the free mutex.
+        // Relaxed: an unlocker that saw `WOKEN` left the queue to the woken waiter. Its unlock comes before
+        // this read-modify-write in the order of the word, so `wake_or_hand_over` sees the free mutex.
         self.word.fetch_and(!WOKEN, Ordering::Relaxed);
         let wake = self.wake_or_hand_over(&mut queue);
         drop(queue);
@@ -225,14 +227,15 @@ impl Mutex {
         self.queue.lock()
     }
 
-    /// Sets `WAITING` after `notify` moved waiters into the queue, and serves the queue if the mutex is free. *Runs
-    /// on: the holder of the queue's lock.*
+    /// Sets `WAITING` after `notify` moved waiters into the queue, and serves the queue if the mutex is free.
+    /// *Runs on: the holder of the queue's lock.*
     pub(super) fn line_has_grown(&self, queue: &mut Queue<Waiter>) -> Option<Wake> {
         if queue.is_empty() {
             return None;
         }
-        // Relaxed: the unlocker reaches the queue under its lock, which the caller holds. If the mutex is taken, its
-        // holder unlocks it later and sees `WAITING`. If not, `wake_or_hand_over` sees a free mutex.
+        // Relaxed: the unlocker reaches the queue under its lock, which the caller holds. If the mutex is
+        // taken, its holder unlocks it later and sees `WAITING`. If not, `wake_or_hand_over` sees a free
+        // mutex.
         self.word.fetch_or(WAITING, Ordering::Relaxed);
         if broken!("condvar_leaves_a_free_mutex") { None } else { self.wake_or_hand_over(queue) }
     }
@@ -244,10 +247,11 @@ impl Mutex {
         }
     }
 
-    /// Clears `WAITING`, `STARVING` and `clearing`: the queue is empty. *Runs on: the holder of the queue's lock.*
+    /// Clears `WAITING`, `STARVING` and `clearing`: the queue is empty. *Runs on: the holder of the queue's
+    /// lock.*
     fn nobody_waits(&self, clearing: u32) {
-        // Relaxed: a later locker synchronizes with the last holder's Release; this read-modify-write continues its
-        // release sequence.
+        // Relaxed: a later locker synchronizes with the last holder's Release; this read-modify-write
+        // continues its release sequence.
         self.word.fetch_and(!(WAITING | STARVING | clearing), Ordering::Relaxed);
     }
 
@@ -285,8 +289,8 @@ impl Mutex {
     unsafe fn release(&self) -> bool {
         self.holder.unlocks();
         let order = if broken!("mutex_unlocked_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        // Release: publishes what the holder did. Pairs with the Acquire in `try_lock_fast`, `take_if_free` and
-        // `wake_or_hand_over`.
+        // Release: publishes what the holder did. Pairs with the Acquire in `try_lock_fast`, `take_if_free`
+        // and `wake_or_hand_over`.
         let word = self.word.fetch_sub(LOCKED, order);
         debug_assert!(word & LOCKED != 0, "unlock needs a locked mutex");
         word & (WAITING | STARVING) != 0 && word & (WOKEN | STARVING) != WOKEN
@@ -298,16 +302,17 @@ impl Mutex {
         self.wake_or_hand_over(&mut self.queue.lock())
     }
 
-    /// Wakes the first waiter, or hands the mutex off to it if `STARVING` is set. Does nothing if the mutex is taken,
-    /// no waiter is queued, or a woken waiter has not retried. *Runs on: the holder of the queue's lock.*
+    /// Wakes the first waiter, or hands the mutex off to it if `STARVING` is set. Does nothing if the mutex
+    /// is taken, no waiter is queued, or a woken waiter has not retried. *Runs on: the holder of the queue's
+    /// lock.*
     fn wake_or_hand_over(&self, queue: &mut Queue<Waiter>) -> Option<Wake> {
         let mut word = self.word.load(Ordering::Relaxed);
         // If the mutex is taken again, its holder serves the queue at its unlock.
         while word & (LOCKED | WAITING) == WAITING && word & (WOKEN | STARVING) != WOKEN {
             if word & STARVING != 0 {
-                // `STARVING` keeps every other locker out. Acquire: sees what the last holder did, which may be
-                // another thread; pairs with the Release of `unlock`. The decision of the wait passes that on to the
-                // new owner.
+                // `STARVING` keeps every other locker out. Acquire: sees what the last holder did, which may
+                // be another thread; pairs with the Release of `unlock`. The decision of the wait passes that
+                // on to the new owner.
                 self.word.fetch_or(LOCKED, Ordering::Acquire);
                 return self.hand_over(queue);
             }
@@ -328,8 +333,8 @@ impl Mutex {
         wake
     }
 
-    /// Makes the first waiter the owner of the mutex, which the caller holds. Unlocks the mutex if no open wait is
-    /// left.
+    /// Makes the first waiter the owner of the mutex, which the caller holds. Unlocks the mutex if no open
+    /// wait is left.
     fn hand_over(&self, queue: &mut Queue<Waiter>) -> Option<Wake> {
         debug_assert!(self.word.load(Ordering::Relaxed) & LOCKED != 0, "a hand-off needs a locked mutex");
         while let Some(mut waiter) = queue.first() {
@@ -348,7 +353,8 @@ impl Mutex {
                 return None;
             }
         }
-        // Release: publishes what the holder did. Pairs with the Acquire of the next locker's compare-and-swap.
+        // Release: publishes what the holder did. Pairs with the Acquire of the next locker's
+        // compare-and-swap.
         self.word.fetch_and(!(LOCKED | WAITING | STARVING), Ordering::Release);
         None
     }
@@ -360,7 +366,8 @@ impl Mutex {
     #[inline]
     pub unsafe fn unlock_fair(&self) {
         self.holder.unlocks();
-        // Release: publishes what the holder did. Pairs with the Acquire of the next locker's compare-and-swap.
+        // Release: publishes what the holder did. Pairs with the Acquire of the next locker's
+        // compare-and-swap.
         if self.word.compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.unlock_fair_slow();
         }

@@ -1,7 +1,7 @@
 //! Once: a step that a single caller runs while the others wait. A run that failed may be repeated.
 //!
-//! The stage changes only under the lock of the wait queue. Callers that wait for a later stage are in this queue. A
-//! caller that finds the stage `Done` reads only the stage and never takes the lock.
+//! The stage changes only under the lock of the wait queue. Callers that wait for a later stage are in this
+//! queue. A caller that finds the stage `Done` reads only the stage and never takes the lock.
 
 use super::{Line, Patience, Wakes, stay};
 use crate::g::wait::Outcome;
@@ -57,9 +57,9 @@ impl Once {
         }
     }
 
-    /// Begins the step if it is new, or if it has failed and `if_failed` is set. Waits as `patience` allows while
-    /// another caller runs it. Returns the stage that was found. If the caller has begun, that is `New` or `Failed`,
-    /// and the caller must call `end`. Does not unwind.
+    /// Begins the step if it is new, or if it has failed and `if_failed` is set. Waits as `patience` allows
+    /// while another caller runs it. Returns the stage that was found. If the caller has begun, that is `New`
+    /// or `Failed`, and the caller must call `end`. Does not unwind.
     ///
     /// # Errors
     /// Returns how the wait ended if it timed out or was cancelled.
@@ -96,7 +96,8 @@ impl Once {
         }
     }
 
-    /// Sets the stage to `Failed` or `Done`, and wakes all waiters. *Runs on: the caller that `begin` let begin.*
+    /// Sets the stage to `Failed` or `Done`, and wakes all waiters. *Runs on: the caller that `begin` let
+    /// begin.*
     pub fn end(&self, stage: Stage) {
         debug_assert!(matches!(stage, Stage::Failed | Stage::Done), "{stage:?} does not end a step");
         let mut queue = self.queue.lock();

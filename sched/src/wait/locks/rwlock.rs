@@ -1,8 +1,8 @@
 //! The reader-writer lock: shared, upgradable and exclusive locking, with one queue that is served in order.
 //!
-//! Readers at the head of the queue are served together, up to the first writer. A writer is served alone. A reader
-//! that arrives while a writer waits queues up behind that writer. So neither side starves the other. The head of
-//! `wait/locks.rs` tells the common protocol. This file adds:
+//! Readers at the head of the queue are served together, up to the first writer. A writer is served alone. A
+//! reader that arrives while a writer waits queues up behind that writer. So neither side starves the other.
+//! The head of `wait/locks.rs` tells the common protocol. This file adds:
 //!
 //! ```text
 //!   unlock, by the last reader or the writer     lock, when not free for the caller
@@ -14,14 +14,15 @@
 //!       STARVING: word += WRITER, wake it        a starving writer that was woken: has the lock
 //! ```
 //!
-//! - *Readers and upgradable readers are given their share before they are woken.* Only a writer is woken with
-//!   nothing: a lock given to a writer would keep all others out until that writer runs.
-//! - *A waiter that leaves the queue serves it.* A writer that timed out may have kept readers waiting that can share
-//!   the lock with its present readers.
+//! - *Readers and upgradable readers are given their share before they are woken.* Only a writer is woken
+//!   with nothing: a lock given to a writer would keep all others out until that writer runs.
+//! - *A waiter that leaves the queue serves it.* A writer that timed out may have kept readers waiting that
+//!   can share the lock with its present readers.
 //! - *Upgrading.* One reader may be `UPGRADABLE`. To upgrade, that reader waits until it is the only reader
-//!   (`UPGRADING`). It waits in a queue of its own, which is served first. No other locker is let in meanwhile.
-//! - *`RECURSIVE` locks* let a reader in while another reader is in, even past queued writers. So a thread that has a
-//!   share always gets a second share.
+//!   (`UPGRADING`). It waits in a queue of its own, which is served first. No other locker is let in
+//!   meanwhile.
+//! - *`RECURSIVE` locks* let a reader in while another reader is in, even past queued writers. So a thread
+//!   that has a share always gets a second share.
 
 use super::holder::{self, Holder};
 use super::{Line, Patience, Wakes, is_long_ago, spin, stay};
@@ -177,14 +178,15 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         wants.fits(word) && word & in_turn_only == 0
     }
 
-    /// Takes the lock in this mode if it is free for a newcomer, and clears the bits `clearing` with that. Returns
-    /// whether it did.
+    /// Takes the lock in this mode if it is free for a newcomer, and clears the bits `clearing` with that.
+    /// Returns whether it did.
     #[inline]
     fn take(&self, wants: Wants, clearing: usize) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         while Self::is_free(word, wants) {
             let Some(taken) = word.checked_add(wants.share()) else { return false };
-            // Acquire: sees what the last holders did. Pairs with the Release of `unlock_shared` and `unlock_alone`.
+            // Acquire: sees what the last holders did. Pairs with the Release of `unlock_shared` and
+            // `unlock_alone`.
             match self.word.compare_exchange_weak(
                 word,
                 taken & !clearing,
@@ -251,8 +253,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         })
     }
 
-    /// Returns how many writers wait: green threads, futures and plain OS threads. Returns `None` if another thread changes the queue
-    /// at this moment: a look waits for no lock.
+    /// Returns how many writers wait: green threads, futures and plain OS threads. Returns `None` if another
+    /// thread changes the queue at this moment: a look waits for no lock.
     #[cfg(not(loom))]
     fn waiting_writers(&self, word: usize) -> Option<usize> {
         Some(self.queues.try_lock()?.writers + usize::from(word & UPGRADING != 0))
@@ -264,12 +266,12 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         None
     }
 
-    /// Takes the lock in this mode, waiting as `patience` allows. Call it after the `try_` form has failed. Does not
-    /// unwind while waiting.
+    /// Takes the lock in this mode, waiting as `patience` allows. Call it after the `try_` form has failed.
+    /// Does not unwind while waiting.
     ///
     /// # Errors
-    /// Returns how the wait ended if it timed out or was cancelled. The caller has left the queue, and a grant meant
-    /// for it has gone to the next waiter.
+    /// Returns how the wait ended if it timed out or was cancelled. The caller has left the queue, and a
+    /// grant meant for it has gone to the next waiter.
     ///
     /// # Panics
     /// Panics if the count of readers would overflow.
@@ -314,8 +316,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         }
     }
 
-    /// Takes the lock and returns `None`; or sets `WAITING` and returns the queues' guard, for the caller to queue
-    /// up.
+    /// Takes the lock and returns `None`; or sets `WAITING` and returns the queues' guard, for the caller to
+    /// queue up.
     pub(super) fn take_or_enter(&self, wants: Wants, line: Line) -> Option<Guard<'_, Queues>> {
         // A woken writer clears `WOKEN` with this retry.
         let clearing = if line.woken { WOKEN } else { 0 };
@@ -331,9 +333,9 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         }
     }
 
-    /// Sets `WAITING`, and for a writer `WRITER_WAITS`, if the lock is not free; the unlocker then sees them. Sets
-    /// `STARVING` too if the locker starves. Returns `false` if the lock is free. *Runs on: the holder of the queue's
-    /// lock.*
+    /// Sets `WAITING`, and for a writer `WRITER_WAITS`, if the lock is not free; the unlocker then sees them.
+    /// Sets `STARVING` too if the locker starves. Returns `false` if the lock is free. *Runs on: the holder
+    /// of the queue's lock.*
     fn announce(&self, wants: Wants, line: Line, clearing: usize) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         assert!(word.checked_add(READER).is_some(), "the count of readers would overflow");
@@ -345,8 +347,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             if line.starves() && is_had(word) {
                 waiting |= STARVING;
             }
-            // Relaxed: the unlocker reaches the queue under its lock, which this thread holds until the node is
-            // pushed.
+            // Relaxed: the unlocker reaches the queue under its lock, which this thread holds until the node
+            // is pushed.
             match self.word.compare_exchange_weak(word, waiting, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
@@ -355,7 +357,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         false
     }
 
-    /// Serves the queue after a waiter left it without being woken: waiters behind it may be able to share the lock.
+    /// Serves the queue after a waiter left it without being woken: waiters behind it may be able to share
+    /// the lock.
     pub(super) fn left(&self, mut queues: Guard<'_, Queues>, writer: bool) {
         queues.writers -= usize::from(writer);
         let mut wakes = Wakes::default();
@@ -368,8 +371,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
 
     /// Serves the queue in the place of a woken writer that will not retry.
     pub(super) fn woken_left(&self, queues: Guard<'_, Queues>) {
-        // Relaxed: an unlocker that saw `WOKEN` left the queue to the woken writer. Its unlock comes before this
-        // read-modify-write in the order of the word, so `serve` sees the free lock.
+        // Relaxed: an unlocker that saw `WOKEN` left the queue to the woken writer. Its unlock comes before
+        // this read-modify-write in the order of the word, so `serve` sees the free lock.
         self.word.fetch_and(!WOKEN, Ordering::Relaxed);
         // `serve_line` has taken the writer out of the count.
         self.left(queues, false);
@@ -401,8 +404,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     #[inline]
     pub unsafe fn unlock_upgradable(&self) {
         self.unrecord(Wants::Upgradable);
-        // Release: orders the reads of this reader before the next writer. Pairs with the Acquire of `take` and
-        // `serve_line`.
+        // Release: orders the reads of this reader before the next writer. Pairs with the Acquire of `take`
+        // and `serve_line`.
         let word = self.word.fetch_sub(READER | UPGRADABLE, Ordering::Release);
         debug_assert!(
             word & READERS != 0 && word & UPGRADABLE != 0,
@@ -452,8 +455,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     #[cold]
     fn unlock_fair_slow(&self, mine: usize) {
         let mut queues = self.queues.lock();
-        // `STARVING` keeps newcomers out while the queue is served. The bit changes under the queue's lock only, so
-        // clearing it below does not undo another thread's change.
+        // `STARVING` keeps newcomers out while the queue is served. The bit changes under the queue's lock
+        // only, so clearing it below does not undo another thread's change.
         let wait = if queues.line.is_empty() { 0 } else { STARVING };
         let before = self.word.fetch_or(wait, Ordering::Relaxed);
         // Release: publishes what the caller did. Pairs with the Acquire of `take` and `serve_line`.
@@ -477,8 +480,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         drop(wakes);
     }
 
-    /// Gives the first waiters what the present holders admit, then updates the word. *Runs on: the holder of the
-    /// queue's lock.*
+    /// Gives the first waiters what the present holders admit, then updates the word. *Runs on: the holder of
+    /// the queue's lock.*
     fn serve(&self, queues: &mut Queues, wakes: &mut Wakes) {
         if self.word.load(Ordering::Relaxed) & UPGRADING != 0 {
             self.serve_upgrader(queues, wakes);
@@ -490,10 +493,12 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
 
     /// Serves the waiters of the line in order.
     fn serve_line(&self, queues: &mut Queues, wakes: &mut Wakes) {
-        // Acquire, here and below: sees what the last holders did, which may be other threads. Pairs with the Release
-        // of `unlock_shared` and `unlock_alone`. The decision of a wait passes that on to the served waiter.
+        // Acquire, here and below: sees what the last holders did, which may be other threads. Pairs with the
+        // Release of `unlock_shared` and `unlock_alone`. The decision of a wait passes that on to the served
+        // waiter.
         let mut word = self.word.load(Ordering::Acquire);
-        // An upgradable waiter is skipped while another upgradable reader is in: readers behind it need not wait.
+        // An upgradable waiter is skipped while another upgradable reader is in: readers behind it need not
+        // wait.
         while let Some(mut next) =
             queues.line.find(|waiter| waiter.wants != Wants::Upgradable || word & UPGRADABLE == 0)
         {
@@ -541,8 +546,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             over |= WAITING | STARVING;
         }
         if over != 0 {
-            // Relaxed: a later locker synchronizes with the last holders' Release; this read-modify-write continues
-            // their release sequence.
+            // Relaxed: a later locker synchronizes with the last holders' Release; this read-modify-write
+            // continues their release sequence.
             self.word.fetch_and(!over, Ordering::Relaxed);
         }
     }
@@ -555,18 +560,20 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         }
         let Some(mut upgrader) = queues.upgrader.first() else { return };
         upgrader.payload().has = true;
-        // No other thread changes the holders: the upgrader is the only reader and waits, and `UPGRADING` keeps all
-        // others out. Acquire: sees what the last reader did, which may be another thread; pairs with
-        // `unlock_shared`.
+        // No other thread changes the holders: the upgrader is the only reader and waits, and `UPGRADING`
+        // keeps all others out. Acquire: sees what the last reader did, which may be another thread; pairs
+        // with `unlock_shared`.
         self.word.fetch_add(ALONE, Ordering::Acquire);
         match upgrader.wake() {
             Ok(wake) => wakes.extend([wake]),
-            // The upgrader timed out or was cancelled. The upgrader clears `UPGRADING` itself, in `upgrade_slow`.
+            // The upgrader timed out or was cancelled. The upgrader clears `UPGRADING` itself, in
+            // `upgrade_slow`.
             Err(_) => drop(self.word.fetch_sub(ALONE, Ordering::Release)),
         }
     }
 
-    /// Turns the caller's upgradable share into the whole lock if there are no other readers. Returns whether it did.
+    /// Turns the caller's upgradable share into the whole lock if there are no other readers. Returns whether
+    /// it did.
     ///
     /// # Safety
     /// The caller has the upgradable share.
@@ -592,11 +599,12 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         self.record(Wants::Alone);
     }
 
-    /// Turns the caller's upgradable share into the whole lock, waiting for the other readers as `patience` allows.
-    /// Call it after `try_upgrade` has failed.
+    /// Turns the caller's upgradable share into the whole lock, waiting for the other readers as `patience`
+    /// allows. Call it after `try_upgrade` has failed.
     ///
     /// # Errors
-    /// Returns how the wait ended if it timed out or was cancelled. The caller still has its upgradable share.
+    /// Returns how the wait ended if it timed out or was cancelled. The caller still has its upgradable
+    /// share.
     ///
     /// # Safety
     /// The caller has the upgradable share.
@@ -631,12 +639,12 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
         }
     }
 
-    /// Upgrades and returns `true` if there are no other readers; else sets `UPGRADING`, which keeps newcomers out.
-    /// *Runs on: the holder of the queue's lock.*
+    /// Upgrades and returns `true` if there are no other readers; else sets `UPGRADING`, which keeps
+    /// newcomers out. *Runs on: the holder of the queue's lock.*
     fn begin_upgrading(&self) -> bool {
         loop {
-            // SAFETY: the caller has the upgradable share: `upgrade_slow`, the only caller, demands it of its own
-            // caller.
+            // SAFETY: the caller has the upgradable share: `upgrade_slow`, the only caller, demands it of its
+            // own caller.
             if unsafe { self.try_upgrade() } {
                 return true;
             }
@@ -644,7 +652,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
             if word & READERS == READER && !broken!("rwlock_upgrades_too_late") {
                 continue;
             }
-            // Relaxed: the unlocker reaches the queue under its lock, which the caller holds until the node is pushed.
+            // Relaxed: the unlocker reaches the queue under its lock, which the caller holds until the node
+            // is pushed.
             if self
                 .word
                 .compare_exchange(word, word | UPGRADING, Ordering::Relaxed, Ordering::Relaxed)
@@ -663,8 +672,8 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     pub unsafe fn downgrade(&self, from: Wants, to: Wants) {
         self.unrecord(from);
         self.record(to);
-        // Release: publishes what the writer did to the readers that are let in. Pairs with the Acquire of `take` and
-        // `serve_line`.
+        // Release: publishes what the writer did to the readers that are let in. Pairs with the Acquire of
+        // `take` and `serve_line`.
         let word = self.word.fetch_add(to.share().wrapping_sub(from.share()), Ordering::Release);
         if word & WAITING != 0 {
             self.look_after_queue();
@@ -682,8 +691,9 @@ impl<const RECURSIVE: bool> RwLock<RECURSIVE> {
     }
 }
 
-/// Returns `true` if an unlocker must serve the queue. Returns `false` while a woken writer has not retried: the
-/// queue is then served by that writer's own unlock, or by the unlock of the holder that keeps the writer waiting.
+/// Returns `true` if an unlocker must serve the queue. Returns `false` while a woken writer has not retried:
+/// the queue is then served by that writer's own unlock, or by the unlock of the holder that keeps the writer
+/// waiting.
 #[inline]
 fn needs_service(word: usize) -> bool {
     word & (WAITING | STARVING) != 0 && word & (WOKEN | STARVING) != WOKEN

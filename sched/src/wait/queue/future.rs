@@ -1,6 +1,6 @@
-//! `WaitFuture`: a wait in one queue as a future; its node lies in the pinned future. If the future is dropped with a
-//! grant that it has not taken, `PassOn` gives the grant to another waiter, or back. If it is dropped without a grant,
-//! `PassOn` corrects the state that counted the future as a waiter.
+//! `WaitFuture`: a wait in one queue as a future; its node lies in the pinned future. If the future is
+//! dropped with a grant that it has not taken, `PassOn` gives the grant to another waiter, or back. If it is
+//! dropped without a grant, `PassOn` corrects the state that counted the future as a waiter.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,14 +8,15 @@ use std::task::{Context, Poll, Waker};
 
 use super::{Guard, Lock, Node, Queue};
 
-/// What is done when a future that waits is dropped. (A trait of its own: with a closure over guards the compiler
-/// could not prove that a future is `Send`.)
+/// What is done when a future that waits is dropped. (A trait of its own: with a closure over guards the
+/// compiler could not prove that a future is `Send`.)
 pub trait PassOn<S, T> {
-    /// Gives the grant to another waiter, or back. *Runs on: the thread that drops the future, with the lock held.*
+    /// Gives the grant to another waiter, or back. *Runs on: the thread that drops the future, with the lock
+    /// held.*
     fn pass_on(&mut self, guard: Guard<'_, S>, granted: T);
 
-    /// Corrects the state after the future has left the queue with nothing. *Runs on: the thread that drops the future,
-    /// with the lock held.*
+    /// Corrects the state after the future has left the queue with nothing. *Runs on: the thread that drops
+    /// the future, with the lock held.*
     fn left(&mut self, _guard: Guard<'_, S>, _payload: T) {}
 }
 
@@ -30,9 +31,9 @@ impl<S, T> PassOn<S, T> for fn(Guard<'_, S>, T) {
     }
 }
 
-/// A wait in one queue of a primitive, for the primitive's own futures. A future that is dropped while queued leaves
-/// the queue, and calls `left` under the same lock. If it is dropped with a grant that was not taken, it calls `pass_on`
-/// with the grant, under the lock.
+/// A wait in one queue of a primitive, for the primitive's own futures. A future that is dropped while queued
+/// leaves the queue, and calls `left` under the same lock. If it is dropped with a grant that was not taken,
+/// it calls `pass_on` with the grant, under the lock.
 #[must_use = "futures do nothing unless polled"]
 pub struct WaitFuture<'l, S, T, P: PassOn<S, T>> {
     lock: &'l Lock<S>,
@@ -42,8 +43,8 @@ pub struct WaitFuture<'l, S, T, P: PassOn<S, T>> {
     node: Option<Node<T>>,
 }
 
-// SAFETY: all threads reach the node under the lock alone, the future included. What moves from thread to thread is
-// the state, the payload and `pass_on`, which are `Send`.
+// SAFETY: all threads reach the node under the lock alone, the future included. What moves from thread to
+// thread is the state, the payload and `pass_on`, which are `Send`.
 unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T> + Send> Send for WaitFuture<'l, S, T, P> {}
 // SAFETY: through a shared reference the future only tells its lock and whether it waits.
 unsafe impl<'l, S: Send, T: Send, P: PassOn<S, T>> Sync for WaitFuture<'l, S, T, P> {}
@@ -64,7 +65,8 @@ impl<'l, S, T, P: PassOn<S, T>> WaitFuture<'l, S, T, P> {
         self.node.is_some()
     }
 
-    /// Enters the queue and releases the lock. Clone the waker before taking the lock: its `clone` is user code.
+    /// Enters the queue and releases the lock. Clone the waker before taking the lock: its `clone` is user
+    /// code.
     ///
     /// # Panics
     /// Panics if the future waits already, or if the guard belongs to another lock.
@@ -88,8 +90,9 @@ impl<'l, S, T, P: PassOn<S, T>> WaitFuture<'l, S, T, P> {
         // SAFETY: nothing is moved out of the future; the node is taken only when it is in no queue.
         let this = unsafe { self.get_unchecked_mut() };
         let node = this.node.insert(Node::of_future(waker, payload));
-        // SAFETY: the queue is under its lock, and the node is new and pinned with this future. `poll_granted` takes
-        // the node only after a grant unlinked it; `leave_queue`, which `leave` and `drop` call, removes it first.
+        // SAFETY: the queue is under its lock, and the node is new and pinned with this future.
+        // `poll_granted` takes the node only after a grant unlinked it; `leave_queue`, which `leave` and
+        // `drop` call, removes it first.
         unsafe {
             if first {
                 (this.queue)(&mut guard).push_front(node);
@@ -156,8 +159,8 @@ struct Left<'l, S, T> {
 
 impl<'l, S, T, P: PassOn<S, T>> Drop for WaitFuture<'l, S, T, P> {
     fn drop(&mut self) {
-        // SAFETY: the future is dropped where it was pinned, and `leave_queue` moves only the node's payload, after the
-        // removal.
+        // SAFETY: the future is dropped where it was pinned, and `leave_queue` moves only the node's payload,
+        // after the removal.
         let this = unsafe { Pin::new_unchecked(&mut *self) };
         let Some(Left { guard, payload, granted, waker }) = this.leave_queue() else { return };
         if granted {

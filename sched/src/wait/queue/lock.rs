@@ -1,14 +1,15 @@
 //! The small spin lock of a primitive: one exchange takes it, one store releases it.
 //!
-//! The lock guards a few words for a few instructions: a queue of waiters and what they wait for. The holder does not
-//! park, enter the runtime, or run user code. So only the kernel and a pause can delay a holder.
+//! The lock guards a few words for a few instructions: a queue of waiters and what they wait for. The holder
+//! does not park, enter the runtime, or run user code. So only the kernel and a pause can delay a holder.
 //!
-//! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps. The sleep is for a locker
-//! of real-time priority: its yield does not let a holder of lower priority run, and the holder may need that CPU.
-//! A locker that has yielded a few times lets all paused hogs go, because one of them may be the holder (`run/crowd.rs`).
+//! A locker that finds the lock taken spins a little, then yields its CPU, and then sleeps. The sleep is for
+//! a locker of real-time priority: its yield does not let a holder of lower priority run, and the holder may
+//! need that CPU. A locker that has yielded a few times lets all paused hogs go, because one of them may be
+//! the holder (`run/crowd.rs`).
 //!
-//! Rejected: *to count the locks of each thread*, as other locks of the runtime do (`sync/hold.rs`), so that no holder is
-//! paused. A message through a channel then takes 10.5 ns instead of 8.
+//! Rejected: *to count the locks of each thread*, as other locks of the runtime do (`sync/hold.rs`), so that
+//! no holder is paused. A message through a channel then takes 10.5 ns instead of 8.
 
 #![allow(unsafe_code)]
 
@@ -27,7 +28,8 @@ pub struct Lock<S> {
     state: UnsafeCell<S>,
 }
 
-// SAFETY: the state is reached through a `Guard` or a `&mut Lock` alone, and `LoomWord` admits one guard at a time.
+// SAFETY: the state is reached through a `Guard` or a `&mut Lock` alone, and `LoomWord` admits one guard at a
+// time.
 unsafe impl<S: Send> Send for Lock<S> {}
 // SAFETY: the state is reached through a `Guard` alone, and `LoomWord` admits one guard at a time.
 unsafe impl<S: Send> Sync for Lock<S> {}
@@ -169,7 +171,8 @@ impl Spin {
         taken.is_ok().then_some(SpinRelease(self))
     }
 
-    /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder, whose guard is borrowed mutably meanwhile.*
+    /// Releases the lock, calls `f`, and takes the lock again. *Runs on: the holder, whose guard is borrowed
+    /// mutably meanwhile.*
     #[cfg(feature = "sim")]
     #[cold]
     #[inline(never)]
@@ -191,8 +194,8 @@ impl Spin {
         let mut pauses = FIRST_PAUSES;
         loop {
             wait_a_little(&mut pauses);
-            // Only a load while the lock is held: the holder needs the cache line. Acquire: sees what the last holder
-            // did. Pairs with the Release in `SpinRelease::drop`.
+            // Only a load while the lock is held: the holder needs the cache line. Acquire: sees what the
+            // last holder did. Pairs with the Release in `SpinRelease::drop`.
             if !self.0.load(Ordering::Relaxed)
                 && self.0.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
@@ -212,9 +215,9 @@ impl Drop for SpinRelease<'_> {
     }
 }
 
-/// The pauses of a locker before its first look; they double with each look. Two cores that alternate on a lock
-/// transfer its cache line, and all that it guards, each time. While one core pauses, the other takes the lock again
-/// and again without a transfer.
+/// The pauses of a locker before its first look; they double with each look. Two cores that alternate on a
+/// lock transfer its cache line, and all that it guards, each time. While one core pauses, the other takes
+/// the lock again and again without a transfer.
 const FIRST_PAUSES: u32 = 16;
 /// After this many pauses the locker yields its CPU: a holder that runs would have released the lock by now.
 #[cfg(not(loom))]
@@ -258,8 +261,8 @@ mod loom_lock {
 
     pub(super) struct LoomWord {
         word: Mutex<()>,
-        /// Stands for the memory of the lock. Each release reads it, and the end of the lock writes it. So loom finds
-        /// a lock that is freed before its last holder has released it.
+        /// Stands for the memory of the lock. Each release reads it, and the end of the lock writes it. So
+        /// loom finds a lock that is freed before its last holder has released it.
         memory: UnsafeCell<()>,
     }
 

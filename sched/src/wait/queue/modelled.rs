@@ -1,6 +1,6 @@
-//! Replaces the scheduler in loom models of the wait queue and of what stands on it, in other crates too. A `Sleeper`
-//! stands for a G: a loom thread that parks. `Ticket`, `Waiting`, `Wake` and `Wakes` have the interface of the real
-//! types.
+//! Replaces the scheduler in loom models of the wait queue and of what stands on it, in other crates too. A
+//! `Sleeper` stands for a G: a loom thread that parks. `Ticket`, `Waiting`, `Wake` and `Wakes` have the
+//! interface of the real types.
 
 use std::cell::RefCell;
 use std::task::Waker;
@@ -11,8 +11,8 @@ use loom::sync::{Arc, Notify};
 use crate::g::wait::{Cancel, Decision, Outcome, Wait};
 use crate::g::why::{On, Why};
 
-/// What a G is in the runtime: the word of a wait, and a condition on which a loom thread sleeps. A model keeps it to
-/// its end, as Gs are kept.
+/// What a G is in the runtime: the word of a wait, and a condition on which a loom thread sleeps. A model
+/// keeps it to its end, as Gs are kept.
 #[derive(Debug)]
 pub struct Sleeper {
     wait: Wait,
@@ -69,7 +69,8 @@ pub fn unwind_if_cancelled() {
     }
 }
 
-/// Names one wait of a sleeper, as the runtime's `Ticket` names one wait of a G. The sleeper outlives the ticket.
+/// Names one wait of a sleeper, as the runtime's `Ticket` names one wait of a G. The sleeper outlives the
+/// ticket.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     sleeper: *const Sleeper,
@@ -90,12 +91,14 @@ impl Ticket {
         self.wait().decide_case(self.number, Outcome::Woken, case)
     }
 
-    /// Decides the own wait as woken by `case`, before parking. Returns `false` if another thread has decided the wait.
+    /// Decides the own wait as woken by `case`, before parking. Returns `false` if another thread has decided
+    /// the wait.
     pub fn decide_own(self, case: u32) -> bool {
         self.decide(case) != Decision::Lost
     }
 
-    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the wait.
+    /// Decides the own wait as timed out, before parking. Returns `false` if another thread has decided the
+    /// wait.
     pub fn give_up(self) -> bool {
         self.wait().decide(self.number, Outcome::TimedOut) != Decision::Lost
     }
@@ -243,7 +246,8 @@ impl Waiting {
         sleeper.wait.outcome()
     }
 
-    /// Parks until the wait is decided; the deadline is ignored. Only [`Sleeper::time_out`] lets the wait time out.
+    /// Parks until the wait is decided; the deadline is ignored. Only [`Sleeper::time_out`] lets the wait
+    /// time out.
     pub fn park_until(self, _deadline: Instant) -> Outcome {
         self.park()
     }

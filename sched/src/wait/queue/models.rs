@@ -1,5 +1,5 @@
-//! Models of the queue: a grant, a time-out, a cancellation and a second grant race for waiters in one queue and in
-//! two.
+//! Models of the queue: a grant, a time-out, a cancellation and a second grant race for waiters in one queue
+//! and in two.
 
 use std::time::Instant;
 
@@ -58,7 +58,8 @@ fn receive(chan: &Lock<Chan>, sleeper: &Sleeper) -> Result<u32, Outcome> {
     }
 }
 
-/// `sleeper` receives while `interfere` and a sender of each message run. Then each message must be there just once.
+/// `sleeper` receives while `interfere` and a sender of each message run. Then each message must be there
+/// just once.
 fn race(messages: &'static [u32], interfere: impl Fn(&Sleeper) + Copy + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
@@ -155,7 +156,8 @@ fn select(chans: &[Shared; 2], sleeper: &Sleeper) -> u32 {
     for i in 0..2 {
         let mut guard = chans[i].lock();
         if !guard.kept.is_empty() {
-            // A message is there: take it, unless a sender has decided the wait in a queue that was entered before.
+            // A message is there: take it, unless a sender has decided the wait in a queue that was entered
+            // before.
             if ticket.decide(i as u32) != Decision::Lost {
                 case = Some((i, guard.kept.pop()));
             }

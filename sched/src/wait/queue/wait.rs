@@ -1,6 +1,6 @@
-//! Waiting of a green or plain thread in one queue; the node lies in its stack frame. `wait` enters, parks and leaves.
-//! `Spot` does the same as two calls, `enter` and `leave`, for callers that park in between. `Ended` reports a time-out
-//! or a cancellation, with the lock held again.
+//! Waiting of a green or plain thread in one queue; the node lies in its stack frame. `wait` enters, parks
+//! and leaves. `Spot` does the same as two calls, `enter` and `leave`, for callers that park in between.
+//! `Ended` reports a time-out or a cancellation, with the lock held again.
 
 use std::time::Instant;
 
@@ -33,8 +33,8 @@ pub struct WaitOptions {
     pub first: bool,
     /// The deadline of the wait, if there is one.
     pub deadline: Option<Instant>,
-    /// Wakes that are delivered after the lock is released and before the caller parks. No futures: a waker is user
-    /// code, and could begin another wait of the calling thread.
+    /// Wakes that are delivered after the lock is released and before the caller parks. No futures: a waker
+    /// is user code, and could begin another wait of the calling thread.
     pub wakes: Option<super::Wakes>,
 }
 
@@ -45,9 +45,9 @@ impl From<Option<Instant>> for WaitOptions {
     }
 }
 
-/// A waiter's place in a queue, in its own frame: `enter`, park, `leave`, as often as needed. `Spot` serves callers
-/// that split their work into a function before the park and a function after it. Only the switch is then inlined
-/// into their callers. Other callers use [`wait`].
+/// A waiter's place in a queue, in its own frame: `enter`, park, `leave`, as often as needed. `Spot` serves
+/// callers that split their work into a function before the park and a function after it. Only the switch is
+/// then inlined into their callers. Other callers use [`wait`].
 pub struct Spot<'l, S, T, Q> {
     lock: &'l Lock<S>,
     queue: Q,
@@ -71,23 +71,23 @@ impl<'l, S, T, Q: Fn(&mut S) -> &mut Queue<T>> Spot<'l, S, T, Q> {
     /// Pushes a node with `payload` into the queue and releases the lock.
     ///
     /// # Safety
-    /// The caller parks `waiting` and then always calls `leave` with the outcome. Until then the spot stays in place.
-    /// Nothing in between unwinds.
+    /// The caller parks `waiting` and then always calls `leave` with the outcome. Until then the spot stays
+    /// in place. Nothing in between unwinds.
     ///
     /// # Panics
     /// Panics if the guard belongs to another lock.
     #[inline]
     pub unsafe fn enter(&mut self, mut guard: Guard<'l, S>, waiting: &Waiting, how: WaitOptions, payload: T) {
         assert!(std::ptr::eq(Guard::lock(&guard), self.lock), "the guard of another lock");
-        // In a child of `fork` the waker may not exist. An endless park there would unwind, so refuse it here, before
-        // the push.
+        // In a child of `fork` the waker may not exist. An endless park there would unwind, so refuse it
+        // here, before the push.
         #[cfg(not(loom))]
         if crate::sys::fork::is_forked() && is_endless(how.deadline) {
             crate::sys::fork::check_or_panic();
         }
         let node = self.node.insert(Node::of_thread(waiting.ticket(), 0, payload));
-        // SAFETY: the queue is under its lock, and the node is new. The spot stays in place until `leave`, by this
-        // contract. `leave` removes the node unless the wait was decided as woken.
+        // SAFETY: the queue is under its lock, and the node is new. The spot stays in place until `leave`, by
+        // this contract. `leave` removes the node unless the wait was decided as woken.
         unsafe {
             if how.first {
                 (self.queue)(&mut guard).push_front(node);
@@ -102,7 +102,8 @@ impl<'l, S, T, Q: Fn(&mut S) -> &mut Queue<T>> Spot<'l, S, T, Q> {
     /// Returns the payload, with the grant in it.
     ///
     /// # Errors
-    /// Returns `Ended` if the wait timed out or was cancelled. The waiter has left the queue and was granted nothing.
+    /// Returns `Ended` if the wait timed out or was cancelled. The waiter has left the queue and was granted
+    /// nothing.
     ///
     /// # Safety
     /// `enter` was called, and the wait that it was given has ended with `outcome`.
@@ -141,8 +142,8 @@ pub fn park(waiting: Waiting, deadline: Option<Instant>) -> Outcome {
     }
 }
 
-/// Releases the lock and waits in one of its queues, with `payload`, until a wake, a cancellation, or the deadline.
-/// Returns the payload, with the grant in it. The caller begins `waiting` first.
+/// Releases the lock and waits in one of its queues, with `payload`, until a wake, a cancellation, or the
+/// deadline. Returns the payload, with the grant in it. The caller begins `waiting` first.
 ///
 /// Does not unwind. A waiter that timed out or was cancelled has left the queue and was granted nothing.
 ///

@@ -9,8 +9,8 @@ use crate::g::{GRef, Ticket};
 use crate::run::wake;
 use crate::sys::catch_panic::call_waker;
 
-/// A waiter with a decided wait that is still to be made runnable. Dropping this does so. Drop it after the lock is
-/// released.
+/// A waiter with a decided wait that is still to be made runnable. Dropping this does so. Drop it after the
+/// lock is released.
 #[must_use = "drop it after the lock is released"]
 pub struct Wake(Recipient);
 
@@ -64,8 +64,8 @@ impl fmt::Debug for Wake {
     }
 }
 
-/// A batch of wakes. Dropping it makes all their waiters runnable at once, in order. Drop it after the lock is
-/// released.
+/// A batch of wakes. Dropping it makes all their waiters runnable at once, in order. Drop it after the lock
+/// is released.
 #[must_use = "drop it after the lock is released"]
 #[derive(Default)]
 pub struct Wakes {
@@ -83,7 +83,8 @@ impl Wakes {
     pub fn add(&mut self, mut wake: Wake) {
         match std::mem::replace(&mut wake.0, Recipient::NoWaiter) {
             Recipient::NoWaiter => {}
-            // The wait is decided, and this wake alone makes the G runnable. So the G's link is free for this list.
+            // The wait is decided, and this wake alone makes the G runnable. So the G's link is free for this
+            // list.
             Recipient::Parked(g) => self.parked.push(g),
             Recipient::Future(waker) => self.futures.push(waker),
         }

@@ -1,4 +1,5 @@
-//! Many clients at once: first a few on plain OS threads, for the results that are expected, then all of them on green threads.
+//! Many clients at once: first a few on plain OS threads, for the results that are expected, then all of them
+//! on green threads.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -13,13 +14,15 @@ use crate::servers::Watchdog;
 /// How many of the clients run on plain OS threads, too.
 const PLAIN: usize = 20;
 
-/// How many OS threads beyond P + 6 are allowed on a busy machine: sysmon takes a P for each green thread that has run for 10 ms.
+/// How many OS threads beyond P + 6 are allowed on a busy machine: sysmon takes a P for each green thread
+/// that has run for 10 ms.
 const RESCUES: usize = 40;
 
 /// The ids of the OS threads that libtest has started for tests.
 static TESTS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// The turn of one test. Tests in one process take turns, because each test counts the OS threads of the process.
+/// The turn of one test. Tests in one process take turns, because each test counts the OS threads of the
+/// process.
 #[derive(Debug)]
 pub struct Turn {
     _watchdog: Watchdog,
@@ -27,8 +30,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until no other test has the turn. From then on the test must end within two minutes: less than its clients would take
-    /// if each waited for the one before.
+    /// Waits until no other test has the turn. From then on the test must end within two minutes: less than
+    /// its clients would take if each waited for the one before.
     #[must_use]
     pub fn take() -> Turn {
         static TURNS: Mutex<()> = Mutex::new(());
@@ -39,11 +42,12 @@ impl Turn {
     }
 }
 
-/// Runs the first clients (0, 1, ..) on plain OS threads, and then `count` clients at once on green threads. Prints the times and
-/// the numbers of OS threads. Returns the results from the green threads.
+/// Runs the first clients (0, 1, ..) on plain OS threads, and then `count` clients at once on green threads.
+/// Prints the times and the numbers of OS threads. Returns the results from the green threads.
 ///
-/// Asserts that a client has the same result on both, and that the OS threads at any moment are at most P + 6, and one for each
-/// rescue on a busy machine, up to `RESCUES`. If each client blocked its OS thread, some hundreds would be there.
+/// Asserts that a client has the same result on both, and that the OS threads at any moment are at most P +
+/// 6, and one for each rescue on a busy machine, up to `RESCUES`. If each client blocked its OS thread, some
+/// hundreds would be there.
 pub fn run<R: Debug + PartialEq + Send + 'static>(
     name: &str,
     count: usize,
@@ -80,7 +84,8 @@ pub fn procs() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The OS threads of this process at the moment when they were most, by name. The threads of libtest and of this module are left out.
+/// The OS threads of this process at the moment when they were most, by name. The threads of libtest and of
+/// this module are left out.
 pub type Threads = std::collections::BTreeMap<String, usize>;
 
 fn threads() -> Threads {

@@ -20,12 +20,14 @@ unsafe extern "C" {
     safe fn close_all(first: c_int, last: c_int) -> c_int;
 }
 
-/// Runs the checks of the C program. Returns the number of failures on all threads so far, which the program prints.
+/// Runs the checks of the C program. Returns the number of failures on all threads so far, which the program
+/// prints.
 pub fn failures_of_calls() -> i32 {
     check_calls()
 }
 
-/// Lets C receive from `fd` until a time-out. Returns the `errno` at the address that C has kept from before the call.
+/// Lets C receive from `fd` until a time-out. Returns the `errno` at the address that C has kept from before
+/// the call.
 pub fn errno_kept_across_timeout(fd: i32, ms: i32) -> i32 {
     errno_after_timeout(fd, ms)
 }

@@ -1,4 +1,5 @@
-//! The operations of the program `soak`: each uses std's blocking calls alone, and returns what it has observed.
+//! The operations of the program `soak`: each uses std's blocking calls alone, and returns what it has
+//! observed.
 
 mod channels;
 mod green;

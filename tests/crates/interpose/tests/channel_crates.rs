@@ -1,5 +1,5 @@
-//! crossbeam-channel and flume, unchanged: they wait by std's `thread::park`, as std's channels do. Between green threads, and between
-//! green threads and OS threads, on runtimes with and without sysmon.
+//! crossbeam-channel and flume, unchanged: they wait by std's `thread::park`, as std's channels do. Between
+//! green threads, and between green threads and OS threads, on runtimes with and without sysmon.
 
 use std::sync::{Arc, Barrier, Condvar, Mutex, mpsc};
 use std::time::Duration;
@@ -167,8 +167,9 @@ fn a_select_of_crossbeam_serves_green_threads() {
                 }
             }
         });
-        // From here on the hub has its OS thread alone. A client that was bound to that OS thread before, by a lock in a channel, would have
-        // the hub's thread id, and wait for ever (`docs::interpose`, locks of std).
+        // From here on the hub has its OS thread alone. A client that was bound to that OS thread before, by
+        // a lock in a channel, would have the hub's thread id, and wait for ever (`docs::interpose`, locks of
+        // std).
         while runtime.handle().metrics().waiting == 0 {
             std::thread::yield_now();
         }

@@ -105,7 +105,8 @@ fn a_receiver_gets_what_many_green_threads_send() {
     });
 }
 
-/// Each of many green threads asks a server and waits for the answer on a channel of its own: a thousand OS threads at most.
+/// Each of many green threads asks a server and waits for the answer on a channel of its own: a thousand OS
+/// threads at most.
 #[test]
 fn many_green_threads_wait_for_an_answer_each() {
     const CLIENTS: usize = 150;
@@ -131,7 +132,8 @@ fn many_green_threads_wait_for_an_answer_each() {
     });
 }
 
-/// Green threads that are bound to an OS thread first, by a sleep, and then wait in `park` there: they share its token.
+/// Green threads that are bound to an OS thread first, by a sleep, and then wait in `park` there: they share
+/// its token.
 #[test]
 fn green_threads_of_one_os_thread_park_beside_each_other() {
     const THREADS: usize = 30;

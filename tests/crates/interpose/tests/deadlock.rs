@@ -1,5 +1,5 @@
-//! The search for deadlocks counts green threads that wait in std's channels, `thread::park` and locks. The programs are in
-//! `src/bin/deadlock.rs`.
+//! The search for deadlocks counts green threads that wait in std's channels, `thread::park` and locks. The
+//! programs are in `src/bin/deadlock.rs`.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

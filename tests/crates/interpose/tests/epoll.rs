@@ -1,4 +1,5 @@
-//! `epoll_wait` on green threads: it keeps its OS thread, as tokio's reactors need, and gives up its P at once.
+//! `epoll_wait` on green threads: it keeps its OS thread, as tokio's reactors need, and gives up its P at
+//! once.
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

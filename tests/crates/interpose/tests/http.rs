@@ -1,4 +1,5 @@
-//! Unchanged blocking HTTP clients (ureq, libcurl by the crate curl), many at a time on green threads: no OS thread for each.
+//! Unchanged blocking HTTP clients (ureq, libcurl by the crate curl), many at a time on green threads: no OS
+//! thread for each.
 
 use interpose::crowd::{self, Turn};
 use interpose::slow::SlowServer;

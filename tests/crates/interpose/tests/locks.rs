@@ -23,7 +23,8 @@ fn os_threads() -> usize {
     std::fs::read_dir("/proc/self/task").expect("/proc").count()
 }
 
-/// The highest number of OS threads of this process, looked for every few milliseconds by one that is not counted.
+/// The highest number of OS threads of this process, looked for every few milliseconds by one that is not
+/// counted.
 struct Peak {
     stop: mpsc::Sender<()>,
     looks: std::thread::JoinHandle<usize>,

@@ -1,4 +1,5 @@
-//! The unchanged blocking crates lettre (mail) and native-tls, many clients at a time on green threads: no OS thread for each.
+//! The unchanged blocking crates lettre (mail) and native-tls, many clients at a time on green threads: no OS
+//! thread for each.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! The unchanged blocking crate mysql with MariaDB, many clients at a time on green threads: no OS thread for each.
+//! The unchanged blocking crate mysql with MariaDB, many clients at a time on green threads: no OS thread for
+//! each.
 
 use interpose::crowd::{self, Turn};
 use interpose::servers::{MariaDb, missing};

@@ -79,7 +79,8 @@ fn a_wait_in_line_can_be_cancelled_and_timed_out() {
     runtime.spawn(|| runtime::net::lookup_host("localhost:80").unwrap()).join().unwrap();
 
     let fifo = make_fifo("line");
-    // This takes the only place until the FIFO is opened for writing. The only P runs these green threads in order.
+    // This takes the only place until the FIFO is opened for writing. The only P runs these green threads in
+    // order.
     let opens = fifo.clone();
     let holder = runtime.spawn(move || runtime::fs::File::open(opens).map(drop).unwrap());
     let (starts, started) = std::sync::mpsc::channel();

@@ -27,7 +27,8 @@ fn errno() -> i32 {
     Error::last_os_error().raw_os_error().unwrap()
 }
 
-/// 200 pairs that wait in `read` for each other, and fail now and then. Each finds its own `errno`, on whatever OS thread it goes on.
+/// 200 pairs that wait in `read` for each other, and fail now and then. Each finds its own `errno`, on
+/// whatever OS thread it goes on.
 #[test]
 fn calls_move_with_their_errno() {
     let _watchdog = Watchdog::new();
@@ -108,7 +109,8 @@ fn waits_of_std_take_no_os_threads() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// One green thread computes on each OS thread where a reader has begun its wait. The readers go on elsewhere.
+/// One green thread computes on each OS thread where a reader has begun its wait. The readers go on
+/// elsewhere.
 #[test]
 fn a_reader_does_not_wait_for_its_os_thread() {
     let _watchdog = Watchdog::new();
@@ -177,7 +179,8 @@ fn waits_end_early() {
     }
 }
 
-/// A wait that was begun and given up, as when what it is for has happened meanwhile, does not count as a wait that is about to begin.
+/// A wait that was begun and given up, as when what it is for has happened meanwhile, does not count as a
+/// wait that is about to begin.
 #[test]
 fn a_wait_after_one_that_was_given_up_parks() {
     let _watchdog = Watchdog::new();

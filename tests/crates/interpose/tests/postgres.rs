@@ -1,5 +1,5 @@
-//! PostgreSQL by libpq, a C library, also with TLS, and by the unchanged crate diesel: many clients at a time on green threads take
-//! no OS thread for each.
+//! PostgreSQL by libpq, a C library, also with TLS, and by the unchanged crate diesel: many clients at a time
+//! on green threads take no OS thread for each.
 
 use std::ffi::{CStr, CString};
 
@@ -15,7 +15,8 @@ fn query(connection: &CStr, query: &CStr) -> (String, Option<String>) {
     use pq_sys::{ConnStatusType, PQclear, PQconnectdb, PQerrorMessage, PQexec, PQfinish, PQgetvalue};
     use pq_sys::{PQsslAttribute, PQstatus};
     let text = |text: *const std::ffi::c_char| {
-        // SAFETY: libpq returns null, or text that ends with a zero byte and lives as long as its result or connection.
+        // SAFETY: libpq returns null, or text that ends with a zero byte and lives as long as its result or
+        // connection.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned())
     };
     // SAFETY: the calls of libpq in the order of its manual; no pointer is used after it was given up.

@@ -1,5 +1,6 @@
-//! Caught calls beside what other threads and the system do: descriptors that are replaced or shut down, children, many
-//! descriptors. (Descriptors' numbers must not be used again by other tests meanwhile: the tests take turns.)
+//! Caught calls beside what other threads and the system do: descriptors that are replaced or shut down,
+//! children, many descriptors. (Descriptors' numbers must not be used again by other tests meanwhile: the
+//! tests take turns.)
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -35,7 +36,8 @@ fn a_descriptor_that_is_replaced_ends_the_waits_for_it() {
             let fd = ours.as_raw_fd();
             let readers: Vec<_> = (0..3).map(|_| runtime::spawn(move || c_receive(fd))).collect();
             await_parked(3);
-            // SAFETY: both descriptors are open; the copy takes the place of `ours`, which owns it from here on.
+            // SAFETY: both descriptors are open; the copy takes the place of `ours`, which owns it from here
+            // on.
             let copied = unsafe {
                 if by_dup3 {
                     libc::dup3(other.as_raw_fd(), fd, libc::O_CLOEXEC)

@@ -1,5 +1,5 @@
-//! `ppoll` with a signal mask, on green threads and on OS threads: the mask holds during the wait, and only then. (The tests send signals to
-//! OS threads, and count them: they take turns.)
+//! `ppoll` with a signal mask, on green threads and on OS threads: the mask holds during the wait, and only
+//! then. (The tests send signals to OS threads, and count them: they take turns.)
 
 use std::ffi::c_int;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! An M that sleeps where the descriptors of its green threads are: whatever it is needed for wakes it, without a sysmon that would look
-//! after it.
+//! An M that sleeps where the descriptors of its green threads are: whatever it is needed for wakes it,
+//! without a sysmon that would look after it.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -58,7 +58,8 @@ fn each_byte_wakes_its_reader() {
     }
 }
 
-/// Two green threads of one OS thread: one waits for a descriptor, and the other for a message, which comes from outside.
+/// Two green threads of one OS thread: one waits for a descriptor, and the other for a message, which comes
+/// from outside.
 #[test]
 fn a_message_wakes_an_os_thread_that_waits_for_a_descriptor() {
     let _watchdog = Watchdog::new();
@@ -83,7 +84,8 @@ fn a_message_wakes_an_os_thread_that_waits_for_a_descriptor() {
     }
 }
 
-/// A timer of the runtime fires while its OS threads wait for descriptors, and a time-out and a cancellation end such a wait.
+/// A timer of the runtime fires while its OS threads wait for descriptors, and a time-out and a cancellation
+/// end such a wait.
 #[test]
 fn timers_fire_while_all_wait_for_descriptors() {
     let _watchdog = Watchdog::new();
@@ -132,7 +134,8 @@ fn a_pinned_reader_is_woken() {
     reader.join().unwrap();
 }
 
-/// The time of a call is up while another green thread computes on its OS thread. The byte came in time, so the call returns it.
+/// The time of a call is up while another green thread computes on its OS thread. The byte came in time, so
+/// the call returns it.
 #[test]
 fn a_byte_that_came_in_time_is_received_late() {
     let _watchdog = Watchdog::new();

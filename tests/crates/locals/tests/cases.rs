@@ -1,4 +1,5 @@
-//! One test for each thing that is unsound or wrong in a closure that parks, where thread-locals belong to the OS thread.
+//! One test for each thing that is unsound or wrong in a closure that parks, where thread-locals belong to
+//! the OS thread.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 
 use std::io::{self, Write};
@@ -12,7 +13,8 @@ use locals::{in_many, on_all, on_all_with, park};
 use rand::RngCore;
 use runtime::Migration;
 
-/// The same function uses `rand::rng()` before and after a park: the compiler may look its thread-local up once.
+/// The same function uses `rand::rng()` before and after a park: the compiler may look its thread-local up
+/// once.
 #[test]
 fn rand() {
     /// Which generator this is: its `Rc`.
@@ -85,7 +87,8 @@ fn errno() {
             });
             let received = receive(&socket);
             resets.join().unwrap();
-            // The pair may be of two connections: then this one ends when the other is reset, in the same way.
+            // The pair may be of two connections: then this one ends when the other is reset, in the same
+            // way.
             assert_eq!(received.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
         });
     });
@@ -192,7 +195,8 @@ fn serde_stacker() {
     });
 }
 
-/// A guard that is kept across parks keeps what it has seen from being freed, and does no harm to the guards of others.
+/// A guard that is kept across parks keeps what it has seen from being freed, and does no harm to the guards
+/// of others.
 #[test]
 fn crossbeam_epoch() {
     use crossbeam_epoch::{Atomic, Owned, pin};

@@ -1,5 +1,5 @@
-//! axum and sqlx, as their own documentation uses them: accounts in PostgreSQL, and transfers in transactions. Only `main` names
-//! the runtime. SIGTERM or SIGINT ends the service.
+//! axum and sqlx, as their own documentation uses them: accounts in PostgreSQL, and transfers in
+//! transactions. Only `main` names the runtime. SIGTERM or SIGINT ends the service.
 //!
 //! ```sh
 //! export DATABASE_URL=postgres://postgres@127.0.0.1/postgres
@@ -10,8 +10,8 @@
 //! curl http://127.0.0.1:8087/accounts
 //! ```
 //!
-//! Needs the feature `tokio` of the runtime, and the crates `axum`, `serde` (derive), `sqlx` (macros, postgres, runtime-tokio) and
-//! `tokio` (full).
+//! Needs the feature `tokio` of the runtime, and the crates `axum`, `serde` (derive), `sqlx` (macros,
+//! postgres, runtime-tokio) and `tokio` (full).
 
 use std::env;
 use std::error::Error;

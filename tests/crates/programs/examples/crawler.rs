@@ -1,13 +1,13 @@
-//! A crawler: fetches each page once, no more than so many at a time, and fewer from one host. Each fetch is a green thread. The main
-//! one alone decides what comes next, so it needs no lock.
+//! A crawler: fetches each page once, no more than so many at a time, and fewer from one host. Each fetch is
+//! a green thread. The main one alone decides what comes next, so it needs no lock.
 //!
 //! ```sh
 //! cargo run --example crawler                                  # two small sites of its own
 //! cargo run --example crawler -- http://127.0.0.1:8000/ 200    # at most 200 pages
 //! ```
 //!
-//! It does not read `robots.txt`, so use it for sites of your own. Needs the feature `tokio` of the runtime, and the crate `reqwest`,
-//! with its feature `rustls-tls` for `https`.
+//! It does not read `robots.txt`, so use it for sites of your own. Needs the feature `tokio` of the runtime,
+//! and the crate `reqwest`, with its feature `rustls-tls` for `https`.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -121,7 +121,8 @@ fn crawl(start: Url, most: usize) -> Result<usize, Failure> {
     Ok(frontier.found.len())
 }
 
-/// Fetches a page, and returns the links in it. A redirection is a link, too: its host has a limit of its own.
+/// Fetches a page, and returns the links in it. A redirection is a link, too: its host has a limit of its
+/// own.
 async fn fetch(client: Client, url: Url) -> Result<Vec<Url>, Failure> {
     let mut reply = client.get(url.clone()).send().await?.error_for_status()?;
     let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok());

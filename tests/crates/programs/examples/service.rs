@@ -1,5 +1,5 @@
-//! A JSON web service: books in PostgreSQL, a Redis cache in front of it, a pool of connections, and an end that breaks no reply.
-//! Each connection has a green thread of its own. SIGTERM or SIGINT ends the service.
+//! A JSON web service: books in PostgreSQL, a Redis cache in front of it, a pool of connections, and an end
+//! that breaks no reply. Each connection has a green thread of its own. SIGTERM or SIGINT ends the service.
 //!
 //! ```sh
 //! export DATABASE_URL=postgres://postgres@127.0.0.1/postgres REDIS_URL=redis://127.0.0.1/
@@ -8,8 +8,9 @@
 //! curl -i http://127.0.0.1:8086/books/1
 //! ```
 //!
-//! Needs the features `hyper` and `tokio` of the runtime, and the crates `axum`, `deadpool-postgres`, `hyper` (http1, server),
-//! `hyper-util` (service), `redis` (connection-manager, tokio-comp), `serde` (derive), `serde_json` and `tokio-postgres`.
+//! Needs the features `hyper` and `tokio` of the runtime, and the crates `axum`, `deadpool-postgres`, `hyper`
+//! (http1, server), `hyper-util` (service), `redis` (connection-manager, tokio-comp), `serde` (derive),
+//! `serde_json` and `tokio-postgres`.
 
 use std::env;
 use std::error::Error;
@@ -38,7 +39,8 @@ const QUERIES: usize = 16;
 const WAIT: Duration = Duration::from_secs(5);
 /// The most bytes of a request's body.
 const BODY: usize = 16 * 1024;
-/// How long the cache keeps a book. A book that changes while it goes into the cache is old there for this time.
+/// How long the cache keeps a book. A book that changes while it goes into the cache is old there for this
+/// time.
 const CACHED_SECS: u64 = 60;
 /// How long the replies may last after a signal.
 const PATIENCE: Duration = Duration::from_secs(10);

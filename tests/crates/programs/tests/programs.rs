@@ -68,8 +68,8 @@ impl Drop for Program {
 struct Client(BufReader<TcpStream>);
 
 impl Client {
-    /// Sends a request and returns the status and the body of its reply. Returns `None` if the server ended the connection instead.
-    /// Panics if the reply is broken.
+    /// Sends a request and returns the status and the body of its reply. Returns `None` if the server ended
+    /// the connection instead. Panics if the reply is broken.
     fn try_ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
         let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
         let length = body.len();

@@ -222,7 +222,8 @@ impl Actor {
         builder.spawn(move || f(&mut unborn.begin())).map(|handle| Child::new(&self.site, handle))
     }
 
-    /// Drives a future on the calling thread. A plain OS thread uses a green thread for that, which is counted.
+    /// Drives a future on the calling thread. A plain OS thread uses a green thread for that, which is
+    /// counted.
     pub(crate) fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
         let _life = (!self.green).then(|| Life::begin(&self.site, &self.world.drops));
         runtime::block_on(future)
@@ -260,8 +261,9 @@ impl Actor {
         }
     }
 
-    /// Checks a condition that holds only if the actor's children have ended by themselves. A cancellation or a
-    /// time-out of the actor may have ended them. In that case the sleep below unwinds the actor before the panic.
+    /// Checks a condition that holds only if the actor's children have ended by themselves. A cancellation or
+    /// a time-out of the actor may have ended them. In that case the sleep below unwinds the actor before the
+    /// panic.
     #[track_caller]
     pub(crate) fn check(&self, holds: bool, what: &str) {
         if !holds {
@@ -320,8 +322,8 @@ impl<T> Child<T> {
         self.handle().cancel();
     }
 
-    /// Waits for the child's end and returns its result. If its runtime ended and cancelled the child, the caller
-    /// unwinds too.
+    /// Waits for the child's end and returns its result. If its runtime ended and cancelled the child, the
+    /// caller unwinds too.
     pub(crate) fn join(mut self) -> thread::Result<T> {
         let ended = self.take().join();
         self.judged(ended)

@@ -1,4 +1,5 @@
-//! The board: what each actor does and since when, and how often each operation was begun, finished and interrupted.
+//! The board: what each actor does and since when, and how often each operation was begun, finished and
+//! interrupted.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -8,8 +9,8 @@ use crate::ops::OPS;
 
 /// The number of seats. Further actors are not shown.
 const PLACES: usize = 8192;
-/// The unit of time on the board: a tick of the watchdog. While the whole machine stands still, no tick counts
-/// against an actor.
+/// The unit of time on the board: a tick of the watchdog. While the whole machine stands still, no tick
+/// counts against an actor.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// What an actor does while it performs no operation.

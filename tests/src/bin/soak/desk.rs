@@ -1,4 +1,5 @@
-//! The desk: clerks answer questions of actors and park while there is no question. They are green and plain threads.
+//! The desk: clerks answer questions of actors and park while there is no question. They are green and plain
+//! threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

@@ -1,10 +1,11 @@
 //! The lateness of wake-ups: three histograms of sleeps.
 //!
 //! - *plain*: an OS thread that does nothing else. Its histogram measures the machine.
-//! - *idle*: the only green thread of a runtime of its own. Only a late wake-up or the machine can delay this thread,
-//!   so its check is strict, with sysmon and without.
-//! - *soaked*: the sleeps that are operations. These sleepers queue behind computing and blocking green threads, for
-//!   longer than a lost wake-up takes. So their check is lax: it fails only if many sleeps are late.
+//! - *idle*: the only green thread of a runtime of its own. Only a late wake-up or the machine can delay this
+//!   thread, so its check is strict, with sysmon and without.
+//! - *soaked*: the sleeps that are operations. These sleepers queue behind computing and blocking green
+//!   threads, for longer than a lost wake-up takes. So their check is lax: it fails only if many sleeps are
+//!   late.
 //!
 //! A wake-up that is lost, and repaired by sysmon or by the next event, is late by [`LATE`] or more.
 
@@ -37,8 +38,8 @@ const MOST_PER_MILLE: u64 = 900;
 
 const BUCKETS: usize = 20;
 
-/// The first bucket counts sleeps less than 1 us late. Each next bucket counts sleeps up to twice as late as the
-/// bucket before.
+/// The first bucket counts sleeps less than 1 us late. Each next bucket counts sleeps up to twice as late as
+/// the bucket before.
 struct Histogram([AtomicU64; BUCKETS]);
 
 impl Histogram {
@@ -71,7 +72,8 @@ pub(crate) fn soaked(due: Instant) {
     SOAKED.add(due.elapsed());
 }
 
-/// Delays each further wake-up of the idle green thread by 10 ms, as if the wake-up were lost and sysmon repaired it.
+/// Delays each further wake-up of the idle green thread by 10 ms, as if the wake-up were lost and sysmon
+/// repaired it.
 pub(crate) fn break_wake_ups() {
     IS_BROKEN.store(true, Relaxed);
 }

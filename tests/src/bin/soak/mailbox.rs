@@ -1,4 +1,5 @@
-//! A mailbox: letters for its owner, a thread that parks while there are none. It tests that `unpark` is never lost.
+//! A mailbox: letters for its owner, a thread that parks while there are none. It tests that `unpark` is
+//! never lost.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -31,7 +32,8 @@ impl<T> Mailbox<T> {
 
     /// Makes the owner check its letters and its stop flag again.
     pub(crate) fn wake(&self) {
-        // The lock orders this call with the owner: it has not yet looked into the box, or `owner` is visible here.
+        // The lock orders this call with the owner: it has not yet looked into the box, or `owner` is visible
+        // here.
         drop(self.letters.lock().unwrap());
         if let Some(owner) = self.owner.get() {
             owner.unpark();
@@ -42,8 +44,8 @@ impl<T> Mailbox<T> {
         self.letters.lock().unwrap().pop_front()
     }
 
-    /// Takes the next letter, parking until there is one. Returns `None` if there is none and `stop` is set. Only the
-    /// owner calls this.
+    /// Takes the next letter, parking until there is one. Returns `None` if there is none and `stop` is set.
+    /// Only the owner calls this.
     pub(crate) fn take(&self, stop: &AtomicBool, random: &mut Random) -> Option<T> {
         loop {
             if let letter @ Some(_) = self.try_take() {

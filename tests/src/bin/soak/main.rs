@@ -8,12 +8,14 @@
 //!       runtime ends, the process has as many threads and descriptors as before
 //! ```
 //!
-//! Each operation checks its own results. Many operations perform others within themselves, and cancellations and
-//! time-outs interrupt them. A failed check, or an operation that does not end (watch.rs), ends the process. It
-//! prints the seed, what each actor was doing (board.rs) and the metrics. The seed decides the sequence of operations
-//! that each worker chooses. It does not decide the scheduling, so a failure seldom repeats at the next run.
+//! Each operation checks its own results. Many operations perform others within themselves, and cancellations
+//! and time-outs interrupt them. A failed check, or an operation that does not end (watch.rs), ends the
+//! process. It prints the seed, what each actor was doing (board.rs) and the metrics. The seed decides the
+//! sequence of operations that each worker chooses. It does not decide the scheduling, so a failure seldom
+//! repeats at the next run.
 //!
-//! To add an operation, write a function of an [`Actor`](actor::Actor) and add a line to the table of `ops.rs`.
+//! To add an operation, write a function of an [`Actor`](actor::Actor) and add a line to the table of
+//! `ops.rs`.
 
 mod actor;
 mod board;
@@ -46,8 +48,8 @@ fn main() {
     if settings.list { ops::show() } else { soak(&settings) }
 }
 
-/// Starts ThreadSanitizer's symbolizer before descriptors are counted. At the first suppressed report, its two pipes
-/// would look like a leak.
+/// Starts ThreadSanitizer's symbolizer before descriptors are counted. At the first suppressed report, its
+/// two pipes would look like a leak.
 #[cfg(tsan)]
 fn start_symbolizer() {
     use std::ffi::{c_char, c_void};
@@ -68,8 +70,8 @@ fn soak(settings: &Settings) {
     mode::set_sysmon(settings.sysmon);
     late::start(settings.sysmon);
     watch::start(settings);
-    // The default runtime stays until the process ends. It must exist before the first round counts threads and
-    // descriptors.
+    // The default runtime stays until the process ends. It must exist before the first round counts threads
+    // and descriptors.
     runtime::block_on(|| ());
     let (start, totals) = (Instant::now(), rounds(settings));
     print_operations(start.elapsed());

@@ -1,7 +1,7 @@
 //! The operations: the table of all operations, and how an operation is chosen.
 //!
-//! An operation checks its own results and leaves nothing behind. A cancellation or a time-out around the operation
-//! may interrupt it at any parking call. The children of an [`Actor`] then end by themselves.
+//! An operation checks its own results and leaves nothing behind. A cancellation or a time-out around the
+//! operation may interrupt it at any parking call. The children of an [`Actor`] then end by themselves.
 
 mod blocking;
 mod broken;
@@ -187,8 +187,8 @@ pub(crate) fn show() {
     OPS.iter().for_each(|op| println!("{:5}  {}", op.weight, op.name));
 }
 
-/// Makes the menu: the operations that the settings name, or all. Without sysmon it leaves out those that need
-/// sysmon.
+/// Makes the menu: the operations that the settings name, or all. Without sysmon it leaves out those that
+/// need sysmon.
 pub(crate) fn set_menu(settings: &Settings) {
     let chosen = |op: &Op| match settings.ops.as_slice() {
         _ if !settings.sysmon && NEEDS_SYSMON.contains(&op.name) => 0,

@@ -1,5 +1,5 @@
-//! A round: workers perform operations for some seconds. Then all threads, values and descriptors of the round must
-//! be gone.
+//! A round: workers perform operations for some seconds. Then all threads, values and descriptors of the
+//! round must be gone.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -78,7 +78,8 @@ pub(crate) fn run(
 }
 
 fn default_site() -> Arc<Site> {
-    // The default runtime lasts as long as the process. Threads that it spawned earlier count as begun and ended.
+    // The default runtime lasts as long as the process. Threads that it spawned earlier count as begun and
+    // ended.
     Site::of(Handle::current(), &crate::mode::MODES[0])
 }
 
@@ -100,8 +101,8 @@ fn work(world: &Arc<World>, end: Instant, seed: u64, workers: usize) {
     green.into_iter().for_each(|worker| by_itself(worker.join()));
 }
 
-/// Performs operations until `end`. Their sequence follows from `seed` alone, whatever random numbers the operations
-/// use.
+/// Performs operations until `end`. Their sequence follows from `seed` alone, whatever random numbers the
+/// operations use.
 fn performs(actor: &mut Actor, seed: u64, end: Instant) {
     let mut random = Random::new(seed);
     while Instant::now() < end {
@@ -145,7 +146,8 @@ impl Base {
         // The first pin in the default runtime starts a thread that stays.
         let template = system::threads_named("green-start").len();
         let staying = Handle::current().metrics().threads + late::threads() + template;
-        // With the feature `interpose` an OS thread of the default runtime that waited for a foreign socket keeps an epoll instance.
+        // With the feature `interpose` an OS thread of the default runtime that waited for a foreign socket
+        // keeps an epoll instance.
         let descriptors = if cfg!(feature = "interpose") {
             system::descriptors_but_anonymous()
         } else {
@@ -154,8 +156,8 @@ impl Base {
         Base { descriptors, threads: system::threads().saturating_sub(staying) }
     }
 
-    /// Looks until ten looks in a row are equal. A runtime counts its OS threads down just before they end, so a single look may
-    /// count an OS thread that is about to end.
+    /// Looks until ten looks in a row are equal. A runtime counts its OS threads down just before they end,
+    /// so a single look may count an OS thread that is about to end.
     fn settled() -> Base {
         let (mut base, mut equal) = (Base::now(), 0);
         while equal < 10 {

@@ -1,5 +1,5 @@
-//! A site: a runtime under test, with the soak's own counts of its green threads, which the runtime's counts must
-//! match.
+//! A site: a runtime under test, with the soak's own counts of its green threads, which the runtime's counts
+//! must match.
 
 use std::io;
 use std::sync::Arc;
@@ -68,8 +68,9 @@ impl Site {
         self.began() - ended
     }
 
-    /// Waits until every thread of the site has ended. With `exactly`, the runtime must have spawned at least as many
-    /// threads as the site began. It spawns a further thread for each foreign waker that a timer calls.
+    /// Waits until every thread of the site has ended. With `exactly`, the runtime must have spawned at least
+    /// as many threads as the site began. It spawns a further thread for each foreign waker that a timer
+    /// calls.
     pub(crate) fn comes_out_even(&self, exactly: bool) {
         wait_until("all green threads have ended", || self.live() == 0);
         wait_until("the runtime counts no green thread either", || {

@@ -1,5 +1,5 @@
-//! Old handles and wakers, of threads that may have ended. To use one must not disturb the thread that now uses its
-//! G.
+//! Old handles and wakers, of threads that may have ended. To use one must not disturb the thread that now
+//! uses its G.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,4 +1,5 @@
-//! The watchdog: ends the process, with all that is known, after a failed check or when an operation lasts too long.
+//! The watchdog: ends the process, with all that is known, after a failed check or when an operation lasts
+//! too long.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
@@ -15,7 +16,8 @@ const EXPECTED: [&str; 3] = [
     "cannot spawn a green thread: its runtime has been shut down",
 ];
 
-/// If the watchdog's tick lasts this long, the machine stood still, and slow operations are not the runtime's fault.
+/// If the watchdog's tick lasts this long, the machine stood still, and slow operations are not the runtime's
+/// fault.
 const STANDSTILL: Duration = Duration::from_secs(2);
 
 static AGAIN: OnceLock<String> = OnceLock::new();

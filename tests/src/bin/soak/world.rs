@@ -82,7 +82,8 @@ impl Crew {
         crew
     }
 
-    /// Starts member `i`: the first on a plain OS thread, the second in the default runtime, the others in `home`.
+    /// Starts member `i`: the first on a plain OS thread, the second in the default runtime, the others in
+    /// `home`.
     fn member(&mut self, i: usize, work: impl FnOnce(&mut Actor) + Send + 'static) {
         let (world, seed) = (self.world.clone(), i as u64);
         if i == 0 {

@@ -1,5 +1,5 @@
-//! Channels and `select!`: no message is lost or doubled, each sender's messages stay in order, and a wait that ends early takes
-//! nothing.
+//! Channels and `select!`: no message is lost or doubled, each sender's messages stay in order, and a wait
+//! that ends early takes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

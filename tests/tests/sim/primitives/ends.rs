@@ -1,4 +1,5 @@
-//! Ends: timers, contexts, scopes, groups, time-outs and cancellation. What has ended runs no more, and holds nothing.
+//! Ends: timers, contexts, scopes, groups, time-outs and cancellation. What has ended runs no more, and holds
+//! nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,5 @@
-//! The planted bugs under madsim: tasks of its tokio, which run in a random order, with simulated time and network.
+//! The planted bugs under madsim: tasks of its tokio, which run in a random order, with simulated time and
+//! network.
 
 #[path = "../share.rs"]
 mod share;
@@ -18,7 +19,8 @@ use tokio::time::{sleep, timeout};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A client sends each deposit again until it gets an answer. A server that does not know a repeated deposit counts it twice.
+/// A client sends each deposit again until it gets an answer. A server that does not know a repeated deposit
+/// counts it twice.
 async fn lost_ack() {
     let sum = Arc::new(AtomicU32::new(0));
     let account = sum.clone();

@@ -1,4 +1,5 @@
-//! The planted bugs in simulations of this runtime: the programs of `tests/tests/sim/bugs.rs` and `net_bugs.rs`.
+//! The planted bugs in simulations of this runtime: the programs of `tests/tests/sim/bugs.rs` and
+//! `net_bugs.rs`.
 
 // Each of the files runs other tests, too.
 #![allow(dead_code, unused_imports, unused_macros)]

@@ -1,4 +1,5 @@
-//! The planted bugs under shuttle: threads, locks, atomics and channels in the place of std's. It simulates no time and no network.
+//! The planted bugs under shuttle: threads, locks, atomics and channels in the place of std's. It simulates
+//! no time and no network.
 
 #[path = "../share.rs"]
 mod share;
@@ -33,7 +34,8 @@ fn lost_wake_up() {
     );
 }
 
-/// A stack whose head is compared by its index alone: the head may have gone and come back, with another one below it.
+/// A stack whose head is compared by its index alone: the head may have gone and come back, with another one
+/// below it.
 fn aba() {
     const NONE: usize = 9;
     type Stack = (AtomicUsize, [AtomicUsize; 2]);

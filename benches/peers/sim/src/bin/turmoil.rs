@@ -1,4 +1,5 @@
-//! The planted bugs under turmoil: hosts that each have a tokio runtime with one thread, with simulated time and network.
+//! The planted bugs under turmoil: hosts that each have a tokio runtime with one thread, with simulated time
+//! and network.
 
 #[path = "../share.rs"]
 mod share;
@@ -17,7 +18,8 @@ use turmoil::{Builder, Sim};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A client sends each deposit again until it gets an answer. A server that does not know a repeated deposit counts it twice.
+/// A client sends each deposit again until it gets an answer. A server that does not know a repeated deposit
+/// counts it twice.
 fn lost_ack(sim: &mut Sim<'_>) {
     let sum = Arc::new(AtomicU32::new(0));
     let account = sum.clone();
@@ -73,7 +75,8 @@ fn main() {
     share::print(tool, "time-out race", 1000, |seed| run(seed, tasks::time_out_race));
     share::print(tool, "double delivery", 1000, |seed| run(seed, tasks::double_delivery));
     share::print(tool, "lost ack", 1000, |seed| {
-        // A message breaks its link with the first probability, and each later one repairs it with the second.
+        // A message breaks its link with the first probability, and each later one repairs it with the
+        // second.
         let mut sim = builder(seed).fail_rate(0.05).repair_rate(0.5).build();
         lost_ack(&mut sim);
         sim.run().unwrap();

@@ -1,5 +1,5 @@
-//! Models of locking as a future: futures and threads take turns, and a future that is dropped in any of its states keeps
-//! nothing from the waiters behind it.
+//! Models of locking as a future: futures and threads take turns, and a future that is dropped in any of its
+//! states keeps nothing from the waiters behind it.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

@@ -1,4 +1,5 @@
-//! Models of the mutex: one owner at a time, every waiter is served, and a grant that meets a time-out goes on.
+//! Models of the mutex: one owner at a time, every waiter is served, and a grant that meets a time-out goes
+//! on.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

@@ -1,5 +1,5 @@
-//! Models of the reader-writer lock: a writer is alone, readers are let in as soon as possible, every waiter is
-//! served.
+//! Models of the reader-writer lock: a writer is alone, readers are let in as soon as possible, every waiter
+//! is served.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

@@ -1,5 +1,6 @@
-//! Prints what a caught call costs: each operation by libc's function, which is hooked, and by the system call, in the same process, on a
-//! green thread and on a plain OS thread; and a ping-pong over std's sockets beside one over the runtime's.
+//! Prints what a caught call costs: each operation by libc's function, which is hooked, and by the system
+//! call, in the same process, on a green thread and on a plain OS thread; and a ping-pong over std's sockets
+//! beside one over the runtime's.
 //!
 //! ```sh
 //! cargo run --release -p interpose --bin costs
@@ -11,8 +12,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-/// The calls of one turn, and the turns. The two sides take turns, each beginning every second pair: what slows the machine for longer than
-/// a turn slows both. The medians of the times and of their differences count.
+/// The calls of one turn, and the turns. The two sides take turns, each beginning every second pair: what
+/// slows the machine for longer than a turn slows both. The medians of the times and of their differences
+/// count.
 const CALLS: u32 = 1_000;
 const PAIRS: usize = 400;
 /// The turns of a ping-pong, of which the least time counts.
@@ -48,7 +50,8 @@ fn compare(mut hooked: impl FnMut(), mut raw: impl FnMut()) -> [f64; 3] {
 /// Makes a system call that reads or writes `bytes`. It is not libc's function of that name.
 fn system(number: c_long, fd: c_int, bytes: *mut u8) {
     let nothing = std::ptr::null::<u8>();
-    // SAFETY: the call accesses the bytes alone; the arguments beyond the third are flags and addresses, which are none.
+    // SAFETY: the call accesses the bytes alone; the arguments beyond the third are flags and addresses,
+    // which are none.
     let done = unsafe { libc::syscall(number, fd, bytes, LENGTH, 0usize, nothing, 0usize) };
     assert_eq!(done, LENGTH as c_long);
 }

@@ -1,5 +1,5 @@
-//! Programs for `tests/deadlock.rs`: green threads that wait in std's channels, `thread::park` and locks. A program has a process to
-//! itself, so no other OS thread hides a deadlock.
+//! Programs for `tests/deadlock.rs`: green threads that wait in std's channels, `thread::park` and locks. A
+//! program has a process to itself, so no other OS thread hides a deadlock.
 //!
 //! `deadlock CASE` runs a case. A case that does not deadlock prints `ok`.
 

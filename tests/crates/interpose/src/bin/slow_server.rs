@@ -1,4 +1,5 @@
-//! A server that waits for some milliseconds before each answer. It prints its port, and ends when its standard input is closed.
+//! A server that waits for some milliseconds before each answer. It prints its port, and ends when its
+//! standard input is closed.
 //!
 //! - `http`: each answer is the path of the request.
 //! - `smtp`: the answer to a mail is the last line of the mail.

@@ -1,5 +1,6 @@
-//! Performs random operations of std and C on green threads, and compares each result with that of the same operation on plain OS
-//! threads. Green threads with 1, 2 and 8 Ps, in both migration modes, with and without sysmon, take turns.
+//! Performs random operations of std and C on green threads, and compares each result with that of the same
+//! operation on plain OS threads. Green threads with 1, 2 and 8 Ps, in both migration modes, with and without
+//! sysmon, take turns.
 //!
 //! ```sh
 //! cargo run --release -p interpose --bin soak -- SECONDS [SEED]
@@ -27,8 +28,8 @@ type Expected = BTreeMap<(&'static str, u64), String>;
 /// How often the main thread looks for an operation that hangs.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The operations that are under way, by worker, each with the number of looks at which it began. Looks tell the time: while the whole
-/// process is stopped, there are none.
+/// The operations that are under way, by worker, each with the number of looks at which it began. Looks tell
+/// the time: while the whole process is stopped, there are none.
 #[derive(Default)]
 struct UnderWay {
     operations: Mutex<BTreeMap<u64, (u64, &'static str, u64)>>,

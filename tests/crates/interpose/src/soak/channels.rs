@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::{Random, Side};
 
-/// Two threads that only ask and answer. (A green thread that was bound to the other's OS thread before would be passed over.)
+/// Two threads that only ask and answer. (A green thread that was bound to the other's OS thread before would
+/// be passed over.)
 pub(super) fn rendezvous(side: Side, seed: u64) -> String {
     let (ask, asked) = mpsc::sync_channel(0);
     let (answer, answered) = mpsc::sync_channel(0);

@@ -1,5 +1,5 @@
-//! Defects on purpose, to test the soak itself: each must be reported. An operation of this file is chosen only by
-//! its name.
+//! Defects on purpose, to test the soak itself: each must be reported. An operation of this file is chosen
+//! only by its name.
 
 use std::mem::forget;
 use std::time::Duration;

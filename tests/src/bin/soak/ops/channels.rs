@@ -45,8 +45,8 @@ fn send(a: &mut Actor, s: &Sender<Letter>, number: u64) -> bool {
                 Err(SendTimeoutError::Disconnected(_)) => break false,
             }
         },
-        // Capacity 0: `try_send` needs a waiting receiver, and a receiver in `Select::ready` does not count as
-        // waiting.
+        // Capacity 0: `try_send` needs a waiting receiver, and a receiver in `Select::ready` does not count
+        // as waiting.
         3 if s.capacity() != Some(0) => loop {
             match s.try_send(letter) {
                 Ok(()) => break true,
@@ -190,7 +190,8 @@ pub(super) fn crowd(a: &mut Actor) {
     assert_eq!(sent.load(SeqCst), received.load(SeqCst) + left, "letters sent and received");
 }
 
-/// A thread waits at a channel on which nothing happens, and is cancelled. It takes no letter and leaves none.
+/// A thread waits at a channel on which nothing happens, and is cancelled. It takes no letter and leaves
+/// none.
 pub(super) fn victim(a: &mut Actor) {
     let (s, r) = channel(a);
     let room = s.capacity().unwrap_or(0) as u64;
@@ -259,8 +260,8 @@ pub(super) fn several(a: &mut Actor) {
     senders.into_iter().for_each(Child::value);
 }
 
-/// Threads that send and receive in the same select, and trade with each other. No select may meet its own other
-/// case.
+/// Threads that send and receive in the same select, and trade with each other. No select may meet its own
+/// other case.
 pub(super) fn trade(a: &mut Actor) {
     let ((s1, r1), (s2, r2)) = (channel(a), channel(a));
     let traders: Vec<Child<i64>> = (0..a.number(2..6))

@@ -1,5 +1,5 @@
-//! The runtime's `thread_local!`: each green thread has its own value, on any OS thread, destroyed when the thread
-//! ends.
+//! The runtime's `thread_local!`: each green thread has its own value, on any OS thread, destroyed when the
+//! thread ends.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,7 +1,8 @@
 //! TCP over loopback: every byte arrives, and closing an end ends the waits of its peer.
 //!
-//! The thread that performs the operation judges the errors of its children. If that thread is interrupted, the ends
-//! of its connections close one after the other. Children that still run then see errors, which are not judged.
+//! The thread that performs the operation judges the errors of its children. If that thread is interrupted,
+//! the ends of its connections close one after the other. Children that still run then see errors, which are
+//! not judged.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
@@ -26,8 +27,8 @@ pub(super) fn connect(a: &mut Actor, addr: SocketAddr) -> Option<TcpStream> {
     }
 }
 
-/// Binds a listener to a random loopback address. A used port is kept for a minute, so an address soon has no port
-/// left.
+/// Binds a listener to a random loopback address. A used port is kept for a minute, so an address soon has no
+/// port left.
 pub(super) fn listen(a: &mut Actor) -> (TcpListener, SocketAddr) {
     // Only Linux has more than one loopback address without configuration.
     let host = if cfg!(target_os = "linux") { a.number(1..250) as u8 } else { 1 };
@@ -49,7 +50,8 @@ fn bytes(a: &mut Actor, most: u64) -> Vec<u8> {
     (0..a.number(1..most)).map(|_| a.random.number() as u8).collect()
 }
 
-/// Sends questions to the echo server and reads the answers. At times the client closes before the last answer.
+/// Sends questions to the echo server and reads the answers. At times the client closes before the last
+/// answer.
 pub(super) fn echo(a: &mut Actor) {
     let Some(mut stream) = connect(a, a.world.echo) else { return };
     a.good(stream.set_nodelay(true));

@@ -61,8 +61,8 @@ pub(super) fn in_a_task(a: &mut Actor) {
     assert_eq!(*text, format!("{ON_PURPOSE} {number}"));
 }
 
-/// Destructors park in several ways during a panic. The count of panics, which std keeps per OS thread, follows the
-/// thread.
+/// Destructors park in several ways during a panic. The count of panics, which std keeps per OS thread,
+/// follows the thread.
 pub(super) fn parks_while_unwinding(a: &mut Actor) {
     let child = a.spawn(|b| {
         let ways = b.random.number();
@@ -78,7 +78,8 @@ pub(super) fn parks_while_unwinding(a: &mut Actor) {
     assert!(!thread::panicking(), "the panic of another thread");
 }
 
-/// Waits in a random way that ends by itself. No cancellation or time-out ends the wait of a thread that unwinds.
+/// Waits in a random way that ends by itself. No cancellation or time-out ends the wait of a thread that
+/// unwinds.
 fn waits(a: &mut Actor, way: u64) {
     let time = a.micros(200);
     match way % 8 {

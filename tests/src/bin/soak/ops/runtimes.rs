@@ -1,5 +1,5 @@
-//! Runtimes of the operation's own: made, used and ended in every way. Threads of a runtime wait for threads of
-//! another.
+//! Runtimes of the operation's own: made, used and ended in every way. Threads of a runtime wait for threads
+//! of another.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl Own {
         a.spawn_on(&self.site, f)
     }
 
-    /// Returns the runtime, to be ended. Marks its site as closing: the green threads are cancelled from now on.
+    /// Returns the runtime, to be ended. Marks its site as closing: the green threads are cancelled from now
+    /// on.
     fn close(&mut self) -> Runtime {
         self.site.closes();
         self.runtime.take().expect("the runtime is closed once")
@@ -72,7 +73,8 @@ pub(super) fn made_and_dropped(a: &mut Actor) {
     own.ends();
 }
 
-/// A runtime that ends while its threads wait in every way, perform operations, or keep their OS threads busy.
+/// A runtime that ends while its threads wait in every way, perform operations, or keep their OS threads
+/// busy.
 pub(super) fn dropped_under_load(a: &mut Actor) {
     if a.one_in(3) {
         return dropped_with_hogs(a);
@@ -99,7 +101,8 @@ pub(super) fn dropped_under_load(a: &mut Actor) {
     site.comes_out_even(true);
 }
 
-/// Threads keep their OS threads busy at shutdown, and the shutdown may time out. They then run on to their end.
+/// Threads keep their OS threads busy at shutdown, and the shutdown may time out. They then run on to their
+/// end.
 fn dropped_with_hogs(a: &mut Actor) {
     let mut own = Own::start(a, 4);
     let started = Arc::new(AtomicU64::new(0));

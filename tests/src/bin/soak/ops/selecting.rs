@@ -1,5 +1,5 @@
-//! `select!` over things that are no channels: what a select waits for and does not get goes to another thread, also when
-//! threads are interrupted.
+//! `select!` over things that are no channels: what a select waits for and does not get goes to another
+//! thread, also when threads are interrupted.
 
 use std::future::pending;
 use std::sync::Arc;

@@ -41,7 +41,8 @@ pub(super) fn sleep_async(a: &mut Actor) {
     a.block_on(future);
 }
 
-/// Returns a future that awaits a sleep, both of two sleeps, or either of two. It checks that it was not early.
+/// Returns a future that awaits a sleep, both of two sleeps, or either of two. It checks that it was not
+/// early.
 pub(super) fn slept(a: &mut Actor) -> impl Future<Output = ()> + Send + use<> {
     let (first, second, kind) = (a.micros(400), a.micros(400), a.number(0..4));
     async move {

@@ -1,5 +1,5 @@
-//! Sockets of every kind: many connections whose ends close at any moment, clones, time-outs, conversions, datagrams,
-//! pipes.
+//! Sockets of every kind: many connections whose ends close at any moment, clones, time-outs, conversions,
+//! datagrams, pipes.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -32,8 +32,8 @@ fn abort(a: &mut Actor, stream: &TcpStream) {
     }
 }
 
-/// Up to 64 connections at once, with random sizes and ends. Received bytes equal the sent bytes. All arrive unless
-/// an end closes early.
+/// Up to 64 connections at once, with random sizes and ends. Received bytes equal the sent bytes. All arrive
+/// unless an end closes early.
 pub(super) fn storm(a: &mut Actor) {
     let (listener, addr) = listen(a);
     let server = a.spawn(move |b| {
@@ -44,7 +44,8 @@ pub(super) fn storm(a: &mut Actor) {
         }
     });
     let clients: Vec<_> = (0..a.number(1..65)).map(|_| a.spawn(move |b| storms(b, addr))).collect();
-    // If this operation is interrupted, the server ends, and clients that still run see errors, which are not judged.
+    // If this operation is interrupted, the server ends, and clients that still run see errors, which are not
+    // judged.
     clients.into_iter().for_each(|client| a.good(client.value()));
     server.cancel();
     let _cancelled = server.ended();
@@ -201,8 +202,8 @@ pub(super) fn datagrams(a: &mut Actor) {
                     assert!(buffer[0] <= i as u8, "an answer before its question")
                 }
                 Ok(_) => break,
-                // The answering thread was cancelled, by an operation around this operation, and its socket is
-                // closed.
+                // The answering thread was cancelled, by an operation around this operation, and its socket
+                // is closed.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     let _cancelled = answers.ended();
                     return;

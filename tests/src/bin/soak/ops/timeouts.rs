@@ -53,8 +53,8 @@ fn waits(a: &mut Actor) {
             let _waits = OnDrop(|| not_before(time, || runtime::sleep(time)));
             runtime::sleep(HOUR);
         }
-        // On a plain thread, a green thread drives the future, and no time-out of the plain thread reaches that green
-        // thread.
+        // On a plain thread, a green thread drives the future, and no time-out of the plain thread reaches
+        // that green thread.
         _ if a.green => a.block_on(pending()),
         _ => runtime::sleep(HOUR),
     }

@@ -1,4 +1,5 @@
-//! Timers, tickers, timer functions and contexts: each setting of a timer ends in exactly one way, and none is early.
+//! Timers, tickers, timer functions and contexts: each setting of a timer ends in exactly one way, and none
+//! is early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -10,8 +11,8 @@ use runtime::time::{Ticker, Timer, after_func, timeout_async};
 
 use crate::actor::Actor;
 
-/// Counts settings of a timer, and their ends. A setting ends when its value is received, or when a stop or a reset
-/// finds it pending.
+/// Counts settings of a timer, and their ends. A setting ends when its value is received, or when a stop or a
+/// reset finds it pending.
 #[derive(Default)]
 struct Sums {
     set: AtomicU64,
@@ -38,7 +39,8 @@ fn uses(a: &mut Actor, timer: &Timer, sums: &Sums, alone: bool) {
                 sums.is_set();
                 sums.ends_if(timer.reset(time));
                 if let Ok(due) = timer.channel().try_recv() {
-                    // Another thread may have begun its reset before this thread's reset and finished after it.
+                    // Another thread may have begun its reset before this thread's reset and finished after
+                    // it.
                     assert!(!alone || due >= start, "received the value of an earlier setting");
                     sums.ends_if(true);
                 }

@@ -1,5 +1,5 @@
-//! Victims: green threads that never end by themselves, a function for each way to wait. An operation cancels them,
-//! or ends their runtime.
+//! Victims: green threads that never end by themselves, a function for each way to wait. An operation cancels
+//! them, or ends their runtime.
 
 use std::future::pending;
 use std::io::Read;
@@ -21,7 +21,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Starts a random victim on `site`. The caller cancels it in the end.
 pub(super) fn start(a: &mut Actor, site: &Arc<Site>) -> Child<()> {
-    // A victim that computes without a pause would keep its OS thread from a canceller that must resume there.
+    // A victim that computes without a pause would keep its OS thread from a canceller that must resume
+    // there.
     let computes = if a.keeps_thread() { computes_by_turns } else { computes_alone };
     let ways: [fn(&mut Actor); 17] = [
         parks,
