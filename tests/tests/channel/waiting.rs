@@ -211,7 +211,7 @@ fn a_waiting_receiver_and_an_iterator_share_the_messages() {
             let (s, r) = kind.make();
             let waiting = r.clone();
             let first = spawn(move || waiting.recv().unwrap());
-            sleep(A_WHILE);
+            tests::until_it_waits(&first);
             let sender = spawn(move || (0..20).for_each(|n| s.send(n).unwrap()));
             let rest: u32 = r.iter().sum();
             sender.join().unwrap();

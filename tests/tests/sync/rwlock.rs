@@ -224,9 +224,8 @@ fn a_single_upgradable_reader_at_a_time() {
         let second = waits(move || *RwLockUpgradableReadGuard::upgrade(its.upgradable_read()) += 1);
         assert!(lock.try_read().is_some());
         let shared = RwLockUpgradableReadGuard::downgrade(first);
-        sleep(2 * MILLI);
+        tests::wait_until("a waiting upgrade blocks new readers", || lock.try_read().is_none());
         assert!(!second.is_finished(), "the upgrade waits for the reader");
-        assert!(lock.try_read().is_none(), "a waiting upgrade blocks new readers");
         drop(shared);
         second.join().unwrap();
         assert_eq!(*lock.read(), 1);
