@@ -30,7 +30,7 @@ pub(crate) mod origin;
 pub(crate) mod panics;
 pub(crate) mod payload;
 pub(crate) mod revocable;
-mod shares;
+pub(crate) mod shares;
 pub(crate) mod table;
 pub(crate) mod token;
 pub(crate) mod wait;

@@ -224,8 +224,6 @@ mod wait;
 #[cfg(not(loom))]
 mod watch;
 
-#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
-pub use api::foreign;
 #[cfg(all(feature = "other-budget", not(loom)))]
 pub use run::other_budget::{OtherBudget, set_other_budget};
 pub use wait::{due, locks, queue};
@@ -236,6 +234,8 @@ pub use wait::{due, locks, queue};
     not(loom)
 ))]
 pub use watch::profile::{Sampled, Sampler};
+#[cfg(all(feature = "interpose", target_os = "linux", not(loom)))]
+pub use {api::foreign, wait::futex::std_word};
 #[cfg(not(loom))]
 pub use {
     api::join::{GHandle, Join},

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use libc::timespec;
-use sched::foreign::word::{self, WordWait};
+use sched::std_word::{self as word, WordWait};
 use timers::clock;
 
 use super::poll::duration;

@@ -11,8 +11,6 @@
 
 #![allow(unsafe_code)]
 
-pub mod word;
-
 use std::os::fd::RawFd;
 use std::ptr;
 
@@ -104,7 +102,7 @@ pub fn sleep_until(until: u64) -> End {
 }
 
 /// Parks until `until`, and returns with the same thread-locals.
-fn park_here(waiting: Waiting, until: u64) -> Outcome {
+pub(crate) fn park_here(waiting: Waiting, until: u64) -> Outcome {
     let g = waiting.ticket().g;
     stay(g, || if until == clock::NEVER { waiting.park() } else { waiting.park_until_ns(until) })
 }

@@ -1,6 +1,6 @@
 //! The word on which std's `thread::park` waits on the thread of an M. std does not tell its address, but the
-//! hook of `futex` sees it: the M parks for no time at its start. (Feature `interpose`; `api/foreign/word.rs`
-//! says what the address is for.)
+//! hook of `futex` sees it: the M parks for no time at its start. (Feature `interpose`;
+//! `wait/futex/std_word.rs` says what the address is for.)
 //!
 //! The word has room for one sleeper: std spins if a second one parks. And std's code changes it without a
 //! call that can be hooked. But several Gs may be parked on it: a G claims its M when it parks so, and others
@@ -33,8 +33,6 @@ use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use crate::wait::futex::TABLE;
-
 /// How long a wait beside others lasts at most.
 pub(crate) const LIMIT: Duration = Duration::from_millis(50);
 
@@ -47,6 +45,8 @@ pub(crate) struct StdParker {
     learns: Cell<bool>,
     /// How many Gs are parked on the word.
     parked: Cell<usize>,
+    /// Wakes them all, if one is.
+    wake: Cell<Option<fn(usize)>>,
 }
 
 impl StdParker {
@@ -78,8 +78,9 @@ impl StdParker {
         unsafe { ptr::with_exposed_provenance::<AtomicU32>(self.address.get()).as_ref() }
     }
 
-    /// A G begins to wait for the word of this thread.
-    pub(crate) fn begins(&self) {
+    /// A G begins to wait for the word of this thread. `wake` wakes all that wait for the word at an address.
+    pub(crate) fn begins(&self, wake: fn(usize)) {
+        self.wake.set(Some(wake));
         self.parked.set(self.parked.get() + 1);
     }
 
@@ -106,8 +107,9 @@ impl StdParker {
         if self.parked.get() > 0
             && let Some(word) = self.word()
             && word::leave(word)
+            && let Some(wake) = self.wake.get()
         {
-            TABLE.wake(self.address.get(), 1, |_| 0);
+            wake(self.address.get());
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A reserved M runs no Gs but those that are bound to it: a pinned G is parked on it, or a G claims it.
 //!
-//! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends (`api/foreign/word.rs`):
-//! it is bound to the M, and no free G runs there any more. Gs that were bound to the M before still return
-//! to it.
+//! *A claim.* A G that waits in std's `thread::park` claims its M until the G ends
+//! (`wait/futex/std_word.rs`): it is bound to the M, and no free G runs there any more. Gs that were bound to
+//! the M before still return to it.
 //!
 //! *A pinned G.* Usually a pinned G parks in place and its M sleeps. The M must not sleep while another G is
 //! bound to it, for instance a G that parked inside a poll: the pinned G may wait for that G, or may never

@@ -28,6 +28,9 @@
 
 #![cfg_attr(not(loom), allow(unsafe_code))]
 
+#[cfg(not(loom))]
+pub mod std_word;
+
 use crate::g::wait::Outcome;
 use crate::sync::{
     atomic::{AtomicU32, Ordering},

@@ -58,8 +58,6 @@ use crate::wait::queue::{Ended, Guard, Queue, WaitOptions, wait};
 pub use condvar::{Condvar, OtherMutex};
 pub use futures::{MutexFuture, RwLockFuture};
 #[cfg(not(loom))]
-pub(crate) use holder::period;
-#[cfg(not(loom))]
 pub use holder::{Tracking, UPGRADABLE_SHARE, are_tracked, guards_travel, track};
 pub use mutex::Mutex;
 pub use once::{Once, Stage};

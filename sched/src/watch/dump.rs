@@ -9,6 +9,7 @@ use std::time::Duration;
 use timers::clock;
 
 use crate::g::binding::Binding;
+use crate::g::shares::period;
 use crate::g::why::{Awaited, Why};
 use crate::g::{G, GRef, Status, table};
 use crate::m::activity::PARKS;
@@ -18,7 +19,6 @@ use crate::run::simulation;
 use crate::run::wake;
 use crate::stack::saved::StackCopy;
 use crate::sys::fork;
-use crate::wait::locks::period;
 use crate::watch::ready::{Ready, Retained};
 
 /// What a dump tells of one green thread.

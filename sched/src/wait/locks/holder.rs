@@ -15,17 +15,15 @@
 //!
 //! Off, that costs a load and a branch for each lock and unlock.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::sync::Mutex;
 
 use crate::api::park::{me, my_id};
+use crate::g::shares::{period, set_period};
 
-// Relaxed everywhere: a lock that was taken at the moment of `track` has no record, which is allowed. A
-// reader that needs a true record holds the recorded thread in its parked wait, and so sees all that this
-// thread has done.
-/// The number of the present period of tracking; 0 while there is none.
-static PERIOD: AtomicU32 = AtomicU32::new(0);
+/// A thread was seen to unlock what another thread had locked. Relaxed, as all records here: a lock that was
+/// taken at the moment of `track` has none, which is allowed.
 static TRAVEL: AtomicBool = AtomicBool::new(false);
 
 /// How many want tracking, and the number of the last period.
@@ -42,7 +40,7 @@ impl Tracking {
         wanted.0 += 1;
         if wanted.0 == 1 {
             wanted.1 += 1;
-            PERIOD.store(wanted.1, Ordering::Relaxed);
+            set_period(wanted.1);
         }
         Tracking(())
     }
@@ -53,7 +51,7 @@ impl Drop for Tracking {
         let mut wanted = WANTED.lock();
         wanted.0 -= 1;
         if wanted.0 == 0 {
-            PERIOD.store(0, Ordering::Relaxed);
+            set_period(0);
         }
     }
 }
@@ -66,13 +64,7 @@ pub fn track() {
 /// Returns `true` if locks record the thread that takes them.
 #[inline(always)]
 pub fn are_tracked() -> bool {
-    // Relaxed: a hint.
-    PERIOD.load(Ordering::Relaxed) != 0
-}
-
-/// Returns the number of the present period of tracking; 0 if there is none.
-pub(crate) fn period() -> u32 {
-    PERIOD.load(Ordering::Relaxed)
+    period() != 0
 }
 
 /// Returns `true` if a thread was seen to unlock what another thread had locked.

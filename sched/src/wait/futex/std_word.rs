@@ -25,12 +25,14 @@
 //! - *Gs in caught calls share no M with free Gs*, so that no free G claims beside them. Any free G may make
 //!   its first caught call, in frames of C already. So each would need an M of its own.
 
+#![allow(unsafe_code)]
+
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
 use timers::clock;
 
-use super::park_here;
+use crate::api::foreign::{is_user_code, park_here};
 use crate::api::park::Waiting;
 use crate::g::GRef;
 use crate::g::wait::{Cancel, Outcome};
@@ -57,7 +59,7 @@ pub enum WordWait {
 /// Parks until a waker of `word` comes, or until `until` on the runtime's clock, if the word is `expected`.
 /// Neither cancellation nor a `timeout` ends the wait: std would wait again at once. *Runs on: any thread.*
 pub fn wait(word: &AtomicU32, expected: u32, until: u64) -> WordWait {
-    if !super::is_user_code() {
+    if !is_user_code() {
         on_m(|m| m.std_parker.sees(word));
         return WordWait::System;
     }
@@ -109,7 +111,7 @@ fn park_as_std(g: GRef, word: &AtomicU32, expected: u32, until: u64) -> WordWait
     let alone = m.homes.count() == usize::from(g.binding.is_home());
     let limit = if alone { clock::NEVER } else { clock::after(LIMIT) };
     debug_assert_eq!(expected, PARKED, "std's `thread::park` waits for another value");
-    m.std_parker.begins();
+    m.std_parker.begins(|address| _ = TABLE.wake(address, 1, |_| 0));
     let waited = wait_in_table(word, PARKED, Company::All, until.min(limit));
     let timed_out = waited == WordWait::TimedOut && until <= limit;
     m.std_parker.ends(word, timed_out);
