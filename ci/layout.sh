@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fails if the files of a crate depend on each other more than its bounds allow, or if comments have too many vague words or long lines.
-# Usage: ci/layout.sh [--arrows]   (--arrows also prints each dependency between rooms: files and folders at the top of a crate)
+# Usage: ci/layout.sh [--arrows]   (--arrows also prints each dependency)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}

@@ -34,14 +34,9 @@ pub(crate) fn places(n: usize) -> sched::Attached {
 /// runtime's places are taken. A plain OS thread only calls `f`; for a green thread of a simulation that
 /// takes simulated time.
 pub(crate) fn bounded<T>(f: impl FnOnce() -> T) -> T {
-    #[cfg(all(
-        feature = "sim",
-        target_os = "linux",
-        target_env = "gnu",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    ))]
+    #[cfg(feature = "sim")]
     if sched::simulation::is_here() {
-        return crate::sim::disk::taking_time(f);
+        return sched::simulation::block(f);
     }
     Sched::with_current(|sched| {
         let Some(sched) = sched else { return f() };

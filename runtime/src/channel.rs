@@ -53,7 +53,6 @@ mod buffered;
 mod case;
 mod closing;
 mod error;
-mod macros;
 mod model;
 mod promise;
 mod receiver;
@@ -84,7 +83,7 @@ pub use sender::Sender;
 pub mod internal {
     pub use super::case::{Case, SelectHandle};
     #[cfg(not(loom))]
-    pub use super::select::event::{Event, Moments, accept, join};
+    pub use super::select::event::Event;
     pub use super::select::{select, select_timeout, try_select};
 }
 

@@ -15,7 +15,7 @@ mod groups;
 #[cfg(feature = "dump-json")]
 mod json;
 #[cfg(feature = "dump-pprof")]
-mod pprof;
+pub(crate) mod pprof;
 #[cfg(feature = "sim")]
 mod shown;
 mod snapshot;

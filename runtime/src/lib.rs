@@ -193,8 +193,6 @@ mod interpose;
 pub mod io;
 pub mod metrics;
 pub mod net;
-#[cfg(feature = "dump-pprof")]
-mod pprof;
 #[cfg(unix)]
 pub mod process;
 #[cfg(all(
@@ -206,6 +204,8 @@ pub mod process;
 pub mod profile;
 mod runtime;
 mod scope;
+#[doc(hidden)]
+pub mod selects;
 #[cfg(unix)]
 pub mod signal;
 #[cfg(all(

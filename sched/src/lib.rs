@@ -357,7 +357,7 @@ pub mod simulation {
     pub use crate::api::point::{point, point_in_drop, unwind_at_end};
     pub use crate::g::ids::shown;
     pub use crate::run::simulation::{
-        Phase, Simulation, deliver, is_here, is_user_code, node, record_time, set_node, with,
+        Phase, Simulation, block, deliver, is_here, is_user_code, node, record_time, set_node, with,
     };
 }
 

@@ -20,7 +20,7 @@ use super::error::{RecvTimeoutError, TryRecvError};
 use super::receiver::{Flavor, Receiver};
 use super::waiters::{Wanted, is_past};
 #[cfg(not(loom))]
-use crate::time::{Sleep, sleep_async};
+use crate::runtime::sched_of_plain_thread_or_panic;
 
 /// The state of such a channel. `T` is always `Instant`.
 pub(super) struct Timed<T>(Due<Wanted<T>>);
@@ -64,7 +64,7 @@ impl<T> Timed<T> {
     #[cfg(not(loom))]
     pub(super) async fn recv_async(&self) -> Instant {
         let mut moved = pin!(self.0.moved());
-        let mut sleep: Option<Sleep> = None;
+        let mut sleep: Option<sched::sleep::Sleep> = None;
         sched::budget::poll_fn(|cx| {
             loop {
                 if moved.is_waiting() && moved.as_mut().poll_granted(cx).is_pending() {
@@ -79,7 +79,8 @@ impl<T> Timed<T> {
                     Ok(due) => return Poll::Ready(due),
                     Err(next) => {
                         let left = next.instant().map(|next| next.saturating_duration_since(now));
-                        sleep = left.map(sleep_async);
+                        sleep =
+                            left.map(|left| sched::sleep::Sleep::new(left, sched_of_plain_thread_or_panic));
                     }
                 }
             }

@@ -1,13 +1,15 @@
 //! A snapshot as a profile in pprof's format: how many green threads have each stack, and how long these have
 //! waited in all.
 
+pub(crate) mod format;
+
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 use super::groups::{self, Key};
 use super::{Frame, GreenThread, Snapshot};
-use crate::pprof::{Message, Tables, proto};
+use format::{Message, Tables, proto};
 
 impl Snapshot {
     /// Returns the snapshot as a profile in pprof's format, which `go tool pprof` and Perfetto's and

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Function, INTERVAL, Profile};
-use crate::pprof::{Message, Tables, proto};
+use crate::dump::pprof::format::{Message, Tables, proto};
 
 pub(super) fn of(profile: &Profile) -> Vec<u8> {
     let (mut tables, mut locations) = (Tables::new(), HashMap::new());

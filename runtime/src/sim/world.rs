@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use sched::simulation::{Phase, Simulation};
 use sched::sync::Mutex;
 
-use super::disk::Disks;
+use super::disk::{self, Disks};
 use super::faults::Faults;
 use super::network::Network;
 use super::random::Random;
@@ -286,6 +286,10 @@ impl Simulation for World {
 
     fn yields(&self, running: u64) {
         self.state.lock().chooser.yields(running);
+    }
+
+    fn block(&self, call: &mut dyn FnMut()) {
+        disk::taking_time(call);
     }
 
     fn all_wait(&self, until: Option<u64>, sources: usize) -> Result<(), Arc<str>> {

@@ -36,6 +36,9 @@ pub trait Simulation: Send + Sync + UnwindSafe + RefUnwindSafe + fmt::Debug {
     /// Returns the reason why the simulation has to end: nothing will happen any more.
     fn all_wait(&self, until: Option<u64>, sources: usize) -> Result<(), Arc<str>>;
 
+    /// Makes `call`, which blocks, and lets its simulated time pass. *Runs on: a G.*
+    fn block(&self, call: &mut dyn FnMut());
+
     /// Returns `true` if the code of the node has to end.
     fn is_down(&self, node: u32) -> bool;
 
@@ -121,6 +124,15 @@ pub fn with<T>(f: impl FnOnce(&dyn Simulation) -> T) -> Option<T> {
         return None;
     }
     on_m(|m| m.sched().simulated.as_ref().map(|simulated| f(&*simulated.by))).flatten()
+}
+
+/// Makes `call`, which blocks its OS thread, and lets its simulated time pass. *Runs on: a G of a
+/// simulation.*
+pub fn block<T>(call: impl FnOnce() -> T) -> T {
+    let by = on_m(|m| m.sched().simulated.as_ref().map(|simulated| simulated.by.clone())).flatten();
+    let (mut call, mut result) = (Some(call), None);
+    by.expect("the caller is in a simulation").block(&mut || result = call.take().map(|call| call()));
+    result.expect("the simulation makes the call")
 }
 
 /// Returns the node to which the calling G belongs; 0 if it belongs to none. A G belongs to the node of the G
@@ -272,6 +284,10 @@ mod tests {
 
         fn all_wait(&self, _until: Option<u64>, _sources: usize) -> Result<(), Arc<str>> {
             Err("no G of these tests waits".into())
+        }
+
+        fn block(&self, call: &mut dyn FnMut()) {
+            call();
         }
 
         fn is_down(&self, _node: u32) -> bool {

@@ -22,12 +22,11 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::io;
 use std::marker::PhantomPinned;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sched::CaseWaker;
 use sched::block_on::within_poll;
@@ -39,8 +38,6 @@ use super::super::sender::Sender;
 use super::super::slot::{Begun, Seat};
 use super::super::waiters::Entrant;
 use super::SelectedOperation;
-use crate::net::incoming::Pauses;
-use crate::time::{Ticker, Timer};
 
 /// For [`select!`](crate::select) only: a case with a future.
 pub struct Event<F: Future> {
@@ -186,52 +183,4 @@ impl std::fmt::Debug for Chosen<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chosen").field("index", &self.index).finish_non_exhaustive()
     }
-}
-
-/// For [`select!`](crate::select) only: what `timer(..)` takes.
-pub trait Moments {
-    /// Returns the channel that gives the moments.
-    fn moments(&self) -> Receiver<Instant>;
-}
-
-impl Moments for Timer {
-    fn moments(&self) -> Receiver<Instant> {
-        self.channel().clone()
-    }
-}
-
-impl Moments for Ticker {
-    fn moments(&self) -> Receiver<Instant> {
-        self.channel().clone()
-    }
-}
-
-impl Moments for Duration {
-    fn moments(&self) -> Receiver<Instant> {
-        super::super::after(*self)
-    }
-}
-
-impl Moments for Instant {
-    fn moments(&self) -> Receiver<Instant> {
-        super::super::at(*self)
-    }
-}
-
-impl<M: Moments + ?Sized> Moments for &M {
-    fn moments(&self) -> Receiver<Instant> {
-        (**self).moments()
-    }
-}
-
-/// For [`select!`](crate::select) only: `accept(..)` pauses before it returns an error that would repeat at
-/// once, so that a loop does not spin. Other cases may be chosen during the pause; the error is then
-/// forgotten, because it would come again.
-pub async fn accept<T>(accept: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    Pauses::default().accept_late(accept).await
-}
-
-/// For [`select!`](crate::select) only: `join(..)` takes a handle whose future has the result of a thread.
-pub fn join<T, H: Future<Output = crate::thread::Result<T>>>(handle: H) -> H {
-    handle
 }

@@ -422,7 +422,7 @@ macro_rules! __select {
     (@bind $biased:tt $default:tt ($($index:tt)*) ($($all:tt)*) ($($channels:tt)*) $futures:tt ($($bound:tt)*)
         [{timer ($timer:expr) ($res:pat) $body:expr} $($rest:tt)*]
     ) => {
-        match &$crate::channel::internal::Moments::moments(&$timer) {
+        match &$crate::selects::Moments::moments(&$timer) {
             moments => {
                 $crate::__select!(@bind $biased $default ($($index)* + 1)
                     ($($all)* {($($index)*) moments}) ($($channels)* {($($index)*) moments}) $futures
@@ -546,8 +546,8 @@ macro_rules! __select {
 
     // The future of a case.
     (@future future $f:expr) => { $f };
-    (@future join $handle:expr) => { $crate::channel::internal::join($handle) };
-    (@future accept $listener:expr) => { $crate::channel::internal::accept($listener.accept_async()) };
+    (@future join $handle:expr) => { $crate::selects::join($handle) };
+    (@future accept $listener:expr) => { $crate::selects::accept($listener.accept_async()) };
     (@future readable $socket:expr) => { $socket.readable_async() };
     (@future writable $socket:expr) => { $socket.writable_async() };
     (@future notified $notify:expr) => { $notify.notified_async() };
