@@ -31,12 +31,20 @@ pub(super) struct Image {
 
 /// See the file's head.
 pub(super) struct Libraries {
-    images: Vec<&'static Image>,
+    images: Vec<Opened>,
     pub(super) of_libc: Option<&'static Image>,
     /// The slot of the next library.
     next: Watched,
     /// Those of libraries that may be closed again.
     taken: Vec<Watched>,
+}
+
+/// A library's image, and the generation of its slot. A library that was closed and opened again has another
+/// one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Opened {
+    generation: usize,
+    image: &'static Image,
 }
 
 /// The last ones that were found.
@@ -82,7 +90,7 @@ impl Libraries {
 
     /// Returns `true` if a thread-local at `offset` from the base is one of a library but libc.
     pub(super) fn has(&self, offset: isize) -> bool {
-        self.images.iter().any(|image| image.has(offset))
+        self.images.iter().any(|opened| opened.image.has(offset))
     }
 
     /// Returns `false` if a library has come or gone since these were found.
@@ -98,7 +106,7 @@ impl Libraries {
     #[inline]
     pub(super) unsafe fn reset(&self, base: usize) {
         // SAFETY: this contract.
-        self.images.iter().for_each(|image| unsafe { image.copy_to(base) });
+        self.images.iter().for_each(|opened| unsafe { opened.image.copy_to(base) });
     }
 
     /// Writes the start values of those that are not among `older` into the block of `base`, whose closure
@@ -107,8 +115,9 @@ impl Libraries {
     /// # Safety
     /// No other thread uses the block, which has the images of `older`.
     pub(super) unsafe fn add_to(&self, base: usize, older: &Libraries) {
-        for image in self.images.iter().filter(|image| !older.images.contains(image)) {
-            let had_another = older.images.iter().any(|other| other.overlaps(image));
+        for opened in self.images.iter().filter(|opened| !older.images.contains(opened)) {
+            let image = opened.image;
+            let had_another = older.images.iter().any(|other| other.image.overlaps(image));
             // A closure that has opened the library itself may have written there already.
             // SAFETY: this contract.
             unsafe {
@@ -236,6 +245,11 @@ impl Slots {
         }
     }
 
+    /// Returns the generation of slot `number`, which a library has.
+    fn generation(&self, number: usize) -> usize {
+        self.slot(number).map_or(0, |slot| load(slot.wrapping_add_signed(self.generation)))
+    }
+
     /// Returns what to watch of the first free slot, and of each one before it with its number.
     fn watched(&self) -> (Watched, Vec<(usize, Watched)>) {
         let mut taken = Vec::new();
@@ -274,7 +288,7 @@ struct Found<'a> {
     slots: &'a Slots,
     taken: Vec<(usize, Watched)>,
     known: &'a mut Vec<&'static Image>,
-    images: Vec<&'static Image>,
+    images: Vec<Opened>,
     of_libc: Option<&'static Image>,
 }
 
@@ -316,7 +330,7 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, found: *m
     if is_libc {
         found.of_libc = Some(image);
     } else if !is_loader {
-        found.images.push(image);
+        found.images.push(Opened { generation: found.slots.generation(info.dlpi_tls_modid), image });
     }
     0
 }
