@@ -1,4 +1,5 @@
-//! What [`select!`](crate::select) is made of beside channels: it lies above everything that can be waited for.
+//! What [`select!`](crate::select) is made of beside channels: it lies above everything that can be waited
+//! for.
 
 mod macros;
 
